@@ -1,0 +1,193 @@
+use super::*;
+
+fn facts(id: &str, label: &str, scheduling: Scheduling) -> (ClusterId, ClusterFacts) {
+    let id = ClusterId::parse(id).unwrap();
+    let (key, value) = label.split_once('=').unwrap();
+    let facts = ClusterFacts {
+        id: id.clone(),
+        labels: [(key.to_owned(), value.to_owned())].into(),
+        properties: BTreeMap::new(),
+        scheduling,
+        reachable: true,
+        uid: None,
+        kubernetes_version: None,
+        apis: None,
+    };
+    (id, facts)
+}
+
+fn fleet() -> BTreeMap<ClusterId, ClusterFacts> {
+    [
+        facts("acme/a", "tier=edge", Scheduling::Enabled),
+        facts("acme/b", "tier=core", Scheduling::Enabled),
+        facts("other/c", "tier=edge", Scheduling::Enabled),
+    ]
+    .into()
+}
+
+fn provider(name: &str, grants: &str) -> ClusterProvider {
+    let spec = serde_yaml::from_str(&format!("grants: {grants}")).unwrap();
+    ClusterProvider::new(name, spec)
+}
+
+fn levels(grants: &str) -> BTreeMap<String, Level> {
+    let labels = [("dept".to_owned(), "it".to_owned())].into();
+    granted("team-a", &labels, &[&provider("acme", grants)], &fleet())
+        .into_iter()
+        .map(|(id, level)| (id.to_string(), level))
+        .collect()
+}
+
+struct Case {
+    spec: &'static str,
+    grants: &'static str,
+    held: &'static [&'static str],
+    clusters: BTreeMap<ClusterId, ClusterFacts>,
+    running: Option<Running>,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        let grants = "[{name: all, projectSelector: {}, maxLevel: Admin}]";
+        Self { spec: "{level: Admin}", grants, held: &[], clusters: fleet(), running: None }
+    }
+}
+
+impl Case {
+    fn plan(&self) -> Result<CloudPlan, Refusal> {
+        let installation = Installation { id: "i".to_owned(), digest_key: [1; 32], random_key: [2; 32] };
+        let spec: LogicalCloudSpec = serde_yaml::from_str(self.spec).unwrap();
+        let granted = granted("team-a", &BTreeMap::new(), &[&provider("acme", self.grants)], &self.clusters);
+        let held = self.held.iter().map(|id| ClusterId::parse(id).unwrap()).collect();
+        plan(&Request {
+            installation: &installation,
+            project: "team-a",
+            name: "edge",
+            spec: &spec,
+            namespace: "shop",
+            clusters: &self.clusters,
+            granted: &granted,
+            held: &held,
+            running: self.running.as_ref(),
+            now: 1,
+        })
+        .map_err(|refusal| *refusal)
+    }
+
+    fn refusal(&self) -> (&'static str, String) {
+        let refusal = self.plan().unwrap_err();
+        (refusal.reason, refusal.message)
+    }
+}
+
+fn on(plan: &CloudPlan) -> Vec<&str> {
+    plan.assignment.keys().map(ClusterId::as_str).collect()
+}
+
+fn run(plan: &CloudPlan) -> Running {
+    Running {
+        revision: 1,
+        plan_digest: plan.plan_digest.clone(),
+        inputs_digest: plan.inputs_digest.clone(),
+        composite_app: String::new(),
+        assignment: plan.assignment.clone(),
+        sets: plan.sets.clone(),
+    }
+}
+
+#[test]
+fn no_grant_means_nobody_and_the_highest_of_several_holds() {
+    assert!(levels("[]").is_empty());
+    assert!(levels("[{name: x, projects: [team-b]}]").is_empty());
+    assert_eq!(levels("[{name: x, projects: [team-a]}]")["acme/a"], Level::Standard);
+    let two = "[{name: x, projects: [team-a], maxLevel: Privileged}, \
+               {name: y, projectSelector: {matchLabels: {dept: it}}, maxLevel: Admin, clusters: [{selector: {matchLabels: \
+               {tier: edge}}}]}]";
+    let levels = levels(two);
+    assert_eq!(levels["acme/a"], Level::Admin);
+    assert_eq!(levels["acme/b"], Level::Privileged);
+}
+
+#[test]
+fn a_provider_grants_only_its_own_clusters() {
+    let all = "[{name: x, projectSelector: {}, clusters: [{selector: {}}]}]";
+    assert!(!levels(all).contains_key("other/c"));
+}
+
+#[test]
+fn the_namespace_goes_to_every_granted_cluster_and_takes_what_is_there() {
+    let plan = Case::default().plan().unwrap();
+    assert_eq!(on(&plan), ["acme/a", "acme/b"]);
+    let set = plan.sets.values().next().unwrap();
+    assert_eq!(set.app, "namespace");
+    assert_eq!(set.manifests[0].phase, Phase::Foundation);
+    assert!(set.manifests[0].take_existing);
+    assert_eq!(
+        set.manifests[0].json,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"emco.io/project": "team-a"}}})
+    );
+    assert_eq!(plan.change.unwrap().cause, "Create");
+}
+
+#[test]
+fn planning_again_changes_nothing() {
+    let first = Case::default().plan().unwrap();
+    let second = Case { running: Some(run(&first)), ..Case::default() }.plan().unwrap();
+    assert_eq!(second.change, None);
+    assert_eq!(second.assignment, first.assignment);
+}
+
+#[test]
+fn a_level_that_is_not_granted_is_refused_with_the_grant_that_would_do() {
+    let case = Case { grants: "[{name: all, projectSelector: {}}]", ..Case::default() };
+    let (reason, message) = case.refusal();
+    assert_eq!(reason, "LevelNotGranted");
+    assert_eq!(
+        message,
+        "LogicalCloud edge: level Admin is not granted to project team-a on acme/a, acme/b: a grant of the ClusterProvider \
+         needs maxLevel: Admin"
+    );
+}
+
+#[test]
+fn a_cluster_that_is_named_but_not_granted_is_refused() {
+    let case = Case { spec: "{level: Admin, clusters: [{provider: other, cluster: c}]}", ..Case::default() };
+    let (reason, message) = case.refusal();
+    assert_eq!(reason, "NotGranted");
+    assert!(message.contains("project team-a may not use other/c"), "{message}");
+}
+
+#[test]
+fn a_cloud_without_any_cluster_says_what_to_do() {
+    let case = Case { grants: "[]", ..Case::default() };
+    assert_eq!(case.refusal().0, "NoClusters");
+    let case = Case { spec: "{level: Admin, clusters: [{provider: nobody}]}", ..Case::default() };
+    let (reason, message) = case.refusal();
+    assert_eq!(reason, "NoClusters");
+    assert!(message.contains("no cluster matches spec.clusters (nobody)"), "{message}");
+}
+
+#[test]
+fn a_cluster_that_left_the_cloud_keeps_the_namespace_while_a_group_is_there() {
+    let first = Case::default().plan().unwrap();
+    let smaller = "{level: Admin, clusters: [{provider: acme, cluster: a}]}";
+    let shrunk = |held| Case { spec: smaller, held, running: Some(run(&first)), ..Case::default() }.plan();
+    let waiting = shrunk(&["acme/b"]).unwrap();
+    assert_eq!(on(&waiting), ["acme/a", "acme/b"]);
+    assert_eq!(waiting.shrink_waits.len(), 1);
+    let gone = shrunk(&[]).unwrap();
+    assert_eq!(on(&gone), ["acme/a"]);
+    assert_eq!(gone.change.unwrap().removals["namespace"], 1);
+}
+
+#[test]
+fn a_drained_cluster_is_left_and_a_cordoned_one_kept() {
+    let first = Case::default().plan().unwrap();
+    let mut clusters = fleet();
+    clusters.get_mut(&ClusterId::new("acme", "a")).unwrap().scheduling = Scheduling::Drained;
+    clusters.get_mut(&ClusterId::new("acme", "b")).unwrap().scheduling = Scheduling::Cordoned;
+    let fresh = Case { clusters: clusters.clone(), ..Case::default() }.plan().unwrap();
+    assert!(on(&fresh).is_empty());
+    let later = Case { clusters, running: Some(run(&first)), ..Case::default() }.plan().unwrap();
+    assert_eq!(on(&later), ["acme/b"]);
+}

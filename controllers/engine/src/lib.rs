@@ -1,0 +1,34 @@
+//! The pure half of EMCO. Values in, values out: a snapshot of what people wrote and what is known of the clusters becomes
+//! a plan; a plan becomes packs and shard rows; what was observed becomes health, counts and conditions. No client, no
+//! runtime, no clock: Cargo enforces it.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+// Refusals travel boxed everywhere: a result is mostly no refusal, and should not be as large as one.
+#![allow(clippy::unnecessary_box_returns)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod apis;
+pub mod canonical;
+pub mod cloud;
+pub mod conditions;
+pub mod drift;
+pub mod health;
+pub mod holders;
+pub mod identity;
+pub mod inputs;
+pub mod manifests;
+pub mod marks;
+pub mod normalise;
+pub mod order;
+pub mod pack;
+pub mod place;
+pub mod plan;
+pub mod resolve;
+pub mod rollup;
+pub mod set;
+pub mod shard;
+pub mod snapshot;
+pub mod state;
+pub mod terms;
+pub mod unsupported;
+pub mod values;

@@ -1,0 +1,327 @@
+//! What a chart printed in; the manifest set of one app on one cluster out: normalised, in its namespace, digested, ordered.
+//!
+//! Two steps, because most clusters share the first: a [`Draft`] is what one rendering gave, and does not know the cluster;
+//! finishing it asks only which of its kinds live in namespaces there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::conditions::types::RENDERED;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_helm::{HookDeletePolicy, HookEvent, LimitError, RenderError};
+use serde_json::Value;
+
+use crate::apis::ApiList;
+use crate::canonical;
+use crate::identity::{ClusterId, Identity, split_api_version};
+use crate::normalise;
+use crate::order;
+use crate::plan::Refusal;
+use crate::set::{HookSpec, ManifestSet, SetManifest};
+use crate::snapshot::CloudFacts;
+
+/// Objects that one app may have on one cluster.
+const MOST_OBJECTS: usize = 5_000;
+/// Largest manifest that an API server stores, in bytes of JSON, with room for our marks.
+const LARGEST_OBJECT: usize = 1_400_000;
+/// Warnings kept of one rendering.
+const MOST_WARNINGS: usize = 20;
+
+/// The event of hooks that are no part of a deployment.
+const TEST: &str = "test";
+
+/// Group and kind.
+pub type Kind = (String, String);
+
+/// What one rendering gave.
+#[derive(Debug)]
+pub struct Draft {
+    objects: Vec<Object>,
+    /// Sentences for people.
+    pub warnings: Vec<String>,
+    /// Kinds that the set itself defines, and whether they live in namespaces.
+    pub defines: BTreeMap<Kind, bool>,
+    /// Kinds of its objects.
+    pub kinds: BTreeSet<Kind>,
+}
+
+#[derive(Debug)]
+struct Object {
+    json: Value,
+    hook: Option<HookSpec>,
+    crd_folder: bool,
+    source: String,
+}
+
+/// One document of a chart, before anything was done to it.
+#[derive(Debug)]
+pub struct Document {
+    /// The object.
+    pub json: Value,
+    /// The file that printed it.
+    pub source: String,
+    /// What its hook annotations say.
+    pub hook: Option<HookSpec>,
+    /// Whether it comes from the chart's `crds/` folder.
+    pub crd_folder: bool,
+}
+
+impl From<emco_helm::Manifest> for Document {
+    fn from(manifest: emco_helm::Manifest) -> Self {
+        let emco_helm::Manifest { json, source, hook, crd } = manifest;
+        Self { json, source, hook: hook.map(hook_spec), crd_folder: crd }
+    }
+}
+
+/// The words of Helm's annotations; policies that mean nothing are left out.
+fn hook_spec(hook: emco_helm::Hook) -> HookSpec {
+    let emco_helm::Hook { events, weight, delete_policies } = hook;
+    let event = |event| match event {
+        HookEvent::PreInstall => "pre-install",
+        HookEvent::PostInstall => "post-install",
+        HookEvent::PreDelete => "pre-delete",
+        HookEvent::PostDelete => "post-delete",
+        HookEvent::PreUpgrade => "pre-upgrade",
+        HookEvent::PostUpgrade => "post-upgrade",
+        HookEvent::PreRollback => "pre-rollback",
+        HookEvent::PostRollback => "post-rollback",
+        HookEvent::Test => TEST,
+    };
+    let policy = |policy| match policy {
+        HookDeletePolicy::BeforeHookCreation => Some("before-hook-creation".to_owned()),
+        HookDeletePolicy::HookSucceeded => Some("hook-succeeded".to_owned()),
+        HookDeletePolicy::HookFailed => Some("hook-failed".to_owned()),
+        HookDeletePolicy::Other(_) => None,
+    };
+    HookSpec {
+        events: events.into_iter().map(event).map(str::to_owned).collect(),
+        weight,
+        delete_policies: delete_policies.into_iter().filter_map(policy).collect(),
+    }
+}
+
+/// Why a chart could not be rendered, for people: the cluster matters, for charts ask about it.
+pub fn failed(app: &str, cluster: &ClusterId, error: &RenderError) -> Box<Refusal> {
+    let text = error.to_string();
+    let reason = match error.limit() {
+        Some(LimitError::Output(_) | LimitError::Memory(_)) => Reason::OutputTooLarge,
+        None if text.starts_with("values don't meet the specifications of the schema") => {
+            Reason::SchemaViolation
+        }
+        _ => Reason::TemplateError,
+    };
+    Refusal::new(RENDERED, reason, format!("app {app} on {cluster}: {text}"))
+}
+
+impl Draft {
+    /// Normalises what a chart printed; `remarks` are the renderer's own. Tests are no part of a deployment and are left out.
+    pub fn new(app: &str, documents: Vec<Document>, remarks: Vec<String>) -> Result<Self, Box<Refusal>> {
+        let mut draft = Self {
+            objects: Vec::new(),
+            warnings: Vec::new(),
+            defines: BTreeMap::new(),
+            kinds: BTreeSet::new(),
+        };
+        for remark in remarks {
+            draft.warn(format!("app {app}: {remark}"));
+        }
+        for Document { json, source, hook, crd_folder } in documents {
+            if canonical::too_deep(&json) {
+                let text =
+                    format!("{source} makes an object that nests more than {} levels", canonical::DEEPEST);
+                return Err(too_large(app, &text));
+            }
+            let Some(hook) = without_tests(hook) else { continue };
+            let normalised = normalise::normalise(json);
+            for warning in normalised.warnings {
+                draft.warn(format!("app {app}: {source}: {warning}"));
+            }
+            for json in normalised.objects {
+                check(app, &source, &json)?;
+                draft.defines.extend(defined(&json));
+                draft.kinds.insert(kind_of(&json));
+                draft.objects.push(Object { json, hook: hook.clone(), crd_folder, source: source.clone() });
+            }
+        }
+        if draft.objects.len() > MOST_OBJECTS {
+            return Err(too_large(
+                app,
+                &format!(
+                    "the chart makes {} objects for one cluster, more than {MOST_OBJECTS}",
+                    draft.objects.len()
+                ),
+            ));
+        }
+        Ok(draft)
+    }
+
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Completes the set for a cluster. `scopes` says of kinds whether they live in namespaces; what is not known is taken
+    /// for namespaced, and found missing by the cluster itself.
+    pub fn finish(
+        &self,
+        app: &str,
+        key: &[u8; 32],
+        cloud: &CloudFacts,
+        scopes: &BTreeMap<Kind, bool>,
+    ) -> Result<(ManifestSet, Vec<String>), Box<Refusal>> {
+        let mut warnings = Vec::new();
+        let mut sources: BTreeMap<Identity, &str> = BTreeMap::new();
+        let mut manifests = Vec::with_capacity(self.objects.len());
+        for object in &self.objects {
+            let namespaced = scopes.get(&kind_of(&object.json)).copied().unwrap_or(true);
+            let mut json = object.json.clone();
+            place_in_namespace(app, object, &mut json, namespaced, cloud)?;
+            let identity = Identity::of(&json);
+            if is_cloud_namespace(&identity, cloud) {
+                warnings.push(format!(
+                    "app {app}: Namespace {} of {} is left out: logical cloud {} makes it",
+                    identity.name, object.source, cloud.name
+                ));
+                continue;
+            }
+            // Hooks may repeat names: each is deleted before the next of that name is made.
+            if object.hook.is_none()
+                && !object.crd_folder
+                && let Some(first) = sources.insert(identity.clone(), &object.source)
+            {
+                let text = format!(
+                    "app {app}: {first} and {} both make {identity}: change the values or the chart so that one of them \
+                     does not",
+                    object.source
+                );
+                return Err(Refusal::new(RENDERED, Reason::DuplicateResource, text));
+            }
+            manifests.push(SetManifest {
+                digest: canonical::manifest_digest(key, &json),
+                phase: order::phase_of(&json, object.hook.as_ref()),
+                hook: object.hook.clone(),
+                crd_folder: object.crd_folder,
+                keep: is_kept(&json),
+                take_existing: false,
+                json,
+            });
+        }
+        order::sort(&mut manifests);
+        let digest = canonical::set_digest(key, &manifests);
+        Ok((ManifestSet { digest, app: app.to_owned(), manifests }, warnings))
+    }
+}
+
+/// A hook without its test events; `None` when nothing else is left.
+#[allow(clippy::option_option)] // outer: whether the object counts; inner: whether it is a hook
+fn without_tests(hook: Option<HookSpec>) -> Option<Option<HookSpec>> {
+    let Some(mut hook) = hook else { return Some(None) };
+    hook.events.retain(|event| event != TEST);
+    (!hook.events.is_empty()).then_some(Some(hook))
+}
+
+/// What an API server would refuse for its shape alone is refused here, with the file; nothing is dropped in silence.
+fn check(app: &str, source: &str, json: &Value) -> Result<(), Box<Refusal>> {
+    let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    for (pointer, field) in
+        [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
+    {
+        if text(pointer).is_empty() {
+            let named = match (text("/kind"), text("/metadata/name")) {
+                ("", "") => "an object".to_owned(),
+                ("", name) => format!("object {name}"),
+                (kind, "") => format!("a {kind}"),
+                (kind, name) => format!("{kind} {name}"),
+            };
+            let text = format!("app {app}: {source} makes {named} without {field}: every object needs one");
+            return Err(Refusal::new(RENDERED, Reason::TemplateError, text));
+        }
+    }
+    let bytes = canonical::json(json).len();
+    if bytes > LARGEST_OBJECT {
+        let identity = Identity::of(json);
+        let text = format!("{source} makes {identity} of {bytes} bytes, more than {LARGEST_OBJECT}");
+        return Err(too_large(app, &text));
+    }
+    Ok(())
+}
+
+fn too_large(app: &str, what: &str) -> Box<Refusal> {
+    Refusal::new(
+        RENDERED,
+        Reason::OutputTooLarge,
+        format!("app {app}: {what}: split the app, or change its values"),
+    )
+}
+
+/// Group and kind of an object.
+pub fn kind_of(json: &Value) -> Kind {
+    let text = |field: &str| json.get(field).and_then(Value::as_str).unwrap_or_default();
+    (split_api_version(text("apiVersion")).0.to_owned(), text("kind").to_owned())
+}
+
+/// The kind that a `CustomResourceDefinition` defines, and whether it lives in namespaces.
+pub fn defined(json: &Value) -> Option<(Kind, bool)> {
+    if !order::is_crd(&Identity::of(json)) {
+        return None;
+    }
+    let text = |pointer: &str| json.pointer(pointer)?.as_str();
+    let kind = (text("/spec/group")?.to_owned(), text("/spec/names/kind")?.to_owned());
+    Some((kind, text("/spec/scope")? == "Namespaced"))
+}
+
+/// Stays on removal: what it defines may hold data of others.
+fn is_kept(json: &Value) -> bool {
+    let policy = json.pointer("/metadata/annotations/helm.sh~1resource-policy");
+    order::is_crd(&Identity::of(json))
+        || policy.and_then(Value::as_str).is_some_and(|policy| policy.trim() == "keep")
+}
+
+fn is_cloud_namespace(identity: &Identity, cloud: &CloudFacts) -> bool {
+    order::is_namespace(identity) && identity.name == cloud.namespace
+}
+
+fn place_in_namespace(
+    app: &str,
+    object: &Object,
+    json: &mut Value,
+    namespaced: bool,
+    cloud: &CloudFacts,
+) -> Result<(), Box<Refusal>> {
+    let admin = cloud.level == emco_crds::Level::Admin.as_str();
+    let refuse = |what: &str| {
+        let Object { json, source, .. } = object;
+        let identity = Identity::of(json);
+        let text = format!(
+            "app {app}: {source} makes {identity}, {what}, and logical cloud {} has level {}: change the values, or use a \
+             logical cloud of level Admin",
+            cloud.name, cloud.level
+        );
+        Err(Refusal::new(RENDERED, Reason::NotAllowedByLevel, text))
+    };
+    let Some(metadata) = json.get_mut("metadata").and_then(Value::as_object_mut) else { return Ok(()) };
+    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    if !namespaced {
+        // An API server ignores it, but it would be another identity.
+        metadata.remove("namespace");
+        return if admin { Ok(()) } else { refuse("which belongs to the whole cluster") };
+    }
+    if given.is_empty() {
+        metadata.insert("namespace".to_owned(), Value::from(cloud.namespace.as_str()));
+    } else if given != cloud.namespace && !admin {
+        return refuse("outside its namespace");
+    }
+    Ok(())
+}
+
+/// Whether kinds live in namespaces, from what a cluster serves and what is put there.
+pub fn scopes(
+    kinds: &BTreeSet<Kind>,
+    served: Option<&ApiList>,
+    defined: &BTreeMap<Kind, bool>,
+) -> BTreeMap<Kind, bool> {
+    let known = |kind: &Kind| {
+        defined.get(kind).copied().or_else(|| served?.preferred(&kind.0, &kind.1).map(|api| api.namespaced))
+    };
+    kinds.iter().filter_map(|kind| Some((kind.clone(), known(kind)?))).collect()
+}

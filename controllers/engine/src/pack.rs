@@ -1,0 +1,247 @@
+//! Manifest sets, assignments and identity sets in, packs out, and back: the stored form of a revision.
+//!
+//! A pack is one immutable `ConfigMap` or `Secret` (for manifests of kind Secret) of at most [`LARGEST`] bytes under the key
+//! [`KEY`]. Format 1: the magic `EMCOPK01`, SHA-256 of all that follows, the length of the index (four bytes, little
+//! endian), the index as JSON, zstd frames. A frame may need another one of its pack as dictionary: the first variant of an
+//! app stands whole, its siblings cost what differs.
+
+mod codec;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::app_context::PackKind;
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{ClusterId, Identity, SetDigest};
+use crate::set::{Assigned, Assignment, ManifestSet, SetManifest};
+
+pub use write::{write_assignment, write_identities, write_sets};
+
+/// Largest pack, in bytes: below the limit of `ConfigMaps` and Secrets with room for metadata.
+pub const LARGEST: usize = 900 * 1024;
+/// Key of `binaryData` (`ConfigMap`) or `data` (`Secret`).
+pub const KEY: &str = "pack";
+/// Type of the Secrets.
+pub const SECRET_TYPE: &str = "emco.io/manifests";
+/// Largest decompressed frame, in bytes. What is larger was not written by us.
+const LARGEST_FRAME: usize = 64 * 1024 * 1024;
+
+/// A pack to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackObject {
+    /// `emco-pack-<16 digits of the owner's uid>-<16 digits of the content>`.
+    pub name: String,
+    /// What to store it as.
+    pub kind: PackKind,
+    /// SHA-256 of the bytes, 64 hexadecimal digits.
+    pub digest: String,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a pack could not be written or read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PackError {
+    /// The bytes are something else.
+    #[error("the content is no pack: it does not begin with EMCOPK")]
+    NotAPack,
+    /// Written by a later version.
+    #[error("the pack has format {0} and this version reads format 1: upgrade the operator")]
+    Newer(u32),
+    /// Bytes are missing or changed.
+    #[error("the pack is torn or was changed: its bytes do not have the digest it states")]
+    Torn,
+    /// The digest is right and the content is not what format 1 says.
+    #[error("the pack cannot be read: {0}")]
+    Corrupt(String),
+    /// No pack at hand holds it, or not all of it.
+    #[error("no pack holds all of {0}")]
+    Missing(String),
+    /// One manifest that no pack can hold.
+    #[error("{0} is too large: compressed, a manifest must fit into {LARGEST} bytes")]
+    TooLarge(String),
+}
+
+/// What stands in front of the frames.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Index {
+    /// Frames, one after the other.
+    frames: Vec<Frame>,
+    /// Names of apps, for `Part::app`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    apps: Vec<String>,
+    /// Parts of sets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sets: Vec<Part>,
+    /// Which clusters have what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    assignment: Option<Slice>,
+    /// Frame with a list of identities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identities: Option<usize>,
+}
+
+/// One zstd frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Frame {
+    /// Compressed length.
+    #[serde(rename = "c")]
+    compressed: usize,
+    /// Length of the content.
+    #[serde(rename = "r")]
+    raw: usize,
+    /// The frame whose content is the dictionary of this one.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    dictionary: Option<usize>,
+}
+
+/// Manifests of one set: all, or those that this pack holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Part {
+    #[serde(rename = "s")]
+    set: SetDigest,
+    /// Index into `Index::apps`.
+    #[serde(rename = "a")]
+    app: usize,
+    /// Index into `Index::frames`: a JSON list of manifests.
+    #[serde(rename = "f")]
+    frame: usize,
+    /// How many manifests the whole set has.
+    #[serde(rename = "n")]
+    total: usize,
+    /// Their places in the set; absent = all, in order.
+    #[serde(rename = "at", default, skip_serializing_if = "Option::is_none")]
+    positions: Option<Vec<usize>>,
+}
+
+/// One of several packs that together hold an assignment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Slice {
+    /// The frame.
+    frame: usize,
+    /// Which one, from 0.
+    part: usize,
+    /// Of how many.
+    parts: usize,
+}
+
+/// Content of an assignment's frame: each distinct cell once, clusters name it by place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Cells {
+    cells: Vec<Assigned>,
+    clusters: BTreeMap<ClusterId, BTreeMap<String, usize>>,
+}
+
+/// A pack that was read and verified.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pack {
+    index: Index,
+    /// Compressed frames, by place.
+    frames: Vec<Vec<u8>>,
+}
+
+impl Pack {
+    /// Reads a pack. Refuses what is torn, changed, or of a later format.
+    pub fn read(bytes: &[u8]) -> Result<Self, PackError> {
+        let (index, frames) = codec::decode(bytes)?;
+        Ok(Self { index, frames })
+    }
+
+    /// Digests of the sets it holds, or holds a part of.
+    pub fn sets(&self) -> impl Iterator<Item = &SetDigest> {
+        self.index.sets.iter().map(|part| &part.set)
+    }
+
+    /// Whether it holds a set or a part of it.
+    pub fn holds(&self, set: &SetDigest) -> bool {
+        self.index.sets.iter().any(|part| part.set == *set)
+    }
+
+    /// The identities it holds; `None` when it is no identity set.
+    pub fn identities(&self) -> Result<Option<BTreeSet<Identity>>, PackError> {
+        self.index.identities.map(|frame| parse(&self.content(frame)?)).transpose()
+    }
+
+    /// Bytes it occupies in memory, for caches.
+    pub fn size(&self) -> usize {
+        self.frames.iter().map(Vec::len).sum::<usize>()
+            + 64 * (self.index.frames.len() + self.index.sets.len())
+    }
+
+    /// The decompressed content of a frame; a dictionary has no dictionary itself.
+    fn content(&self, frame: usize) -> Result<Vec<u8>, PackError> {
+        let described = self.frame(frame)?;
+        let dictionary = match described.dictionary {
+            None => Vec::new(),
+            Some(base) if self.frame(base)?.dictionary.is_none() => self.content(base)?,
+            Some(_) => return Err(PackError::Corrupt("a dictionary has a dictionary itself".to_owned())),
+        };
+        let bytes = self.frames.get(frame).map(Vec::as_slice).unwrap_or_default();
+        codec::decompress(bytes, described.raw, &dictionary)
+    }
+
+    fn frame(&self, frame: usize) -> Result<&Frame, PackError> {
+        self.index.frames.get(frame).ok_or_else(|| PackError::Corrupt(format!("it has no frame {frame}")))
+    }
+}
+
+/// Puts a set together from the packs that hold parts of it. Packs without a part of it do no harm. (Two apps without any
+/// manifest have one digest; the app named is then one of them.)
+pub fn assemble(set: &SetDigest, packs: &[&Pack]) -> Result<ManifestSet, PackError> {
+    let missing = || PackError::Missing(format!("set {set}"));
+    let mut app = None;
+    let mut total = 0;
+    let mut places: BTreeMap<usize, SetManifest> = BTreeMap::new();
+    for (pack, part) in packs.iter().flat_map(|p| p.index.sets.iter().map(move |part| (p, part))) {
+        if part.set != *set {
+            continue;
+        }
+        let manifests: Vec<SetManifest> = parse(&pack.content(part.frame)?)?;
+        let positions = part.positions.clone().unwrap_or_else(|| (0..part.total).collect());
+        if positions.len() != manifests.len() || positions.iter().any(|at| *at >= part.total) {
+            return Err(PackError::Corrupt(format!("set {set} does not say where its manifests belong")));
+        }
+        app = pack.index.apps.get(part.app).cloned();
+        total = part.total;
+        places.extend(positions.into_iter().zip(manifests));
+    }
+    if places.len() != total {
+        return Err(missing());
+    }
+    Ok(ManifestSet {
+        digest: set.clone(),
+        app: app.ok_or_else(missing)?,
+        manifests: places.into_values().collect(),
+    })
+}
+
+/// Puts an assignment together from all its packs; others do no harm.
+pub fn assignment(packs: &[&Pack]) -> Result<Assignment, PackError> {
+    let mut seen = BTreeSet::new();
+    let mut parts = None;
+    let mut all = Assignment::new();
+    for pack in packs {
+        let Some(slice) = &pack.index.assignment else { continue };
+        seen.insert(slice.part);
+        parts = Some(slice.parts);
+        let Cells { cells, clusters } = parse(&pack.content(slice.frame)?)?;
+        for (cluster, apps) in clusters {
+            let row = all.entry(cluster).or_default();
+            for (app, cell) in apps {
+                let cell =
+                    cells.get(cell).ok_or_else(|| PackError::Corrupt(format!("it has no cell {cell}")))?;
+                row.insert(app, cell.clone());
+            }
+        }
+    }
+    if parts == Some(seen.len()) { Ok(all) } else { Err(PackError::Missing("the assignment".to_owned())) }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(json: &[u8]) -> Result<T, PackError> {
+    serde_json::from_slice(json).map_err(|error| PackError::Corrupt(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! Sets, assignments and identities in, packs out. The same content gives the same bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_crds::app_context::PackKind;
+use sha2::{Digest, Sha256};
+
+use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Slice, codec};
+use crate::identity::{ClusterId, Identity, SetDigest};
+use crate::order::group_of;
+use crate::set::{Assigned, Assignment, ManifestSet, SetManifest};
+
+/// Writes sets; each once. Manifests of kind Secret go to packs that are stored as Secrets, the others to `ConfigMaps`.
+pub fn write_sets(owner_uid: &str, sets: &[Arc<ManifestSet>]) -> Result<Vec<PackObject>, PackError> {
+    let sorted: BTreeMap<(&str, &SetDigest), &ManifestSet> =
+        sets.iter().map(|set| ((set.app.as_str(), &set.digest), set.as_ref())).collect();
+    let mut written = BTreeSet::new();
+    let mut writers = [Writer::new(owner_uid, PackKind::ConfigMap), Writer::new(owner_uid, PackKind::Secret)];
+    for set in sorted.into_values() {
+        if !written.insert(&set.digest) {
+            continue;
+        }
+        for writer in &mut writers {
+            let all = 0..set.manifests.len();
+            let part: Vec<usize> = all
+                .zip(&set.manifests)
+                .filter(|(_, m)| kind_of(m) == writer.kind)
+                .map(|(at, _)| at)
+                .collect();
+            // A set without manifests is a set too: it stands in a ConfigMap.
+            if !part.is_empty() || (set.manifests.is_empty() && writer.kind == PackKind::ConfigMap) {
+                writer.add(set, &part)?;
+            }
+        }
+    }
+    let [plain, secret] = writers;
+    let mut packs = plain.finish()?;
+    packs.extend(secret.finish()?);
+    Ok(packs)
+}
+
+/// Writes an assignment; several packs where one is too small. All are needed to read it.
+pub fn write_assignment(owner_uid: &str, assignment: &Assignment) -> Result<Vec<PackObject>, PackError> {
+    let rows: Vec<(&ClusterId, &BTreeMap<String, Assigned>)> = assignment.iter().collect();
+    let mut slices = Vec::new();
+    slice(&rows, &mut slices)?;
+    let parts = slices.len();
+    let single = |(part, (frame, bytes)): (usize, (Frame, Vec<u8>))| {
+        let assignment = Some(Slice { frame: 0, part, parts });
+        let index = Index { frames: vec![frame], assignment, ..Index::default() };
+        object(owner_uid, PackKind::ConfigMap, &index, &[bytes])
+    };
+    slices.into_iter().enumerate().map(single).collect()
+}
+
+/// Writes identities.
+pub fn write_identities(owner_uid: &str, identities: &BTreeSet<Identity>) -> Result<PackObject, PackError> {
+    let (frame, bytes) = frame(&json(identities)?, &[], None)?;
+    if bytes.len() + codec::HEADER + 256 > LARGEST {
+        return Err(PackError::TooLarge(format!("a set of {} identities", identities.len())));
+    }
+    let index = Index { frames: vec![frame], identities: Some(0), ..Index::default() };
+    object(owner_uid, PackKind::ConfigMap, &index, &[bytes])
+}
+
+/// Where a manifest may be stored.
+fn kind_of(manifest: &SetManifest) -> PackKind {
+    let secret = manifest.json.get("kind").and_then(serde_json::Value::as_str) == Some("Secret")
+        && group_of(&manifest.json).is_empty();
+    if secret { PackKind::Secret } else { PackKind::ConfigMap }
+}
+
+/// Halves what is too large until it fits.
+fn slice(
+    rows: &[(&ClusterId, &BTreeMap<String, Assigned>)],
+    out: &mut Vec<(Frame, Vec<u8>)>,
+) -> Result<(), PackError> {
+    let mut cells = Cells::default();
+    let mut places: BTreeMap<(&SetDigest, &str, i64, i64), usize> = BTreeMap::new();
+    for (cluster, apps) in rows {
+        let mut row = BTreeMap::new();
+        for (app, cell) in *apps {
+            let Assigned { set, render_key, now, release_revision } = cell;
+            let next = places.len();
+            let place = *places.entry((set, render_key, *now, *release_revision)).or_insert(next);
+            if place == next {
+                cells.cells.push(cell.clone());
+            }
+            row.insert(app.clone(), place);
+        }
+        cells.clusters.insert((*cluster).clone(), row);
+    }
+    let written = frame(&json(&cells)?, &[], None)?;
+    if written.1.len() + codec::HEADER + 256 <= LARGEST {
+        out.push(written);
+        return Ok(());
+    }
+    if rows.len() < 2 {
+        return Err(PackError::TooLarge("the assignment of one cluster".to_owned()));
+    }
+    let (left, right) = rows.split_at(rows.len() / 2);
+    slice(left, out)?;
+    slice(right, out)
+}
+
+/// Fills packs of one kind, one after the other.
+struct Writer<'a> {
+    owner_uid: &'a str,
+    kind: PackKind,
+    done: Vec<PackObject>,
+    index: Index,
+    frames: Vec<Vec<u8>>,
+    /// Bytes of frames and an upper bound of the index so far.
+    size: usize,
+    /// Place and content of the first variant of the app that is being written.
+    base: Option<(String, usize, Vec<u8>)>,
+}
+
+impl<'a> Writer<'a> {
+    const fn new(owner_uid: &'a str, kind: PackKind) -> Self {
+        let index = Index {
+            frames: Vec::new(),
+            apps: Vec::new(),
+            sets: Vec::new(),
+            assignment: None,
+            identities: None,
+        };
+        Self { owner_uid, kind, done: Vec::new(), index, frames: Vec::new(), size: EMPTY, base: None }
+    }
+
+    /// Adds the manifests of a set at these places.
+    fn add(&mut self, set: &ManifestSet, at: &[usize]) -> Result<(), PackError> {
+        let part: Vec<&SetManifest> = at.iter().filter_map(|i| set.manifests.get(*i)).collect();
+        let content = json(&part)?;
+        if content.len() > LARGEST_FRAME {
+            return self.halve(set, at);
+        }
+        if self.try_add(set, at, &content)? {
+            return Ok(());
+        }
+        self.seal()?;
+        if self.try_add(set, at, &content)? {
+            return Ok(());
+        }
+        self.halve(set, at)
+    }
+
+    fn halve(&mut self, set: &ManifestSet, at: &[usize]) -> Result<(), PackError> {
+        if let ([only], Some(manifest)) = (at, at.first().and_then(|i| set.manifests.get(*i))) {
+            let _ = only;
+            return Err(PackError::TooLarge(manifest.identity().to_string()));
+        }
+        let (left, right) = at.split_at(at.len() / 2);
+        self.add(set, left)?;
+        self.add(set, right)
+    }
+
+    /// Adds to the current pack; false where it does not fit.
+    fn try_add(&mut self, set: &ManifestSet, at: &[usize], content: &[u8]) -> Result<bool, PackError> {
+        let base = self.base.as_ref().filter(|(app, ..)| *app == set.app);
+        let (dictionary, place) =
+            base.map_or((&[][..], None), |(_, at, bytes)| (bytes.as_slice(), Some(*at)));
+        let (frame, bytes) = frame(content, dictionary, place)?;
+        let whole = at.len() == set.manifests.len();
+        // The longest an entry can be: the digest, five numbers and their names, and the places.
+        let entry = 192 + set.app.len() + if whole { 0 } else { 12 * at.len() };
+        if self.size + bytes.len() + entry > LARGEST {
+            return Ok(false);
+        }
+        if place.is_none() {
+            self.base = Some((set.app.clone(), self.frames.len(), content.to_vec()));
+        }
+        if self.index.apps.last() != Some(&set.app) {
+            self.index.apps.push(set.app.clone());
+        }
+        self.index.sets.push(Part {
+            set: set.digest.clone(),
+            app: self.index.apps.len() - 1,
+            frame: self.frames.len(),
+            total: set.manifests.len(),
+            positions: (!whole).then(|| at.to_vec()),
+        });
+        self.index.frames.push(frame);
+        self.size += bytes.len() + entry;
+        self.frames.push(bytes);
+        Ok(true)
+    }
+
+    /// Ends the current pack.
+    fn seal(&mut self) -> Result<(), PackError> {
+        if !self.frames.is_empty() {
+            self.done.push(object(self.owner_uid, self.kind, &self.index, &self.frames)?);
+        }
+        (self.index, self.size, self.base) = (Index::default(), EMPTY, None);
+        self.frames.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<PackObject>, PackError> {
+        self.seal()?;
+        Ok(self.done)
+    }
+}
+
+/// Bytes of a pack without anything in it.
+const EMPTY: usize = codec::HEADER + 128;
+
+fn frame(content: &[u8], dictionary: &[u8], place: Option<usize>) -> Result<(Frame, Vec<u8>), PackError> {
+    let bytes = codec::compress(content, dictionary)?;
+    Ok((Frame { compressed: bytes.len(), raw: content.len(), dictionary: place }, bytes))
+}
+
+fn object(
+    owner_uid: &str,
+    kind: PackKind,
+    index: &Index,
+    frames: &[Vec<u8>],
+) -> Result<PackObject, PackError> {
+    let bytes = codec::encode(index, frames)?;
+    let digest = hex::encode(Sha256::digest(&bytes));
+    let owner = hex::encode(Sha256::digest(owner_uid));
+    let name = format!("emco-pack-{}-{}", short(&owner), short(&digest));
+    Ok(PackObject { name, kind, digest, bytes })
+}
+
+fn short(digest: &str) -> &str {
+    digest.get(..16).unwrap_or(digest)
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, PackError> {
+    serde_json::to_vec(value).map_err(|error| PackError::Corrupt(error.to_string()))
+}

@@ -1,0 +1,232 @@
+//! A rule that was compared with every cluster in; sentences about what would have to change out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::conditions::types::PLACED;
+use emco_crds::fields::ClusterTerm;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+
+use super::{Entry, Field, Group};
+use crate::identity::ClusterId;
+use crate::plan::{Refusal, Rejected};
+use crate::snapshot::Scheduling;
+use crate::terms;
+
+/// Why a cluster was not chosen. Closed set: `status.apps[].rejected[].reason`.
+mod verdict {
+    /// It matches, but the logical cloud does not have it.
+    pub const NOT_IN_LOGICAL_CLOUD: &str = "NotInLogicalCloud";
+    /// It matches, but takes no new work.
+    pub const CORDONED: &str = "Cordoned";
+    /// It matches, but is being emptied.
+    pub const DRAINED: &str = "Drained";
+    /// Only labels stand in the way.
+    pub const LABEL_MISSING: &str = "LabelMissing";
+    /// The rule names other clusters or providers.
+    pub const NOT_SELECTED: &str = "NotSelected";
+    /// It qualifies for a group that has enough.
+    pub const NOT_CHOSEN: &str = "NotChosen";
+    /// It came after the choice was frozen.
+    pub const FROZEN: &str = "Frozen";
+    /// A group names it, and there is no such Cluster.
+    pub const NOT_FOUND: &str = "ClusterNotFound";
+}
+
+impl Field<'_> {
+    /// Everything that was not chosen, by reason, most clusters first.
+    pub(super) fn rejected(
+        &self,
+        chosen: &BTreeSet<&ClusterId>,
+        used: &BTreeSet<&ClusterId>,
+        frozen: bool,
+    ) -> Vec<Rejected> {
+        struct Count<'e> {
+            clusters: usize,
+            nearest: (usize, &'e Entry<'e>),
+        }
+        let mut counts: BTreeMap<&str, Count<'_>> = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| !chosen.contains(entry.id())) {
+            let cost = self.obstacles(entry, used);
+            let count = counts
+                .entry(self.verdict(entry, frozen))
+                .or_insert(Count { clusters: 0, nearest: (cost, entry) });
+            count.clusters += 1;
+            if cost < count.nearest.0 {
+                count.nearest = (cost, entry);
+            }
+        }
+        let mut rejected: Vec<_> = counts
+            .into_iter()
+            .map(|(reason, Count { clusters, nearest: (_, entry) })| Rejected {
+                reason: reason.to_owned(),
+                clusters,
+                example: entry.id().clone(),
+                needs: self.needs(entry, used, frozen),
+            })
+            .collect();
+        rejected.extend(self.names_nobody_has());
+        rejected.sort_by(|a, b| b.clusters.cmp(&a.clusters).then_with(|| a.reason.cmp(&b.reason)));
+        rejected
+    }
+
+    /// Clusters that groups name and that do not exist: one candidate less, not a mistake that stops everything.
+    fn names_nobody_has(&self) -> Option<Rejected> {
+        let groups = self.rule.any_of.iter().flat_map(|group| group.from);
+        let missing: BTreeSet<_> = groups.filter_map(named).filter(|id| !self.knows(id)).collect();
+        missing.first().map(|example| Rejected {
+            reason: verdict::NOT_FOUND.to_owned(),
+            clusters: missing.len(),
+            example: example.clone(),
+            needs: "a Cluster of that name".to_owned(),
+        })
+    }
+
+    fn verdict(&self, entry: &Entry<'_>, frozen: bool) -> &'static str {
+        if !entry.all_of && entry.groups.is_empty() {
+            let distance = self.nearest_term(entry).map_or(usize::MAX, |(distance, _)| distance);
+            return if terms::only_labels(distance) { verdict::LABEL_MISSING } else { verdict::NOT_SELECTED };
+        }
+        match entry.cluster.facts.scheduling {
+            _ if !entry.in_cloud => verdict::NOT_IN_LOGICAL_CLOUD,
+            Scheduling::Drained => verdict::DRAINED,
+            Scheduling::Cordoned => verdict::CORDONED,
+            Scheduling::Enabled if frozen && entry.all_of => verdict::FROZEN,
+            Scheduling::Enabled => verdict::NOT_CHOSEN,
+        }
+    }
+
+    /// How much would have to change for a cluster to be taken: labels first, then the cloud, then scheduling.
+    fn obstacles(&self, entry: &Entry<'_>, used: &BTreeSet<&ClusterId>) -> usize {
+        let distance = match self.nearest_term(entry) {
+            _ if entry.all_of || !entry.groups.is_empty() => 0,
+            Some((distance, _)) => distance,
+            None => usize::MAX / 2,
+        };
+        distance + usize::from(!entry.in_cloud) + usize::from(entry.in_cloud && !entry.open(used))
+    }
+
+    /// The smallest change that would admit a cluster, as text.
+    fn needs(&self, entry: &Entry<'_>, used: &BTreeSet<&ClusterId>, frozen: bool) -> String {
+        let mut needs = Vec::new();
+        let qualifies = entry.all_of || !entry.groups.is_empty();
+        if !qualifies && let Some((_, term)) = self.nearest_term(entry) {
+            needs.push(terms::needs(term, entry.cluster));
+        }
+        if !entry.in_cloud {
+            needs.push(format!("to be a cluster of logical cloud {}", self.cloud.name));
+        } else if !entry.open(used) {
+            needs.push("scheduling: Enabled".to_owned());
+        } else if qualifies && frozen && entry.all_of {
+            needs.push(format!("{}.membership Follow, or an edit of the spec", self.rule.path));
+        } else if let Some(position) = entry.groups.first()
+            && let Some(group) = self.rule.any_of.get(*position)
+        {
+            needs.push(format!("{}.anyOf[{position}].count above {}", self.rule.path, group.count));
+        }
+        needs.join(" and ")
+    }
+
+    fn nearest_term(&self, entry: &Entry<'_>) -> Option<(usize, &ClusterTerm)> {
+        let all_of = terms::nearest(self.rule.all_of, entry.cluster);
+        let any_of = self.rule.any_of.iter().filter_map(|group| terms::nearest(group.from, entry.cluster));
+        all_of.into_iter().chain(any_of).min_by_key(|(distance, _)| *distance)
+    }
+
+    fn knows(&self, id: &ClusterId) -> bool {
+        self.entries.binary_search_by(|entry| entry.id().cmp(id)).is_ok()
+    }
+
+    /// What `allOf` names must be there: everything it names gets the app.
+    pub(super) fn check_names(&self, app: &str) -> Result<(), Box<Refusal>> {
+        for id in self.rule.all_of.iter().filter_map(named) {
+            let field = format!("app {app}: {}.allOf names cluster {id}", self.rule.path);
+            if !self.knows(&id) {
+                return Err(Refusal::new(
+                    PLACED,
+                    Reason::ClusterNotFound,
+                    format!("{field}, which does not exist: register that Cluster or remove the term"),
+                ));
+            }
+            if !self.cloud.clusters.contains(&id) {
+                return Err(Refusal::new(
+                    PLACED,
+                    Reason::ClusterNotInLogicalCloud,
+                    format!(
+                        "{field}, which is not a cluster of logical cloud {}: add it to the cloud's spec.clusters, have \
+                         it granted to the project, or remove the term",
+                        self.cloud.name
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// No cluster at all.
+    pub(super) fn none_matches(&self, app: &str, used: &BTreeSet<&ClusterId>) -> Box<Refusal> {
+        let Field { rule, cloud, entries } = self;
+        let message = if rule.all_of.is_empty() && rule.any_of.is_empty() {
+            format!(
+                "app {app}: {} says no clusters for it: add allOf or anyOf there, or an entry for {app} to \
+                 spec.placement.apps",
+                rule.path
+            )
+        } else if entries.is_empty() {
+            format!(
+                "app {app}: no cluster matches {}, because logical cloud {} has no clusters: register clusters and grant \
+                 them to the project",
+                rule.field(),
+                cloud.name
+            )
+        } else {
+            let nearest = self.nearest(entries.iter(), used);
+            format!("app {app}: no cluster matches {}; {nearest}", rule.field())
+        };
+        Refusal::new(PLACED, Reason::NoClusterMatches, message)
+    }
+
+    /// Some, but fewer than a group must have.
+    pub(super) fn not_enough(
+        &self,
+        app: &str,
+        position: usize,
+        group: &Group<'_>,
+        found: usize,
+        used: &BTreeSet<&ClusterId>,
+    ) -> Box<Refusal> {
+        let path = format!("{}.anyOf[{position}]", self.rule.path);
+        let closed = |entry: &&Entry<'_>| !(entry.groups.contains(&position) && entry.open(used));
+        let nearest = self.nearest(self.entries.iter().filter(closed), used);
+        let (reason, what) = if found == 0 {
+            (Reason::NoClusterMatches, format!("no cluster matches {path}.from"))
+        } else {
+            let least = group.min;
+            (Reason::NotEnoughClusters, format!("{path} needs at least {least} clusters and {found} qualify"))
+        };
+        Refusal::new(PLACED, reason, format!("app {app}: {what}; {nearest}"))
+    }
+
+    /// `nearest is acme/oslo-2, which needs label tier=edge (12 clusters considered)`.
+    fn nearest<'e>(
+        &'e self,
+        entries: impl Iterator<Item = &'e Entry<'e>>,
+        used: &BTreeSet<&ClusterId>,
+    ) -> String {
+        let considered = self.entries.len();
+        let plural = if considered == 1 { "cluster" } else { "clusters" };
+        let nearest = entries.min_by_key(|entry| (self.obstacles(entry, used), entry.id()));
+        match nearest {
+            Some(entry) => {
+                let needs = self.needs(entry, used, false);
+                format!("nearest is {}, which needs {needs} ({considered} {plural} considered)", entry.id())
+            }
+            None => format!("there is no other cluster ({considered} {plural} considered)"),
+        }
+    }
+}
+
+/// The cluster that a term names, if it names one.
+fn named(term: &ClusterTerm) -> Option<ClusterId> {
+    let ClusterTerm { provider, cluster, selector: _ } = term;
+    Some(ClusterId::new(provider.as_ref()?, cluster.as_ref()?))
+}

@@ -1,0 +1,162 @@
+//! Snapshot in, plan out: the pure half in one call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+
+use emco_crds::deployment_intent_group::rollout::Rollout;
+use serde_json::{Value, json};
+
+use crate::identity::{ClusterId, SetDigest};
+use crate::set::{Assignment, ManifestSet};
+use crate::snapshot::Snapshot;
+use crate::{canonical, inputs, place, resolve};
+
+mod budget;
+mod build;
+mod change;
+mod render;
+mod work;
+
+pub use budget::over_budget;
+
+/// Domain of plan digests; the number is the format.
+const DOMAIN: &str = "emco-plan/1\0";
+
+/// Why there is no plan. Everything a condition needs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// The condition that becomes False: `Resolved`, `Placed` or `Rendered`.
+    pub condition: &'static str,
+    /// From the closed set of reasons.
+    pub reason: &'static str,
+    /// A sentence that names the object, the field, what is wrong and what to do. No times, no generated names.
+    pub message: String,
+    /// Whether only an edit can cure it (Stalled) or it may cure itself (Reconciling).
+    pub stalled: bool,
+}
+
+impl Refusal {
+    /// Longest message, in bytes: what comes from charts and templates has no bound of its own.
+    const LONGEST: usize = 1024;
+
+    /// A refusal; whether it is stalled follows from the reason.
+    pub fn new(condition: &'static str, reason: Reason, message: impl Into<String>) -> Box<Self> {
+        Self::of(condition, reason.as_str(), reason.stalled(), message.into())
+    }
+
+    /// A refusal with a reason of another kind.
+    pub fn of(
+        condition: &'static str,
+        reason: &'static str,
+        stalled: bool,
+        mut message: String,
+    ) -> Box<Self> {
+        if message.len() > Self::LONGEST {
+            message.truncate(message.floor_char_boundary(Self::LONGEST - 3));
+            message.push_str("...");
+        }
+        Box::new(Self { condition, reason, message, stalled })
+    }
+}
+
+/// How many clusters were not chosen for a reason, with one example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// `LabelMissing`, `NotInLogicalCloud`, `Cordoned`, `NotChosen` ...
+    pub reason: String,
+    /// How many.
+    pub clusters: usize,
+    /// One of them.
+    pub example: ClusterId,
+    /// The smallest change that would admit the example.
+    pub needs: String,
+}
+
+/// Where one app goes, and why not elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppPlacement {
+    /// Chosen clusters.
+    pub chosen: Vec<ClusterId>,
+    /// By reason, most clusters first.
+    pub rejected: Vec<Rejected>,
+}
+
+/// What differs from the running revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// `Create`, `Update`, `Migrate` or `Placement` (only the assignment differs).
+    pub cause: String,
+    /// `web on 42 clusters: 0 clusters added, ...`.
+    pub summary: String,
+    /// Clusters that lose an app, counted per app; feeds the removal budget.
+    pub removals: BTreeMap<String, usize>,
+}
+
+/// One complete plan.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// `sha256:...` over everything people wrote.
+    pub inputs_digest: String,
+    /// `sha256:...` over the inputs, the assignment and the sets.
+    pub plan_digest: String,
+    /// Who gets what.
+    pub assignment: Assignment,
+    /// Placed, but not rendered yet: clusters never contacted, with the apps they are to get.
+    pub waiting: BTreeMap<ClusterId, Vec<String>>,
+    /// Sets by digest, new and used again. (One stored but unreadable is rendered again.)
+    pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    /// Placement of each app, in the order of the composite app.
+    pub placement: Vec<(String, AppPlacement)>,
+    /// Sentences for an Event: dropped namespace objects, duplicate list entries ...
+    pub warnings: Vec<String>,
+    /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
+    /// no revision is made.
+    pub change: Option<Change>,
+}
+
+/// Works out the whole plan. The same snapshot gives the same plan.
+pub fn plan(snapshot: &Snapshot) -> Result<Plan, Box<Refusal>> {
+    let resolved = resolve::resolve(snapshot)?;
+    let inputs_digest = inputs::digest(&resolved);
+    let running = snapshot.running.as_ref();
+    let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
+    let placement = place::place(&place::Request {
+        clusters: &snapshot.clusters,
+        cloud: resolved.cloud,
+        placement: &resolved.dig.spec.placement,
+        apps: &apps,
+        running: running.map(|running| &running.assignment),
+        unchanged: running.is_some_and(|running| running.inputs_digest == inputs_digest),
+    })?;
+    let build::Built { assignment, waiting, sets, warnings } = build::build(&resolved, &placement)?;
+    let plan_digest = plan_digest(&inputs_digest, resolved.dig.spec.rollout.as_ref(), &assignment);
+    let mut plan =
+        Plan { inputs_digest, plan_digest, assignment, waiting, sets, placement, warnings, change: None };
+    plan.change = change::change(&resolved, &plan);
+    Ok(plan)
+}
+
+/// `sha256:...` over everything people wrote; what an approval of scope `Inputs` names.
+pub fn inputs_digest(snapshot: &Snapshot) -> Result<String, Box<Refusal>> {
+    Ok(inputs::digest(&resolve::resolve(snapshot)?))
+}
+
+fn plan_digest(inputs: &str, rollout: Option<&Rollout>, assignment: &Assignment) -> String {
+    let sets: BTreeMap<&str, BTreeMap<&str, &str>> = assignment
+        .iter()
+        .map(|(cluster, apps)| {
+            let apps = apps.iter().map(|(app, assigned)| (app.as_str(), assigned.set.0.as_str()));
+            (cluster.as_str(), apps.collect())
+        })
+        .collect();
+    let mut document = json!({"inputs": inputs, "assignment": sets});
+    if let Some(rollout) = rollout.filter(|rollout| **rollout != Rollout::default())
+        && let Some(map) = document.as_object_mut()
+    {
+        map.insert("rollout".to_owned(), serde_json::to_value(rollout).unwrap_or(Value::Null));
+    }
+    canonical::sha256(DOMAIN, &document)
+}

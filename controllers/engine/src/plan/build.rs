@@ -1,0 +1,238 @@
+//! Placement in, sets and their assignment out: what is stored stays, the rest is rendered and finished.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_crds::conditions::types::RENDERED;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+
+use super::render::{self, Job};
+use super::work::{self, Item, Step};
+use super::{AppPlacement, Refusal};
+use crate::identity::{ClusterId, Identity, SetDigest};
+use crate::manifests::{self, Draft, Kind};
+use crate::resolve::Resolved;
+use crate::set::{Assigned, Assignment, ManifestSet};
+
+/// Warnings kept of one plan.
+const MOST_WARNINGS: usize = 50;
+
+/// What came of a placement.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// Who gets what.
+    pub assignment: Assignment,
+    /// Placed on clusters that nothing is known of yet.
+    pub waiting: BTreeMap<ClusterId, Vec<String>>,
+    /// Sets by digest.
+    pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    /// Sentences for people.
+    pub warnings: Vec<String>,
+}
+
+/// One rendering, and what its result has to be.
+struct Attempt<'a> {
+    job: Job<'a>,
+    /// The set that this attempt tries to make again; otherwise it is new.
+    restores: Option<&'a Assigned>,
+}
+
+/// Works out every set.
+pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> Result<Built, Box<Refusal>> {
+    let items = work::items(resolved, placement)?;
+    let empty = BTreeMap::new();
+    let stored = resolved.snapshot.running.as_ref().map_or(&empty, |running| &running.sets);
+    let mut builder = Builder::new(resolved);
+    let mut attempts = Vec::new();
+    for item in &items {
+        match item.step(stored) {
+            Step::Keep(assigned, content) => builder.keep(item, assigned, content),
+            Step::Restore(assigned) => attempts.push(Builder::restoring(item, assigned, true)),
+            Step::Render => attempts.push(builder.rendering(item)),
+            Step::Wait => builder.wait(item),
+        }
+    }
+    while !attempts.is_empty() {
+        attempts = builder.round(attempts)?;
+    }
+    builder.check_duplicates()?;
+    Ok(builder.built)
+}
+
+struct Builder<'a> {
+    resolved: &'a Resolved<'a>,
+    built: Built,
+    /// Kinds that are defined on each cluster by what is put there.
+    defined: BTreeMap<&'a ClusterId, BTreeMap<Kind, bool>>,
+    /// Kinds that each stored set defines.
+    defined_by: BTreeMap<SetDigest, BTreeMap<Kind, bool>>,
+    /// Finished sets by draft (its address, as drafts outlive the builder's rounds) and by what was known of its kinds.
+    finished: BTreeMap<(usize, BTreeMap<Kind, bool>), Arc<ManifestSet>>,
+    /// Keeps every draft that `finished` names.
+    drafts: Vec<Arc<Draft>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(resolved: &'a Resolved<'a>) -> Self {
+        Self {
+            resolved,
+            built: Built::default(),
+            defined: BTreeMap::new(),
+            defined_by: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            drafts: Vec::new(),
+        }
+    }
+
+    fn app(&self, item: &Item<'_>) -> &'a str {
+        self.resolved.apps.get(item.app).map_or("", |app| app.app.name.as_str())
+    }
+
+    fn assign(&mut self, item: &Item<'a>, assigned: Assigned) {
+        let app = self.app(item).to_owned();
+        self.built.assignment.entry(item.id().clone()).or_default().insert(app, assigned);
+    }
+
+    fn keep(&mut self, item: &Item<'a>, assigned: &Assigned, content: Option<Arc<ManifestSet>>) {
+        if let Some(content) = content {
+            let defines = self.defined_by.entry(assigned.set.clone()).or_insert_with(|| {
+                content.manifests.iter().filter_map(|manifest| manifests::defined(&manifest.json)).collect()
+            });
+            if !defines.is_empty() {
+                self.defined.entry(item.id()).or_default().extend(defines.clone());
+            }
+            self.built.sets.insert(assigned.set.clone(), content);
+        }
+        self.assign(item, assigned.clone());
+    }
+
+    /// Nothing is known of the cluster: what it has stays, and what it shall have is worked out at the first contact.
+    fn wait(&mut self, item: &Item<'a>) {
+        let app = self.app(item).to_owned();
+        self.built.waiting.entry(item.id().clone()).or_default().push(app);
+        if let Some(previous) = item.previous {
+            let sets = self.resolved.snapshot.running.as_ref().map(|running| &running.sets);
+            let content = sets.and_then(|sets| sets.get(&previous.set)).cloned();
+            self.keep(item, previous, content);
+        }
+    }
+
+    fn rendering(&self, item: &Item<'a>) -> Attempt<'a> {
+        let snapshot = self.resolved.snapshot;
+        let installed = (item.id().clone(), self.app(item).to_owned());
+        let job = Job {
+            item: item.clone(),
+            is_install: !snapshot.installed.contains(&installed),
+            revision: item.previous.map_or(1, |previous| previous.release_revision + 1),
+            now: snapshot.now,
+        };
+        Attempt { job, restores: None }
+    }
+
+    /// A set that cannot be read is made again as it was made; whether that was an installation was not written down.
+    fn restoring(item: &Item<'a>, assigned: &'a Assigned, first: bool) -> Attempt<'a> {
+        let revision = assigned.release_revision;
+        let job =
+            Job { item: item.clone(), is_install: (revision == 1) == first, revision, now: assigned.now };
+        Attempt { job, restores: Some(assigned) }
+    }
+
+    /// Carries out attempts; returns those that have to follow.
+    fn round(&mut self, attempts: Vec<Attempt<'a>>) -> Result<Vec<Attempt<'a>>, Box<Refusal>> {
+        let jobs: Vec<Job<'a>> = attempts.iter().map(|attempt| attempt.job.clone()).collect();
+        let drafts = render::render(self.resolved, &jobs)?;
+        for (job, draft) in jobs.iter().zip(&drafts) {
+            if !draft.defines.is_empty() {
+                self.defined.entry(job.item.id()).or_default().extend(draft.defines.clone());
+            }
+        }
+        let mut follow = Vec::new();
+        for (attempt, draft) in attempts.into_iter().zip(drafts) {
+            let set = self.finish(&attempt.job.item, &draft)?;
+            match attempt.restores {
+                Some(stored) if stored.set != set.digest => {
+                    let first = (stored.release_revision == 1) == attempt.job.is_install;
+                    let item = &attempt.job.item;
+                    // Both ways tried: what was stored cannot be had again, so this becomes a new set.
+                    follow.push(if first {
+                        Self::restoring(item, stored, false)
+                    } else {
+                        self.rendering(item)
+                    });
+                }
+                _ => self.take(&attempt, set),
+            }
+        }
+        Ok(follow)
+    }
+
+    fn take(&mut self, attempt: &Attempt<'a>, set: Arc<ManifestSet>) {
+        let Job { item, revision, now, .. } = &attempt.job;
+        // Counted are different sets, not renderings.
+        let same = item.previous.filter(|previous| previous.set == set.digest);
+        let assigned = Assigned {
+            set: set.digest.clone(),
+            render_key: item.class.render_key.clone(),
+            now: *now,
+            release_revision: same.map_or(*revision, |previous| previous.release_revision),
+        };
+        self.built.sets.entry(set.digest.clone()).or_insert(set);
+        self.assign(item, assigned);
+    }
+
+    fn finish(&mut self, item: &Item<'a>, draft: &Arc<Draft>) -> Result<Arc<ManifestSet>, Box<Refusal>> {
+        let empty = BTreeMap::new();
+        let defined = self.defined.get(item.id()).unwrap_or(&empty);
+        let scopes = manifests::scopes(&draft.kinds, item.cluster.apis.as_deref(), defined);
+        let key = (Arc::as_ptr(draft).addr(), scopes);
+        if let Some(set) = self.finished.get(&key) {
+            return Ok(Arc::clone(set));
+        }
+        let app = self.app(item);
+        let digest_key = &self.resolved.snapshot.installation.digest_key;
+        let (set, warnings) = draft.finish(app, digest_key, self.resolved.cloud, &key.1)?;
+        for warning in draft.warnings.iter().chain(&warnings) {
+            self.warn(warning);
+        }
+        let set = Arc::new(set);
+        self.drafts.push(Arc::clone(draft));
+        self.finished.insert(key, Arc::clone(&set));
+        Ok(set)
+    }
+
+    fn warn(&mut self, warning: &str) {
+        if self.built.warnings.len() < MOST_WARNINGS && !self.built.warnings.iter().any(|w| w == warning) {
+            self.built.warnings.push(warning.to_owned());
+        }
+    }
+
+    /// Two apps that make the same object would take it from each other for ever.
+    fn check_duplicates(&self) -> Result<(), Box<Refusal>> {
+        let mut checked: BTreeSet<Vec<&SetDigest>> = BTreeSet::new();
+        for (cluster, apps) in &self.built.assignment {
+            if !checked.insert(apps.values().map(|assigned| &assigned.set).collect()) {
+                continue;
+            }
+            let mut owners: BTreeMap<Identity, &str> = BTreeMap::new();
+            for (app, assigned) in apps {
+                let Some(set) = self.built.sets.get(&assigned.set) else { continue };
+                for manifest in set.manifests.iter().filter(|manifest| !manifest.crd_folder) {
+                    let identity = manifest.identity();
+                    if let Some(other) = owners.get(&identity).filter(|other| **other != app) {
+                        return Err(duplicate(other, app, &identity, cluster));
+                    }
+                    owners.insert(identity, app);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn duplicate(one: &str, other: &str, identity: &Identity, cluster: &ClusterId) -> Box<Refusal> {
+    let text = format!(
+        "apps {one} and {other} both make {identity} on {cluster}: rename it or turn it off in one of them with \
+         spec.overrideValues, or place them on different clusters"
+    );
+    Refusal::new(RENDERED, Reason::DuplicateResource, text)
+}

@@ -1,0 +1,178 @@
+//! Placement and values in; for every app and cluster whether its stored set stays, or what has to be rendered, out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_crds::conditions::types::RENDERED;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use serde_json::{Map, Value, json};
+
+use super::{AppPlacement, Refusal};
+use crate::canonical;
+use crate::identity::ClusterId;
+use crate::resolve::{Resolved, ResolvedApp};
+use crate::set::{Assigned, ManifestSet};
+use crate::snapshot::ClusterFacts;
+use crate::terms::Candidate;
+use crate::values::{self, LayerFault, template::Scope};
+
+/// The Helm whose output charts are rendered to equal; part of every render key.
+const COMPAT: &str = "Helm3_17";
+/// Domain of render keys; the number is the format.
+const RENDER_KEY: &str = "emco-render/1\0";
+
+/// Merged values of one app, shared by every cluster where they are equal.
+#[derive(Debug)]
+pub struct Class {
+    /// What the chart is rendered with.
+    pub values: Map<String, Value>,
+    /// Digest of everything the rendering depends on but the cluster itself.
+    pub render_key: String,
+}
+
+/// One app on one cluster.
+#[derive(Clone, Debug)]
+pub struct Item<'a> {
+    /// Position of the app.
+    pub app: usize,
+    /// Where.
+    pub cluster: &'a ClusterFacts,
+    /// With which values.
+    pub class: Arc<Class>,
+    /// What it has now.
+    pub previous: Option<&'a Assigned>,
+}
+
+/// What is to be done for one app on one cluster.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// Nothing it depends on changed: the stored set stays. Its content is absent where it could not be read and cannot be
+    /// made again yet.
+    Keep(&'a Assigned, Option<Arc<ManifestSet>>),
+    /// The stored set stays if rendering it as it was rendered then gives the same again.
+    Restore(&'a Assigned),
+    /// It is rendered anew.
+    Render,
+    /// Nothing is known of the cluster yet. What it has stays.
+    Wait,
+}
+
+/// Pairs apps with the clusters they were placed on, in the order of apps, then clusters.
+pub fn items<'a>(
+    resolved: &'a Resolved<'a>,
+    placement: &[(String, AppPlacement)],
+) -> Result<Vec<Item<'a>>, Box<Refusal>> {
+    let snapshot = resolved.snapshot;
+    let mut items = Vec::new();
+    for (app, (resolved_app, (_, placed))) in resolved.apps.iter().zip(placement).enumerate() {
+        let mut classes = Classes::new(resolved, resolved_app);
+        for id in &placed.chosen {
+            let Some(cluster) = snapshot.clusters.get(id) else { continue };
+            let class = classes.of(cluster)?;
+            let running = snapshot.running.as_ref();
+            let previous =
+                running.and_then(|running| running.assignment.get(id)?.get(&resolved_app.app.name));
+            items.push(Item { app, cluster, class, previous });
+        }
+    }
+    Ok(items)
+}
+
+impl<'a> Item<'a> {
+    /// Decides what becomes of the stored set.
+    pub fn step(&self, sets: &BTreeMap<crate::identity::SetDigest, Arc<ManifestSet>>) -> Step<'a> {
+        let known = self.cluster.apis.is_some() && self.cluster.kubernetes_version.is_some();
+        match self.previous {
+            Some(assigned) if assigned.render_key == self.class.render_key => match sets.get(&assigned.set) {
+                None if known => Step::Restore(assigned),
+                content => Step::Keep(assigned, content.cloned()),
+            },
+            _ if known => Step::Render,
+            _ => Step::Wait,
+        }
+    }
+
+    /// Where it is.
+    pub fn id(&self) -> &'a ClusterId {
+        &self.cluster.id
+    }
+}
+
+/// Values of one app by cluster, merged once per distinct outcome.
+struct Classes<'a> {
+    resolved: &'a Resolved<'a>,
+    app: &'a ResolvedApp<'a>,
+    /// By which layers count, where no templates are among them.
+    by_mask: BTreeMap<Vec<bool>, Arc<Class>>,
+    /// By render key.
+    by_key: BTreeMap<String, Arc<Class>>,
+}
+
+impl<'a> Classes<'a> {
+    fn new(resolved: &'a Resolved<'a>, app: &'a ResolvedApp<'a>) -> Self {
+        Self { resolved, app, by_mask: BTreeMap::new(), by_key: BTreeMap::new() }
+    }
+
+    fn of(&mut self, cluster: &ClusterFacts) -> Result<Arc<Class>, Box<Refusal>> {
+        let candidate = Candidate::new(cluster);
+        let layers = &self.app.layers;
+        let mask = values::mask(layers, &candidate);
+        let templated = values::templated(layers, &mask);
+        if !templated && let Some(class) = self.by_mask.get(&mask) {
+            return Ok(Arc::clone(class));
+        }
+        let scope = Scope::new(&candidate, &self.resolved.snapshot.project, self.resolved.dig.release());
+        let merged =
+            values::merged(layers, &mask, &scope).map_err(|fault| self.fault(&fault, &cluster.id))?;
+        let render_key = self.render_key(&merged);
+        let class = self
+            .by_key
+            .entry(render_key.clone())
+            .or_insert_with(|| Arc::new(Class { values: merged, render_key }));
+        if !templated {
+            self.by_mask.insert(mask, Arc::clone(class));
+        }
+        Ok(Arc::clone(class))
+    }
+
+    /// What labels and properties templates read is in the values that they made.
+    fn render_key(&self, merged: &Map<String, Value>) -> String {
+        let mut document = json!({
+            "chart": self.app.chart.digest,
+            "values": merged,
+            "release": self.resolved.dig.release(),
+            "namespace": self.resolved.cloud.namespace,
+            "compat": COMPAT,
+        });
+        let serial = self.resolved.dig.spec.render_serial.unwrap_or_default();
+        if let Some(map) = document.as_object_mut() {
+            if serial != 0 {
+                map.insert("renderSerial".to_owned(), serial.into());
+            }
+            if !self.app.files.is_empty() {
+                map.insert("files".to_owned(), json!(self.app.files));
+            }
+        }
+        // Keyed, for values may come from Secrets.
+        canonical::digest_hex(&self.resolved.snapshot.installation.digest_key, RENDER_KEY, &document)
+    }
+
+    fn fault(&self, LayerFault { layer, fault }: &LayerFault, cluster: &ClusterId) -> Box<Refusal> {
+        let app = &self.app.app.name;
+        let origin = self.app.layers.get(*layer).map_or("values", |layer| layer.origin.as_str());
+        let place = format!("app {app}: {origin}: {} line {}", fault.path, fault.line);
+        let Some(name) = &fault.unknown else {
+            let text = format!("{place}: {} (on {cluster})", fault.message);
+            return Refusal::new(RENDERED, Reason::ValuesInvalid, text);
+        };
+        let cure = if name.starts_with("cluster.properties") {
+            "set it in spec.properties of the Cluster"
+        } else if name.starts_with("label ") {
+            "label the Cluster"
+        } else {
+            "there are cluster.name, cluster.provider, cluster.properties.*, label \"...\", project and release"
+        };
+        let text = format!("{place}: {{{{{name}}}}} is not known on {cluster}: {cure}, or change the text");
+        Refusal::new(RENDERED, Reason::VariableUnknown, text)
+    }
+}

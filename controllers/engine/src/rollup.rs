@@ -1,0 +1,325 @@
+//! Rows of all shards of an owner and its plan in; numbers, failing clusters and verdicts for its status out. Bounded
+//! whatever the number of clusters; no times inside messages.
+
+mod apps;
+mod facts;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::deployment_intent_group::status::{
+    AppStatus, DeployedCounts, DeploymentClusters, ReadyCounts,
+};
+use emco_crds::logical_cloud::CloudClusters;
+use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, LogicalCloudReason};
+use emco_crds::{Failing, IntOrText, PercentOrCount, State, Summary, SyncShardSpec, SyncShardStatus};
+
+use crate::conditions::truncate;
+use crate::identity::{ClusterId, Combination};
+use crate::plan::AppPlacement;
+use crate::state::{self, Observation};
+use facts::{ClusterFact, Kind, Tally};
+
+/// Most clusters that are named as failing.
+const MOST_FAILING: usize = 10;
+/// Longest message of one of them, in bytes.
+const LONGEST_MESSAGE: usize = 256;
+
+/// A shard as it was read: spec, and status if there is one.
+pub type Shard<'a> = (&'a SyncShardSpec, Option<&'a SyncShardStatus>);
+
+/// A condition without its type, generation and time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// `True` or `False`.
+    pub status: &'static str,
+    /// From the closed set of the kind.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// What a deployment's status is made of.
+pub struct DigInputs<'a> {
+    /// All shards of the owner.
+    pub shards: &'a [Shard<'a>],
+    /// What each cluster is to have; empty before the first revision and while everything is to be removed.
+    pub wanted: &'a BTreeMap<ClusterId, Combination>,
+    /// The running revision; `None` before the first.
+    pub revision: Option<i64>,
+    /// Placement of each app, in the order of the composite app.
+    pub placement: &'a [(String, AppPlacement)],
+    /// `spec.readyClusters`; `None` = all.
+    pub ready_clusters: Option<&'a PercentOrCount>,
+    /// States as the status has them now.
+    pub before: &'a Before,
+    /// A plan may be carried out.
+    pub approved: bool,
+    /// Everything is to be removed.
+    pub removing: bool,
+    /// Nothing is written to any edge.
+    pub suspended: bool,
+}
+
+/// The last observation: states move from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// `status.state`.
+    pub state: State,
+    /// `status.revision`.
+    pub revision: Option<i64>,
+    /// `status.apps[].state`.
+    pub apps: BTreeMap<String, State>,
+}
+
+/// What is true of a deployment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DigRollup {
+    /// For `status.state`.
+    pub state: State,
+    /// For `status.summary`.
+    pub summary: Summary,
+    /// For `status.clusters`.
+    pub clusters: DeploymentClusters,
+    /// For `status.deployed`.
+    pub deployed_counts: DeployedCounts,
+    /// For `status.ready`.
+    pub ready_counts: ReadyCounts,
+    /// For `status.apps`.
+    pub apps: Vec<AppStatus>,
+    /// For `status.failing`.
+    pub failing: Vec<Failing>,
+    /// Condition Deployed.
+    pub deployed: Verdict,
+    /// Condition Ready, as far as the running revision goes.
+    pub ready: Verdict,
+    /// Clusters where something of this owner may still be that is not wanted there.
+    pub left: usize,
+}
+
+/// The status of a deployment.
+pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
+    let facts = facts::of(inputs.shards, inputs.wanted);
+    let tally = Tally::of(&facts);
+    let seen = observation(&tally, inputs);
+    let failing = failing(&facts);
+    let deployed = deployed(&tally, &failing, inputs.revision);
+    let ready = ready(&tally, &failing, &deployed, inputs.ready_clusters);
+    DigRollup {
+        state: state::next(inputs.before.state, &seen),
+        summary: Summary {
+            clusters: Some(format!("{}/{}", tally.ready, tally.total)),
+            resources: Some(format!("{}/{}", tally.objects.ready, tally.resources)),
+            ..Summary::default()
+        },
+        clusters: DeploymentClusters {
+            total: count(tally.total),
+            ready: count(tally.ready),
+            progressing: count(tally.progressing),
+            failed: count(tally.failed),
+            unreachable: count(tally.unreachable),
+            abandoned: 0,
+        },
+        deployed_counts: DeployedCounts {
+            applied: tally.objects.applied,
+            failed: tally.objects.failed,
+            pending: tally.objects.pending,
+            deleted: tally.objects.deleted,
+        },
+        ready_counts: ReadyCounts {
+            ready: tally.objects.ready,
+            not_ready: tally.objects.not_ready,
+            not_present: tally.objects.not_present,
+            unknown: tally.objects.unknown,
+        },
+        apps: apps::statuses(&facts, inputs, &seen),
+        failing,
+        deployed,
+        ready,
+        left: tally.left,
+    }
+}
+
+fn observation(tally: &Tally, inputs: &DigInputs<'_>) -> Observation {
+    Observation {
+        approved: inputs.approved,
+        revision: inputs.revision,
+        revision_before: inputs.before.revision,
+        removing: inputs.removing,
+        suspended: inputs.suspended,
+        applied: tally.applied,
+        progressing: tally.applying,
+        failed: tally.failed + tally.failed_removals,
+        unreachable: tally.unreachable_without,
+        left: tally.left,
+    }
+}
+
+fn deployed(tally: &Tally, failing: &[Failing], revision: Option<i64>) -> Verdict {
+    let Some(revision) = revision else {
+        return no(Reason::Progressing, "there is no revision yet".to_owned());
+    };
+    if tally.applied == tally.total && tally.left == 0 {
+        return Verdict {
+            status: "True",
+            reason: Reason::Deployed.as_str(),
+            message: format!("{} have revision {revision}", clusters(tally.total)),
+        };
+    }
+    let mut said = vec![format!("{} of {} have revision {revision}", tally.applied, clusters(tally.total))];
+    if tally.left > 0 {
+        said.push(format!("{} still to be cleaned", clusters(tally.left)));
+    }
+    let first_failed = failing.iter().find(|f| f.reason != Reason::Unreachable.as_str());
+    let broken = tally.failed + tally.failed_removals > 0;
+    let reason = match first_failed.and_then(|f| Reason::parse(&f.reason)) {
+        Some(reason) if broken => reason,
+        _ if tally.applying > 0 || tally.left > tally.unreachable_removals => Reason::Progressing,
+        _ => Reason::Unreachable,
+    };
+    no(reason, sentence(said, failing, tally))
+}
+
+fn ready(tally: &Tally, failing: &[Failing], deployed: &Verdict, share: Option<&PercentOrCount>) -> Verdict {
+    let needed = needed(share, tally.total);
+    let share = if needed < tally.total { format!(" ({needed} needed)") } else { String::new() };
+    let first = format!("{} of {} ready{share}", tally.ready, clusters(tally.total));
+    let message = sentence(vec![first], failing, tally);
+    // Nothing anywhere is nothing that could be ready.
+    if tally.total > 0 && tally.ready >= needed {
+        return Verdict { status: "True", reason: Reason::Ready.as_str(), message };
+    }
+    if deployed.status == "False" {
+        return Verdict { status: "False", reason: deployed.reason, message };
+    }
+    let reason = if tally.unreachable > 0 && tally.progressing + tally.failed == 0 {
+        Reason::Unreachable
+    } else {
+        Reason::NotReady
+    };
+    no(reason, message)
+}
+
+/// Goes on with how many are not well, and with the first of them as example.
+fn sentence(mut said: Vec<String>, failing: &[Failing], tally: &Tally) -> String {
+    if tally.unreachable > 0 {
+        said.push(format!("{} unreachable", tally.unreachable));
+    }
+    if tally.failed > 0 {
+        said.push(format!("{} failed", tally.failed));
+    }
+    if let Some(first) = failing.first() {
+        let app = first.app.as_deref().map(|app| format!(" ({app})")).unwrap_or_default();
+        let words = !first.message.is_empty() && first.reason != Reason::Unreachable.as_str();
+        let words = if words { format!(": {}", first.message) } else { String::new() };
+        said.push(format!("{}{app}: {}{words}", first.cluster, first.reason));
+    }
+    said.join("; ")
+}
+
+/// Clusters that are not as wanted, oldest first.
+fn failing(facts: &[ClusterFact<'_>]) -> Vec<Failing> {
+    let mut all: Vec<Failing> = facts.iter().filter_map(ClusterFact::failing).collect();
+    all.sort_by(|a, b| {
+        let since = |f: &Failing| f.since.as_ref().map(|t| t.0);
+        // One without a time is new.
+        let key = |f: &Failing| (since(f).is_none(), since(f));
+        key(a).cmp(&key(b)).then_with(|| a.cluster.cmp(&b.cluster))
+    });
+    all.truncate(MOST_FAILING);
+    for one in &mut all {
+        one.message = truncate(&one.message, LONGEST_MESSAGE);
+    }
+    all
+}
+
+/// How many clusters `readyClusters` asks for: a share is rounded up, a number is at most all, no word means all.
+pub fn needed(share: Option<&PercentOrCount>, total: usize) -> usize {
+    let count = match share.map(|share| &share.0) {
+        None => return total,
+        Some(IntOrText::Int(number)) => Some((*number).max(0)),
+        Some(IntOrText::Text(text)) => match text.strip_suffix('%') {
+            Some(percent) => {
+                let share = percent.parse::<usize>().ok().filter(|p| *p <= 100);
+                return share.map_or(total, |p| total.saturating_mul(p).div_ceil(100));
+            }
+            None => text.parse().ok(),
+        },
+    };
+    // What cannot be read asks for everything.
+    count.and_then(|n| usize::try_from(n).ok()).map_or(total, |n| n.min(total))
+}
+
+/// What is true of a logical cloud.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CloudRollup {
+    /// For `status.state`.
+    pub state: State,
+    /// For `status.summary`.
+    pub summary: Summary,
+    /// For `status.clusters`; what is not granted is the caller's to add.
+    pub clusters: CloudClusters,
+    /// For `status.failing`.
+    pub failing: Vec<Failing>,
+    /// Condition Ready.
+    pub ready: Verdict,
+    /// Clusters where it is ready: there deployments may go.
+    pub ready_on: BTreeSet<ClusterId>,
+    /// Clusters where something of it may still be that is not wanted there.
+    pub left: usize,
+}
+
+/// The status of a logical cloud. `inputs` as for a deployment; `placement` and `ready_clusters` play no part: it is ready
+/// where it is ready, and one dead cluster holds up nothing.
+pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
+    let facts = facts::of(inputs.shards, inputs.wanted);
+    let tally = Tally::of(&facts);
+    let failing = failing(&facts);
+    let first = format!("{} of {} ready", tally.ready, clusters(tally.total));
+    let message = sentence(vec![first], &failing, &tally);
+    let said = failing
+        .iter()
+        .find_map(|f| LogicalCloudReason::parse(&f.reason).filter(|r| *r != LogicalCloudReason::Unreachable));
+    let ready = if tally.failed > 0 {
+        Verdict {
+            status: "False",
+            reason: said.unwrap_or(LogicalCloudReason::Instantiating).as_str(),
+            message,
+        }
+    } else if tally.progressing > 0 || tally.total == 0 {
+        Verdict { status: "False", reason: LogicalCloudReason::Instantiating.as_str(), message }
+    } else if tally.ready == 0 {
+        Verdict { status: "False", reason: LogicalCloudReason::Unreachable.as_str(), message }
+    } else {
+        Verdict { status: "True", reason: LogicalCloudReason::Ready.as_str(), message }
+    };
+    CloudRollup {
+        state: state::next(inputs.before.state, &observation(&tally, inputs)),
+        summary: Summary { clusters: Some(format!("{}/{}", tally.ready, tally.total)), ..Summary::default() },
+        clusters: CloudClusters {
+            total: count(tally.total),
+            ready: count(tally.ready),
+            failed: count(tally.failed),
+            unreachable: count(tally.unreachable),
+            not_granted: 0,
+        },
+        failing,
+        ready,
+        ready_on: facts.iter().filter(|f| f.kind == Kind::Ready).map(|f| f.cluster.clone()).collect(),
+        left: tally.left,
+    }
+}
+
+const fn no(reason: Reason, message: String) -> Verdict {
+    Verdict { status: "False", reason: reason.as_str(), message }
+}
+
+fn clusters(number: usize) -> String {
+    if number == 1 { "1 cluster".to_owned() } else { format!("{number} clusters") }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

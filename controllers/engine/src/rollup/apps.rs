@@ -1,0 +1,97 @@
+//! Facts per cluster in, the status of each app out.
+
+use std::collections::BTreeMap;
+
+use emco_crds::State;
+use emco_crds::deployment_intent_group::status::{AppStatus, RejectedStatus};
+
+use super::facts::{ClusterFact, Kind};
+use super::{DigInputs, count};
+use crate::conditions::truncate;
+use crate::state::{self, Observation};
+
+/// Most clusters that are named as chosen.
+const MOST_CHOSEN: usize = 3;
+/// Most reasons why clusters were not chosen.
+const MOST_REJECTED: usize = 4;
+
+/// One status per app, in the order of the placement.
+pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Observation) -> Vec<AppStatus> {
+    let mut seen: BTreeMap<&str, App> = BTreeMap::new();
+    for fact in facts {
+        for app in fact.wanted.into_iter().flat_map(|apps| apps.keys()) {
+            seen.entry(app).or_default().add(app, fact);
+        }
+    }
+    let status = |(name, placement): &(String, crate::plan::AppPlacement)| {
+        let app = seen.get(name.as_str()).cloned().unwrap_or_default();
+        let before = inputs.before.apps.get(name).copied().unwrap_or_default();
+        let observation = Observation {
+            applied: app.applied,
+            progressing: app.progressing,
+            failed: app.failed,
+            unreachable: app.unreachable,
+            ..*owner
+        };
+        let rejected = placement.rejected.iter().take(MOST_REJECTED).map(|r| RejectedStatus {
+            reason: r.reason.clone(),
+            clusters: count(r.clusters),
+            example: r.example.to_string(),
+            needs: truncate(&r.needs, 256),
+        });
+        AppStatus {
+            name: name.clone(),
+            state: Some(state::next(before, &observation)),
+            clusters: count(app.clusters),
+            ready: count(app.ready),
+            chosen: placement.chosen.iter().take(MOST_CHOSEN).map(ToString::to_string).collect(),
+            rejected: rejected.collect(),
+        }
+    };
+    inputs.placement.iter().map(status).collect()
+}
+
+#[derive(Clone, Default)]
+struct App {
+    clusters: usize,
+    ready: usize,
+    applied: usize,
+    progressing: usize,
+    failed: usize,
+    unreachable: usize,
+}
+
+impl App {
+    fn add(&mut self, name: &str, fact: &ClusterFact<'_>) {
+        self.clusters += 1;
+        // A row names the apps that are not as wanted; the others are.
+        let named = fact.status.as_ref().and_then(|s| s.apps.iter().find(|a| a.app == name));
+        let failed =
+            |state| matches!(state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed);
+        let settled = |state| matches!(state, State::Instantiated | State::Updated);
+        let applied = fact.applied
+            || (fact.current
+                && fact.status.is_some()
+                && named.is_none_or(|a| settled(a.state))
+                && fact.kind != Kind::Unreachable
+                && fact.spoke());
+        if applied {
+            self.applied += 1;
+        } else if fact.kind == Kind::Unreachable {
+            self.unreachable += 1;
+        } else if named.is_some_and(|a| failed(a.state)) {
+            self.failed += 1;
+        } else {
+            self.progressing += 1;
+        }
+        let as_wanted = named.is_none_or(|a| a.ready >= a.total);
+        self.ready += usize::from(applied && as_wanted && fact.kind != Kind::Unreachable);
+    }
+}
+
+impl ClusterFact<'_> {
+    /// Whether the row's status says anything of its apps: one that just began says nothing yet.
+    fn spoke(&self) -> bool {
+        self.kind == Kind::Ready || self.status.as_ref().is_some_and(|s| !s.apps.is_empty())
+    }
+}

@@ -1,0 +1,207 @@
+//! Rows of shards and what is wanted in, one fact per cluster and their sum out.
+
+use std::collections::BTreeMap;
+
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_crds::sync_shard::status::{Connectivity, RowCounts};
+use emco_crds::{Failing, RowStatus, State};
+
+use super::Shard;
+use crate::identity::{ClusterId, Combination};
+use crate::shard::{self, Row, decode_status};
+
+/// What a cluster counts as. Each counts once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has what is wanted, and all of it is ready.
+    Ready,
+    /// On its way.
+    Progressing,
+    /// It failed; work goes on.
+    Failed,
+    /// It cannot be reached: what is known of it is old.
+    Unreachable,
+    /// Nothing is wanted there, and something may be left.
+    Leaving,
+    /// Leaving, and that failed.
+    LeavingFailed,
+    /// Leaving, and it cannot be reached.
+    LeavingUnreachable,
+}
+
+/// One cluster.
+pub struct ClusterFact<'a> {
+    pub cluster: ClusterId,
+    /// What it is to have; `None` = nothing.
+    pub wanted: Option<&'a Combination>,
+    pub status: Option<RowStatus>,
+    pub kind: Kind,
+    /// It has what is wanted completely, ready or not.
+    pub applied: bool,
+    /// The row's target is what is wanted: its numbers speak of it.
+    pub current: bool,
+}
+
+impl ClusterFact<'_> {
+    /// For the list of failing clusters; `None` where there is nothing to say.
+    pub fn failing(&self) -> Option<Failing> {
+        let status = self.status.as_ref();
+        let error = status.and_then(|s| s.error.as_ref());
+        let reason = match (self.kind, error) {
+            (Kind::Unreachable | Kind::LeavingUnreachable, _) => Reason::Unreachable.as_str(),
+            (Kind::Ready, _) | (Kind::Progressing | Kind::Leaving, None) => return None,
+            (_, Some(error)) => &error.reason,
+            (Kind::Failed | Kind::LeavingFailed, None) => Reason::NotReady.as_str(),
+        };
+        let message = match error {
+            Some(error) => match &error.resource {
+                Some(resource) => format!("{resource}: {}", error.message),
+                None => error.message.clone(),
+            },
+            None if reason == Reason::Unreachable.as_str() => "the cluster cannot be reached".to_owned(),
+            None => String::new(),
+        };
+        Some(Failing {
+            cluster: self.cluster.to_string(),
+            app: error.and_then(|e| e.app.clone()),
+            reason: reason.to_owned(),
+            message,
+            since: status.and_then(|s| s.since.clone()),
+        })
+    }
+}
+
+/// All clusters that are wanted or have a row. While a shard is being split, the row with more leading bits speaks.
+pub fn of<'a>(shards: &[Shard<'_>], wanted: &'a BTreeMap<ClusterId, Combination>) -> Vec<ClusterFact<'a>> {
+    let mut rows: BTreeMap<ClusterId, (i32, Row, Option<RowStatus>)> = BTreeMap::new();
+    for (spec, status) in shards {
+        let mut known = status.map(|status| decode_status(spec, status)).unwrap_or_default();
+        for row in shard::rows(spec, *status) {
+            let status = known.remove(&row.id);
+            match rows.get(&row.cluster) {
+                Some((bits, ..)) if *bits > spec.bits => {}
+                _ => {
+                    rows.insert(row.cluster.clone(), (spec.bits, row, status));
+                }
+            }
+        }
+    }
+    let mut facts: Vec<ClusterFact<'a>> = Vec::new();
+    for (cluster, (_, row, status)) in &rows {
+        let want = wanted.get(cluster).filter(|apps| !apps.is_empty());
+        facts.extend(fact(cluster, want, row, status.clone()));
+    }
+    for (cluster, apps) in wanted.iter().filter(|(c, apps)| !rows.contains_key(*c) && !apps.is_empty()) {
+        let (kind, wanted) = (Kind::Progressing, Some(apps));
+        let cluster = cluster.clone();
+        facts.push(ClusterFact { cluster, wanted, status: None, kind, applied: false, current: false });
+    }
+    facts
+}
+
+fn fact<'a>(
+    cluster: &ClusterId,
+    wanted: Option<&'a Combination>,
+    row: &Row,
+    status: Option<RowStatus>,
+) -> Option<ClusterFact<'a>> {
+    let current = row.target.as_ref().map(|t| &t.apps) == wanted && row.lost.is_empty();
+    let applied = current && row.complete;
+    let unreachable = status.as_ref().is_some_and(|s| s.connectivity == Connectivity::Unreachable);
+    let failed = status.as_ref().is_some_and(|s| {
+        matches!(s.state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed)
+    });
+    let reachable = status.as_ref().is_some_and(|s| s.connectivity == Connectivity::Reachable);
+    let all_ready =
+        status.as_ref().is_some_and(|s| s.ready >= s.total && s.unknown == 0 && s.error.is_none());
+    let kind = match (wanted.is_some(), unreachable, failed) {
+        (false, ..) if applied => return None,
+        (false, true, _) => Kind::LeavingUnreachable,
+        (false, false, true) => Kind::LeavingFailed,
+        (false, false, false) => Kind::Leaving,
+        (true, true, _) => Kind::Unreachable,
+        (true, false, true) => Kind::Failed,
+        (true, false, false) if applied && reachable && all_ready => Kind::Ready,
+        (true, false, false) => Kind::Progressing,
+    };
+    Some(ClusterFact { cluster: cluster.clone(), wanted, status, kind, applied, current })
+}
+
+/// The sum of all clusters.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Clusters that are wanted.
+    pub total: usize,
+    pub ready: usize,
+    pub progressing: usize,
+    pub failed: usize,
+    pub unreachable: usize,
+    /// Clusters that have all that is wanted, ready or not.
+    pub applied: usize,
+    /// Clusters on their way to that.
+    pub applying: usize,
+    /// Clusters that do not have it and cannot be reached.
+    pub unreachable_without: usize,
+    /// Clusters where something is left that is not wanted.
+    pub left: usize,
+    pub failed_removals: usize,
+    pub unreachable_removals: usize,
+    /// All objects of the clusters that are wanted.
+    pub resources: i64,
+    pub objects: RowCounts,
+}
+
+impl Tally {
+    pub fn of(facts: &[ClusterFact<'_>]) -> Self {
+        let mut sum = Self::default();
+        for fact in facts {
+            sum.add(fact);
+        }
+        sum
+    }
+
+    fn add(&mut self, fact: &ClusterFact<'_>) {
+        match fact.kind {
+            Kind::Ready => self.ready += 1,
+            Kind::Progressing => self.progressing += 1,
+            Kind::Failed => self.failed += 1,
+            Kind::Unreachable => self.unreachable += 1,
+            Kind::Leaving => {}
+            Kind::LeavingFailed => self.failed_removals += 1,
+            Kind::LeavingUnreachable => self.unreachable_removals += 1,
+        }
+        if fact.wanted.is_some() {
+            self.total += 1;
+            self.applied += usize::from(fact.applied);
+            self.applying += usize::from(fact.kind == Kind::Progressing && !fact.applied);
+            self.unreachable_without += usize::from(fact.kind == Kind::Unreachable && !fact.applied);
+        } else {
+            self.left += 1;
+        }
+        if let Some(status) = &fact.status {
+            self.count(fact, status);
+        }
+    }
+
+    fn count(&mut self, fact: &ClusterFact<'_>, status: &RowStatus) {
+        let RowCounts { applied, failed, pending, deleted, ready, not_ready, not_present, unknown } =
+            status.counts.unwrap_or_default();
+        self.objects.applied += applied;
+        self.objects.failed += failed;
+        self.objects.pending += pending;
+        self.objects.deleted += deleted;
+        if fact.wanted.is_none() {
+            return;
+        }
+        self.resources += status.total;
+        // What cannot be seen is not ready, whatever it was when it was seen last.
+        if status.connectivity == Connectivity::Reachable {
+            self.objects.ready += ready;
+            self.objects.not_ready += not_ready;
+            self.objects.not_present += not_present;
+            self.objects.unknown += unknown;
+        } else {
+            self.objects.unknown += status.total;
+        }
+    }
+}

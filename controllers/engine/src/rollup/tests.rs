@@ -1,0 +1,306 @@
+use emco_crds::sync_shard::status::{Applied, Connectivity, RowApp, RowCounts, RowError};
+use emco_crds::{RowStatus, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use super::*;
+use crate::identity::SetDigest;
+use crate::shard::{encode_status, retarget};
+
+fn apps(set: &str) -> Combination {
+    ["db", "web"].map(|app| (app.to_owned(), SetDigest(format!("{set}-{app}")))).into()
+}
+
+fn wanted(clusters: usize, set: &str) -> BTreeMap<ClusterId, Combination> {
+    (1..=clusters).map(|n| (ClusterId::new("acme", &format!("edge-{n:02}")), apps(set))).collect()
+}
+
+/// A fleet where all is well with `wanted`.
+struct Fleet {
+    spec: SyncShardSpec,
+    generation: i64,
+    rows: BTreeMap<i64, RowStatus>,
+    wanted: BTreeMap<ClusterId, Combination>,
+}
+
+impl Fleet {
+    fn new(clusters: usize) -> Self {
+        let wanted = wanted(clusters, "s1");
+        let empty = SyncShardSpec { format: 1, next_id: 1, ..SyncShardSpec::default() };
+        let spec = retarget(&empty, None, 1, 1, &wanted).unwrap_or(empty);
+        let rows = spec.clusters.iter().map(|row| {
+            let status = RowStatus {
+                id: row.id,
+                connectivity: Connectivity::Reachable,
+                state: State::Instantiated,
+                applied: Some(Applied { combination: row.target.clone(), generation: 1 }),
+                counts: Some(RowCounts { applied: 20, ready: 20, ..RowCounts::default() }),
+                total: 20,
+                applied_count: 20,
+                ready: 20,
+                ..RowStatus::default()
+            };
+            (row.id, status)
+        });
+        let rows = rows.collect();
+        Self { spec, generation: 1, rows, wanted }
+    }
+
+    /// Everything is to become this set.
+    fn retarget(&mut self, wanted: BTreeMap<ClusterId, Combination>) {
+        let status = encode_status(&self.spec, self.generation, &self.rows);
+        self.generation += 1;
+        self.spec = retarget(&self.spec, Some(&status), self.generation, 2, &wanted).unwrap();
+        self.wanted = wanted;
+    }
+
+    fn change(&mut self, id: i64, change: impl FnOnce(&mut RowStatus)) {
+        change(self.rows.get_mut(&id).unwrap());
+    }
+
+    fn fail(&mut self, id: i64, reason: &str, message: &str, second: i64) {
+        self.change(id, |row| {
+            row.state = State::InstantiateFailed;
+            row.applied = None;
+            row.since = Some(Time(Timestamp::new(second, 0).unwrap()));
+            row.error = Some(RowError {
+                app: Some("web".to_owned()),
+                resource: Some("apps/Deployment/shop/web".to_owned()),
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+                attempts: 3,
+            });
+            row.apps = vec![RowApp {
+                app: "web".to_owned(),
+                state: State::InstantiateFailed,
+                ready: 0,
+                total: 10,
+                since: None,
+            }];
+        });
+    }
+
+    fn lose(&mut self, id: i64) {
+        self.change(id, |row| row.connectivity = Connectivity::Unreachable);
+    }
+
+    fn with<T>(&self, share: Option<&str>, look: impl FnOnce(&DigInputs<'_>) -> T) -> T {
+        let status = encode_status(&self.spec, self.generation, &self.rows);
+        let shards = [(&self.spec, Some(&status))];
+        let placement: Vec<(String, AppPlacement)> = ["db", "web"]
+            .map(|app| {
+                (
+                    app.to_owned(),
+                    AppPlacement { chosen: self.wanted.keys().cloned().collect(), rejected: Vec::new() },
+                )
+            })
+            .into();
+        let share = share.map(|text| PercentOrCount(IntOrText::Text(text.to_owned())));
+        look(&DigInputs {
+            shards: &shards,
+            wanted: &self.wanted,
+            revision: Some(3),
+            placement: &placement,
+            ready_clusters: share.as_ref(),
+            before: &Before::default(),
+            approved: true,
+            removing: self.wanted.is_empty(),
+            suspended: false,
+        })
+    }
+
+    fn dig(&self) -> DigRollup {
+        self.with(None, dig)
+    }
+}
+
+fn text(verdict: &Verdict) -> String {
+    format!("{} {}: {}", verdict.status, verdict.reason, verdict.message)
+}
+
+#[test]
+fn a_fleet_where_all_is_well() {
+    let status = Fleet::new(42).dig();
+    assert_eq!(text(&status.deployed), "True Deployed: 42 clusters have revision 3");
+    assert_eq!(text(&status.ready), "True Ready: 42 of 42 clusters ready");
+    assert_eq!(status.summary.clusters.as_deref(), Some("42/42"));
+    assert_eq!(status.summary.resources.as_deref(), Some("840/840"));
+    assert_eq!((status.state, status.failing.len(), status.left), (State::Instantiated, 0, 0));
+    let apps: Vec<_> = status
+        .apps
+        .iter()
+        .map(|a| (a.name.as_str(), a.state.unwrap(), a.clusters, a.ready, a.chosen.len()))
+        .collect();
+    assert_eq!(apps, [("db", State::Instantiated, 42, 42, 3), ("web", State::Instantiated, 42, 42, 3)]);
+}
+
+/// The original stayed Ready when a cluster died.
+#[test]
+fn a_dead_cluster_is_never_counted_ready_and_what_it_has_is_unknown() {
+    let mut fleet = Fleet::new(42);
+    fleet.lose(7);
+    let status = fleet.dig();
+    assert_eq!(
+        text(&status.ready),
+        "False Unreachable: 41 of 42 clusters ready; 1 unreachable; acme/edge-07: Unreachable"
+    );
+    // It has the revision: that is still true.
+    assert_eq!(status.deployed.status, "True");
+    assert_eq!(status.state, State::Instantiated);
+    assert_eq!((status.ready_counts.ready, status.ready_counts.unknown), (820, 20));
+    assert_eq!((status.clusters.ready, status.clusters.unreachable), (41, 1));
+    assert_eq!(status.apps[0].ready, 41);
+    // A share of the clusters is enough where the owner says so.
+    let status = fleet.with(Some("95%"), dig);
+    assert_eq!(
+        text(&status.ready),
+        "True Ready: 41 of 42 clusters ready (40 needed); 1 unreachable; acme/edge-07: Unreachable"
+    );
+}
+
+/// The original failed a whole rollout for one cluster, and kept no word of why.
+#[test]
+fn a_failed_cluster_is_named_with_the_servers_words_and_stops_nothing_else() {
+    let mut fleet = Fleet::new(3);
+    fleet.fail(2, "Invalid", "spec.replicas: must be at least 0", 5);
+    let status = fleet.dig();
+    assert_eq!(
+        text(&status.deployed),
+        "False Invalid: 2 of 3 clusters have revision 3; 1 failed; acme/edge-02 (web): Invalid: apps/Deployment/shop/web: spec.replicas: must be at least 0"
+    );
+    assert_eq!(status.ready.reason, "Invalid");
+    assert_eq!(status.state, State::InstantiateFailed);
+    let apps: Vec<_> = status.apps.iter().map(|a| (a.state.unwrap(), a.ready)).collect();
+    assert_eq!(apps, [(State::Instantiated, 3), (State::InstantiateFailed, 2)]);
+}
+
+/// The original called an application ready that had nothing anywhere.
+#[test]
+fn an_owner_that_is_nowhere_is_not_ready() {
+    let status = Fleet::new(0).dig();
+    assert_eq!(status.ready.status, "False");
+}
+
+#[test]
+fn an_update_on_its_way_is_progressing_and_speaks_of_the_new_revision() {
+    let mut fleet = Fleet::new(2);
+    fleet.retarget(wanted(2, "s2"));
+    let status = fleet.dig();
+    assert_eq!(text(&status.deployed), "False Progressing: 0 of 2 clusters have revision 3");
+    assert_eq!(status.ready.reason, "Progressing");
+    assert_eq!(status.clusters.progressing, 2);
+    let before = Before { state: State::Instantiated, revision: Some(2), apps: BTreeMap::new() };
+    assert_eq!(fleet.with(None, |i| dig(&DigInputs { before: &before, ..*i })).state, State::Updating);
+    // All that is left waits for a cluster.
+    fleet.rows.remove(&1);
+    fleet.lose(2);
+    fleet.change(2, |row| row.applied = None);
+    fleet.rows.insert(
+        1,
+        RowStatus {
+            applied: Some(Applied { combination: Some("t2".to_owned()), generation: 2 }),
+            connectivity: Connectivity::Reachable,
+            state: State::Updated,
+            ..RowStatus::default()
+        },
+    );
+    let status = fleet.dig();
+    assert_eq!(status.deployed.reason, "Unreachable");
+    assert_eq!(status.state, State::Instantiated);
+}
+
+#[test]
+fn a_cluster_that_is_left_counts_until_nothing_is_left_there() {
+    let mut fleet = Fleet::new(3);
+    fleet.retarget(wanted(2, "s1"));
+    let status = fleet.dig();
+    assert_eq!((status.clusters.total, status.left), (2, 1));
+    assert_eq!(
+        text(&status.deployed),
+        "False Progressing: 2 of 2 clusters have revision 3; 1 cluster still to be cleaned"
+    );
+    // What runs is as it should be.
+    assert_eq!(status.ready.reason, "Ready");
+    fleet.change(3, |row| row.applied = Some(Applied { combination: None, generation: 2 }));
+    let status = fleet.dig();
+    assert_eq!((status.left, status.deployed.status, status.ready.status), (0, "True", "True"));
+}
+
+/// The original said Terminated while nothing had been deleted.
+#[test]
+fn terminated_is_said_only_when_every_row_says_that_nothing_is_left() {
+    let mut fleet = Fleet::new(2);
+    fleet.retarget(BTreeMap::new());
+    assert_eq!(fleet.dig().state, State::Terminating);
+    fleet.change(1, |row| row.applied = Some(Applied { combination: None, generation: 2 }));
+    fleet.change(2, |row| row.state = State::TerminateFailed);
+    assert_eq!(fleet.dig().state, State::TerminateFailed);
+    fleet.change(2, |row| row.applied = Some(Applied { combination: None, generation: 2 }));
+    assert_eq!(fleet.dig().state, State::Terminated);
+}
+
+#[test]
+fn ten_failing_clusters_are_named_the_oldest_first_and_in_short() {
+    let mut fleet = Fleet::new(30);
+    for id in 1..=30 {
+        fleet.fail(id, "Forbidden", &"x".repeat(2000), 1000 - id);
+    }
+    let status = fleet.dig();
+    assert_eq!(status.failing.len(), 10);
+    assert_eq!(status.failing[0].cluster, "acme/edge-30");
+    assert!(status.failing.iter().all(|f| f.message.len() <= 256));
+    assert!(status.deployed.message.len() < 600);
+}
+
+#[test]
+fn a_cluster_without_a_row_or_a_result_is_progressing() {
+    let mut fleet = Fleet::new(2);
+    fleet.rows.remove(&1);
+    fleet.wanted.insert(ClusterId::new("acme", "new"), apps("s1"));
+    let status = fleet.dig();
+    assert_eq!((status.clusters.total, status.clusters.ready, status.clusters.progressing), (3, 1, 2));
+    assert_eq!(status.apps[0].ready, 1);
+}
+
+#[test]
+fn while_a_shard_is_split_a_cluster_counts_once() {
+    let fleet = Fleet::new(20);
+    let status = encode_status(&fleet.spec, 1, &fleet.rows);
+    let [left, right] = crate::shard::split(&fleet.spec, Some(&status)).unwrap();
+    let shards = [(&fleet.spec, Some(&status)), (&left.spec, Some(&left.status)), (&right.spec, None)];
+    let counted = fleet.with(None, |inputs| dig(&DigInputs { shards: &shards, ..*inputs }));
+    assert_eq!(counted.clusters.total, 20);
+    assert_eq!(usize::try_from(counted.clusters.ready).unwrap(), left.spec.clusters.len());
+}
+
+#[test]
+fn a_share_is_rounded_up_and_a_number_is_at_most_all() {
+    let text = |t: &str| PercentOrCount(IntOrText::Text(t.to_owned()));
+    assert_eq!(needed(None, 42), 42);
+    assert_eq!(needed(Some(&text("95%")), 42), 40);
+    assert_eq!(needed(Some(&text("0%")), 42), 0);
+    assert_eq!(needed(Some(&text("7")), 42), 7);
+    assert_eq!(needed(Some(&PercentOrCount(IntOrText::Int(50))), 42), 42);
+    for odd in ["x", "101%", "%", ""] {
+        assert_eq!(needed(Some(&text(odd)), 42), 42, "{odd}");
+    }
+}
+
+#[test]
+fn a_logical_cloud_is_ready_where_it_is() {
+    let mut fleet = Fleet::new(3);
+    fleet.lose(3);
+    let status = fleet.with(None, cloud);
+    assert_eq!(
+        text(&status.ready),
+        "True Ready: 2 of 3 clusters ready; 1 unreachable; acme/edge-03: Unreachable"
+    );
+    assert_eq!(
+        status.ready_on.iter().map(ClusterId::as_str).collect::<Vec<_>>(),
+        ["acme/edge-01", "acme/edge-02"]
+    );
+    fleet.fail(1, "NamespaceConflict", "held by team-b", 1);
+    assert_eq!(fleet.with(None, cloud).ready.reason, "NamespaceConflict");
+    fleet.lose(1);
+    fleet.lose(2);
+    assert_eq!(fleet.with(None, cloud).ready.reason, "Unreachable");
+}

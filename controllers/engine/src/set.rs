@@ -1,0 +1,97 @@
+//! A manifest set: what one app is on one cluster, complete and in order, after rendering and normalising.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::identity::{ClusterId, Identity, SetDigest};
+
+/// When a manifest is applied, relative to the others of its set. The order of the variants is the order of applying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// Namespaces and `CustomResourceDefinitions`: the next phase waits until they are established.
+    Foundation,
+    /// Objects of Helm's hooks that run before the main part, by weight.
+    PreHook,
+    /// Everything else, in Helm's install order.
+    Main,
+    /// Objects of Helm's hooks that run after the main part, by weight.
+    PostHook,
+    /// Objects of hooks that run around removal only.
+    DeleteHook,
+}
+
+/// What Helm's hook annotations said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookSpec {
+    /// `pre-install`, `post-install`, `pre-upgrade`, `post-upgrade`, `pre-delete`, `post-delete` ... (`test` never gets here).
+    pub events: Vec<String>,
+    /// Lower first.
+    #[serde(default)]
+    pub weight: i32,
+    /// `before-hook-creation` (also when none is given), `hook-succeeded`, `hook-failed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delete_policies: Vec<String>,
+}
+
+/// One normalised manifest without our marks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetManifest {
+    /// Keyed digest of the manifest: 32 hexadecimal digits.
+    pub digest: String,
+    /// When it is applied.
+    pub phase: Phase,
+    /// Set for hook objects only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<HookSpec>,
+    /// From the chart's `crds/` folder: made if absent, otherwise left alone, never removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub crd_folder: bool,
+    /// `helm.sh/resource-policy: keep`, or a `CustomResourceDefinition`: released, not deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
+    /// An object of this name that is not ours is taken as it is: neither a conflict nor touched, and ready. (The namespace
+    /// of a logical cloud.)
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub take_existing: bool,
+    /// The manifest.
+    pub json: Value,
+}
+
+impl SetManifest {
+    /// What names the object.
+    pub fn identity(&self) -> Identity {
+        Identity::of(&self.json)
+    }
+}
+
+/// One app on one cluster (or on many that came out equal).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManifestSet {
+    /// Keyed digest over the ordered digests of the manifests.
+    pub digest: SetDigest,
+    /// The app of the composite application.
+    pub app: String,
+    /// In the order of applying: by phase, within hooks by weight, within Main in Helm's install order.
+    pub manifests: Vec<SetManifest>,
+}
+
+/// Which set an app has on a cluster, and what it was rendered from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Assigned {
+    /// The set.
+    pub set: SetDigest,
+    /// Digest of everything the rendering depended on. Same key: the stored set is used again.
+    pub render_key: String,
+    /// The time that `now` gave while rendering, Unix seconds.
+    pub now: i64,
+    /// `.Release.Revision` the set was rendered with.
+    pub release_revision: i64,
+}
+
+/// Cluster to app to set: the whole outcome of a plan.
+pub type Assignment = BTreeMap<ClusterId, BTreeMap<String, Assigned>>;

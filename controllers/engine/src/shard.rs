@@ -1,0 +1,183 @@
+//! What clusters shall have in, rows of shards out; rows and results in, what a worker has to do out. The write-ahead of
+//! everything that is done to edges.
+//!
+//! One write of a shard's spec sets a new target and keeps the old one in `held`, with the generation that added it. Workers
+//! act on what they read back from the hub, never on what is about to be written. So at any moment, and after any crash:
+//! **whatever an owner has on a cluster is in `applied ∪ held ∪ target` of its row.** When a worker that read generation G
+//! finds the target applied and everything else gone, it reports `applied = {target, G}`: entries of `held` that were there
+//! at G (`since <= G`) say nothing any more.
+//!
+//! Spec and status passed here must be of one and the same version of the object, and be written back with its
+//! resourceVersion: that makes each function an atomic step.
+
+mod collapse;
+mod retarget;
+mod split;
+mod status;
+
+use std::collections::BTreeMap;
+
+use emco_crds::sync_shard::status::{Applied, RowHooks};
+use emco_crds::sync_shard::{Held, IdentitiesRef, ShardCombination, ShardRow};
+use emco_crds::{RowStatus, SyncShardSpec, SyncShardStatus};
+use sha2::{Digest, Sha256};
+
+use crate::identity::{ClusterId, Combination, SetDigest};
+
+pub use collapse::{Collapsed, Named, collapse_held, overlong};
+pub use retarget::{record_uids, retarget};
+pub use split::{Half, split};
+pub use status::{decode_status, encode_status, ready_condition};
+
+/// Largest shard, in bytes of its JSON: above it, a shard is split. (Soft: a namespace that terminates takes no new shards.)
+pub const LARGEST: usize = 96 * 1024;
+/// Above this number, the entries of `held` become one identity set.
+pub const MOST_HELD: usize = 4;
+/// Most leading bits of a slot.
+pub const MOST_BITS: i32 = 30;
+/// Longest message of a row's error, in bytes.
+pub const LONGEST_ERROR: usize = 256;
+
+/// A combination, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its name in the shard.
+    pub name: String,
+    /// The revision that made it: its `AppContext` names the packs.
+    pub revision: i64,
+    /// App to set.
+    pub apps: Combination,
+}
+
+/// Something that may be on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// All objects of these sets.
+    Sets(Target),
+    /// The identities in this pack.
+    Identities(IdentitiesRef),
+}
+
+/// One cluster of a shard, for a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Never used again in this shard.
+    pub id: i64,
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The identity the cluster had when work began; another one now means another cluster behind the name.
+    pub uid: Option<String>,
+    /// What it shall have; `None` = nothing of this owner.
+    pub target: Option<Target>,
+    /// What may be there besides the target: pruned once the target is there.
+    pub may_have: Vec<Content>,
+    /// The last complete one.
+    pub applied: Option<Applied>,
+    /// The set of each app that was completely applied last; `None` before the first.
+    pub applied_apps: Option<Combination>,
+    /// Hooks that ran.
+    pub hooks: Vec<RowHooks>,
+    /// Whether the status says that nothing is left to be done. (Drift and health are not in it.)
+    pub complete: bool,
+    /// Combinations that the row names and the shard does not have. While there is one, nothing may be pruned.
+    pub lost: Vec<String>,
+}
+
+/// The rows of a shard, in its order.
+pub fn rows(spec: &SyncShardSpec, status: Option<&SyncShardStatus>) -> Vec<Row> {
+    let known = status.map(|status| decode_status(spec, status)).unwrap_or_default();
+    let combinations = by_name(spec);
+    spec.clusters.iter().map(|row| resolve(row, known.get(&row.id), &combinations)).collect()
+}
+
+fn resolve(
+    row: &ShardRow,
+    status: Option<&RowStatus>,
+    combinations: &BTreeMap<&str, &ShardCombination>,
+) -> Row {
+    let mut lost = Vec::new();
+    let mut find = |name: &str| {
+        let found = combinations.get(name).map(|c| target(c));
+        if found.is_none() && !lost.iter().any(|l| l == name) {
+            lost.push(name.to_owned());
+        }
+        found
+    };
+    let applied = status.and_then(|s| s.applied.clone());
+    let wanted = row.target.as_deref().and_then(&mut find);
+    let before = applied.as_ref().and_then(|a| a.combination.as_deref()).and_then(&mut find);
+    let applied_apps = before.as_ref().map(|t| t.apps.clone());
+    let mut may_have: Vec<Content> = before.into_iter().map(Content::Sets).collect();
+    for held in row.held.iter().filter(|held| is_live(held, applied.as_ref())) {
+        may_have.extend(held.combination.as_deref().and_then(&mut find).map(Content::Sets));
+        may_have.extend(held.identities.clone().map(Content::Identities));
+    }
+    let mut distinct: Vec<Content> = Vec::new();
+    for content in may_have {
+        let is_target = matches!(&content, Content::Sets(t) if Some(&t.name) == row.target.as_ref());
+        if !is_target && !distinct.contains(&content) {
+            distinct.push(content);
+        }
+    }
+    Row {
+        id: row.id,
+        cluster: cluster_id(&row.cluster),
+        uid: row.uid.clone(),
+        complete: is_complete(row, applied.as_ref()) && lost.is_empty(),
+        target: wanted,
+        may_have: distinct,
+        applied,
+        applied_apps,
+        hooks: status.map(|s| s.hooks.clone()).unwrap_or_default(),
+        lost,
+    }
+}
+
+/// Whether nothing is left to be done for a row: the last complete one is the target, and everything that was held was held
+/// already when it was completed.
+pub fn is_complete(row: &ShardRow, applied: Option<&Applied>) -> bool {
+    applied.is_some_and(|a| a.combination == row.target)
+        && !row.held.iter().any(|held| is_live(held, applied))
+}
+
+/// Whether an entry still says something: it came after the generation that was worked off last.
+fn is_live(held: &Held, applied: Option<&Applied>) -> bool {
+    applied.is_none_or(|a| held.since > a.generation)
+}
+
+/// The slot of a cluster: leading bits of SHA-256 of `provider/cluster`; 0 bits = one slot for all.
+pub fn slot(cluster: &ClusterId, bits: i32) -> i64 {
+    let digest: [u8; 32] = Sha256::digest(cluster.as_str()).into();
+    let [a, b, c, d, ..] = digest;
+    let leading = i64::from(u32::from_be_bytes([a, b, c, d]));
+    leading >> (32 - bits.clamp(0, MOST_BITS))
+}
+
+/// Bytes of the JSON of a shard's spec and status.
+pub fn size(spec: &SyncShardSpec, status: Option<&SyncShardStatus>) -> usize {
+    let length = |json: Result<Vec<u8>, _>| json.map_or(0, |json: Vec<u8>| json.len());
+    let status = status.map_or(0, |status| length(serde_json::to_vec(status)));
+    length(serde_json::to_vec(spec)) + status
+}
+
+fn by_name(spec: &SyncShardSpec) -> BTreeMap<&str, &ShardCombination> {
+    spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect()
+}
+
+fn target(combination: &ShardCombination) -> Target {
+    Target { name: combination.name.clone(), revision: combination.revision, apps: apps(combination) }
+}
+
+fn apps(combination: &ShardCombination) -> Combination {
+    combination.apps.iter().map(|a| (a.app.clone(), SetDigest(a.set.clone()))).collect()
+}
+
+/// Rows are written from cluster ids; a text that is none names no cluster that anybody serves.
+fn cluster_id(text: &str) -> ClusterId {
+    ClusterId::parse(text).unwrap_or_else(|| ClusterId::new("", text))
+}
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;

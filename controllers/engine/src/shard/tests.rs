@@ -1,0 +1,248 @@
+use emco_crds::sync_shard::status::{Applied, Connectivity, RowCounts, RowError};
+use emco_crds::{RowStatus, State, SyncShardSpec, SyncShardStatus};
+
+use super::*;
+use crate::identity::SetDigest;
+
+fn apps(set: &str) -> Combination {
+    [("web".to_owned(), SetDigest(set.to_owned()))].into()
+}
+
+fn wanted(rows: &[(&str, &str)]) -> BTreeMap<ClusterId, Combination> {
+    rows.iter().map(|(c, set)| (ClusterId::parse(c).unwrap(), apps(set))).collect()
+}
+
+fn empty() -> SyncShardSpec {
+    SyncShardSpec { format: 1, next_id: 1, ..SyncShardSpec::default() }
+}
+
+/// All rows complete at a generation.
+fn all_done(spec: &SyncShardSpec, generation: i64) -> SyncShardStatus {
+    let rows = spec.clusters.iter().map(|row| (row.id, done(row, generation, 20))).collect();
+    encode_status(spec, generation, &rows)
+}
+
+fn done(row: &ShardRow, generation: i64, total: i64) -> RowStatus {
+    RowStatus {
+        id: row.id,
+        connectivity: Connectivity::Reachable,
+        state: State::Instantiated,
+        applied: Some(Applied { combination: row.target.clone(), generation }),
+        counts: Some(RowCounts { applied: total, ready: total, ..RowCounts::default() }),
+        total,
+        applied_count: total,
+        ready: total,
+        ..RowStatus::default()
+    }
+}
+
+fn texts(spec: &SyncShardSpec) -> Vec<String> {
+    let held = |row: &ShardRow| -> Vec<String> {
+        row.held
+            .iter()
+            .map(|h| format!("{}@{}", h.combination.clone().unwrap_or_default(), h.since))
+            .collect()
+    };
+    spec.clusters
+        .iter()
+        .map(|row| {
+            format!(
+                "{} {} {} [{}]",
+                row.id,
+                row.cluster,
+                row.target.as_deref().unwrap_or("-"),
+                held(row).join(" ")
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn clusters_that_get_the_same_share_one_combination() {
+    let spec =
+        retarget(&empty(), None, 1, 3, &wanted(&[("a/1", "s1"), ("a/2", "s1"), ("a/3", "s2")])).unwrap();
+    assert_eq!(texts(&spec), ["1 a/1 t1 []", "2 a/2 t1 []", "3 a/3 t1.1 []"]);
+    assert_eq!(spec.next_id, 4);
+    assert!(spec.combinations.iter().all(|c| c.revision == 3));
+}
+
+#[test]
+fn the_old_target_is_held_with_the_generation_of_the_write_that_replaces_it() {
+    let first = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap();
+    let status = all_done(&first, 1);
+    assert_eq!(retarget(&first, Some(&status), 2, 2, &wanted(&[("a/1", "s1")])), None);
+    let second = retarget(&first, Some(&status), 2, 2, &wanted(&[("a/1", "s2")])).unwrap();
+    assert_eq!(texts(&second), ["1 a/1 t2 [t1@2]"]);
+    let row = &rows(&second, Some(&status))[0];
+    assert!(!row.complete);
+    assert_eq!(row.may_have.len(), 1);
+    assert_eq!(row.applied_apps, Some(apps("s1")));
+    // Worked off, and only then, the entry says nothing any more; it leaves with the next write that is needed anyway.
+    let status = all_done(&second, 2);
+    assert!(rows(&second, Some(&status))[0].complete && rows(&second, Some(&status))[0].may_have.is_empty());
+    assert_eq!(retarget(&second, Some(&status), 3, 3, &wanted(&[("a/1", "s2")])), None);
+    let third = retarget(&second, Some(&status), 3, 3, &wanted(&[("a/1", "s3")])).unwrap();
+    assert_eq!(texts(&third), ["1 a/1 t3 [t2@3]"]);
+    assert_eq!(third.combinations.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["t2", "t3"]);
+}
+
+/// A worker may have begun to remove what is wanted again: the row is complete only after another look.
+#[test]
+fn a_target_that_was_left_and_came_back_is_not_taken_for_complete() {
+    let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap();
+    let status = all_done(&spec, 1);
+    let gone = retarget(&spec, Some(&status), 2, 2, &BTreeMap::new()).unwrap();
+    let back = retarget(&gone, Some(&status), 3, 3, &wanted(&[("a/1", "s1")])).unwrap();
+    assert_eq!(texts(&back), ["1 a/1 t1 [t1@2]"]);
+    assert!(!rows(&back, Some(&status))[0].complete);
+    assert!(rows(&back, Some(&all_done(&back, 3)))[0].complete);
+}
+
+#[test]
+fn a_row_leaves_only_after_its_status_says_that_nothing_is_left() {
+    let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1"), ("a/2", "s1")])).unwrap();
+    let status = all_done(&spec, 1);
+    let removing = retarget(&spec, Some(&status), 2, 2, &wanted(&[("a/2", "s1")])).unwrap();
+    assert_eq!(texts(&removing), ["1 a/1 - [t1@2]", "2 a/2 t1 []"]);
+    assert_eq!(retarget(&removing, Some(&status), 3, 2, &wanted(&[("a/2", "s1")])), None);
+    // A status that was lost is no proof.
+    assert_eq!(retarget(&removing, None, 3, 2, &wanted(&[("a/2", "s1")])), None);
+    let status = all_done(&removing, 2);
+    let left = retarget(&removing, Some(&status), 3, 2, &wanted(&[("a/2", "s1")])).unwrap();
+    assert_eq!(texts(&left), ["2 a/2 t1 []"]);
+    // A cluster that comes again gets a new row.
+    let again = retarget(&left, None, 4, 3, &wanted(&[("a/1", "s1"), ("a/2", "s1")])).unwrap();
+    assert_eq!(texts(&again), ["2 a/2 t1 []", "3 a/1 t1 []"]);
+}
+
+#[test]
+fn a_fifth_held_combination_makes_one_identity_set() {
+    let mut spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap();
+    for (generation, set) in (2..).zip(["s2", "s3", "s2", "s4", "s5", "s6"]) {
+        spec = retarget(&spec, None, generation, generation, &wanted(&[("a/1", set)])).unwrap();
+    }
+    // s2 came twice and is held once, with the later generation.
+    assert_eq!(texts(&spec), ["1 a/1 t7 [t1@2 t3@4 t2@5 t5@6 t6@7]"]);
+    assert_eq!(overlong(&spec), [1]);
+    let named = |content: &Content| match content {
+        Content::Sets(t) => Ok([crate::identity::Identity {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: String::new(),
+            name: t.apps["web"].0.clone(),
+        }]
+        .into()),
+        Content::Identities(_) => Err("none yet".to_owned()),
+    };
+    let collapsed = collapse_held(spec.clone(), named).unwrap();
+    let held = &collapsed.spec.clusters[0].held;
+    assert_eq!((held.len(), held[0].since), (1, 7));
+    let stored = crate::pack::Pack::read(&collapsed.packs[0].bytes).unwrap().identities().unwrap().unwrap();
+    assert_eq!(stored.iter().map(|id| id.name.as_str()).collect::<Vec<_>>(), ["s1", "s2", "s3", "s4", "s5"]);
+    // What cannot be read stops it.
+    let error = collapse_held(spec, |_| Err("the pack is torn".to_owned())).unwrap_err();
+    assert_eq!(error.to_string(), "a/1: the pack is torn");
+}
+
+#[test]
+fn a_row_that_names_a_combination_the_shard_does_not_have_is_lost_and_never_complete() {
+    let mut spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap();
+    let status = all_done(&spec, 1);
+    spec.combinations.clear();
+    let row = &rows(&spec, Some(&status))[0];
+    assert_eq!(row.lost, ["t1"]);
+    assert!(!row.complete && row.target.is_none());
+}
+
+#[test]
+fn an_identity_is_recorded_once_and_never_replaced() {
+    let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1"), ("a/2", "s1")])).unwrap();
+    let uid = |text: &str| [(ClusterId::parse("a/1").unwrap(), text.to_owned())].into();
+    let spec = record_uids(&spec, &uid("first")).unwrap();
+    assert_eq!(spec.clusters[0].uid.as_deref(), Some("first"));
+    assert_eq!(record_uids(&spec, &uid("second")), None);
+}
+
+#[test]
+fn rows_as_wanted_are_a_range_and_the_others_are_spelled_out_with_a_short_error() {
+    let all: Vec<String> = (1..=200).map(|n| format!("a/{n:03}")).collect();
+    let spec =
+        retarget(&empty(), None, 1, 1, &wanted(&all.iter().map(|c| (c.as_str(), "s1")).collect::<Vec<_>>()))
+            .unwrap();
+    let mut reported: BTreeMap<i64, RowStatus> =
+        spec.clusters.iter().map(|r| (r.id, done(r, 1, 20))).collect();
+    let bad = reported.get_mut(&9).unwrap();
+    bad.state = State::InstantiateFailed;
+    bad.error =
+        Some(RowError { reason: "Invalid".to_owned(), message: "ü".repeat(1000), ..RowError::default() });
+    reported.insert(999, RowStatus::default());
+    let status = encode_status(&spec, 1, &reported);
+    assert_eq!(status.as_wanted.len(), 1);
+    assert_eq!(status.as_wanted[0].ids, "1-8,10-200");
+    assert_eq!(status.clusters.len(), 1);
+    assert!(status.clusters[0].error.as_ref().unwrap().message.len() <= LONGEST_ERROR);
+    assert_eq!(status.summary.as_ref().unwrap().clusters, "199/200");
+    assert_eq!(status.summary.as_ref().unwrap().failed, "1");
+    assert_eq!(
+        ready_condition(&spec, &reported),
+        ("False", "Failed", "199 of 200 clusters ready".to_owned())
+    );
+    assert!(size(&spec, Some(&status)) < 200 * 60, "{}", size(&spec, Some(&status)));
+}
+
+#[test]
+fn the_hooks_of_a_row_are_remembered_until_it_is_complete() {
+    let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap();
+    let mut row = done(&spec.clusters[0], 1, 2);
+    row.hooks = vec![RowHooks { set: "s1".to_owned(), done: vec!["h".to_owned()] }];
+    row.applied = None;
+    let status = encode_status(&spec, 1, &[(1, row.clone())].into());
+    assert_eq!(rows(&spec, Some(&status))[0].hooks, row.hooks);
+    row.applied = Some(Applied { combination: Some("t1".to_owned()), generation: 1 });
+    assert_eq!(encode_status(&spec, 1, &[(1, row)].into()).as_wanted[0].ids, "1");
+}
+
+#[test]
+fn a_slot_does_not_move_between_releases() {
+    let cluster = ClusterId::new("acme", "berlin-1");
+    assert_eq!(slot(&cluster, 0), 0);
+    let sixteen = slot(&cluster, 16);
+    assert_eq!(slot(&cluster, 1), sixteen >> 15);
+    assert_eq!(
+        sixteen,
+        i64::from(u16::from_be_bytes(
+            <[u8; 2]>::try_from(&sha2::Sha256::digest(b"acme/berlin-1")[..2]).unwrap()
+        ))
+    );
+}
+
+#[test]
+fn both_halves_of_a_split_hold_all_that_their_clusters_may_have() {
+    let all: Vec<String> = (1..=50).map(|n| format!("a/{n:03}")).collect();
+    let want = |set| wanted(&all.iter().map(|c| (c.as_str(), set)).collect::<Vec<_>>());
+    let first = retarget(&empty(), None, 1, 1, &want("s1")).unwrap();
+    let status = all_done(&first, 1);
+    let second = retarget(&first, Some(&status), 2, 2, &want("s2")).unwrap();
+    let halves = split(&second, Some(&status)).unwrap();
+    let mut clusters = 0;
+    for half in &halves {
+        for row in rows(&half.spec, None) {
+            clusters += 1;
+            assert_eq!(row.target.as_ref().unwrap().apps, apps("s2"));
+            assert!(row.may_have.iter().any(|c| matches!(c, Content::Sets(t) if t.apps == apps("s1"))));
+            assert_eq!(slot(&row.cluster, half.spec.bits), half.spec.slot);
+        }
+        // With the status written, it is known again what was applied; it is not taken for complete.
+        for row in rows(&half.spec, Some(&half.status)) {
+            assert_eq!(row.applied_apps, Some(apps("s1")));
+            assert!(!row.complete);
+        }
+    }
+    assert_eq!(clusters, 50);
+    assert!(
+        split(&first, Some(&status))
+            .unwrap()
+            .iter()
+            .all(|h| rows(&h.spec, Some(&h.status)).iter().all(|r| r.complete))
+    );
+}

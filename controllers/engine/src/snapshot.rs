@@ -1,0 +1,148 @@
+//! Every input the planner may read, already fetched. Values in, no I/O behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+
+use crate::apis::ApiList;
+use crate::identity::{ClusterId, SetDigest};
+use crate::set::{Assignment, ManifestSet};
+
+/// What makes this hub's digests and random values its own. Never printed.
+#[derive(Clone)]
+pub struct Installation {
+    /// Text that names the installation.
+    pub id: String,
+    /// Key of digests that viewers see.
+    pub digest_key: [u8; 32],
+    /// Key that random functions of charts draw from.
+    pub random_key: [u8; 32],
+}
+
+impl std::fmt::Debug for Installation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Installation").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// `Cluster.spec.scheduling`, and what deletion makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// May take new work.
+    Enabled,
+    /// Keeps what it has and takes nothing new: cordoned, or held while it is being deleted.
+    Cordoned,
+    /// Loses what it has where that is possible.
+    Drained,
+}
+
+/// What is known of one cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterFacts {
+    /// `provider/cluster`.
+    pub id: ClusterId,
+    /// The Cluster's labels. The virtual ones are added by the planner.
+    pub labels: BTreeMap<String, String>,
+    /// `spec.properties`.
+    pub properties: BTreeMap<String, String>,
+    /// Whether it may take work.
+    pub scheduling: Scheduling,
+    /// Whether the last probe reached it. Ranks choices of `anyOf`, nothing else.
+    pub reachable: bool,
+    /// UID of its `kube-system` namespace; `None` before the first contact.
+    pub uid: Option<String>,
+    /// `v1.36.3`; `None` before the first contact.
+    pub kubernetes_version: Option<String>,
+    /// What it serves; `None` before the first contact.
+    pub apis: Option<Arc<ApiList>>,
+}
+
+/// The logical cloud a deployment runs in.
+#[derive(Clone, Debug)]
+pub struct CloudFacts {
+    /// Name of the `LogicalCloud`.
+    pub name: String,
+    /// `Standard`, `Privileged` or `Admin`.
+    pub level: String,
+    /// Namespace on the clusters.
+    pub namespace: String,
+    /// Candidates: clusters that the cloud has and the project's grants allow.
+    pub clusters: BTreeSet<ClusterId>,
+}
+
+/// A chart that was fetched, verified and parsed.
+#[derive(Clone)]
+pub struct ChartFacts {
+    /// `sha256:` and 64 hexadecimal digits, of the archive.
+    pub digest: String,
+    /// Parsed once, rendered for every cluster.
+    pub compiled: Arc<emco_helm::Compiled>,
+}
+
+/// Which ConfigMap or Secret key a `valuesFrom` entry reads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceKey {
+    /// `ConfigMap` or `Secret`.
+    pub kind: String,
+    /// Object name, in the project's namespace.
+    pub name: String,
+    /// Key in its data.
+    pub key: String,
+}
+
+/// What a `valuesFrom` entry or a profile file found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The text behind the key.
+    Found(String),
+    /// The object does not exist.
+    ObjectMissing,
+    /// The object exists, the key does not.
+    KeyMissing,
+}
+
+/// The revision that runs now, as far as the planner needs it.
+#[derive(Clone, Debug, Default)]
+pub struct Running {
+    /// Its number.
+    pub revision: i64,
+    /// Its plan digest.
+    pub plan_digest: String,
+    /// Its inputs digest.
+    pub inputs_digest: String,
+    /// `metadata.name` of the `CompositeApp` it was made of (another one is a migration).
+    pub composite_app: String,
+    /// Who has what. Render keys in here decide what is rendered again.
+    pub assignment: Assignment,
+    /// Stored sets by digest, as far as they could be read.
+    pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+}
+
+/// Everything [`crate::plan::plan`] reads.
+pub struct Snapshot {
+    /// Keys of this installation.
+    pub installation: Arc<Installation>,
+    /// Name of the Project.
+    pub project: String,
+    /// The group that is planned.
+    pub dig: Arc<DeploymentIntentGroup>,
+    /// `None`: not found.
+    pub composite_app: Option<Arc<CompositeApp>>,
+    /// `None` where the group names none or it was not found.
+    pub profile: Option<Arc<CompositeProfile>>,
+    /// `None`: not found.
+    pub cloud: Option<CloudFacts>,
+    /// All clusters of all providers that the cloud names, also those it may not use (for explanations).
+    pub clusters: BTreeMap<ClusterId, ClusterFacts>,
+    /// Charts by app name; absent while not fetched.
+    pub charts: BTreeMap<String, ChartFacts>,
+    /// What `valuesFrom` and profile files found.
+    pub sources: BTreeMap<SourceKey, Source>,
+    /// `None` before the first revision.
+    pub running: Option<Running>,
+    /// Clusters where an app has a completely applied set, by app: there `.Release.IsInstall` is false.
+    pub installed: BTreeSet<(ClusterId, String)>,
+    /// Unix seconds.
+    pub now: i64,
+}

@@ -1,0 +1,174 @@
+//! The last state and what is true of the clusters now in, the state out. Observed: no verb of anybody's plays a part.
+
+use emco_crds::State;
+
+/// What is true now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// A plan may be carried out.
+    pub approved: bool,
+    /// The running revision; `None` before the first.
+    pub revision: Option<i64>,
+    /// The revision that the last state spoke of.
+    pub revision_before: Option<i64>,
+    /// Everything is to be removed: `desiredState: Terminated`, or the owner is being deleted.
+    pub removing: bool,
+    /// Nothing is written to any edge.
+    pub suspended: bool,
+    /// Clusters that have the running revision completely.
+    pub applied: usize,
+    /// Clusters on their way.
+    pub progressing: usize,
+    /// Clusters where it failed.
+    pub failed: usize,
+    /// Clusters that do not have it and cannot be reached.
+    pub unreachable: usize,
+    /// While removing: clusters where something of this owner may be left.
+    pub left: usize,
+}
+
+/// The state after an observation.
+pub const fn next(current: State, seen: &Observation) -> State {
+    if seen.removing {
+        return removing(current, seen);
+    }
+    let Some(revision) = seen.revision else {
+        return if seen.approved { State::Approved } else { State::Created };
+    };
+    // What never was complete is still being instantiated, whatever its number.
+    let update = match current {
+        State::Updating | State::Updated | State::UpdateFailed => true,
+        State::Instantiated => matches!(seen.revision_before, Some(before) if revision > before),
+        _ => false,
+    };
+    // Applied everywhere it can be: what waits for a cluster to come back holds up nothing, unless it is all there is.
+    let settled = seen.failed == 0 && seen.progressing == 0 && (seen.applied > 0 || seen.unreachable == 0);
+    match (settled, seen.suspended, seen.failed > 0, update) {
+        (true, _, _, false) => State::Instantiated,
+        (true, _, _, true) => State::Updated,
+        (false, true, _, _) => State::InstantiateStopped,
+        (false, false, true, false) => State::InstantiateFailed,
+        (false, false, true, true) => State::UpdateFailed,
+        (false, false, false, false) => State::Instantiating,
+        (false, false, false, true) => State::Updating,
+    }
+}
+
+const fn removing(current: State, seen: &Observation) -> State {
+    let nothing_was_ever_there =
+        seen.revision.is_none() && matches!(current, State::Created | State::Approved);
+    if seen.left == 0 {
+        return if nothing_was_ever_there { current } else { State::Terminated };
+    }
+    if seen.suspended {
+        State::TerminateStopped
+    } else if seen.failed > 0 {
+        State::TerminateFailed
+    } else {
+        State::Terminating
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every state with every combination of small numbers and flags.
+    fn all() -> impl Iterator<Item = (State, Observation)> {
+        State::ALL.into_iter().flat_map(|current| {
+            (0..2_usize.pow(11)).map(move |bits| {
+                let bit = |n: u32| bits >> n & 1;
+                let revision = [None, Some(1), Some(2), Some(3)][bit(0) + 2 * bit(1)];
+                let seen = Observation {
+                    approved: bit(2) == 1,
+                    revision,
+                    revision_before: [None, Some(2)][bit(3)],
+                    removing: bit(4) == 1,
+                    suspended: bit(5) == 1,
+                    applied: bit(6),
+                    progressing: bit(7),
+                    failed: bit(8),
+                    unreachable: bit(9),
+                    left: bit(10),
+                };
+                (current, seen)
+            })
+        })
+    }
+
+    #[test]
+    fn a_state_says_only_what_was_seen() {
+        use State as S;
+        for (current, seen) in all() {
+            let next = next(current, &seen);
+            let context = format!("{current} {seen:?} -> {next}");
+            match next {
+                S::Created => assert!(seen.revision.is_none() && seen.applied + seen.left < 3, "{context}"),
+                S::Approved => assert!(seen.revision.is_none(), "{context}"),
+                S::Instantiated | S::Updated => {
+                    assert!(!seen.removing && seen.failed + seen.progressing == 0, "{context}");
+                    assert!(seen.applied > 0 || seen.unreachable == 0, "{context}");
+                }
+                S::InstantiateFailed | S::UpdateFailed => {
+                    assert!(!seen.removing && seen.failed > 0, "{context}");
+                }
+                S::Instantiating | S::Updating => {
+                    assert!(!seen.removing && !seen.suspended && seen.failed == 0, "{context}");
+                    assert!(seen.progressing > 0 || (seen.unreachable > 0 && seen.applied == 0), "{context}");
+                }
+                S::Terminated => assert!(seen.removing && seen.left == 0, "{context}"),
+                S::Terminating => assert!(seen.removing && seen.left > 0 && seen.failed == 0, "{context}"),
+                S::TerminateFailed => assert!(seen.removing && seen.left > 0 && seen.failed > 0, "{context}"),
+                S::InstantiateStopped => assert!(!seen.removing && seen.suspended, "{context}"),
+                S::TerminateStopped => assert!(seen.removing && seen.suspended && seen.left > 0, "{context}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_observation_made_twice_changes_nothing() {
+        for (current, seen) in all() {
+            let once = next(current, &seen);
+            let again = Observation { revision_before: seen.revision, ..seen };
+            assert_eq!(next(once, &again), once, "{current} {seen:?}");
+        }
+    }
+
+    /// The original turned Terminated into `TerminateFailed` when it was terminated again.
+    #[test]
+    fn what_is_terminated_stays_terminated() {
+        let gone = Observation { removing: true, revision: Some(3), ..Observation::default() };
+        assert_eq!(next(State::Terminated, &gone), State::Terminated);
+        assert_eq!(next(State::Terminating, &gone), State::Terminated);
+    }
+
+    #[test]
+    fn a_life() {
+        let mut state = State::Created;
+        let mut before = None;
+        let mut see = |seen: Observation| {
+            state = next(state, &Observation { revision_before: before, ..seen });
+            before = seen.revision;
+            state
+        };
+        let seen = Observation::default();
+        let rev = |n| Observation { revision: Some(n), ..seen };
+        assert_eq!(see(seen), State::Created);
+        assert_eq!(see(Observation { approved: true, ..seen }), State::Approved);
+        assert_eq!(see(Observation { progressing: 2, ..rev(1) }), State::Instantiating);
+        assert_eq!(see(Observation { progressing: 1, failed: 1, ..rev(1) }), State::InstantiateFailed);
+        // An edit before the first revision was complete.
+        assert_eq!(see(Observation { progressing: 2, ..rev(2) }), State::Instantiating);
+        assert_eq!(see(Observation { applied: 1, unreachable: 1, ..rev(2) }), State::Instantiated);
+        assert_eq!(see(Observation { progressing: 2, ..rev(3) }), State::Updating);
+        assert_eq!(see(Observation { applied: 2, ..rev(3) }), State::Updated);
+        assert_eq!(see(Observation { failed: 1, applied: 1, ..rev(4) }), State::UpdateFailed);
+        assert_eq!(see(Observation { suspended: true, failed: 1, ..rev(4) }), State::InstantiateStopped);
+        assert_eq!(see(Observation { removing: true, left: 2, ..rev(4) }), State::Terminating);
+        assert_eq!(see(Observation { removing: true, left: 1, failed: 1, ..rev(4) }), State::TerminateFailed);
+        assert_eq!(see(Observation { removing: true, ..rev(4) }), State::Terminated);
+        assert_eq!(see(Observation { progressing: 2, ..rev(5) }), State::Instantiating);
+        assert_eq!(see(Observation { applied: 2, ..rev(5) }), State::Instantiated);
+        assert_eq!(see(Observation { applied: 2, ..rev(5) }), State::Instantiated);
+    }
+}

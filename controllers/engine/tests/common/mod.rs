@@ -1,0 +1,273 @@
+//! One case as YAML in, a snapshot for the planner out. Shared by goldens and laws; charts are built in memory.
+//!
+//! (`mod.rs`, for Cargo would run `tests/common.rs` as a test.)
+
+#![allow(dead_code)] // each test file uses a part
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::identity::ClusterId;
+use emco_engine::plan::{self, Plan, Refusal};
+use emco_engine::snapshot::{
+    ChartFacts, CloudFacts, ClusterFacts, Installation, Running, Scheduling, Snapshot, Source, SourceKey,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Everything a case may say. What it leaves out is a project `team-a`, a cloud `edge` with all clusters, and nothing
+/// that runs.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// What the case shows, for readers.
+    pub about: String,
+    /// `spec` of the group.
+    pub dig: Value,
+    /// Name and files of each app's chart.
+    pub charts: BTreeMap<String, BTreeMap<String, String>>,
+    /// `spec` of the profile.
+    pub profile: Option<Value>,
+    /// Clusters by id.
+    pub clusters: BTreeMap<String, ClusterCase>,
+    /// `Kind/name/key` to text.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+    /// Namespace on the clusters.
+    pub namespace: Option<String>,
+    /// Level of the logical cloud.
+    pub level: Option<String>,
+    /// Over the fields above, to make what ran before.
+    pub before: Option<Value>,
+    /// Nothing is found for these: `compositeApp`, `profile`, `cloud`, or an app's chart.
+    #[serde(default)]
+    pub missing: BTreeSet<String>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterCase {
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub properties: BTreeMap<String, String>,
+    pub scheduling: Option<String>,
+    /// `v1.36.3` if absent; `never` for a cluster that was never contacted.
+    pub version: Option<String>,
+    #[serde(default)]
+    pub unreachable: bool,
+    #[serde(default)]
+    pub outside: bool,
+    /// Kinds it serves besides the usual ones, as `group/version/Kind` (namespaced) or `group/version/Kind!` (not).
+    #[serde(default)]
+    pub serves: Vec<String>,
+}
+
+impl Case {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        serde_yaml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// The plan; where the case says what was `before`, that is planned first and runs, completely applied.
+    pub fn plan(&self) -> Result<Plan, Box<Refusal>> {
+        plan::plan(&self.snapshot(self.running()?))
+    }
+
+    /// What runs, if the case says so.
+    pub fn running(&self) -> Result<Option<Running>, Box<Refusal>> {
+        let Some(before) = &self.before else { return Ok(None) };
+        let earlier = self.earlier(before);
+        Ok(Some(earlier.run(&plan::plan(&earlier.snapshot(None))?)))
+    }
+
+    /// What a plan becomes once it runs.
+    pub fn run(&self, plan: &Plan) -> Running {
+        Running {
+            revision: 1,
+            plan_digest: plan.plan_digest.clone(),
+            inputs_digest: plan.inputs_digest.clone(),
+            composite_app: self.dig["compositeAppRef"]["name"].as_str().unwrap_or("shop").to_owned(),
+            assignment: plan.assignment.clone(),
+            sets: plan.sets.clone(),
+        }
+    }
+
+    fn earlier(&self, before: &Value) -> Self {
+        let mut case = self.clone();
+        case.before = None;
+        for (field, value) in before.as_object().unwrap() {
+            let text = serde_yaml::to_string(value).unwrap();
+            match field.as_str() {
+                "dig" => case.dig = value.clone(),
+                "profile" => case.profile = Some(value.clone()),
+                "clusters" => case.clusters = serde_yaml::from_str(&text).unwrap(),
+                "charts" => case.charts = serde_yaml::from_str(&text).unwrap(),
+                "sources" => case.sources = serde_yaml::from_str(&text).unwrap(),
+                other => panic!("before.{other} is not known"),
+            }
+        }
+        case
+    }
+
+    pub fn snapshot(&self, running: Option<Running>) -> Snapshot {
+        let mut spec = self.dig.clone();
+        let name = spec["compositeAppRef"]["name"].as_str().unwrap_or("shop").to_owned();
+        spec["compositeAppRef"] = json!({"name": name});
+        spec["logicalCloudRef"] = json!({"name": "edge"});
+        if self.profile.is_some() || self.missing.contains("profile") {
+            spec["compositeProfileRef"] = json!({"name": "prod"});
+        }
+        let apps: Vec<_> = self
+            .charts
+            .keys()
+            .map(|app| json!({"name": app, "chart": {"configMapRef": {"name": format!("{app}-chart")}}}))
+            .collect();
+        let clusters: BTreeMap<_, _> = self.clusters.iter().map(|(id, case)| facts(id, case)).collect();
+        let installed = running.iter().flat_map(|running| {
+            let apps = running.assignment.iter();
+            apps.flat_map(|(cluster, apps)| apps.keys().map(move |app| (cluster.clone(), app.clone())))
+        });
+        Snapshot {
+            installation: Arc::new(Installation {
+                id: "test".to_owned(),
+                digest_key: [1; 32],
+                random_key: [2; 32],
+            }),
+            project: "team-a".to_owned(),
+            dig: Arc::new(object("DeploymentIntentGroup", "shop", spec)),
+            composite_app: self
+                .found("compositeApp")
+                .then(|| Arc::new(object("CompositeApp", &name, json!({"apps": apps})))),
+            profile: self
+                .profile
+                .clone()
+                .map(|profile| Arc::new(object("CompositeProfile", "prod", profile))),
+            cloud: self.found("cloud").then(|| CloudFacts {
+                name: "edge".to_owned(),
+                level: self.level.clone().unwrap_or_else(|| "Admin".to_owned()),
+                namespace: self.namespace.clone().unwrap_or_else(|| "shop".to_owned()),
+                clusters: self
+                    .clusters
+                    .iter()
+                    .filter(|(_, case)| !case.outside)
+                    .map(|(id, _)| ClusterId::parse(id).unwrap())
+                    .collect(),
+            }),
+            clusters,
+            charts: self
+                .charts
+                .iter()
+                .filter(|(app, _)| self.found(app))
+                .map(|(app, files)| (app.clone(), chart(app, files)))
+                .collect(),
+            sources: self.sources.iter().map(|(key, text)| source(key, text)).collect(),
+            installed: installed.collect(),
+            running,
+            now: 1_800_000_000,
+        }
+    }
+
+    fn found(&self, what: &str) -> bool {
+        !self.missing.contains(what)
+    }
+}
+
+/// `ConfigMap/web-values/values.yaml`; the text `KEY MISSING` stands for an object without the key.
+fn source(key: &str, text: &str) -> (SourceKey, Source) {
+    let mut parts = key.splitn(3, '/').map(str::to_owned);
+    let mut part = || parts.next().unwrap();
+    let key = SourceKey { kind: part(), name: part(), key: part() };
+    let found = if text == "KEY MISSING" { Source::KeyMissing } else { Source::Found(text.to_owned()) };
+    (key, found)
+}
+
+#[allow(clippy::needless_pass_by_value)] // json! literals
+pub fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: Value) -> K {
+    serde_json::from_value(json!({
+        "apiVersion": "emco.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "team-a"},
+        "spec": spec,
+    }))
+    .unwrap_or_else(|error| panic!("{kind} {name}: {error}"))
+}
+
+/// A chart of these files; `Chart.yaml` is made.
+pub fn chart(name: &str, files: &BTreeMap<String, String>) -> ChartFacts {
+    let mut all = vec![(
+        "Chart.yaml".to_owned(),
+        format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n").into_bytes(),
+    )];
+    for (path, text) in files {
+        if path == "Chart.yaml" {
+            all.clear();
+        }
+        all.push((path.clone(), text.clone().into_bytes()));
+    }
+    let digest = emco_engine::canonical::sha256("test\0", &json!(files));
+    let chart = emco_helm::Chart::from_files(all, &emco_helm::Limits::default()).unwrap();
+    ChartFacts { digest, compiled: Arc::new(emco_helm::Compiled::new(chart).unwrap()) }
+}
+
+fn facts(id: &str, case: &ClusterCase) -> (ClusterId, ClusterFacts) {
+    let id = ClusterId::parse(id).unwrap();
+    let known = case.version.as_deref() != Some("never");
+    let version = case.version.clone().unwrap_or_else(|| "v1.36.3".to_owned());
+    let scheduling = match case.scheduling.as_deref() {
+        None | Some("Enabled") => Scheduling::Enabled,
+        Some("Cordoned") => Scheduling::Cordoned,
+        Some("Drained") => Scheduling::Drained,
+        Some(other) => panic!("scheduling {other}"),
+    };
+    let facts = ClusterFacts {
+        id: id.clone(),
+        labels: case.labels.clone(),
+        properties: case.properties.clone(),
+        scheduling,
+        reachable: !case.unreachable,
+        uid: known.then(|| format!("uid-{id}")),
+        kubernetes_version: known.then_some(version),
+        apis: known.then(|| Arc::new(apis(&case.serves))),
+    };
+    (id, facts)
+}
+
+/// What every cluster of the tests serves, and some more.
+pub fn apis(more: &[String]) -> ApiList {
+    let usual = [
+        "v1/Namespace!",
+        "v1/ConfigMap",
+        "v1/Secret",
+        "v1/Service",
+        "v1/ServiceAccount",
+        "v1/Pod",
+        "apps/v1/Deployment",
+        "apps/v1/StatefulSet",
+        "batch/v1/Job",
+        "rbac.authorization.k8s.io/v1/ClusterRole!",
+        "apiextensions.k8s.io/v1/CustomResourceDefinition!",
+    ];
+    let all = usual.iter().map(|text| (*text).to_owned()).chain(more.iter().cloned());
+    let resource = |text: String| {
+        let (text, namespaced) = match text.strip_suffix('!') {
+            Some(text) => (text.to_owned(), false),
+            None => (text, true),
+        };
+        let parts: Vec<_> = text.split('/').collect();
+        let (group, version, kind) = match parts[..] {
+            [version, kind] => ("", version, kind),
+            [group, version, kind] => (group, version, kind),
+            _ => panic!("{text}"),
+        };
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced,
+            listable: true,
+        }
+    };
+    ApiList { resources: all.map(resource).collect() }
+}

@@ -1,0 +1,139 @@
+//! Every format of stored objects that was ever released is read: golden files in, the values they were written from out.
+//! The files are never written again; a new format adds files.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use emco_engine::identity::{ClusterId, Identity, SetDigest};
+use emco_engine::pack::{self, Pack};
+use emco_engine::set::{Assigned, Assignment, HookSpec, ManifestSet, Phase, SetManifest};
+use emco_engine::shard::{self, Content};
+
+fn golden(name: &str) -> Pack {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats").join(name);
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Pack::read(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[allow(clippy::needless_pass_by_value)] // reads better where it is called
+fn manifest(digest: &str, json: Value) -> SetManifest {
+    SetManifest {
+        digest: digest.to_owned(),
+        phase: Phase::Main,
+        hook: None,
+        crd_folder: false,
+        keep: false,
+        take_existing: false,
+        json,
+    }
+}
+
+/// Two variants of an app with a hook, a Secret and every flag; and an app without manifests.
+fn sets() -> Vec<ManifestSet> {
+    let variant = |digest: &str, cluster: &str| {
+        let mut namespace =
+            manifest("d0", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+        namespace.phase = Phase::Foundation;
+        namespace.take_existing = true;
+        let mut crd = manifest(
+            "d1",
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "a.b"}}),
+        );
+        (crd.phase, crd.crd_folder, crd.keep) = (Phase::Foundation, true, true);
+        let mut hook =
+            manifest("d2", json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}));
+        hook.phase = Phase::PreHook;
+        hook.hook = Some(HookSpec {
+            events: vec!["pre-install".to_owned(), "pre-upgrade".to_owned()],
+            weight: -5,
+            delete_policies: vec!["before-hook-creation".to_owned()],
+        });
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "dg=="}});
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop"},
+            "data": {"cluster": cluster, "text": "Grüße\n", "number": 3, "float": 0.1, "null": null},
+        });
+        ManifestSet {
+            digest: SetDigest(digest.to_owned()),
+            app: "web".to_owned(),
+            manifests: vec![namespace, crd, hook, manifest("d3", secret), manifest("d4", map)],
+        }
+    };
+    vec![
+        variant("00000000000000000000000000000001", "acme/berlin-1"),
+        variant("00000000000000000000000000000002", "acme/oslo-2"),
+        ManifestSet {
+            digest: SetDigest("00000000000000000000000000000003".to_owned()),
+            app: "empty".to_owned(),
+            manifests: Vec::new(),
+        },
+    ]
+}
+
+fn assignment() -> Assignment {
+    let cell = |set: &str, revision| Assigned {
+        set: SetDigest(set.to_owned()),
+        render_key: "00112233445566778899aabbccddeeff".to_owned(),
+        now: 1_795_000_000,
+        release_revision: revision,
+    };
+    [("berlin-1", "00000000000000000000000000000001", 1), ("oslo-2", "00000000000000000000000000000002", 7)]
+        .map(|(cluster, set, revision)| {
+            (ClusterId::new("acme", cluster), [("web".to_owned(), cell(set, revision))].into())
+        })
+        .into()
+}
+
+fn identities() -> BTreeSet<Identity> {
+    sets().iter().flat_map(|set| &set.manifests).map(SetManifest::identity).collect()
+}
+
+#[test]
+fn packs_of_format_1_are_read() {
+    let packs = [golden("1-sets-configmap.pack"), golden("1-sets-secret.pack")];
+    let packs: Vec<&Pack> = packs.iter().collect();
+    for set in sets() {
+        assert_eq!(pack::assemble(&set.digest, &packs).unwrap(), set);
+    }
+    assert_eq!(pack::assignment(&[&golden("1-assignment.pack")]).unwrap(), assignment());
+    assert_eq!(golden("1-identities.pack").identities().unwrap(), Some(identities()));
+}
+
+#[test]
+fn shards_of_format_1_are_read() {
+    let stored: Value = serde_json::from_str(include_str!("formats/1-shard.json")).unwrap();
+    let spec = serde_json::from_value(stored["spec"].clone()).unwrap();
+    let status = serde_json::from_value(stored["status"].clone()).unwrap();
+    let rows = shard::rows(&spec, Some(&status));
+    let complete: Vec<(i64, bool)> = rows.iter().map(|row| (row.id, row.complete)).collect();
+    assert_eq!(complete, [(1, true), (2, true), (8, false), (9, true)]);
+    assert_eq!(rows[0].uid.as_deref(), Some("u1"));
+    let names: Vec<&str> = rows[2]
+        .may_have
+        .iter()
+        .map(|content| match content {
+            Content::Sets(target) => target.name.as_str(),
+            Content::Identities(pack) => pack.pack.as_str(),
+        })
+        .collect();
+    assert_eq!(names, ["t2", "emco-pack-a-b"]);
+    assert_eq!(rows[2].hooks[0].done, ["h1"]);
+    assert_eq!(rows[3].target, None);
+    let rows = shard::decode_status(&spec, &status);
+    assert_eq!((rows[&2].total, rows[&8].applied_count, rows[&9].ready), (20, 12, 0));
+}
+
+#[test]
+fn what_is_written_today_is_format_1() {
+    let sets: Vec<_> = sets().into_iter().map(std::sync::Arc::new).collect();
+    let mut written = pack::write_sets("uid", &sets).unwrap();
+    written.extend(pack::write_assignment("uid", &assignment()).unwrap());
+    written.push(pack::write_identities("uid", &identities()).unwrap());
+    assert_eq!(written.len(), 4);
+    for object in &written {
+        assert!(object.bytes.starts_with(b"EMCOPK01"));
+    }
+}

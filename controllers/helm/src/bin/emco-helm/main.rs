@@ -1,0 +1,135 @@
+//! The `emco-helm` command: a chart and flags come in, manifests as `helm template` prints them go out.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod args;
+mod output;
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+use args::{Cli, Command, Template};
+use clap::Parser;
+use emco_helm::{Capabilities, Chart, Compiled, Limits, Release, RenderRequest, Set, merge_values, yaml};
+use serde_json::Value;
+
+/// The largest values file that is read.
+const MAX_VALUES: u64 = 64 << 20;
+
+fn main() -> ExitCode {
+    let Command::Template(args) = Cli::parse().command;
+    match template(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be done where even the message cannot be written.
+            let _ = writeln!(std::io::stderr(), "Error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn template(args: &Template) -> Result<(), String> {
+    let (name, path) = match args.names.as_slice() {
+        [chart] => ("release-name", chart),
+        [name, chart] => (name.as_str(), chart),
+        _ => return Err("give a release name and a chart, or a chart alone".to_owned()),
+    };
+    let values = values(args)?;
+    let chart = Chart::load_path(path.as_ref(), &Limits::default()).map_err(|error| error.to_string())?;
+    let deprecated = chart.metadata().deprecated;
+    let compiled = Compiled::new(chart).map_err(|error| error.to_string())?;
+    let mut capabilities = Capabilities::default();
+    capabilities.api_versions.extend(args.api_versions.iter().cloned());
+    if let Some(version) = &args.kube_version {
+        capabilities.kube_version.clone_from(version);
+    }
+    let request = RenderRequest {
+        release: Release {
+            name: name.to_owned(),
+            namespace: args.namespace.clone(),
+            revision: 1,
+            is_install: !args.is_upgrade,
+        },
+        values,
+        set: sets(args)?,
+        capabilities,
+        seed: args.seed.as_deref().map(seed),
+        now: args.now,
+        skip_crds: !args.include_crds,
+        skip_schema: args.skip_schema_validation,
+        sub_notes: args.render_subchart_notes,
+        ..RenderRequest::default()
+    };
+    let rendered = compiled
+        .render(&request)
+        .map_err(|error| format!("{error}\n\nUse --debug flag to render out invalid YAML"))?;
+    let mut log = std::io::stderr().lock();
+    if deprecated {
+        let _ = writeln!(log, "WARNING: This chart is deprecated");
+    }
+    for warning in &rendered.warnings {
+        let _ = writeln!(log, "WARNING: {warning}");
+    }
+    if let Some(folder) = &args.output_dir {
+        return output::files(&rendered, args, folder, name);
+    }
+    let mut text = output::stream(&rendered, args)?;
+    if let (true, Some(notes)) = (args.notes, &rendered.notes) {
+        text.push_str(notes);
+    }
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
+}
+
+/// The values files, later ones over earlier ones.
+fn values(args: &Template) -> Result<Value, String> {
+    let mut values = Value::Object(serde_json::Map::new());
+    for path in &args.values {
+        let text = read(path)?;
+        match yaml::to_json(text.as_slice()) {
+            Ok(Value::Null) => {}
+            Ok(file @ Value::Object(_)) => merge_values(&mut values, file),
+            Ok(_) => return Err(format!("failed to parse {path}: it holds no mapping")),
+            Err(error) => return Err(format!("failed to parse {path}: {error}")),
+        }
+    }
+    Ok(values)
+}
+
+/// The assignments, in the order in which Helm applies the flags.
+fn sets(args: &Template) -> Result<Vec<Set>, String> {
+    let mut sets: Vec<Set> = args.set_json.iter().cloned().map(Set::Json).collect();
+    sets.extend(args.set.iter().cloned().map(Set::Typed));
+    sets.extend(args.set_string.iter().cloned().map(Set::Text));
+    for assignment in &args.set_file {
+        let (key, path) = assignment.split_once('=').ok_or_else(|| {
+            format!("failed parsing --set-file data: {assignment:?} is not of the form key=path")
+        })?;
+        let text = read(path)?;
+        sets.push(Set::Literal(format!("{key}={}", String::from_utf8_lossy(&text))));
+    }
+    sets.extend(args.set_literal.iter().cloned().map(Set::Literal));
+    Ok(sets)
+}
+
+fn read(path: &str) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("open {path}: {error}");
+    let mut text = Vec::new();
+    if path.trim() == "-" {
+        std::io::stdin().take(MAX_VALUES + 1).read_to_end(&mut text).map_err(failed)?;
+    } else {
+        std::fs::File::open(path)
+            .map_err(failed)?
+            .take(MAX_VALUES + 1)
+            .read_to_end(&mut text)
+            .map_err(failed)?;
+    }
+    if u64::try_from(text.len()).is_ok_and(|len| len > MAX_VALUES) {
+        return Err(format!("{path} has more than {MAX_VALUES} bytes"));
+    }
+    Ok(text)
+}
+
+/// A seed of any text: its bytes, folded to the length seeds have.
+fn seed(text: &str) -> [u8; 32] {
+    use sha2::Digest;
+    sha2::Sha256::digest(text.as_bytes()).into()
+}

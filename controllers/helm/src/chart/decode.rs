@@ -1,0 +1,140 @@
+//! YAML files of a chart: bytes come in, typed fields go out, with scalars converted to text where Helm does.
+use serde_json::{Map, Value};
+
+use super::LoadError;
+
+/// The mapping a file holds; an empty file is an empty mapping.
+pub(super) fn mapping(data: &[u8], file: &str) -> Result<Map<String, Value>, LoadError> {
+    match crate::yaml::to_json(data) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(other) => Err(LoadError::Invalid(format!(
+            "cannot load {file}: it holds {} where a mapping belongs",
+            kind(&other)
+        ))),
+        Err(error) => {
+            Err(LoadError::Invalid(format!("cannot load {file}: error converting YAML to JSON: {error}")))
+        }
+    }
+}
+
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}
+
+/// The fields of one mapping, found as Go's JSON decoder finds them: by name, whatever the case.
+pub(super) struct Fields<'a> {
+    pub map: &'a Map<String, Value>,
+    /// What messages call the mapping.
+    pub file: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        let found = self.map.get(name).or_else(|| {
+            self.map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        });
+        found.filter(|value| !value.is_null())
+    }
+
+    fn wrong(&self, name: &str, value: &Value, wanted: &str) -> LoadError {
+        LoadError::Invalid(format!(
+            "cannot load {}: the field {name} holds {} where {wanted} belongs",
+            self.file,
+            kind(value)
+        ))
+    }
+
+    /// A string; numbers and booleans are written out.
+    pub fn text(&self, name: &str) -> Result<String, LoadError> {
+        match self.get(name) {
+            None => Ok(String::new()),
+            Some(value) => scalar(value).ok_or_else(|| self.wrong(name, value, "a string")),
+        }
+    }
+
+    pub fn bool(&self, name: &str) -> Result<bool, LoadError> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(value) => Err(self.wrong(name, value, "a boolean")),
+        }
+    }
+
+    pub fn texts(&self, name: &str) -> Result<Vec<String>, LoadError> {
+        self.list(name)?
+            .iter()
+            .map(|item| match item {
+                Value::Null => Ok(String::new()),
+                item => scalar(item).ok_or_else(|| self.wrong(name, item, "a string")),
+            })
+            .collect()
+    }
+
+    pub fn list(&self, name: &str) -> Result<&'a [Value], LoadError> {
+        match self.get(name) {
+            None => Ok(&[]),
+            Some(Value::Array(items)) => Ok(items),
+            Some(value) => Err(self.wrong(name, value, "a list")),
+        }
+    }
+
+    pub fn mapping(&self, name: &str) -> Result<Option<&'a Map<String, Value>>, LoadError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(map)),
+            Some(value) => Err(self.wrong(name, value, "a mapping")),
+        }
+    }
+
+    /// The mappings of a list; null items are refused.
+    pub fn mappings(&self, name: &str) -> Result<Vec<Self>, LoadError> {
+        self.list(name)?
+            .iter()
+            .map(|item| match item {
+                Value::Object(map) => Ok(Self { map, file: self.file }),
+                Value::Null => Err(LoadError::Invalid(format!(
+                    "validation: {name} must not contain empty or null nodes"
+                ))),
+                item => Err(self.wrong(name, item, "a mapping")),
+            })
+            .collect()
+    }
+}
+
+/// A scalar as text, written as the YAML library Helm uses writes it.
+pub(crate) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(number) if number.is_f64() => number.as_f64().map(shortest),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Go's `%g`: the shortest digits, with an exponent below -4 and from 21 on.
+fn shortest(float: f64) -> String {
+    let exponent = if float == 0.0 { 0.0 } else { float.abs().log10().floor() };
+    if (-4.0..21.0).contains(&exponent) {
+        return float.to_string();
+    }
+    let text = format!("{float:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(exponent) => ('-', exponent),
+                None => ('+', exponent),
+            };
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => text,
+    }
+}

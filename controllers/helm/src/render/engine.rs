@@ -1,0 +1,268 @@
+//! One render: a compiled chart and a request come in, rendered files go out as manifests, hooks and notes.
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value as Json;
+
+use super::compiled::Compiled;
+use super::variant::{Member, Variant};
+use super::{RenderError, RenderRequest, Rendered, manifests};
+use crate::chart::Chart;
+use crate::funcs::Shared;
+use crate::limits::Meter;
+use crate::objects::{CapabilitiesObject, FilesObject, Reads, chart_object};
+use crate::template::exec::{Render, StackGuard};
+use crate::value::{Map, MapType, Object, Text, Value};
+use crate::values::{Warnings, coalesce};
+use crate::versions;
+
+const NOTES: &str = "NOTES.txt";
+
+pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result<Rendered, RenderError> {
+    let guard = StackGuard::here();
+    let mut warnings = Warnings::default();
+    for warning in compiled.chart().warnings() {
+        warnings.add(warning);
+    }
+    let overrides = overrides(request)?;
+    let variant = compiled.variant(&overrides, &mut warnings)?;
+    coalesce(&variant.root, &overrides, false, &mut warnings).map_err(RenderError::new)?;
+    if !request.skip_schema {
+        validate(compiled, &variant.root, &overrides, &mut warnings)?;
+    }
+    let reads = Rc::new(RefCell::new(Reads::default()));
+    let capabilities = CapabilitiesObject::new(&request.capabilities, &reads)
+        .map_err(|error| RenderError::new(error.to_string()))?;
+    let wanted = &variant.root.metadata.kube_version;
+    let given = capabilities.kube_version();
+    if !wanted.is_empty() && !versions::in_range(wanted, given) {
+        return Err(RenderError::new(format!(
+            "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {given}"
+        )));
+    }
+    let shared = Shared::new(Meter::start(&request.limits), request.seed, now(request.now));
+    let charts = Charts {
+        compiled,
+        release: release(request),
+        capabilities: Rc::new(capabilities),
+        by_path: RefCell::default(),
+    };
+    charts.add(&variant.root, true, &Value::Map(overrides.with_type(MapType::Values)));
+    let render = Render::new(&shared, &variant.templates, request.lookup, guard);
+    let files = files(&variant, &charts, &render)?;
+    let mut rendered = finish(compiled, &variant, request, files, &mut warnings)?;
+    for warning in shared.warnings.take() {
+        warnings.add(warning);
+    }
+    rendered.warnings = warnings.into_vec();
+    reads.borrow_mut().random = shared.drawn.get();
+    reads.borrow_mut().lookups = render.lookups.take();
+    rendered.reads = reads.take();
+    Ok(rendered)
+}
+
+/// The caller's overrides with assignments applied.
+fn overrides(request: &RenderRequest<'_>) -> Result<Map, RenderError> {
+    let overrides = match &request.values {
+        Json::Null => Map::new(MapType::Any),
+        values => match Value::from_json(values) {
+            Value::Map(map) => map,
+            _ => return Err(RenderError::new("the values are no mapping: give an object")),
+        },
+    };
+    for set in &request.set {
+        super::set::apply(set, &overrides).map_err(RenderError::new)?;
+    }
+    Ok(overrides)
+}
+
+fn now(given: Option<i64>) -> (i64, u32) {
+    match given {
+        Some(seconds) => (seconds, 0),
+        None => match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos()),
+            Err(_) => (0, 0),
+        },
+    }
+}
+
+fn release(request: &RenderRequest<'_>) -> Value {
+    let release = &request.release;
+    Value::map([
+        (Text::from("Name"), Value::text(release.name.as_str())),
+        (Text::from("Namespace"), Value::text(release.namespace.as_str())),
+        (Text::from("IsUpgrade"), Value::Bool(!release.is_install)),
+        (Text::from("IsInstall"), Value::Bool(release.is_install)),
+        (Text::from("Revision"), Value::int(release.revision)),
+        (Text::from("Service"), Value::text("Helm")),
+    ])
+}
+
+/// Checks the values against the schemas of the chart and its dependencies.
+fn validate(
+    compiled: &Compiled,
+    root: &Member,
+    values: &Map,
+    warnings: &mut Warnings,
+) -> Result<(), RenderError> {
+    fn check(compiled: &Compiled, member: &Member, values: &Json, out: &mut String, warnings: &mut Warnings) {
+        if let Some(schema) = compiled.schema(member.id) {
+            match schema.check(values) {
+                Ok(None) => {}
+                Ok(Some(problems)) => {
+                    out.extend([member.name.as_str(), ":\n", &problems]);
+                }
+                Err(skipped) => warnings.add(format!("{}: {skipped}", member.name)),
+            }
+        }
+        for child in &member.children {
+            check(compiled, child, values.get(&child.name).unwrap_or(&Json::Null), out, warnings);
+        }
+    }
+    if !compiled.has_schemas() {
+        return Ok(());
+    }
+    let json = Value::Map(values.clone()).to_json();
+    let json = json.ok_or_else(|| RenderError::new("the values nest too deeply"))?;
+    let mut problems = String::new();
+    check(compiled, root, &json, &mut problems, warnings);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(RenderError::new(format!(
+        "values don't meet the specifications of the schema(s) in the following chart(s):\n{problems}"
+    )))
+}
+
+/// The data templates of each chart see.
+struct Charts<'c> {
+    compiled: &'c Compiled,
+    release: Value,
+    capabilities: Rc<dyn Object>,
+    by_path: RefCell<BTreeMap<String, Map>>,
+}
+
+impl Charts<'_> {
+    fn add(&self, member: &Member, is_root: bool, values: &Value) -> Map {
+        let files: &[crate::chart::File] =
+            find(self.compiled.chart(), member.id).map_or(&[], |chart| chart.files.as_slice());
+        let subcharts = Map::new(MapType::Any);
+        let data = Map::from_entries(
+            MapType::Any,
+            [
+                (Text::from("Chart"), chart_object(&member.metadata, is_root)),
+                (Text::from("Files"), Value::object(FilesObject::new(files))),
+                (Text::from("Release"), self.release.clone()),
+                (Text::from("Capabilities"), Value::Object(self.capabilities.clone())),
+                (Text::from("Values"), values.clone()),
+                (Text::from("Subcharts"), Value::Map(subcharts.clone())),
+            ],
+        );
+        for child in &member.children {
+            let values = child_values(values, &child.name);
+            let below = self.add(child, false, &values);
+            subcharts.insert(child.name.as_str(), Value::Map(below));
+        }
+        self.by_path.borrow_mut().insert(member.path.clone(), data.clone());
+        data
+    }
+}
+
+/// The part of a parent's values that is meant for a child. A dot in the name is read as a path, as in Helm.
+fn child_values(values: &Value, name: &str) -> Value {
+    let mut table = values.as_map().cloned();
+    for part in name.split('.') {
+        table = table.and_then(|table| table.get(part)).and_then(|value| value.as_map().cloned());
+    }
+    Value::Map(table.map_or_else(|| Map::new(MapType::Values), |table| table.with_type(MapType::Values)))
+}
+
+fn find(chart: &Chart, id: usize) -> Option<&Chart> {
+    if chart.id == id {
+        return Some(chart);
+    }
+    chart.dependencies.iter().find_map(|child| find(child, id))
+}
+
+/// Renders every file that is not a partial.
+fn files(
+    variant: &Variant,
+    charts: &Charts<'_>,
+    render: &Render<'_>,
+) -> Result<BTreeMap<String, String>, RenderError> {
+    let mut out = BTreeMap::new();
+    for file in &variant.files {
+        if file.path.rsplit('/').next().unwrap_or_default().starts_with('_') {
+            continue;
+        }
+        let Some(data) = charts.by_path.borrow().get(&file.chart).cloned() else { continue };
+        let template = Map::from_entries(
+            MapType::Values,
+            [
+                (Text::from("Name"), Value::text(file.path.as_str())),
+                (Text::from("BasePath"), Value::text(format!("{}/templates", file.chart))),
+            ],
+        );
+        data.insert("Template", Value::Map(template));
+        let text = render
+            .file(&file.path, &Value::Map(data.with_type(MapType::Values)))
+            .map_err(|error| RenderError::exec(&error))?;
+        let text = String::from_utf8(text)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        out.insert(file.path.clone(), text);
+    }
+    Ok(out)
+}
+
+/// Takes the notes out, and puts the rest into install order.
+fn finish(
+    compiled: &Compiled,
+    variant: &Variant,
+    request: &RenderRequest<'_>,
+    mut files: BTreeMap<String, String>,
+    warnings: &mut Warnings,
+) -> Result<Rendered, RenderError> {
+    let own = format!("{}/templates/{NOTES}", variant.root.name);
+    let mut notes: Option<String> = None;
+    files.retain(|path, text| {
+        if !path.ends_with(NOTES) {
+            return true;
+        }
+        if request.sub_notes || *path == own {
+            match &mut notes {
+                Some(notes) => {
+                    notes.push('\n');
+                    notes.push_str(text);
+                }
+                None => notes = Some(std::mem::take(text)),
+            }
+        }
+        false
+    });
+    let mut skipped = Vec::new();
+    let parsed = manifests::sort(&files, &mut skipped)?;
+    for warning in skipped {
+        warnings.add(warning);
+    }
+    let mut rendered = Rendered { notes, ..Rendered::default() };
+    if !request.skip_crds {
+        crds(compiled, &variant.root, &mut rendered)?;
+    }
+    for mut parsed in parsed {
+        rendered.manifests.extend(parsed.manifest());
+        rendered.documents.push(parsed.document);
+    }
+    Ok(rendered)
+}
+
+/// The files of `crds` folders, the parent's first.
+fn crds(compiled: &Compiled, member: &Member, rendered: &mut Rendered) -> Result<(), RenderError> {
+    if let Some(own) = find(compiled.chart(), member.id) {
+        for file in compiled.crds(own) {
+            file.render(&member.path, rendered)?;
+        }
+    }
+    member.children.iter().try_for_each(|child| crds(compiled, child, rendered))
+}

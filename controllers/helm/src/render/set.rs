@@ -1,0 +1,18 @@
+//! The `--set` family: one assignment comes in and is made in a map of values.
+use super::Set;
+use crate::strvals;
+use crate::value::Map;
+
+pub(super) fn apply(set: &Set, values: &Map) -> Result<(), String> {
+    match set {
+        Set::Typed(text) => {
+            strvals::parse_into(text, values).map_err(|error| format!("failed parsing --set data: {error}"))
+        }
+        Set::Text(text) => strvals::parse_string_into(text, values)
+            .map_err(|error| format!("failed parsing --set-string data: {error}")),
+        Set::Json(text) => strvals::parse_json_into(text, values)
+            .map_err(|error| format!("failed parsing --set-json data {text}: {error}")),
+        Set::Literal(text) => strvals::parse_literal_into(text, values)
+            .map_err(|error| format!("failed parsing --set-literal data: {error}")),
+    }
+}

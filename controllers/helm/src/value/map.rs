@@ -1,0 +1,179 @@
+//! Go maps with string keys: entries come in, a map shared by reference with its Go type goes out.
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+
+use super::dismantle::{dismantle, is_container};
+use super::{Text, Value};
+
+/// The Go type of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapType {
+    /// `map[string]interface {}`
+    Any,
+    /// `chartutil.Values`, which has methods of its own and which type switches on plain maps do not match.
+    Values,
+    /// `map[string]string`; its values are texts, and a missing key is the empty text.
+    String,
+}
+
+impl MapType {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "map[string]interface {}",
+            Self::Values => "chartutil.Values",
+            Self::String => "map[string]string",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entries(RefCell<BTreeMap<Text, Value>>);
+
+impl Entries {
+    fn borrow(&self) -> Ref<'_, BTreeMap<Text, Value>> {
+        self.0.borrow()
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        let entries = self.0.get_mut();
+        if entries.values().any(is_container) {
+            dismantle(std::mem::take(entries).into_values());
+        }
+    }
+}
+
+/// A map. Clones share their entries; `Map` values of two types may share entries too, as `Values` and its `AsMap` do.
+#[derive(Clone)]
+pub struct Map {
+    map_type: MapType,
+    /// `None` is a nil map: empty, read-only, printed as `null` in JSON.
+    entries: Option<Rc<Entries>>,
+}
+
+/// A map that does not keep its entries alive.
+#[derive(Debug)]
+pub struct WeakMap(Weak<Entries>);
+
+impl WeakMap {
+    /// Empties the map, if it is still there, to break a cycle it may be part of.
+    pub fn clear(&self) {
+        if let Some(entries) = self.0.upgrade() {
+            let old = std::mem::take(&mut *entries.0.borrow_mut());
+            dismantle(old.into_values());
+        }
+    }
+}
+
+impl Default for Map {
+    fn default() -> Self {
+        Self::new(MapType::Any)
+    }
+}
+
+impl std::fmt::Debug for Map {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Entries are left out: a map may contain itself.
+        write!(f, "{}[{}]", self.map_type.name(), self.len())
+    }
+}
+
+impl Map {
+    pub fn new(map_type: MapType) -> Self {
+        Self::from_entries(map_type, [])
+    }
+
+    /// A nil map of a type.
+    pub fn nil(map_type: MapType) -> Self {
+        Self { map_type, entries: None }
+    }
+
+    pub fn from_entries(map_type: MapType, entries: impl IntoIterator<Item = (Text, Value)>) -> Self {
+        Self { map_type, entries: Some(Rc::new(Entries(RefCell::new(entries.into_iter().collect())))) }
+    }
+
+    pub fn map_type(&self) -> MapType {
+        self.map_type
+    }
+
+    /// The same entries seen as another type.
+    #[must_use]
+    pub fn with_type(&self, map_type: MapType) -> Self {
+        Self { map_type, entries: self.entries.clone() }
+    }
+
+    pub fn is_nil(&self) -> bool {
+        self.entries.is_none()
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.as_ref().map_or(0, |entries| entries.borrow().len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key, or `None` when the key is absent (a key whose value is nil gives `Some(Nil)`).
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value> {
+        self.entries.as_ref()?.borrow().get(key.as_ref()).cloned()
+    }
+
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> bool {
+        self.entries.as_ref().is_some_and(|entries| entries.borrow().contains_key(key.as_ref()))
+    }
+
+    /// Sets a key, seen by all who share the map. False for a nil map, where Go panics.
+    ///
+    /// Functions reachable from templates call `Ctx::changed` too, so that a cycle is freed after the render.
+    pub fn insert(&self, key: impl Into<Text>, value: Value) -> bool {
+        let Some(entries) = &self.entries else { return false };
+        // The old value is dropped after the borrow ends, since it may own this very map.
+        let old = entries.0.borrow_mut().insert(key.into(), value);
+        drop(old);
+        true
+    }
+
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Value> {
+        self.entries.as_ref()?.0.borrow_mut().remove(key.as_ref())
+    }
+
+    /// The keys in bytewise order.
+    pub fn keys(&self) -> Vec<Text> {
+        self.borrow().map_or_else(Vec::new, |entries| entries.keys().cloned().collect())
+    }
+
+    /// A copy of the entries in key order, free to iterate while the map changes.
+    pub fn entries(&self) -> Vec<(Text, Value)> {
+        self.borrow().map_or_else(Vec::new, |entries| {
+            entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+        })
+    }
+
+    /// The entries in place, `None` for a nil map. Do not change the map while this is held.
+    pub fn borrow(&self) -> Option<Ref<'_, BTreeMap<Text, Value>>> {
+        self.entries.as_ref().map(|entries| entries.borrow())
+    }
+
+    /// A new map with the same values: nested maps stay shared.
+    #[must_use]
+    pub fn shallow_copy(&self, map_type: MapType) -> Self {
+        Self::from_entries(map_type, self.entries())
+    }
+
+    /// Whether both are the very same map.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.entries, &other.entries) {
+            (Some(a), Some(b)) => Rc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// A handle that does not keep the entries alive; `None` for a nil map.
+    pub fn downgrade(&self) -> Option<WeakMap> {
+        self.entries.as_ref().map(|entries| WeakMap(Rc::downgrade(entries)))
+    }
+}

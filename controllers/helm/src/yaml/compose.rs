@@ -1,0 +1,350 @@
+//! Tokens come in, the tree of a document goes out: scalars, sequences, mappings and aliases in an arena.
+mod flow;
+
+use std::collections::BTreeMap;
+
+use super::YamlError;
+use super::scanner::Scanner;
+use super::token::{Mark, Token, TokenKind};
+
+/// A node's place in its document.
+pub(super) type NodeId = usize;
+
+#[derive(Debug)]
+pub(super) enum Node {
+    Scalar {
+        value: Vec<u8>,
+        /// The full tag, empty when the text has none.
+        tag: Vec<u8>,
+        /// Whether the value's type is read off its text.
+        implicit: bool,
+    },
+    Sequence(Vec<NodeId>),
+    Mapping(Vec<(NodeId, NodeId)>),
+    Alias {
+        name: Vec<u8>,
+        target: NodeId,
+    },
+}
+
+/// One document.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub nodes: Vec<Node>,
+    pub root: NodeId,
+}
+
+#[derive(Debug)]
+pub(super) struct Composer<'a> {
+    scanner: Scanner<'a>,
+    nodes: Vec<Node>,
+    anchors: BTreeMap<Vec<u8>, NodeId>,
+    tag_prefixes: Vec<(Vec<u8>, Vec<u8>)>,
+    first: bool,
+    depth: usize,
+    depth_limit: usize,
+}
+
+/// The tag and anchor in front of a node.
+#[derive(Default)]
+struct Properties {
+    anchor: Option<Vec<u8>>,
+    tag: Option<(Vec<u8>, Vec<u8>, Mark)>,
+}
+
+impl<'a> Composer<'a> {
+    pub fn new(input: &'a [u8], depth_limit: usize) -> Result<Self, YamlError> {
+        Ok(Self {
+            scanner: Scanner::new(input, depth_limit)?,
+            nodes: Vec::new(),
+            anchors: BTreeMap::new(),
+            tag_prefixes: Vec::new(),
+            first: true,
+            depth: 0,
+            depth_limit,
+        })
+    }
+
+    /// The next document of the stream, `None` at its end.
+    pub fn document(&mut self) -> Result<Option<Document>, YamlError> {
+        let implicit = std::mem::replace(&mut self.first, false);
+        if !implicit {
+            while self.scanner.peek()?.kind == TokenKind::DocumentEnd {
+                self.scanner.next()?;
+            }
+        }
+        let root = match self.scanner.peek()?.kind {
+            TokenKind::StreamEnd => return Ok(None),
+            TokenKind::VersionDirective(..) | TokenKind::TagDirective { .. } | TokenKind::DocumentStart => {
+                self.explicit_document()?
+            }
+            _ if implicit => {
+                self.default_tag_prefixes();
+                self.node(true, false)?
+            }
+            _ => self.explicit_document()?,
+        };
+        if self.scanner.peek()?.kind == TokenKind::DocumentEnd {
+            self.scanner.next()?;
+        }
+        self.tag_prefixes.clear();
+        self.anchors.clear();
+        Ok(Some(Document { nodes: std::mem::take(&mut self.nodes), root }))
+    }
+
+    fn explicit_document(&mut self) -> Result<NodeId, YamlError> {
+        self.directives()?;
+        let start = self.scanner.peek()?;
+        if start.kind != TokenKind::DocumentStart {
+            return Err(at_mark(start.mark, None, "did not find expected <document start>"));
+        }
+        self.scanner.next()?;
+        match self.scanner.peek()?.kind {
+            TokenKind::VersionDirective(..)
+            | TokenKind::TagDirective { .. }
+            | TokenKind::DocumentStart
+            | TokenKind::DocumentEnd
+            | TokenKind::StreamEnd => Ok(self.empty()),
+            _ => self.node(true, false),
+        }
+    }
+
+    fn directives(&mut self) -> Result<(), YamlError> {
+        let mut version = false;
+        loop {
+            let token = self.scanner.peek()?;
+            let mark = token.mark;
+            match &token.kind {
+                TokenKind::VersionDirective(..) if version => {
+                    return Err(at_mark(mark, None, "found duplicate %YAML directive"));
+                }
+                TokenKind::VersionDirective(1, 1) => version = true,
+                TokenKind::VersionDirective(..) => {
+                    return Err(at_mark(mark, None, "found incompatible YAML document"));
+                }
+                TokenKind::TagDirective { handle, prefix } => {
+                    if self.tag_prefixes.iter().any(|(known, _)| known == handle) {
+                        return Err(at_mark(mark, None, "found duplicate %TAG directive"));
+                    }
+                    self.tag_prefixes.push((handle.clone(), prefix.clone()));
+                }
+                _ => break,
+            }
+            self.scanner.next()?;
+        }
+        self.default_tag_prefixes();
+        Ok(())
+    }
+
+    fn default_tag_prefixes(&mut self) {
+        for (handle, prefix) in [(&b"!"[..], &b"!"[..]), (b"!!", super::resolve::TAG_PREFIX)] {
+            if !self.tag_prefixes.iter().any(|(known, _)| known == handle) {
+                self.tag_prefixes.push((handle.to_vec(), prefix.to_vec()));
+            }
+        }
+    }
+
+    /// A node and all below it. `indentless` allows a sequence whose dashes are in its key's column.
+    fn node(&mut self, block: bool, indentless: bool) -> Result<NodeId, YamlError> {
+        self.depth += 1;
+        if self.depth > self.depth_limit {
+            return Err(YamlError::plain(format!("exceeded max depth of {}", self.depth_limit)));
+        }
+        let id = self.node_at_depth(block, indentless)?;
+        self.depth -= 1;
+        Ok(id)
+    }
+
+    fn node_at_depth(&mut self, block: bool, indentless: bool) -> Result<NodeId, YamlError> {
+        let start = self.scanner.peek()?.mark;
+        if let TokenKind::Alias(_) = self.scanner.peek()?.kind {
+            return self.alias();
+        }
+        let properties = self.properties()?;
+        let tag = self.resolve_tag(&properties, start)?;
+        let token = self.scanner.peek()?;
+        let here = token.mark;
+        let anchor = properties.anchor.clone();
+        match &token.kind {
+            TokenKind::BlockEntry if indentless => {
+                let id = self.open(anchor, Node::Sequence(Vec::new()));
+                self.indentless_sequence(id)
+            }
+            TokenKind::Scalar { .. } => {
+                let Token { kind: TokenKind::Scalar { value, plain }, .. } = self.scanner.next()? else {
+                    return Ok(self.empty());
+                };
+                let implicit = (tag.is_empty() && plain) || tag == b"!";
+                Ok(self.open(anchor, Node::Scalar { value, tag, implicit }))
+            }
+            TokenKind::FlowSequenceStart => {
+                let id = self.open(anchor, Node::Sequence(Vec::new()));
+                self.flow_sequence(id)
+            }
+            TokenKind::FlowMappingStart => {
+                let id = self.open(anchor, Node::Mapping(Vec::new()));
+                self.flow_mapping(id)
+            }
+            TokenKind::BlockSequenceStart if block => {
+                let id = self.open(anchor, Node::Sequence(Vec::new()));
+                self.block_sequence(id)
+            }
+            TokenKind::BlockMappingStart if block => {
+                let id = self.open(anchor, Node::Mapping(Vec::new()));
+                self.block_mapping(id)
+            }
+            _ if anchor.is_some() || !tag.is_empty() => {
+                let implicit = tag.is_empty();
+                Ok(self.open(anchor, Node::Scalar { value: Vec::new(), tag, implicit }))
+            }
+            _ => Err(at_mark(here, Some(start), "did not find expected node content")),
+        }
+    }
+
+    fn alias(&mut self) -> Result<NodeId, YamlError> {
+        let Token { kind: TokenKind::Alias(name), .. } = self.scanner.next()? else {
+            return Ok(self.empty());
+        };
+        match self.anchors.get(&name) {
+            Some(&target) => Ok(self.push(Node::Alias { name, target })),
+            None => Err(YamlError::plain(format!(
+                "unknown anchor '{}' referenced",
+                String::from_utf8_lossy(&name)
+            ))),
+        }
+    }
+
+    /// An anchor and a tag, in either order.
+    fn properties(&mut self) -> Result<Properties, YamlError> {
+        let mut found = Properties::default();
+        for _ in 0..2 {
+            match &self.scanner.peek()?.kind {
+                TokenKind::Anchor(_) if found.anchor.is_none() => {
+                    if let TokenKind::Anchor(name) = self.scanner.next()?.kind {
+                        found.anchor = Some(name);
+                    }
+                }
+                TokenKind::Tag { .. } if found.tag.is_none() => {
+                    if let Token { kind: TokenKind::Tag { handle, suffix }, mark } = self.scanner.next()? {
+                        found.tag = Some((handle, suffix, mark));
+                    }
+                }
+                _ => break,
+            }
+        }
+        Ok(found)
+    }
+
+    fn resolve_tag(&self, properties: &Properties, start: Mark) -> Result<Vec<u8>, YamlError> {
+        let Some((handle, suffix, mark)) = &properties.tag else { return Ok(Vec::new()) };
+        if handle.is_empty() {
+            return Ok(suffix.clone());
+        }
+        match self.tag_prefixes.iter().find(|(known, _)| known == handle) {
+            Some((_, prefix)) if !prefix.is_empty() || !suffix.is_empty() => {
+                Ok([prefix.as_slice(), suffix.as_slice()].concat())
+            }
+            _ => Err(at_mark(*mark, Some(start), "found undefined tag handle")),
+        }
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// Adds a node and makes its anchor known, also to the nodes inside it.
+    fn open(&mut self, anchor: Option<Vec<u8>>, node: Node) -> NodeId {
+        let id = self.push(node);
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, id);
+        }
+        id
+    }
+
+    fn empty(&mut self) -> NodeId {
+        self.push(Node::Scalar { value: Vec::new(), tag: Vec::new(), implicit: true })
+    }
+
+    fn add_item(&mut self, sequence: NodeId, item: NodeId) {
+        if let Some(Node::Sequence(items)) = self.nodes.get_mut(sequence) {
+            items.push(item);
+        }
+    }
+
+    fn add_entry(&mut self, mapping: NodeId, key: NodeId, value: NodeId) {
+        if let Some(Node::Mapping(entries)) = self.nodes.get_mut(mapping) {
+            entries.push((key, value));
+        }
+    }
+
+    fn block_sequence(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
+        let start = self.scanner.next()?.mark;
+        loop {
+            let token = self.scanner.next()?;
+            match token.kind {
+                TokenKind::BlockEntry => {
+                    let item = match self.scanner.peek()?.kind {
+                        TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty(),
+                        _ => self.node(true, false)?,
+                    };
+                    self.add_item(id, item);
+                }
+                TokenKind::BlockEnd => return Ok(id),
+                _ => return Err(at_mark(token.mark, Some(start), "did not find expected '-' indicator")),
+            }
+        }
+    }
+
+    fn indentless_sequence(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
+        while self.scanner.peek()?.kind == TokenKind::BlockEntry {
+            self.scanner.next()?;
+            let item = match self.scanner.peek()?.kind {
+                TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+                    self.empty()
+                }
+                _ => self.node(true, false)?,
+            };
+            self.add_item(id, item);
+        }
+        Ok(id)
+    }
+
+    fn block_mapping(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
+        let start = self.scanner.next()?.mark;
+        loop {
+            let token = self.scanner.peek()?;
+            match token.kind {
+                TokenKind::Key => {
+                    self.scanner.next()?;
+                    let key = self.block_key_or_value()?;
+                    let value = if self.scanner.peek()?.kind == TokenKind::Value {
+                        self.scanner.next()?;
+                        self.block_key_or_value()?
+                    } else {
+                        self.empty()
+                    };
+                    self.add_entry(id, key, value);
+                }
+                TokenKind::BlockEnd => {
+                    self.scanner.next()?;
+                    return Ok(id);
+                }
+                _ => return Err(at_mark(token.mark, Some(start), "did not find expected key")),
+            }
+        }
+    }
+
+    fn block_key_or_value(&mut self) -> Result<NodeId, YamlError> {
+        match self.scanner.peek()?.kind {
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => Ok(self.empty()),
+            _ => self.node(true, true),
+        }
+    }
+}
+
+/// A complaint about a token. Lines are reported the way libyaml's users know them.
+fn at_mark(problem: Mark, context: Option<Mark>, text: &str) -> YamlError {
+    let line = [Some(problem), context].into_iter().flatten().map(|mark| mark.line).find(|line| *line != 0);
+    YamlError::at(line, text)
+}

@@ -1,0 +1,1 @@
+{{- define "x" }}from kid{{ end }}{{ define "y" }}from kid{{ end }}{{ define "z" }}from kid{{ end }}

@@ -1,0 +1,2 @@
+{{- define "x" }}from _a{{ end }}
+{{- define "blank" }}filled{{ end }}

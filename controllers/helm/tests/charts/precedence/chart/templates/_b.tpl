@@ -1,0 +1,2 @@
+{{- define "x" }}from _b{{ end }}
+{{- define "blank" }}   {{ end }}

@@ -1,0 +1,1 @@
+{{- define "x" }}from sub{{ end }}{{ define "y" }}from sub{{ end }}

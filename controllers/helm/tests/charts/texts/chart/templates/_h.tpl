@@ -1,0 +1,3 @@
+{{- define "helper" }}base{{ end }}
+{{- define "caller" }}[{{ include "helper" . }}]{{ end }}
+{{- define "novalue" }}{{ .Values.nope }}{{ end }}

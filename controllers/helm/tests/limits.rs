@@ -1,0 +1,183 @@
+//! Charts that try to use up time, memory or the stack end in an error that says so.
+use std::time::{Duration, Instant};
+
+use emco_helm::{Chart, Compiled, LimitError, Limits, RenderError, RenderRequest, Rendered};
+
+fn chart(files: &[(&str, &str)]) -> Chart {
+    let mut all = vec![("Chart.yaml".to_owned(), b"apiVersion: v2\nname: bomb\nversion: 0.1.0\n".to_vec())];
+    all.extend(files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())));
+    Chart::from_files(all, &Limits::default()).unwrap()
+}
+
+fn render_within(template: &str, limits: Limits) -> Result<Rendered, RenderError> {
+    let compiled = Compiled::new(chart(&[("templates/a.yaml", template)])).unwrap();
+    compiled.render(&RenderRequest { limits, ..RenderRequest::default() })
+}
+
+fn error(template: &str) -> RenderError {
+    let limits = Limits {
+        memory_bytes: 64 << 20,
+        iterations: 1_000_000,
+        time: Duration::from_secs(5),
+        ..Limits::default()
+    };
+    render_within(template, limits).unwrap_err()
+}
+
+#[test]
+fn recursion_without_end_is_an_error() {
+    for template in [
+        r#"{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}"#,
+        r#"{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}"#,
+        r#"{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ template "a" . }}{{ end }}{{ include "a" . }}"#,
+        r#"{{ define "a" }}{{ tpl "{{ include \"a\" . }}" . }}{{ end }}{{ include "a" . }}"#,
+        r#"{{ $d := dict }}{{ $_ := set $d "t" "{{ tpl .t . }}" }}{{ tpl $d.t $d }}"#,
+        r"{{ include .Template.Name . }}",
+    ] {
+        let error = error(template);
+        assert!(
+            error.limit().is_some() || error.to_string().contains("nested reference"),
+            "{template}: {error}"
+        );
+    }
+}
+
+#[test]
+fn recursion_through_deep_expressions_is_an_error() {
+    let parens = 900;
+    let template = format!(
+        r#"{{{{ define "a" }}}}{{{{ {}include "a" .{} }}}}{{{{ end }}}}{{{{ include "a" . }}}}"#,
+        "(".repeat(parens),
+        ")".repeat(parens)
+    );
+    let limits = Limits { depth: usize::MAX, ..Limits::default() };
+    let error = render_within(&template, limits).unwrap_err();
+    assert_eq!(error.limit(), Some(LimitError::Stack), "{error}");
+}
+
+#[test]
+fn deeply_nested_text_is_refused_when_it_is_parsed() {
+    let depth = 200_000;
+    for template in [
+        format!("{{{{ {}1{} }}}}", "(".repeat(depth), ")".repeat(depth)),
+        format!("{}{}", "{{ if true }}".repeat(depth), "{{ end }}".repeat(depth)),
+        format!("{{{{ if false }}}}{}{{{{ end }}}}", "{{ else if false }}".repeat(depth)),
+        format!("{}{}", "{{ block \"a\" . }}".repeat(depth), "{{ end }}".repeat(depth)),
+    ] {
+        assert!(error(&template).to_string().contains("max expression depth exceeded"));
+    }
+}
+
+#[test]
+fn values_that_double_are_stopped() {
+    let template = r#"{{ $s := "0123456789" }}{{ range until 100 }}{{ $s = print $s $s }}{{ end }}"#;
+    assert!(matches!(error(template).limit(), Some(LimitError::Memory(_))));
+    let template = r"{{ $l := list 1 }}{{ range until 100 }}{{ $l = concat $l $l }}{{ end }}";
+    assert!(matches!(error(template).limit(), Some(LimitError::Memory(_) | LimitError::Time(_))));
+    assert!(matches!(error(r#"{{ repeat 100000000000 "x" }}"#).limit(), Some(LimitError::Memory(_))));
+    assert!(matches!(error(r"{{ until 1000000000000 }}").limit(), Some(LimitError::Memory(_))));
+    let template =
+        r#"{{ $s := repeat 1000 "{{ . }}" }}{{ range until 1000000 }}{{ $s = tpl $s $s }}{{ end }}"#;
+    assert!(error(template).limit().is_some());
+}
+
+#[test]
+fn loops_and_output_are_bounded() {
+    let limits = Limits { iterations: 10_000, ..Limits::default() };
+    let template = "{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}";
+    assert_eq!(render_within(template, limits).unwrap_err().limit(), Some(LimitError::Iterations(10_000)));
+    let limits = Limits { output_bytes: 10_000, ..Limits::default() };
+    let template =
+        "{{ range until 1000 }}a: long line of text to fill the output with, until it is full\n{{ end }}";
+    assert_eq!(render_within(template, limits).unwrap_err().limit(), Some(LimitError::Output(10_000)));
+}
+
+#[test]
+fn a_slow_chart_ends_at_its_time_limit() {
+    let limits = Limits { time: Duration::from_millis(300), iterations: u64::MAX, ..Limits::default() };
+    let start = Instant::now();
+    let template =
+        "{{ range until 5000 }}{{ range until 5000 }}{{ range until 5000 }}{{ end }}{{ end }}{{ end }}";
+    let error = render_within(template, limits.clone()).unwrap_err();
+    assert_eq!(error.limit(), Some(LimitError::Time(limits.time)));
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn values_that_nest_without_end_or_contain_themselves_do_not_crash() {
+    let nest = r#"{{ $m := dict }}{{ range until 200000 }}{{ $m = dict "a" $m }}{{ end }}"#;
+    let cycle = r#"{{ $m := dict }}{{ $_ := set $m "m" $m }}"#;
+    let cycles = r#"{{ $m := dict }}{{ $n := dict "l" (list $m) }}{{ $_ := set $m "n" $n }}"#;
+    for start in [nest, cycle, cycles] {
+        for end in [
+            "toYaml $m",
+            "toJson $m",
+            "print $m",
+            "$m",
+            "deepCopy $m",
+            "merge (dict) $m",
+            "mergeOverwrite $m $m",
+            "deepEqual $m (deepCopy $m)",
+            "toString $m",
+            "quote $m",
+            "printf \"%v %+v %#v\" $m $m $m",
+            "toToml $m",
+            "toPrettyJson $m",
+            "eq $m $m",
+            "has $m (list $m)",
+            "uniq (list $m $m)",
+            "sortAlpha (list $m)",
+            "tpl \"{{ . }}\" $m",
+            "dict \"x\" $m | toRawJson",
+            "list $m | join \",\"",
+            "cat $m",
+            "without (list $m) $m",
+            "html $m",
+        ] {
+            // Some give a value and some an error; that this line is reached is the point.
+            let _ = render_within(&format!("{start}{{{{ {end} | len }}}}"), Limits::default());
+        }
+    }
+}
+
+#[test]
+fn deep_values_and_documents_are_refused() {
+    let deep = format!("a: {}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(error(&deep).to_string().contains("YAML parse error"));
+    let files = vec![
+        ("Chart.yaml".to_owned(), b"apiVersion: v2\nname: bomb\nversion: 0.1.0\n".to_vec()),
+        ("values.yaml".to_owned(), deep.into_bytes()),
+    ];
+    assert!(Chart::from_files(files, &Limits::default()).is_err());
+}
+
+#[test]
+fn aliases_that_multiply_are_refused() {
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..20 {
+        let refs = format!("*a{}, ", level - 1).repeat(10);
+        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", refs.trim_end_matches(", ")));
+    }
+    assert!(error(&bomb).to_string().contains("YAML parse error"));
+}
+
+#[test]
+fn patterns_cannot_explode() {
+    let start = Instant::now();
+    let template = r#"{{ regexMatch "(a*)*(a*)*(a*)*b" (repeat 5000 "a") }}{{ regexMatch "((((a{100}){100}){100}){100})" "a" }}"#;
+    let _ = render_within(template, Limits::default());
+    let _ =
+        render_within(r#"{{ range $p, $_ := .Files.Glob (repeat 5000 "{a,") }}{{ end }}"#, Limits::default());
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn error_messages_stay_short() {
+    let name = "x".repeat(1000);
+    let template = format!(
+        r#"{{{{ define "{name}" }}}}{{{{ include "{name}" . }}}}{{{{ end }}}}{{{{ include "{name}" . }}}}"#
+    );
+    assert!(error(&template).to_string().len() < 256 << 10);
+    let template = r#"{{ tpl (printf "{{ fail %q }}" (repeat 10000000 "x")) . }}"#;
+    assert!(error(template).to_string().len() < 256 << 10);
+}

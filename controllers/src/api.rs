@@ -1,0 +1,267 @@
+//! One Kubernetes API server, as small as the operator needs it: a request in, an answer or a typed error out. The hub,
+//! every edge and the in-memory server of the tests are all of this trait, so the same code runs against each.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// HTTP verb of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Read one object or a list.
+    Get,
+    /// Create.
+    Post,
+    /// Replace; needs the resourceVersion.
+    Put,
+    /// Change in part; the body's content type says how.
+    Patch,
+    /// Remove; preconditions travel in the body.
+    Delete,
+}
+
+/// What a body is, which for PATCH also says what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// `application/json`
+    Json,
+    /// Server-side apply (`application/apply-patch+yaml`; JSON is YAML).
+    Apply,
+    /// `application/merge-patch+json`
+    Merge,
+    /// `application/json-patch+json`
+    JsonPatch,
+}
+
+/// Which representation is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accept {
+    /// Whole objects.
+    #[default]
+    Full,
+    /// `PartialObjectMetadata`: metadata alone.
+    Metadata,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Verb.
+    pub method: Method,
+    /// Absolute path, such as `/apis/apps/v1/namespaces/shop/deployments/web`.
+    pub path: String,
+    /// Query parameters, not yet encoded.
+    pub query: Vec<(&'static str, String)>,
+    /// Body with its kind.
+    pub body: Option<(Content, Bytes)>,
+    /// Whole objects or metadata alone.
+    pub accept: Accept,
+    /// `system:serviceaccount:...` to act as; `None` acts as the registered credential.
+    pub impersonate: Option<String>,
+}
+
+impl Request {
+    /// A request without query and body.
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            body: None,
+            accept: Accept::Full,
+            impersonate: None,
+        }
+    }
+
+    /// Adds a query parameter.
+    #[must_use]
+    pub fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    /// Sets a JSON body.
+    #[must_use]
+    pub fn body(mut self, content: Content, value: &Value) -> Self {
+        self.body = Some((content, Bytes::from(value.to_string())));
+        self
+    }
+
+    /// Asks for metadata alone.
+    #[must_use]
+    pub const fn metadata(mut self) -> Self {
+        self.accept = Accept::Metadata;
+        self
+    }
+}
+
+/// Why a request gave no object.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ApiError {
+    /// No answer: the server could not be reached, or not in time.
+    #[error("{message}")]
+    Unreachable {
+        /// `Timeout`, `ConnectionRefused`, `DNSFailed`, `TLSFailed`, `ConnectionLost`.
+        reason: &'static str,
+        /// At most 256 bytes, no secrets.
+        message: String,
+    },
+    /// The server answered with a Kubernetes Status.
+    #[error("{message}")]
+    Status {
+        /// HTTP code.
+        code: u16,
+        /// The Status' reason, such as `AlreadyExists`; empty where it had none.
+        reason: String,
+        /// The Status' message, at most 1,024 bytes.
+        message: String,
+        /// From `Retry-After` or the Status' details, seconds.
+        retry_after: Option<u64>,
+        /// Causes of the details: `(field, message)`, at most 16. For apply conflicts these name the other managers.
+        causes: Vec<(String, String)>,
+    },
+    /// The server answered something that is not Kubernetes: HTML, a broken body, more than the limit.
+    #[error("{0}")]
+    Protocol(String),
+}
+
+impl ApiError {
+    /// HTTP code; 0 where there was no Status.
+    pub const fn code(&self) -> u16 {
+        match self {
+            Self::Status { code, .. } => *code,
+            _ => 0,
+        }
+    }
+
+    /// The Status' reason.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Status { reason, .. } => reason,
+            Self::Unreachable { reason, .. } => reason,
+            Self::Protocol(_) => "Protocol",
+        }
+    }
+
+    /// 404.
+    pub const fn is_not_found(&self) -> bool {
+        self.code() == 404
+    }
+
+    /// 409 of any kind.
+    pub const fn is_conflict(&self) -> bool {
+        self.code() == 409
+    }
+
+    /// 409 because an object of that name exists.
+    pub fn already_exists(&self) -> bool {
+        self.reason() == "AlreadyExists"
+    }
+}
+
+/// Result of a request.
+pub type ApiResult<T> = Result<T, ApiError>;
+
+/// What a watch tells.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// Created or changed.
+    Applied(Value),
+    /// Gone; the last state.
+    Deleted(Value),
+    /// Only the resourceVersion moved.
+    Bookmark(String),
+}
+
+/// An API server.
+#[async_trait]
+pub trait ApiServer: Send + Sync + 'static {
+    /// One request, one JSON answer. Never retries; bounded by a time-out and a limit on the answer's size.
+    async fn send(&self, request: Request) -> ApiResult<Value>;
+
+    /// Opens a watch on a collection path (`watch=true`, bookmarks asked for; the caller gives `resourceVersion` and selectors in the query).
+    /// The stream ends when the connection does; `410 Gone` arrives as `ApiError::Status`.
+    async fn watch(&self, request: Request) -> ApiResult<BoxStream<'static, ApiResult<WatchEvent>>>;
+}
+
+/// Typed and shorter forms of common requests.
+#[async_trait]
+pub trait ApiServerExt: ApiServer {
+    /// Reads one object; `None` when there is none.
+    async fn get_opt(&self, path: &str) -> ApiResult<Option<Value>> {
+        match self.send(Request::new(Method::Get, path)).await {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads one object of a type; `None` when there is none.
+    async fn get_as<T: DeserializeOwned>(&self, path: &str) -> ApiResult<Option<T>> {
+        self.get_opt(path).await?.map(|value| parse(path, value)).transpose()
+    }
+
+    /// Creates.
+    async fn create(&self, collection: &str, object: &Value) -> ApiResult<Value> {
+        self.send(
+            Request::new(Method::Post, collection)
+                .query("fieldManager", HUB_MANAGER)
+                .body(Content::Json, object),
+        )
+        .await
+    }
+
+    /// Replaces; the object carries the resourceVersion it was read with.
+    async fn replace(&self, path: &str, object: &Value) -> ApiResult<Value> {
+        self.send(
+            Request::new(Method::Put, path).query("fieldManager", HUB_MANAGER).body(Content::Json, object),
+        )
+        .await
+    }
+
+    /// JSON merge patch.
+    async fn merge(&self, path: &str, patch: &Value) -> ApiResult<Value> {
+        self.send(
+            Request::new(Method::Patch, path).query("fieldManager", HUB_MANAGER).body(Content::Merge, patch),
+        )
+        .await
+    }
+
+    /// Deletes; `Ok(None)` when it was gone already. `preconditions`: uid and resourceVersion.
+    async fn delete(
+        &self,
+        path: &str,
+        uid: Option<&str>,
+        resource_version: Option<&str>,
+    ) -> ApiResult<Option<Value>> {
+        let mut options = serde_json::json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"});
+        if let (Some(object), true) = (options.as_object_mut(), uid.is_some() || resource_version.is_some()) {
+            let mut preconditions = serde_json::Map::new();
+            if let Some(uid) = uid {
+                preconditions.insert("uid".to_owned(), uid.into());
+            }
+            if let Some(version) = resource_version {
+                preconditions.insert("resourceVersion".to_owned(), version.into());
+            }
+            object.insert("preconditions".to_owned(), preconditions.into());
+        }
+        match self.send(Request::new(Method::Delete, path).body(Content::Json, &options)).await {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<T: ApiServer + ?Sized> ApiServerExt for T {}
+
+/// Field manager of everything the operator writes on the hub.
+pub const HUB_MANAGER: &str = "emco-operator";
+
+/// Reads a typed object out of an answer.
+pub fn parse<T: DeserializeOwned>(path: &str, value: Value) -> ApiResult<T> {
+    serde_json::from_value(value)
+        .map_err(|error| ApiError::Protocol(format!("{path}: the answer does not parse: {error}")))
+}

@@ -1,0 +1,437 @@
+use std::io::Write as _;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::remote::testing::{Authority, Handler, Reply, Server, Setup, dialer};
+
+/// A packed chart.
+fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        tar.append_data(&mut header, format!("web/{name}"), text.as_bytes()).unwrap();
+    }
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&tar.into_inner().unwrap()).unwrap();
+    gzip.finish().unwrap()
+}
+
+fn chart_yaml(name: &str, version: &str, more: &str) -> Vec<u8> {
+    let yaml = format!("apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"7.1\"\n{more}");
+    packed(&[
+        ("Chart.yaml", &yaml),
+        ("templates/cm.yaml", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"),
+    ])
+}
+
+/// Replies by path; everything asked is noted as `path authorization`.
+#[derive(Clone, Default)]
+#[allow(clippy::type_complexity)]
+struct Repo {
+    replies: Arc<Mutex<BTreeMap<String, Arc<dyn Fn() -> Reply + Send + Sync>>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Repo {
+    fn put(&self, path: &str, reply: impl Fn() -> Reply + Send + Sync + 'static) {
+        self.replies.lock().insert(path.to_owned(), Arc::new(reply));
+    }
+
+    fn file(&self, path: &str, bytes: impl Into<Bytes>) {
+        let bytes = bytes.into();
+        self.put(path, move || Reply::text(200, "application/octet-stream", bytes.clone()));
+    }
+
+    fn index(&self, name: &str, version: &str, url: &str, digest: Option<&str>) {
+        let digest = digest.map(|digest| format!("    digest: {}\n", digest.trim_start_matches("sha256:")));
+        let text = format!(
+            "apiVersion: v1\nentries:\n  other:\n  - version: 9.9.9\n    urls: [x.tgz]\n  {name}:\n  - version: {version}\n    urls: [\"{url}\"]\n{}generated: \"2026-01-01\"\n",
+            digest.unwrap_or_default()
+        );
+        self.file("/charts/index.yaml", text);
+    }
+
+    /// A repository with one good chart.
+    fn good(&self) -> Vec<u8> {
+        let archive = chart_yaml("web", "1.4.0", "");
+        self.index("web", "1.4.0", "web-1.4.0.tgz", Some(&digest(&archive)));
+        self.file("/charts/web-1.4.0.tgz", archive.clone());
+        archive
+    }
+
+    fn handler(&self) -> Handler {
+        let Self { replies, asked } = self.clone();
+        Arc::new(move |request| {
+            let path = request.uri().path().to_owned();
+            let auth = request.headers().get("authorization").map_or("-", |value| value.to_str().unwrap());
+            asked.lock().push(format!("{path} {auth}"));
+            let reply = replies.lock().get(&path).cloned();
+            reply.map_or_else(|| Reply::text(404, "text/plain", "secret page"), |make| make())
+        })
+    }
+
+    async fn serve(&self) -> Server {
+        Server::start(Setup { authority: None, alpn: &[], names: &[] }, self.handler()).await
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock())
+    }
+}
+
+struct Bench {
+    store: Arc<ChartStore>,
+    repo: Repo,
+    server: Server,
+    sources: Vec<String>,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(adjust: impl FnOnce(&mut ChartLimits)) -> Self {
+        let repo = Repo::default();
+        let server = repo.serve().await;
+        let folder = tempfile::tempdir().unwrap();
+        let mut limits = ChartLimits { answer_begins: Duration::from_millis(500), ..ChartLimits::default() };
+        adjust(&mut limits);
+        let store = ChartStore::new(folder.path().to_owned(), dialer(), limits).unwrap();
+        let sources = vec![format!("http://{}/charts/", server.address)];
+        Self { store, repo, server, sources, folder }
+    }
+
+    fn again(&mut self) {
+        self.store =
+            ChartStore::new(self.folder.path().to_owned(), dialer(), ChartLimits::default()).unwrap();
+    }
+
+    fn source(&self) -> Source {
+        let url = format!("http://{}/charts", self.server.address);
+        Source::Repository { url, name: "web".to_owned(), version: "1.4.0".to_owned() }
+    }
+
+    async fn fetch(&self, pinned: Option<&str>) -> Result<Fetched, ChartError> {
+        self.fetch_as(None, pinned).await
+    }
+
+    async fn fetch_as(
+        &self,
+        credentials: Option<ChartCredentials>,
+        pinned: Option<&str>,
+    ) -> Result<Fetched, ChartError> {
+        let request =
+            FetchRequest { source: self.source(), credentials, sources: Some(&self.sources), pinned };
+        self.store.fetch(request).await
+    }
+
+    async fn refused(&self) -> ChartError {
+        self.fetch(None).await.unwrap_err()
+    }
+}
+
+#[allow(clippy::unnecessary_wraps)] // as requests want it
+fn login(user: &str) -> Option<ChartCredentials> {
+    let data: BTreeMap<String, &str> =
+        [("username".to_owned(), user), ("password".to_owned(), "hunter2")].into();
+    Some(ChartCredentials::read(&data).unwrap())
+}
+
+#[tokio::test]
+async fn a_chart_is_fetched_verified_and_compiled() {
+    let bench = Bench::new().await;
+    let archive = bench.repo.good();
+    let fetched = bench.fetch(None).await.unwrap();
+    assert_eq!(
+        (fetched.name.as_str(), fetched.version.as_str(), fetched.app_version.as_str()),
+        ("web", "1.4.0", "7.1")
+    );
+    assert_eq!((fetched.digest, &*fetched.bytes), (digest(&archive), archive.as_slice()));
+    assert_eq!(fetched.compiled.chart().name(), "web");
+}
+
+#[tokio::test]
+async fn a_pinned_chart_on_disk_needs_no_source_even_after_a_restart() {
+    let mut bench = Bench::new().await;
+    bench.repo.good();
+    let first = bench.fetch(None).await.unwrap();
+    bench.repo.asked();
+    bench.again();
+    let second = bench.fetch(Some(&first.digest)).await.unwrap();
+    assert_eq!(second.bytes, first.bytes);
+    assert!(bench.repo.asked().is_empty());
+}
+
+#[tokio::test]
+async fn an_archive_that_changed_on_disk_is_fetched_again() {
+    let bench = Bench::new().await;
+    bench.repo.good();
+    let first = bench.fetch(None).await.unwrap();
+    let path = bench.folder.path().join("archives").join(first.digest.trim_start_matches("sha256:"));
+    std::fs::write(&path, b"junk").unwrap();
+    assert_eq!(bench.fetch(Some(&first.digest)).await.unwrap().bytes, first.bytes);
+    assert_eq!(std::fs::read(path).unwrap(), &*first.bytes);
+}
+
+#[tokio::test]
+async fn a_digest_alone_gives_nobody_somebody_elses_chart() {
+    let bench = Bench::new().await;
+    bench.repo.good();
+    let first = bench.fetch_as(login("ann"), None).await.unwrap();
+    bench.repo.put("/charts/index.yaml", || Reply::text(401, "text/plain", ""));
+    assert!(bench.fetch_as(login("ann"), Some(&first.digest)).await.is_ok(), "hers is on disk");
+    for other in [None, login("bob")] {
+        let error = bench.fetch_as(other, Some(&first.digest)).await.unwrap_err();
+        assert_eq!(error.reason(), "ChartUnauthorized");
+    }
+    // An index of his own that names her digest does not give it to him either.
+    let hex = first.digest.clone();
+    bench.repo.index("web", "1.4.0", "nothing.tgz", Some(&hex));
+    assert_eq!(bench.fetch_as(login("bob"), None).await.unwrap_err().reason(), "ChartNotFound");
+}
+
+#[tokio::test]
+async fn the_same_version_with_other_bytes_is_refused_with_both_digests() {
+    let bench = Bench::new().await;
+    bench.repo.good();
+    let first = bench.fetch(None).await.unwrap().digest;
+    let other = chart_yaml("web", "1.4.0", "description: changed\n");
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", Some(&digest(&other)));
+    bench.repo.file("/charts/web-1.4.0.tgz", other.clone());
+    std::fs::remove_dir_all(bench.folder.path().join("archives")).unwrap();
+    let error = bench.fetch(Some(&first)).await.unwrap_err();
+    assert_eq!(error.reason(), "ChartDigestChanged");
+    assert!(error.to_string().contains(&first) && error.to_string().contains(&digest(&other)), "{error}");
+    // Without a digest in the index the archive itself shows it.
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", None);
+    assert_eq!(bench.fetch(Some(&first)).await.unwrap_err().reason(), "ChartDigestChanged");
+}
+
+#[tokio::test]
+async fn an_archive_must_be_what_the_index_promised() {
+    let bench = Bench::new().await;
+    let archive = chart_yaml("web", "1.4.0", "");
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", Some(&"0".repeat(64)));
+    bench.repo.file("/charts/web-1.4.0.tgz", archive);
+    let error = bench.refused().await;
+    assert_eq!(error.reason(), "ChartInvalid");
+    assert!(error.to_string().contains("index says"), "{error}");
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", None);
+    bench.repo.file("/charts/web-1.4.0.tgz", chart_yaml("evil", "1.4.0", ""));
+    let error = bench.refused().await;
+    assert!(error.reason() == "ChartInvalid" && error.to_string().contains("evil"), "{error}");
+    bench.repo.file("/charts/web-1.4.0.tgz", chart_yaml("web", "2.0.0", ""));
+    assert!(bench.refused().await.to_string().contains("2.0.0"));
+}
+
+#[tokio::test]
+async fn libraries_junk_and_pages_are_told_apart() {
+    let bench = Bench::new().await;
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", None);
+    bench.repo.file("/charts/web-1.4.0.tgz", chart_yaml("web", "1.4.0", "type: library\n"));
+    assert_eq!(bench.refused().await.reason(), "ChartIsLibrary");
+    bench.repo.file("/charts/web-1.4.0.tgz", "<html>secret</html>");
+    let error = bench.refused().await;
+    assert!(error.reason() == "ChartInvalid" && !error.to_string().contains("secret"), "{error}");
+    bench.repo.file("/charts/index.yaml", "<html>secret: {</html>");
+    let error = bench.refused().await;
+    assert!(error.reason() == "ChartInvalid" && !error.to_string().contains("secret"), "{error}");
+    bench.repo.index("web", "1.5.0", "web-1.5.0.tgz", None);
+    let error = bench.refused().await;
+    assert!(error.reason() == "ChartNotFound" && error.to_string().contains("it has 1.5.0"), "{error}");
+    bench.repo.index("api", "1.4.0", "api.tgz", None);
+    assert!(bench.refused().await.to_string().contains("lists no chart web"));
+}
+
+#[tokio::test]
+async fn large_answers_are_given_up() {
+    let bench = Bench::with(|limits| limits.archive_bytes = 1000).await;
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", None);
+    bench.repo.file("/charts/web-1.4.0.tgz", vec![0_u8; 5000]);
+    assert_eq!(bench.refused().await.reason(), "ChartTooLarge");
+    let bench = Bench::with(|limits| limits.index_bytes = 1000).await;
+    bench.repo.file("/charts/index.yaml", vec![b' '; 5000]);
+    assert_eq!(bench.refused().await.reason(), "ChartTooLarge");
+    let bench = Bench::with(|limits| limits.load.archive_bytes = 100).await;
+    bench.repo.good();
+    assert_eq!(bench.refused().await.reason(), "ChartTooLarge");
+}
+
+#[tokio::test]
+async fn refusals_outages_and_silence_have_their_reasons() {
+    let bench = Bench::new().await;
+    for (status, reason) in [
+        (401, "ChartUnauthorized"),
+        (403, "ChartUnauthorized"),
+        (404, "ChartNotFound"),
+        (503, "SourceUnreachable"),
+    ] {
+        bench.repo.put("/charts/index.yaml", move || Reply::text(status, "text/html", "stranger's page"));
+        let error = bench.refused().await;
+        assert_eq!((error.reason(), error.is_transient()), (reason, reason == "SourceUnreachable"));
+        assert!(!error.to_string().contains("page"), "{error}");
+    }
+    bench.repo.put("/charts/index.yaml", Reply::silence);
+    let error = bench.refused().await;
+    assert!(error.reason() == "SourceUnreachable" && error.to_string().contains("within"), "{error}");
+}
+
+#[tokio::test]
+async fn redirects_are_judged_anew_and_credentials_stay_at_home() {
+    let bench = Bench::new().await;
+    let archive = bench.repo.good();
+    let elsewhere = Repo::default();
+    elsewhere.file("/files/web.tgz", archive);
+    let other = elsewhere.serve().await;
+    let location = format!("http://{}/files/web.tgz", other.address);
+    let target = location.clone();
+    bench
+        .repo
+        .put("/charts/web-1.4.0.tgz", move || Reply::text(302, "", "").header("location", target.clone()));
+    let error = bench.fetch_as(login("ann"), None).await.unwrap_err();
+    assert_eq!(error.reason(), "ChartSourceNotAllowed");
+    assert!(elsewhere.asked().is_empty(), "an address that is not listed is not asked");
+
+    let mut bench = bench;
+    bench.sources.push(format!("http://{}/files", other.address));
+    bench.repo.asked();
+    bench.fetch_as(login("ann"), None).await.unwrap();
+    assert!(bench.repo.asked().iter().all(|line| line.ends_with("Basic YW5uOmh1bnRlcjI=")));
+    assert_eq!(elsewhere.asked(), ["/files/web.tgz -"]);
+
+    let itself = format!("http://{}/charts/loop", bench.server.address);
+    bench.repo.put("/charts/loop", move || Reply::text(301, "", "").header("location", itself.clone()));
+    bench.repo.put("/charts/index.yaml", || Reply::text(301, "", "").header("location", "loop"));
+    let error = bench.fetch_as(login("bob"), None).await.unwrap_err();
+    assert!(error.to_string().contains("redirects more than 5 times"), "{error}");
+}
+
+#[tokio::test]
+async fn an_index_may_name_another_host_only_if_that_is_listed() {
+    let bench = Bench::new().await;
+    let archive = chart_yaml("web", "1.4.0", "");
+    let elsewhere = Repo::default();
+    elsewhere.file("/web.tgz", archive);
+    let other = elsewhere.serve().await;
+    bench.repo.index("web", "1.4.0", &format!("http://{}/web.tgz", other.address), None);
+    assert_eq!(bench.refused().await.reason(), "ChartSourceNotAllowed");
+    assert!(elsewhere.asked().is_empty());
+    bench.repo.index("web", "1.4.0", "../secret/web.tgz", None);
+    assert_eq!(bench.refused().await.reason(), "ChartSourceNotAllowed", "nor another path of the same host");
+}
+
+#[tokio::test]
+async fn without_a_list_loopback_is_refused_before_it_is_dialled() {
+    let ca = Authority::new();
+    let repo = Repo::default();
+    repo.good();
+    let setup = Setup { authority: Some(&ca), alpn: &["http/1.1"], names: &["localhost"] };
+    let server = Server::start(setup, repo.handler()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = ChartStore::new(folder.path().to_owned(), dialer(), ChartLimits::default()).unwrap();
+    let source = Source::Repository {
+        url: format!("https://localhost:{}/charts", server.address.port()),
+        name: "web".to_owned(),
+        version: "1.4.0".to_owned(),
+    };
+    let request = |sources| FetchRequest { source: source.clone(), credentials: None, sources, pinned: None };
+    let error = store.fetch(request(None)).await.unwrap_err();
+    assert_eq!(error.reason(), "ChartSourceNotAllowed");
+    assert!(error.to_string().contains("loopback"), "{error}");
+    assert_eq!(server.connections.load(Ordering::SeqCst), 0);
+
+    // Listed, its certificate is judged: by public CAs, then by the Secret's own.
+    let sources = [format!("https://localhost:{}", server.address.port())];
+    let error = store.fetch(request(Some(&sources))).await.unwrap_err();
+    assert!(error.reason() == "SourceUnreachable" && error.to_string().contains("ca.crt"), "{error}");
+    let credentials = ChartCredentials { ca_crt: Some(ca.pem().into_bytes()), ..ChartCredentials::default() };
+    let request = FetchRequest { credentials: Some(credentials), ..request(Some(&sources)) };
+    assert_eq!(store.fetch(request).await.unwrap().name, "web");
+}
+
+#[tokio::test]
+async fn many_who_want_the_same_pinned_chart_cause_one_download() {
+    let bench = Bench::new().await;
+    let pinned = digest(&bench.repo.good());
+    let all = futures::future::join_all((0..10).map(|_| bench.fetch(Some(&pinned)))).await;
+    assert!(all.into_iter().all(|one| one.is_ok()));
+    assert_eq!(bench.repo.asked().len(), 2, "one index, one archive");
+}
+
+#[tokio::test]
+async fn the_disk_is_bounded_and_the_newest_stays() {
+    let bench = Bench::with(|limits| limits.disk_bytes = 1).await;
+    bench.repo.good();
+    let fetched = bench.fetch(None).await.unwrap();
+    let other = chart_yaml("web", "1.4.0", "description: more\n");
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", None);
+    bench.repo.file("/charts/web-1.4.0.tgz", other.clone());
+    bench.fetch(None).await.unwrap();
+    let names: Vec<String> = std::fs::read_dir(bench.folder.path().join("archives"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names, [digest(&other).trim_start_matches("sha256:")]);
+    assert_ne!(digest(&other), fetched.digest);
+}
+
+#[tokio::test]
+async fn a_config_map_holds_an_archive_or_is_told_what_it_should_hold() {
+    let bench = Bench::new().await;
+    let of = |bytes: Vec<u8>| FetchRequest {
+        source: Source::ConfigMap { label: "ConfigMap shop-chart, key chart.tgz".to_owned(), bytes },
+        credentials: None,
+        sources: None,
+        pinned: None,
+    };
+    let archive = chart_yaml("web", "0.1.0", "");
+    assert_eq!(bench.store.fetch(of(archive.clone())).await.unwrap().digest, digest(&archive));
+    let error = bench.store.fetch(of(b"kind: nothing".to_vec())).await.unwrap_err();
+    assert!(error.reason() == "ChartInvalid" && error.to_string().contains("key chart.tgz"), "{error}");
+    let pinned = FetchRequest { pinned: Some("sha256:00"), ..of(archive) };
+    assert_eq!(bench.store.fetch(pinned).await.unwrap_err().reason(), "ChartDigestChanged");
+}
+
+#[test]
+fn half_credentials_are_refused_and_none_are_shown() {
+    let read = |keys: &[(&str, &str)]| {
+        ChartCredentials::read(&keys.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect::<BTreeMap<_, _>>())
+    };
+    assert!(read(&[("username", "a")]).unwrap_err().to_string().contains("needs both"));
+    assert!(read(&[("tls.crt", "a")]).unwrap_err().to_string().contains("tls.key"));
+    assert!(read(&[(".dockerconfigjson", "{}")]).is_err());
+    let shown = format!("{:?}", read(&[("username", "ann"), ("password", "hunter2")]).unwrap());
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn compiled_charts_in_memory_are_bounded_and_the_last_used_stay() {
+    let compiled = Arc::new(compile(&chart_yaml("web", "1.0.0", ""), &emco_helm::Limits::default()).unwrap());
+    let mut ready = ready::Ready::new(2, 100);
+    for (name, bytes) in [("a", 10), ("b", 10)] {
+        ready.put(name, Arc::clone(&compiled), bytes);
+    }
+    assert!(ready.get("a").is_some());
+    ready.put("c", Arc::clone(&compiled), 10);
+    assert!(ready.get("b").is_none() && ready.get("a").is_some() && ready.get("c").is_some());
+    ready.put("d", Arc::clone(&compiled), 95);
+    assert!(ready.get("d").is_some() && ready.get("a").is_none() && ready.get("c").is_none());
+}
+
+#[test]
+fn an_index_is_searched_in_yaml_and_json() {
+    let yaml = b"entries:\n  web:\n  - version: v1.4.0\n    urls: [a]\n    digest: d\n  - {version: 1.4.0, urls: [b]}\n  - {version: 1.3}\n";
+    let index::Found::Entry(entry) = index::find(yaml, "web", "1.4.0").unwrap() else { panic!() };
+    assert_eq!(entry.urls.unwrap(), ["b"], "the exact text wins over a v");
+    let json = br#" {"entries": {"web": [{"version": "1.4.0", "urls": ["a"], "extra": {"x": [1]}}]}}"#;
+    assert!(matches!(index::find(json, "web", "1.4.0"), Ok(index::Found::Entry(_))));
+    assert_eq!(index::find(yaml, "api", "1.0.0"), Ok(index::Found::Nothing));
+    assert!(index::find(b"entries: [", "api", "1.0.0").unwrap_err().contains("line"));
+}

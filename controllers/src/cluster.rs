@@ -1,0 +1,288 @@
+//! Cluster in; a wanted connection, what was observed of it and who holds it out.
+
+use emco_crds::cluster::{ClusterInUse, ClusterStatus, CredentialFacts, NodeCounts};
+use emco_crds::conditions::types;
+use emco_crds::fields::{Summary, Time};
+use emco_crds::names::{annotation, finalizer};
+use emco_crds::{Cluster, Conditioned};
+use emco_engine::conditions;
+use emco_engine::holders;
+use emco_engine::identity::ClusterId;
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::api::ApiServerExt;
+use crate::context::{Context, Failure, Outcome, Reconciled};
+use crate::facts;
+use crate::objects::{self, Verdict};
+use crate::remote::{KubeconfigError, Observation, State, Target, kubeconfig};
+use crate::stores::StoreExt;
+
+/// How a cluster stands, as its condition Ready says it.
+struct Judged {
+    verdict: Verdict,
+    reason: &'static str,
+    message: String,
+}
+
+/// Brings one cluster to where it should be.
+pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
+    let Some(cluster) = ctx.stores.clusters.named(namespace, name) else { return Ok(Outcome::Settled) };
+    let mut status = cluster.status.clone().unwrap_or_default();
+    let generation = objects::generation(cluster.as_ref());
+    let Some(id) = facts::id(ctx, &cluster) else {
+        if objects::deleting(cluster.as_ref()) {
+            return release(ctx, &cluster, None).await;
+        }
+        let message = format!(
+            "no ClusterProvider owns namespace {namespace}: create a ClusterProvider with spec.namespace {namespace}, or move the Cluster"
+        );
+        objects::verdict(ctx, &mut status, generation, &Verdict::Waiting, "NoClusterProvider", &message);
+        objects::write_status(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
+        return Ok(Outcome::Settled);
+    };
+    let shards = ctx.stores.shards.sorted();
+    let holders = holders::cluster(&id, shards.iter().map(AsRef::as_ref));
+    // Written only when it becomes or ceases to be true: an example that stays right is kept.
+    status.in_use = match (holders.first(), status.in_use.take()) {
+        (None, _) => None,
+        (Some(_), Some(known)) if known.example.as_ref().is_some_and(|e| holders.contains(e)) => Some(known),
+        (Some(first), _) => Some(ClusterInUse { state: "InUse".to_owned(), example: Some(first.clone()) }),
+    };
+    let waits = if objects::deleting(cluster.as_ref()) { holders::waits_for(&holders) } else { None };
+    if objects::deleting(cluster.as_ref()) && waits.is_none() && !leaves_clouds(ctx, &id) {
+        return release(ctx, &cluster, Some(&id)).await;
+    }
+    if objects::add_finalizer(ctx, cluster.as_ref(), finalizer::IN_USE).await? {
+        return Ok(Outcome::Settled);
+    }
+    status.provider = Some(id.provider().to_owned());
+    status.id = Some(id.to_string());
+    let judged = judge(ctx, &cluster, &id, &mut status).await?;
+    objects::held(ctx, &mut status, generation, waits.as_deref());
+    objects::verdict(ctx, &mut status, generation, &judged.verdict, judged.reason, &judged.message);
+    requested(ctx, &cluster, &id, &mut status);
+    objects::write_status(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
+    Ok(Outcome::Settled)
+}
+
+/// Whether a logical cloud still has a row for it: the cloud leaves by itself, as the cluster takes nothing new.
+fn leaves_clouds(ctx: &Context, id: &ClusterId) -> bool {
+    ctx.stores
+        .shards
+        .state()
+        .iter()
+        .any(|shard| shard.spec.clusters.iter().any(|row| row.cluster == id.as_str()))
+        && ctx.connector.observation(id).is_some_and(|observed| observed.connected())
+}
+
+/// "Do it now": a new text in the annotation probes at once and is echoed.
+fn requested(ctx: &Context, cluster: &Cluster, id: &ClusterId, status: &mut ClusterStatus) {
+    let request =
+        objects::annotation(cluster, annotation::REQUESTED_AT).map(|text| conditions::truncate(text, 256));
+    if request.is_some() && request != status.last_handled_request {
+        ctx.connector.poke(id);
+    }
+    status.last_handled_request = request;
+}
+
+/// Lets go of a cluster that nobody holds: its connection, its Secret, itself.
+async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Reconciled {
+    if let Some(id) = id {
+        ctx.connector.forget(id);
+    }
+    if let Some(secret) = secret(ctx, cluster).await?
+        && !secret_is_shared(ctx, cluster)
+    {
+        objects::remove_finalizer(ctx, &secret, finalizer::IN_USE).await?;
+    }
+    objects::remove_finalizer(ctx, cluster, finalizer::IN_USE).await?;
+    Ok(Outcome::Settled)
+}
+
+fn secret_name(cluster: &Cluster) -> Option<&str> {
+    cluster.spec.access.kubeconfig_secret_ref.as_ref().map(|reference| reference.name.as_str())
+}
+
+fn secret_is_shared(ctx: &Context, cluster: &Cluster) -> bool {
+    let name = secret_name(cluster);
+    ctx.stores
+        .clusters
+        .within(objects::namespace(cluster))
+        .iter()
+        .any(|other| objects::uid(other.as_ref()) != objects::uid(cluster) && secret_name(other) == name)
+}
+
+async fn secret(ctx: &Context, cluster: &Cluster) -> Result<Option<Secret>, Failure> {
+    let Some(name) = secret_name(cluster) else { return Ok(None) };
+    let path = format!("/api/v1/namespaces/{}/secrets/{name}", objects::namespace(cluster));
+    Ok(ctx.hub().get_as(&path).await?)
+}
+
+/// Reads the kubeconfig, wants the connection, and judges what is seen through it.
+async fn judge(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    status: &mut ClusterStatus,
+) -> Result<Judged, Failure> {
+    let namespace = objects::namespace(cluster);
+    let refuse = |ctx: &Context, reason, message: String| {
+        ctx.connector.forget(id);
+        Ok(Judged { verdict: Verdict::Waiting, reason, message })
+    };
+    let Some(secret) = secret(ctx, cluster).await? else {
+        let name = secret_name(cluster).unwrap_or_default();
+        let message = format!(
+            "Secret {name} does not exist in namespace {namespace}: create it with the cluster's kubeconfig under the key kubeconfig, or change spec.access.kubeconfigSecretRef"
+        );
+        credentials(ctx, cluster, status, Err(("SecretNotFound", &message)));
+        return refuse(ctx, "SecretNotFound", message);
+    };
+    objects::add_finalizer(ctx, &secret, finalizer::IN_USE).await?;
+    let key =
+        cluster.spec.access.kubeconfig_secret_ref.as_ref().and_then(|reference| reference.key.as_deref());
+    let data =
+        secret.data.clone().unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
+    match kubeconfig::pick(&data, key).and_then(kubeconfig::read) {
+        Err(KubeconfigError { reason, message }) => {
+            let message = format!("Secret {}: {message}", objects::name(&secret));
+            credentials(ctx, cluster, status, Err((reason, &message)));
+            refuse(ctx, reason, message)
+        }
+        Ok(read) => {
+            status.credentials = read.expires().map(|end| CredentialFacts { expires: Some(Time(end)) });
+            // The version is of the content: our own finalizer on the Secret must not renew a connection.
+            let version = content_version(&data);
+            ctx.connector.want(id.clone(), Target { credentials: read, version });
+            let observed = ctx.connector.observation(id).unwrap_or_default();
+            Ok(observe(ctx, cluster, id, &observed, status))
+        }
+    }
+}
+
+/// A digest of the Secret's data, so that a connection is renewed when and only when it changed.
+fn content_version(data: &std::collections::BTreeMap<String, Vec<u8>>) -> String {
+    use sha2::{Digest, Sha256};
+    let mut hasher = Sha256::new();
+    for (key, bytes) in data {
+        hasher.update(key.len().to_be_bytes());
+        hasher.update(key.as_bytes());
+        hasher.update(bytes.len().to_be_bytes());
+        hasher.update(bytes);
+    }
+    hex::encode(hasher.finalize())
+}
+
+fn credentials(
+    ctx: &Context,
+    cluster: &Cluster,
+    status: &mut ClusterStatus,
+    valid: Result<(), (&str, &str)>,
+) {
+    let generation = objects::generation(cluster);
+    let (state, reason, message) = match valid {
+        Ok(()) => ("True", "Accepted", ""),
+        Err((reason, message)) => ("False", reason, message),
+    };
+    let now = ctx.now();
+    conditions::set(
+        status.conditions_mut(),
+        types::CREDENTIALS_VALID,
+        state,
+        reason,
+        message,
+        generation,
+        now,
+    );
+}
+
+/// What the connection shows, into the status; what cannot be seen now stays as it was last seen.
+fn observe(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &mut ClusterStatus,
+) -> Judged {
+    match &observed.state {
+        State::Connecting => Judged {
+            verdict: Verdict::Waiting,
+            reason: "Connecting",
+            message: "the first answer is awaited".to_owned(),
+        },
+        State::Failed { reason, message } => {
+            if *reason == "Unauthorized" {
+                credentials(ctx, cluster, status, Err((reason, message)));
+            }
+            Judged { verdict: Verdict::Waiting, reason, message: message.clone() }
+        }
+        State::Connected => {
+            credentials(ctx, cluster, status, Ok(()));
+            if let Some(judged) = identity(ctx, cluster, id, observed, status) {
+                return judged;
+            }
+            status.kubernetes_version.clone_from(&observed.version);
+            status.api_groups_digest.clone_from(&observed.api_digest);
+            status.nodes = observed
+                .nodes_ready
+                .zip(observed.nodes_total)
+                .map(|(ready, total)| NodeCounts { ready: i64::from(ready), total: i64::from(total) });
+            status.summary = status.nodes.as_ref().map(|nodes| Summary {
+                nodes: Some(format!("{}/{}", nodes.ready, nodes.total)),
+                ..Summary::default()
+            });
+            status.allocatable.clone_from(&observed.allocatable);
+            let version = observed.version.as_deref().unwrap_or("version not known");
+            let message = match &status.nodes {
+                Some(nodes) if nodes.total == 1 => format!("{version}, 1 node"),
+                Some(nodes) => format!("{version}, {} nodes", nodes.total),
+                None => format!("{version}, nodes not listed"),
+            };
+            Judged { verdict: Verdict::Ready, reason: "Reachable", message }
+        }
+    }
+}
+
+/// Who the cluster is: `None` where it is who it was and nobody else is it.
+fn identity(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &mut ClusterStatus,
+) -> Option<Judged> {
+    let uid = observed.uid.as_deref()?;
+    if let Some(known) = status.uid.as_deref()
+        && known != uid
+    {
+        let message = format!(
+            "another cluster answers behind {id}: its kube-system has uid {uid}, {known} was registered. Nothing is applied or removed there; register it under another name"
+        );
+        return Some(Judged { verdict: Verdict::Stalled, reason: "ClusterReplaced", message });
+    }
+    // The one whose status names the uid keeps it; where none does yet, the older object, then the smaller name.
+    let age = |c: &Cluster| {
+        (c.metadata.creation_timestamp.clone(), c.metadata.namespace.clone(), c.metadata.name.clone())
+    };
+    let twin = ctx.stores.clusters.sorted().into_iter().find(|other| {
+        objects::uid(other.as_ref()) != objects::uid(cluster)
+            && (other.status.as_ref().and_then(|s| s.uid.as_deref()) == Some(uid)
+                || (facts::id(ctx, other)
+                    .and_then(|id| ctx.connector.observation(&id))
+                    .is_some_and(|seen| seen.uid.as_deref() == Some(uid))
+                    && age(other) < age(cluster)
+                    && status.uid.is_none()))
+    });
+    if let Some(twin) = twin
+        && status.uid.is_none()
+    {
+        let twin = facts::id(ctx, &twin)
+            .map_or_else(|| objects::name(twin.as_ref()).to_owned(), |id| id.to_string());
+        let message = format!(
+            "this cluster is registered already as {twin} (its kube-system has the same uid {uid}): delete one of the two Clusters"
+        );
+        return Some(Judged { verdict: Verdict::Stalled, reason: "SameClusterTwice", message });
+    }
+    status.uid = Some(uid.to_owned());
+    None
+}

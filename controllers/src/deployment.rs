@@ -1,0 +1,119 @@
+//! DeploymentIntentGroup in; gathered, planned, stored, targeted and reported. The whole pipeline in one function: everything
+//! before the commit is derived, everything after it can be repeated.
+
+use emco_crds::DeploymentIntentGroup;
+use emco_crds::deployment_intent_group::DesiredState;
+use emco_crds::names::{annotation, finalizer};
+use emco_engine::conditions;
+use emco_engine::plan::{Plan, Refusal};
+
+use crate::context::{Context, Failure, Outcome, Reconciled};
+use crate::logical_cloud::{cause, combinations, uids};
+use crate::objects;
+use crate::revisions::{self, Draft, Owner, Stored};
+use crate::stores::StoreExt;
+
+mod gather;
+mod report;
+mod terminate;
+
+use gather::Gathered;
+
+/// Brings one deployment to where it should be.
+pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
+    let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
+    let owner = Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref());
+    if objects::deleting(dig.as_ref()) || dig.spec.desired_state == DesiredState::Terminated {
+        return terminate::reconcile(ctx, &dig, &owner).await;
+    }
+    if objects::add_finalizer(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
+        return Ok(Outcome::Settled);
+    }
+    let newest = revisions::newest(ctx, &owner).await?;
+    let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
+        Err(refusal) => Err(refusal),
+        Ok(gathered) => plan(gathered).await?,
+    };
+    let report = match planned {
+        Err(refusal) => report::Planned::Refused(refusal, newest),
+        Ok((gathered, plan)) => match carry_out(ctx, &dig, &owner, &gathered, &plan, newest).await? {
+            // What was read while planning is no longer what is there: the watches bring the rest.
+            None => return Ok(Outcome::After(std::time::Duration::from_millis(200))),
+            Some(stored) => report::Planned::Done(Box::new(plan), stored),
+        },
+    };
+    report::write(ctx, &dig, &owner, &report).await
+}
+
+/// Plans on a thread of its own: rendering many charts for many clusters takes its time.
+async fn plan(gathered: Gathered) -> Result<Result<(Gathered, Plan), Box<Refusal>>, Failure> {
+    tokio::task::spawn_blocking(move || {
+        let planned = emco_engine::plan::plan(&gathered.snapshot);
+        planned.map(|plan| (gathered, plan))
+    })
+    .await
+    .map_err(|error| Failure::Planning(error.to_string()))
+}
+
+/// Stores a changed plan and targets it. `None`: the inputs moved while it was being stored, and nothing was targeted.
+async fn carry_out(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    gathered: &Gathered,
+    plan: &Plan,
+    newest: Option<Stored>,
+) -> Result<Option<Option<Stored>>, Failure> {
+    let stored = match (&plan.change, newest) {
+        (None, newest) => newest,
+        (Some(change), _) => {
+            let draft = Draft {
+                owner,
+                at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
+                digest: plan.plan_digest.clone(),
+                inputs_digest: plan.inputs_digest.clone(),
+                cause: cause(&change.cause),
+                release: Some(dig.release().to_owned()),
+                namespace: gathered.cloud_namespace.clone(),
+                level: gathered.level,
+                logical_cloud: Some(dig.spec.logical_cloud_ref.name.clone()),
+                composite_app: Some(dig.spec.composite_app_ref.name.clone()),
+                apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
+                assignment: plan.assignment.clone(),
+                sets: plan.sets.clone(),
+            };
+            // Written together with the last look at the inputs: a mixture that never existed is never targeted.
+            let (stored, still) =
+                futures::future::join(revisions::commit(ctx, draft), gathered.still_true(ctx, dig)).await;
+            let stored = stored?;
+            if !still? {
+                return Ok(None);
+            }
+            objects::event(
+                ctx,
+                dig,
+                false,
+                "Revision",
+                &format!("revision {}: {}", stored.spec.revision, change.summary),
+            )
+            .await;
+            for warning in plan.warnings.iter().take(5) {
+                objects::event(ctx, dig, true, "Warning", warning).await;
+            }
+            Some(stored)
+        }
+    };
+    if let Some(stored) = &stored {
+        let wanted = combinations(&plan.assignment);
+        revisions::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&gathered.snapshot.clusters))
+            .await?;
+        let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
+        revisions::trim(ctx, owner, limit).await?;
+    }
+    Ok(Some(stored))
+}
+
+/// Echo of "do it now".
+fn request(dig: &DeploymentIntentGroup) -> Option<String> {
+    objects::annotation(dig, annotation::REQUESTED_AT).map(|text| conditions::truncate(text, 256))
+}

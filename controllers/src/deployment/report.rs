@@ -1,0 +1,296 @@
+//! A plan or its refusal and the shards' results in, the deployment's status out.
+
+use std::collections::BTreeMap;
+
+use emco_crds::app_context::OwnerRef;
+use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::status::{AppStatus, DeploymentIntentGroupStatus, HistoryEntry};
+use emco_crds::sync_shard::status::Connectivity;
+use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
+use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, SyncShardStatus};
+use emco_engine::identity::{ClusterId, Combination, SetDigest};
+use emco_engine::plan::{AppPlacement, Plan, Refusal};
+use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
+use emco_engine::{conditions, shard};
+
+use crate::context::{Context, Outcome, Reconciled};
+use crate::logical_cloud::combinations;
+use crate::objects;
+use crate::remote::State;
+use crate::revisions::{self, Owner, Stored};
+
+/// What planning came to.
+pub enum Planned {
+    /// There is no plan; what runs goes on.
+    Refused(Box<Refusal>, Option<Stored>),
+    /// There is one; stored, unless nothing could be rendered yet.
+    Done(Box<Plan>, Option<Stored>),
+}
+
+/// Stages of a plan: conditions that are True up to the one that refused.
+const STAGES: [(&str, &str); 4] = [
+    (types::RESOLVED, "ReferencesFound"),
+    (types::APPROVED, "Automatic"),
+    (types::PLACED, "ClustersChosen"),
+    (types::RENDERED, "Rendered"),
+];
+
+/// Writes the status where it differs.
+pub async fn write(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &Planned,
+) -> Reconciled {
+    let mut status = dig.status.clone().unwrap_or_default();
+    let before = before(&status);
+    let (stored, placement, waiting) = match planned {
+        Planned::Refused(_, stored) => (stored.as_ref(), Vec::new(), BTreeMap::new()),
+        Planned::Done(plan, stored) => (stored.as_ref(), plan.placement.clone(), first_contacts(plan)),
+    };
+    let wanted = match planned {
+        Planned::Refused(..) => {
+            stored.map(|stored| combinations(&stored.running.assignment)).unwrap_or_default()
+        }
+        Planned::Done(plan, _) => {
+            let mut wanted = combinations(&plan.assignment);
+            wanted.extend(waiting.clone());
+            wanted
+        }
+    };
+    let shards = revisions::shards(ctx, owner);
+    let unseen = unseen(ctx, &waiting);
+    let mut parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
+    if let Some((spec, rows)) = &unseen {
+        parts.push((spec, Some(rows)));
+    }
+    let rolled = rollup::dig(&DigInputs {
+        shards: &parts,
+        wanted: &wanted,
+        revision: stored.map(|stored| stored.spec.revision),
+        placement: &placement,
+        ready_clusters: Some(&dig.spec.ready_clusters),
+        before: &before,
+        approved: matches!(planned, Planned::Done(..)),
+        removing: false,
+        suspended: false,
+    });
+    fill(&mut status, &rolled, matches!(planned, Planned::Refused(..)));
+    status.release = Some(dig.release().to_owned());
+    if let Some(stored) = stored {
+        status.revision = Some(stored.spec.revision);
+        status.app_context = Some(stored.name.clone());
+        status.digest = Some(stored.spec.digest.clone());
+    }
+    status.history = history(ctx, dig, owner);
+    status.last_handled_request = super::request(dig);
+    state(ctx, dig, &mut status, planned, &rolled);
+    objects::write_status(ctx, dig, dig.status.as_ref(), &status).await?;
+    if let Some(stored) = stored {
+        revisions::note(ctx, owner, stored.spec.revision, rolled.state).await?;
+    }
+    Ok(Outcome::Settled)
+}
+
+/// States as they are stored: the next ones move from them.
+pub fn before(status: &DeploymentIntentGroupStatus) -> Before {
+    Before {
+        state: status.state.unwrap_or_default(),
+        revision: status.revision,
+        apps: status.apps.iter().map(|app| (app.name.clone(), app.state.unwrap_or_default())).collect(),
+    }
+}
+
+/// Numbers and lists. After a refusal the placement of the running revision is not worked out anew: what was written about it
+/// before stays.
+pub fn fill(status: &mut DeploymentIntentGroupStatus, rolled: &DigRollup, keep_placement: bool) {
+    status.state = Some(rolled.state);
+    status.summary = Some(rolled.summary.clone());
+    status.clusters = Some(rolled.clusters);
+    status.deployed = Some(rolled.deployed_counts);
+    status.ready = Some(rolled.ready_counts);
+    status.failing.clone_from(&rolled.failing);
+    let old: BTreeMap<String, AppStatus> =
+        std::mem::take(&mut status.apps).into_iter().map(|app| (app.name.clone(), app)).collect();
+    status.apps = rolled
+        .apps
+        .iter()
+        .map(|app| {
+            let mut app = app.clone();
+            if let Some(old) = old.get(&app.name).filter(|_| keep_placement) {
+                app.chosen.clone_from(&old.chosen);
+                app.rejected.clone_from(&old.rejected);
+            }
+            app
+        })
+        .collect();
+    if status.apps.is_empty() && keep_placement {
+        status.apps = old.into_values().collect();
+    }
+}
+
+/// Clusters that were chosen and never contacted, with empty sets: they have no row yet.
+fn first_contacts(plan: &Plan) -> BTreeMap<ClusterId, Combination> {
+    plan.waiting
+        .iter()
+        .filter(|(cluster, _)| !plan.assignment.contains_key(*cluster))
+        .map(|(cluster, apps)| {
+            (cluster.clone(), apps.iter().map(|app| (app.clone(), SetDigest(String::new()))).collect())
+        })
+        .collect()
+}
+
+/// Rows for clusters that have none, so that they are counted like all others.
+fn unseen(
+    ctx: &Context,
+    waiting: &BTreeMap<ClusterId, Combination>,
+) -> Option<(SyncShardSpec, SyncShardStatus)> {
+    if waiting.is_empty() {
+        return None;
+    }
+    let mut spec = SyncShardSpec { owner: OwnerRef::default(), ..SyncShardSpec::default() };
+    let mut rows = BTreeMap::new();
+    for (id, (cluster, apps)) in (1..).zip(waiting) {
+        let name = format!("t{id}");
+        let apps = apps.iter().map(|(app, set)| AppSet { app: app.clone(), set: set.0.clone() }).collect();
+        spec.combinations.push(ShardCombination { name: name.clone(), revision: 0, apps });
+        spec.clusters.push(ShardRow {
+            id,
+            cluster: cluster.to_string(),
+            target: Some(name),
+            ..ShardRow::default()
+        });
+        let observed = ctx.connector.observation(cluster).unwrap_or_default();
+        let (connectivity, error) = match &observed.state {
+            State::Failed { reason, message } => (
+                Connectivity::Unreachable,
+                Some(emco_crds::sync_shard::status::RowError {
+                    reason: (*reason).to_owned(),
+                    message: message.clone(),
+                    ..Default::default()
+                }),
+            ),
+            _ => (Connectivity::Unknown, None),
+        };
+        rows.insert(
+            id,
+            RowStatus { id, cluster: cluster.to_string(), connectivity, error, ..RowStatus::default() },
+        );
+    }
+    let status = shard::encode_status(&spec, 0, &rows);
+    Some((spec, status))
+}
+
+/// Stored revisions, newest first. Their times are those of their objects.
+fn history(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Vec<HistoryEntry> {
+    let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
+    revisions::contexts(ctx, owner)
+        .iter()
+        .take(limit)
+        .map(|context| HistoryEntry {
+            revision: context.spec.revision,
+            digest: context.spec.digest.clone(),
+            cause: context.spec.cause,
+            at: context.metadata.creation_timestamp.clone(),
+        })
+        .collect()
+}
+
+/// All conditions.
+fn state(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    status: &mut DeploymentIntentGroupStatus,
+    planned: &Planned,
+    rolled: &DigRollup,
+) {
+    let generation = objects::generation(dig);
+    let now = ctx.now();
+    status.set_observed_generation(generation);
+    let runs = status.revision.is_some();
+    let list = status.conditions_mut();
+    let mut say = |type_: &str, state: &str, reason: &str, message: &str| {
+        conditions::set(list, type_, state, reason, message, generation, now);
+    };
+    let refusal = match planned {
+        Planned::Refused(refusal, _) => Some(refusal.as_ref()),
+        Planned::Done(..) => None,
+    };
+    let refused_at =
+        refusal.and_then(|refusal| STAGES.iter().position(|(type_, _)| *type_ == refusal.condition));
+    for (at, (type_, reason)) in STAGES.iter().enumerate() {
+        match (refusal, refused_at) {
+            (Some(refusal), Some(refused)) if at == refused => {
+                say(type_, "False", refusal.reason, &refusal.message);
+            }
+            (Some(_), Some(refused)) if at > refused => {
+                say(type_, "Unknown", "Progressing", "an earlier step was refused");
+            }
+            _ => say(type_, "True", reason, &stage_message(planned, type_, dig)),
+        }
+    }
+    let rolled_ready = &rolled.ready;
+    if runs {
+        say(types::DEPLOYED, rolled.deployed.status, rolled.deployed.reason, &rolled.deployed.message);
+        say(types::READY, rolled_ready.status, rolled_ready.reason, &rolled_ready.message);
+    } else {
+        let (reason, message) = refusal
+            .map_or((rolled_ready.reason, rolled_ready.message.as_str()), |r| (r.reason, r.message.as_str()));
+        say(types::DEPLOYED, "False", "Progressing", "there is no revision yet");
+        say(types::READY, "False", reason, message);
+    }
+    let ready = runs && rolled_ready.status == "True";
+    let stalled = refusal.is_some_and(|refusal| refusal.stalled);
+    let settled = refusal.is_none() && rolled.deployed.status == "True" && ready;
+    let (reason, message) = match refusal {
+        Some(refusal) => (refusal.reason, refusal.message.as_str()),
+        None if !ready => (rolled_ready.reason, rolled_ready.message.as_str()),
+        None => (rolled.deployed.reason, rolled.deployed.message.as_str()),
+    };
+    if stalled {
+        conditions::set(list, types::STALLED, "True", reason, message, generation, now);
+    } else {
+        conditions::remove(list, types::STALLED);
+    }
+    // A dead cluster is named, not fatal: where enough are ready and nothing moves, nothing is being reconciled.
+    let only_unreachable = refusal.is_none() && ready && rolled.deployed.reason == "Unreachable";
+    if stalled || settled || only_unreachable {
+        conditions::remove(list, types::RECONCILING);
+    } else {
+        conditions::set(list, types::RECONCILING, "True", reason, message, generation, now);
+    }
+}
+
+fn stage_message(planned: &Planned, type_: &str, dig: &DeploymentIntentGroup) -> String {
+    let Planned::Done(plan, _) = planned else { return String::new() };
+    match type_ {
+        types::PLACED => {
+            let clusters: std::collections::BTreeSet<&ClusterId> = plan
+                .placement
+                .iter()
+                .flat_map(|(_, placed): &(String, AppPlacement)| &placed.chosen)
+                .collect();
+            let plural =
+                |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
+            format!("{} on {}", plural(plan.placement.len(), "app"), plural(clusters.len(), "cluster"))
+        }
+        types::APPROVED => {
+            plan.change.as_ref().map(|change| over_budget(change, dig, plan)).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Says when a plan takes an app from more clusters than the removal budget would allow. It is carried out all the same: there
+/// are no approvals yet.
+fn over_budget(change: &emco_engine::plan::Change, _: &DeploymentIntentGroup, plan: &Plan) -> String {
+    let over = change.removals.iter().find(|(app, removed)| {
+        let kept = plan.assignment.values().filter(|apps| apps.contains_key(*app)).count();
+        let before = kept + **removed;
+        **removed > 2.max(before / 2)
+    });
+    over.map(|(app, removed)| {
+        format!("revision removes app {app} from {removed} clusters, which is more than half: it was carried out, as approvals do not exist yet")
+    })
+    .unwrap_or_default()
+}

@@ -1,0 +1,222 @@
+//! A host, a port and a policy come in; a connection to an address that the policy allows goes out. Everything that leaves
+//! the operator (charts, edges) leaves here: the name is resolved once, its addresses are judged, and exactly the judged
+//! address is dialled, so that a name cannot answer differently between the check and the connection.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+pub use address::Class;
+pub use origin::{Listing, check_source, shown};
+pub use resolve::{Resolve, SystemResolver};
+
+mod address;
+mod origin;
+mod resolve;
+
+/// Addresses tried of one name.
+const ADDRESSES_TRIED: usize = 4;
+
+/// Who named the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// A tenant: public addresses alone.
+    Tenant,
+    /// A tenant, at an origin that an admin listed: every address that can be dialled.
+    TenantListed,
+    /// An admin: private addresses too; loopback, link-local and the hub's own need `--allow-edge-address`.
+    Admin,
+}
+
+/// Why nothing was dialled.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DialError {
+    /// The name has no address.
+    #[error("{0}")]
+    Dns(String),
+    /// The policy refuses every address of the name.
+    #[error("{0}")]
+    Refused(String),
+    /// No answer in time.
+    #[error("{0}")]
+    Timeout(String),
+    /// The other side refused, or the network did.
+    #[error("{0}")]
+    Connect(String),
+}
+
+impl DialError {
+    /// Stable reason, as conditions carry it.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Dns(_) => "DNSFailed",
+            Self::Refused(_) => "AddressNotAllowed",
+            Self::Timeout(_) => "Timeout",
+            Self::Connect(_) => "ConnectionRefused",
+        }
+    }
+}
+
+/// What the dialer is made with.
+#[derive(Clone, Debug)]
+pub struct DialerSettings {
+    /// Ranges that admins may name although they are loopback, link-local or the hub's.
+    pub allow_edge_addresses: Vec<IpNet>,
+    /// The hub's own addresses: its API server as the operator reaches it, and its services.
+    pub hub_addresses: Vec<IpNet>,
+    /// Connections being made at once.
+    pub max_connects: usize,
+    /// Bound on resolving, and on connecting to one address.
+    pub connect_timeout: Duration,
+}
+
+impl Default for DialerSettings {
+    fn default() -> Self {
+        Self {
+            allow_edge_addresses: Vec::new(),
+            hub_addresses: Vec::new(),
+            max_connects: 64,
+            connect_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The one way out.
+pub struct Dialer {
+    settings: DialerSettings,
+    resolver: Arc<dyn Resolve>,
+    connects: Semaphore,
+}
+
+/// A connection and the right to go on making it: the TLS handshake counts as connecting too, so keep `slot` until then.
+pub struct Dialled<'a> {
+    /// The connection.
+    pub stream: TcpStream,
+    /// Held while connecting.
+    pub slot: SemaphorePermit<'a>,
+}
+
+impl Dialer {
+    /// A dialer that resolves with `resolver`.
+    pub fn new(settings: DialerSettings, resolver: Arc<dyn Resolve>) -> Arc<Self> {
+        let connects = Semaphore::new(settings.max_connects.max(1));
+        Arc::new(Self { settings, resolver, connects })
+    }
+
+    /// Resolves, judges, connects. Waits for its turn first, which does not count as the connection's time.
+    pub async fn dial(&self, host: &str, port: u16, policy: Policy) -> Result<Dialled<'_>, DialError> {
+        let slot = self
+            .connects
+            .acquire()
+            .await
+            .map_err(|_| DialError::Connect("the operator is shutting down".to_owned()))?;
+        let allowed = self.addresses(host, policy).await?;
+        let mut last = DialError::Dns(format!("{host} has no address"));
+        for address in allowed.into_iter().take(ADDRESSES_TRIED) {
+            match self.connect(host, SocketAddr::new(address, port)).await {
+                Ok(stream) => return Ok(Dialled { stream, slot }),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn connect(&self, host: &str, address: SocketAddr) -> Result<TcpStream, DialError> {
+        let limit = self.settings.connect_timeout;
+        match timeout(limit, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                // Small requests must not wait for each other's acknowledgement; without the option they still arrive.
+                let _ = stream.set_nodelay(true);
+                Ok(stream)
+            }
+            Ok(Err(error)) => Err(connect_error(host, address, &error)),
+            Err(_) => Err(DialError::Timeout(format!(
+                "{host} ({address}) did not accept a connection within {limit:?}"
+            ))),
+        }
+    }
+
+    /// The addresses of a host that the policy allows, in the resolver's order.
+    pub async fn addresses(&self, host: &str, policy: Policy) -> Result<Vec<IpAddr>, DialError> {
+        let all = match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => match timeout(self.settings.connect_timeout, self.resolver.resolve(host)).await {
+                Ok(Ok(all)) => all,
+                Ok(Err(why)) => return Err(DialError::Dns(format!("{host} does not resolve: {why}"))),
+                Err(_) => {
+                    let limit = self.settings.connect_timeout;
+                    return Err(DialError::Dns(format!(
+                        "{host} does not resolve: no answer within {limit:?}"
+                    )));
+                }
+            },
+        };
+        let mut refused = None;
+        let mut allowed = Vec::new();
+        for address in all {
+            match self.judge(address, policy) {
+                Ok(()) => allowed.push(address),
+                Err(class) => refused = Some((address, class)),
+            }
+        }
+        match (allowed.is_empty(), refused) {
+            (false, _) => Ok(allowed),
+            (true, None) => Err(DialError::Dns(format!("{host} has no address"))),
+            (true, Some((address, class))) => Err(refusal(host, address, class, policy)),
+        }
+    }
+
+    fn judge(&self, address: IpAddr, policy: Policy) -> Result<(), Class> {
+        let address = address::embedded(address);
+        let within = |ranges: &[IpNet]| ranges.iter().any(|range| range.contains(&address));
+        let class = match address::class(address) {
+            Class::Nowhere => return Err(Class::Nowhere),
+            _ if within(&self.settings.hub_addresses) => Class::Hub,
+            class => class,
+        };
+        let allowed = match policy {
+            Policy::TenantListed => true,
+            Policy::Tenant => class == Class::Public,
+            Policy::Admin => {
+                matches!(class, Class::Public | Class::Private) || within(&self.settings.allow_edge_addresses)
+            }
+        };
+        if allowed { Ok(()) } else { Err(class) }
+    }
+}
+
+fn refusal(host: &str, address: IpAddr, class: Class, policy: Policy) -> DialError {
+    let cure = match (policy, class) {
+        (_, Class::Nowhere) => "name an address of one machine".to_owned(),
+        (Policy::Admin, _) => {
+            format!(
+                "if that is meant, start the operator with --allow-edge-address {address}/{}",
+                if address.is_ipv4() { 32 } else { 128 }
+            )
+        }
+        _ => {
+            "if that is meant, an admin lists the origin in the project's chartSources, for example https://charts.example.com/"
+                .to_owned()
+        }
+    };
+    DialError::Refused(format!("{host} is {address}, {class}, which is not dialled: {cure}"))
+}
+
+fn connect_error(host: &str, address: SocketAddr, error: &std::io::Error) -> DialError {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::ConnectionRefused => {
+            DialError::Connect(format!("{host} ({address}) refuses connections: nothing listens there"))
+        }
+        ErrorKind::TimedOut => DialError::Timeout(format!("{host} ({address}) did not answer")),
+        _ => DialError::Connect(format!("{host} ({address}) cannot be reached: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+use super::*;
+use crate::remote::testing::Names;
+use url::Url;
+
+fn dialer_with(allow: &[&str], hub: &[&str], names: &[(&str, &[&str])]) -> Arc<Dialer> {
+    let nets = |all: &[&str]| all.iter().map(|net| net.parse().unwrap()).collect();
+    let known = Names::default();
+    for (name, addresses) in names {
+        known.known.lock().insert((*name).to_owned(), addresses.iter().map(|a| a.parse().unwrap()).collect());
+    }
+    let settings = DialerSettings {
+        allow_edge_addresses: nets(allow),
+        hub_addresses: nets(hub),
+        ..DialerSettings::default()
+    };
+    Dialer::new(settings, Arc::new(known))
+}
+
+async fn ok(dialer: &Dialer, host: &str, policy: Policy) -> bool {
+    dialer.addresses(host, policy).await.is_ok()
+}
+
+#[tokio::test]
+async fn tenants_reach_public_addresses_alone_however_they_are_written() {
+    let dialer = dialer_with(&[], &["203.0.113.7/32"], &[]);
+    for refused in [
+        "10.1.2.3",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "100.64.0.1",
+        "127.0.0.1",
+        "127.9.9.9",
+        "169.254.169.254",
+        "0.0.0.0",
+        "0.1.2.3",
+        "224.0.0.1",
+        "255.255.255.255",
+        "203.0.113.7",
+        "::1",
+        "::",
+        "fe80::1",
+        "fc00::1",
+        "fd12::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::ffff:169.254.169.254",
+        "::127.0.0.1",
+        "64:ff9b::10.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+        "2002:a9fe:a9fe::1",
+        "::ffff:203.0.113.7",
+        "[::1]",
+        "240.0.0.1",
+        "198.18.0.1",
+    ] {
+        let error = dialer.addresses(refused, Policy::Tenant).await.unwrap_err();
+        assert_eq!(error.reason(), "AddressNotAllowed", "{refused}");
+    }
+    for allowed in
+        ["93.184.216.34", "172.32.0.1", "2606:2800:220:1::1", "64:ff9b::5db8:d822", "::ffff:93.184.216.34"]
+    {
+        assert!(ok(&dialer, allowed, Policy::Tenant).await, "{allowed}");
+    }
+}
+
+#[tokio::test]
+async fn admins_reach_private_addresses_and_what_is_allowed_by_flag() {
+    let dialer = dialer_with(&["127.0.0.0/8"], &["10.0.0.1/32"], &[]);
+    for allowed in ["10.1.2.3", "192.168.0.1", "fd00::1", "93.184.216.34", "127.0.0.1", "::ffff:127.0.0.1"] {
+        assert!(ok(&dialer, allowed, Policy::Admin).await, "{allowed}");
+    }
+    for refused in ["10.0.0.1", "::ffff:10.0.0.1", "169.254.1.1", "::1", "fe80::1", "0.0.0.0", "224.0.0.1"] {
+        let error = dialer.addresses(refused, Policy::Admin).await.unwrap_err();
+        assert_eq!(error.reason(), "AddressNotAllowed", "{refused}");
+    }
+    let error = dialer.addresses("169.254.1.1", Policy::Admin).await.unwrap_err().to_string();
+    assert!(error.contains("--allow-edge-address 169.254.1.1/32"), "{error}");
+}
+
+#[tokio::test]
+async fn listing_an_origin_allows_all_but_addresses_of_nothing() {
+    let dialer = dialer_with(&[], &["10.0.0.1/32"], &[]);
+    for allowed in ["127.0.0.1", "10.0.0.1", "169.254.1.1"] {
+        assert!(ok(&dialer, allowed, Policy::TenantListed).await, "{allowed}");
+    }
+    for refused in ["0.0.0.0", "::", "224.0.0.1", "255.255.255.255"] {
+        assert!(!ok(&dialer, refused, Policy::TenantListed).await, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_name_only_the_allowed_addresses_are_dialled_and_it_is_resolved_once() {
+    let dialer = dialer_with(
+        &[],
+        &[],
+        &[("mixed", &["127.0.0.1", "93.184.216.34"]), ("inside", &["127.0.0.1", "10.0.0.1"])],
+    );
+    let found = dialer.addresses("mixed", Policy::Tenant).await.unwrap();
+    assert_eq!(found, ["93.184.216.34".parse::<IpAddr>().unwrap()]);
+    let error = dialer.addresses("inside", Policy::Tenant).await.unwrap_err();
+    assert!(error.to_string().contains("chartSources"), "{error}");
+    assert_eq!(dialer.addresses("nowhere", Policy::Tenant).await.unwrap_err().reason(), "DNSFailed");
+
+    let names = Arc::new(Names::default());
+    names.known.lock().insert("once".to_owned(), vec!["127.0.0.1".parse().unwrap()]);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dialer = Dialer::new(DialerSettings::default(), Arc::clone(&names) as Arc<dyn Resolve>);
+    let port = listener.local_addr().unwrap().port();
+    dialer.dial("once", port, Policy::TenantListed).await.unwrap();
+    assert_eq!(names.asked.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn connections_being_made_are_limited() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let settings = DialerSettings { max_connects: 1, ..DialerSettings::default() };
+    let dialer = Dialer::new(settings, Arc::new(Names::default()));
+    let first = dialer.dial("127.0.0.1", port, Policy::TenantListed).await.unwrap();
+    let second = dialer.dial("127.0.0.1", port, Policy::TenantListed);
+    tokio::pin!(second);
+    assert!(
+        timeout(Duration::from_millis(50), &mut second).await.is_err(),
+        "the first is still shaking hands"
+    );
+    drop(first);
+    second.await.unwrap();
+}
+
+fn check(url: &str, sources: Option<&[&str]>) -> Result<Listing, String> {
+    let sources: Option<Vec<String>> = sources.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
+    check_source(&Url::parse(url).unwrap(), sources.as_deref())
+}
+
+#[test]
+fn an_entry_binds_scheme_host_port_and_path_prefix() {
+    let list: &[&str] = &["https://charts.example.com/stable/", "http://10.0.0.5:8080"];
+    for listed in [
+        "https://charts.example.com/stable/index.yaml",
+        "https://charts.example.com:443/stable",
+        "https://CHARTS.example.com/stable/a/b.tgz?x=1",
+        "http://10.0.0.5:8080/any/thing",
+    ] {
+        assert_eq!(check(listed, Some(list)), Ok(Listing::Listed), "{listed}");
+    }
+    for refused in [
+        "https://charts.example.com/stable-not/index.yaml",
+        "https://charts.example.com/stable/../secret/index.yaml",
+        "https://charts.example.com/stable/..%2fsecret/index.yaml",
+        "https://charts.example.com/stable/%2e%2e/secret",
+        "https://charts.example.com:8443/stable/index.yaml",
+        "http://charts.example.com/stable/index.yaml",
+        "https://charts.example.com.evil.example/stable/",
+        "https://10.0.0.5:8080/",
+        "https://public.example/",
+    ] {
+        assert!(check(refused, Some(list)).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn without_a_list_only_https_is_public_and_credentials_stay_out_of_urls() {
+    assert_eq!(check("https://charts.example.com/", None), Ok(Listing::Public));
+    assert!(check("http://charts.example.com/", None).unwrap_err().contains("plain http"));
+    assert!(check("file:///etc/passwd", None).is_err());
+    let error = check("https://me:hunter2@charts.example.com/", None).unwrap_err();
+    assert!(error.contains("secretRef") && !error.contains("hunter2"), "{error}");
+    assert!(check("https://charts.example.com/", Some(&[])).is_err(), "an empty list lists nothing");
+}

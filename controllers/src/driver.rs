@@ -1,0 +1,358 @@
+//! The hub's watches in, reconciles out. Every kind has one watch, one store and one controller; everything runs until it is
+//! told to stop, and what runs then is brought to its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use emco_crds::{Cluster, Conditioned, SyncShard};
+use emco_engine::identity::ClusterId;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use kube::api::Api;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::{Context, Reconciled};
+use crate::facts;
+use crate::metrics::Metrics;
+use crate::objects::{name, namespace};
+use crate::stores::{StoreExt, Stores, Writers};
+use crate::sync::Sync;
+use crate::wakes::Wakes;
+use crate::{
+    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, project,
+};
+
+mod control;
+mod sources;
+mod stream;
+
+use control::control;
+use stream::{Change, watch};
+
+/// What the driver drives.
+pub struct Parts {
+    /// Handles of the process.
+    pub ctx: Arc<Context>,
+    /// Writers of the context's stores.
+    pub writers: Writers,
+    /// The hub, for watches.
+    pub client: kube::Client,
+    /// Gets the shards.
+    pub sync: Arc<Sync>,
+    /// Counts reconciles.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Why the driver ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// A watch or controller ended by itself.
+    #[error("{0} ended although nobody stopped it")]
+    Ended(&'static str),
+}
+
+/// Objects of one kind reconciled at once.
+const AT_ONCE: u16 = 8;
+/// Deployments planned at once: planning is the processor's work.
+const PLANS_AT_ONCE: u16 = 4;
+
+/// Runs all watches and controllers until `stop`.
+#[allow(clippy::too_many_lines)] // one paragraph per kind
+pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveError> {
+    let Parts { ctx, writers, client, sync, metrics } = parts;
+    let wakes = Arc::new(Wakes::default());
+    let stores = ctx.stores.clone();
+    let mut tasks: Vec<BoxFuture<'static, &'static str>> = Vec::new();
+
+    macro_rules! kind {
+        ($field:ident, $type:ty, $at_once:expr, $reconcile:expr, $tell:expr) => {{
+            let woken = wakes.$field.stream::<$type>();
+            let (stores, wakes) = (stores.clone(), Arc::clone(&wakes));
+            let tell = $tell;
+            let stream = watch::<$type>(
+                Api::all(client.clone()),
+                writers.$field,
+                Arc::clone(&ctx.stores.listed),
+                move |change| {
+                    tell(&stores, &wakes, change);
+                },
+            );
+            let reconcile = $reconcile;
+            let run = control(
+                stream,
+                ctx.stores.$field.clone(),
+                woken,
+                (Arc::clone(&ctx), Arc::clone(&metrics)),
+                $at_once,
+                reconcile,
+                stop.clone(),
+            );
+            tasks.push(run.map(|()| stringify!($field)).boxed());
+        }};
+    }
+
+    kind!(
+        providers,
+        emco_crds::ClusterProvider,
+        AT_ONCE,
+        global(|c, n| Box::pin(async move { cluster_provider::reconcile(&c, &n).await })),
+        |stores: &Stores, wakes: &Wakes, _: Change<'_, _>| wakes.provider(stores)
+    );
+    let seen = Seen::default();
+    kind!(
+        clusters,
+        Cluster,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { cluster::reconcile(&c, &ns, &n).await })),
+        move |stores: &Stores, wakes: &Wakes, change: Change<'_, Cluster>| if seen.moved(&change) {
+            wakes.cluster(stores, change.object);
+        }
+    );
+    kind!(
+        projects,
+        emco_crds::Project,
+        AT_ONCE,
+        global(|c, n| Box::pin(async move { project::reconcile(&c, &n).await })),
+        |stores: &Stores, wakes: &Wakes, change: Change<'_, _>| wakes.project(stores, change.object)
+    );
+    kind!(
+        clouds,
+        emco_crds::LogicalCloud,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { logical_cloud::reconcile(&c, &ns, &n).await })),
+        |stores: &Stores, wakes: &Wakes, change: Change<'_, emco_crds::LogicalCloud>| {
+            let cloud = change.object;
+            wakes.referenced(stores, namespace(cloud), |dig| dig.spec.logical_cloud_ref.name == name(cloud));
+        }
+    );
+    kind!(
+        apps,
+        emco_crds::CompositeApp,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { composite_app::reconcile(&c, &ns, &n).await })),
+        |stores: &Stores, wakes: &Wakes, change: Change<'_, emco_crds::CompositeApp>| {
+            let app = change.object;
+            wakes.referenced(stores, namespace(app), |dig| dig.spec.composite_app_ref.name == name(app));
+        }
+    );
+    kind!(
+        profiles,
+        emco_crds::CompositeProfile,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { composite_profile::reconcile(&c, &ns, &n).await })),
+        |stores: &Stores, wakes: &Wakes, change: Change<'_, emco_crds::CompositeProfile>| {
+            let profile = change.object;
+            wakes.referenced(stores, namespace(profile), |dig| {
+                dig.spec.composite_profile_ref.as_ref().is_some_and(|named| named.name == name(profile))
+            });
+        }
+    );
+    let digs_seen = Specs::default();
+    kind!(
+        digs,
+        emco_crds::DeploymentIntentGroup,
+        PLANS_AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { deployment::reconcile(&c, &ns, &n).await })),
+        move |stores: &Stores, wakes: &Wakes, change: Change<'_, emco_crds::DeploymentIntentGroup>| {
+            if digs_seen.moved(&change) {
+                wakes.dig(stores, change.object);
+            }
+        }
+    );
+    kind!(
+        approvals,
+        emco_crds::DeploymentApproval,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { approval::reconcile(&c, &ns, &n).await })),
+        |_: &Stores, _: &Wakes, _: Change<'_, _>| {}
+    );
+
+    let rows = Rows::default();
+    let (s, w, shard_sync) = (stores.clone(), Arc::clone(&wakes), Arc::clone(&sync));
+    tasks.push(drained(
+        "shards",
+        watch::<SyncShard>(
+            Api::all(client.clone()),
+            writers.shards,
+            Arc::clone(&ctx.stores.listed),
+            move |change| {
+                if change.gone {
+                    shard_sync.shard_gone(namespace(change.object), name(change.object));
+                } else {
+                    shard_sync.shard(change.object.clone());
+                }
+                w.shard(change.object);
+                if let Some(clusters) = rows.moved(&change) {
+                    w.rows(&s, &clusters, change.object);
+                }
+            },
+        ),
+    ));
+    let w = Arc::clone(&wakes);
+    tasks.push(drained(
+        "appcontexts",
+        watch::<emco_crds::AppContext>(
+            Api::all(client.clone()),
+            writers.contexts,
+            Arc::clone(&ctx.stores.listed),
+            move |change| {
+                let owner = &change.object.spec.owner;
+                let set = if owner.kind == "LogicalCloud" { &w.clouds } else { &w.digs };
+                set.wake(namespace(change.object), &owner.name);
+            },
+        ),
+    ));
+    let (s, w) = (stores.clone(), Arc::clone(&wakes));
+    tasks.push(drained(
+        "namespaces",
+        watch(Api::all(client.clone()), writers.namespaces, Arc::clone(&ctx.stores.listed), move |change| {
+            w.namespace(&s, name(change.object));
+        }),
+    ));
+    tasks.push(
+        sources::follow(client, stores.clone(), Arc::clone(&wakes), stop.clone()).map(|()| "sources").boxed(),
+    );
+    tasks.push(connections(Arc::clone(&ctx), Arc::clone(&wakes)).map(|()| "connections").boxed());
+
+    let mut running: futures::stream::FuturesUnordered<_> =
+        tasks.into_iter().map(tokio::spawn).map(AbortOnDrop).collect();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        ended = running.next() => match ended {
+            Some(Ok(what)) if !stop.is_cancelled() => return Err(DriveError::Ended(what)),
+            Some(Err(_)) if !stop.is_cancelled() => return Err(DriveError::Ended("a controller")),
+            _ => {}
+        },
+    }
+    // What is being reconciled is brought to its end, within a bound.
+    let _ = tokio::time::timeout(Duration::from_secs(5), control::idle()).await;
+    Ok(())
+}
+
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
+        self.0.poll_unpin(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+type Step = BoxFuture<'static, Reconciled>;
+
+fn global(run: impl Fn(Arc<Context>, String) -> Step) -> impl Fn(Arc<Context>, String, String) -> Step {
+    move |ctx, _, name| run(ctx, name)
+}
+
+fn local(
+    run: impl Fn(Arc<Context>, String, String) -> Step,
+) -> impl Fn(Arc<Context>, String, String) -> Step {
+    run
+}
+
+fn drained<S: futures::Stream + Send + 'static>(
+    what: &'static str,
+    stream: S,
+) -> BoxFuture<'static, &'static str> {
+    stream.for_each(|_| futures::future::ready(())).map(move |()| what).boxed()
+}
+
+/// What connections show, to the clusters they belong to, and to what is placed where that depends on it.
+async fn connections(ctx: Arc<Context>, wakes: Arc<Wakes>) {
+    let mut known: BTreeMap<ClusterId, (bool, Option<String>, Option<String>)> = BTreeMap::new();
+    let mut changes = ctx.connector.changes();
+    while let Some(id) = changes.next().await {
+        for cluster in ctx
+            .stores
+            .clusters
+            .sorted()
+            .iter()
+            .filter(|cluster| facts::id(&ctx, cluster).as_ref() == Some(&id))
+        {
+            wakes.clusters.wake(namespace(cluster.as_ref()), name(cluster.as_ref()));
+        }
+        let now =
+            ctx.connector.observation(&id).map(|o| (o.connected(), o.uid.clone(), o.api_digest.clone()));
+        let moved = match now {
+            Some(now) => known.insert(id, now.clone()) != Some(now),
+            None => known.remove(&id).is_some(),
+        };
+        if moved {
+            wakes.placements(&ctx.stores);
+        }
+    }
+}
+
+/// What others read of clusters, to tell a change that matters from one that does not.
+#[derive(Default)]
+struct Seen(Mutex<BTreeMap<String, serde_json::Value>>);
+
+impl Seen {
+    fn moved(&self, change: &Change<'_, Cluster>) -> bool {
+        let cluster = change.object;
+        let key = cluster.metadata.uid.clone().unwrap_or_default();
+        if change.gone {
+            self.0.lock().remove(&key);
+            return true;
+        }
+        let status = cluster.status.as_ref();
+        let now = serde_json::json!([
+            cluster.metadata.labels,
+            cluster.spec,
+            cluster.metadata.deletion_timestamp.is_some(),
+            status.map(|s| (s.is_true("Ready"), &s.uid, &s.kubernetes_version, &s.api_groups_digest)),
+        ]);
+        self.0.lock().insert(key, now.clone()) != Some(now)
+    }
+}
+
+/// Generations of deployments: a status alone concerns nobody else.
+#[derive(Default)]
+struct Specs(Mutex<BTreeMap<String, (Option<i64>, bool)>>);
+
+impl Specs {
+    fn moved(&self, change: &Change<'_, emco_crds::DeploymentIntentGroup>) -> bool {
+        let meta = &change.object.metadata;
+        let key = meta.uid.clone().unwrap_or_default();
+        if change.gone {
+            self.0.lock().remove(&key);
+            return true;
+        }
+        let now = (meta.generation, meta.deletion_timestamp.is_some());
+        self.0.lock().insert(key, now) != Some(now)
+    }
+}
+
+/// Clusters that shards name: who holds them changes with these.
+#[derive(Default)]
+struct Rows(Mutex<BTreeMap<String, BTreeSet<String>>>);
+
+impl Rows {
+    fn moved(&self, change: &Change<'_, SyncShard>) -> Option<BTreeSet<String>> {
+        let shard = change.object;
+        let key = shard.metadata.uid.clone().unwrap_or_default();
+        let now: BTreeSet<String> = if change.gone {
+            BTreeSet::new()
+        } else {
+            shard.spec.clusters.iter().map(|row| row.cluster.clone()).collect()
+        };
+        let mut all = self.0.lock();
+        let before =
+            if change.gone { all.remove(&key) } else { all.insert(key, now.clone()) }.unwrap_or_default();
+        drop(all);
+        let moved: BTreeSet<String> = before.symmetric_difference(&now).cloned().collect();
+        (!moved.is_empty()).then_some(moved)
+    }
+}

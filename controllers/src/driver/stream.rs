@@ -1,0 +1,80 @@
+//! One watch of one kind: pruned, kept in the store, told to others, filtered for the kind's own controller. Built here and
+//! nowhere else.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use futures::{Stream, TryStreamExt};
+use kube::Resource;
+use kube::api::Api;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch_events};
+use serde::de::DeserializeOwned;
+
+use crate::stores::Listed;
+
+/// One object that came, changed or went.
+pub struct Change<'a, K> {
+    /// Its last known state.
+    pub object: &'a K,
+    /// It is no more.
+    pub gone: bool,
+}
+
+/// Objects of a kind that their own controller has to look at. `tell` hears of every change, after the store has it.
+pub fn watch<K>(
+    api: Api<K>,
+    writer: Writer<K>,
+    listed_kinds: Arc<Listed>,
+    tell: impl FnMut(Change<'_, K>) + Send + 'static,
+) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    let mut tell = tell;
+    let reader = writer.as_reader();
+    let mut before: Vec<Arc<K>> = Vec::new();
+    let mut listed: BTreeSet<Key> = BTreeSet::new();
+    watch_events(api, watcher::Config::default())
+        .modify(|object| object.meta_mut().managed_fields = None)
+        .default_backoff()
+        .reflect(writer)
+        .inspect_err(
+            |error| tracing::warn!(kind = %K::kind(&()), %error, "a watch of the hub was interrupted"),
+        )
+        .inspect_ok(move |event| match event {
+            Event::Apply(object) => tell(Change { object, gone: false }),
+            Event::Delete(object) => tell(Change { object, gone: true }),
+            Event::Init => {
+                before = reader.state();
+                listed.clear();
+            }
+            Event::InitApply(object) => {
+                listed.insert(key(object));
+            }
+            // The store has the new list now, and not before.
+            Event::InitDone => {
+                listed_kinds.done(&K::kind(&()));
+                for object in reader.state() {
+                    tell(Change { object: object.as_ref(), gone: false });
+                }
+                for object in std::mem::take(&mut before) {
+                    if !listed.contains(&key(object.as_ref())) {
+                        tell(Change { object: object.as_ref(), gone: true });
+                    }
+                }
+                listed.clear();
+            }
+        })
+        .touched_objects()
+}
+
+type Key = (Option<String>, Option<String>);
+
+fn key<K: Resource>(object: &K) -> Key {
+    (object.meta().namespace.clone(), object.meta().name.clone())
+}

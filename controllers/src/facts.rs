@@ -1,0 +1,57 @@
+//! Stored clusters and what the connections observed in, the planner's facts out.
+
+use std::collections::BTreeMap;
+
+use emco_crds::Cluster;
+use emco_crds::cluster::Scheduling as Stored;
+use emco_engine::identity::ClusterId;
+use emco_engine::snapshot::{ClusterFacts, Scheduling};
+use kube::Resource;
+
+use crate::context::Context;
+use crate::objects;
+use crate::owned_namespace;
+use crate::stores::StoreExt;
+
+/// Labels of an object, or none.
+pub fn labels<K: Resource>(object: &K) -> BTreeMap<String, String> {
+    object.meta().labels.clone().unwrap_or_default()
+}
+
+/// `provider/cluster` of a Cluster; `None` where nobody owns its namespace.
+pub fn id(ctx: &Context, cluster: &Cluster) -> Option<ClusterId> {
+    let provider = owned_namespace::provider_of(ctx, objects::namespace(cluster))?;
+    Some(ClusterId::new(&provider, objects::name(cluster)))
+}
+
+/// Everything known of every registered cluster.
+pub fn clusters(ctx: &Context) -> BTreeMap<ClusterId, ClusterFacts> {
+    let all = ctx.stores.clusters.sorted();
+    all.iter().filter_map(|cluster| facts(ctx, cluster)).map(|facts| (facts.id.clone(), facts)).collect()
+}
+
+fn facts(ctx: &Context, cluster: &Cluster) -> Option<ClusterFacts> {
+    let id = id(ctx, cluster)?;
+    let observed = ctx.connector.observation(&id).unwrap_or_default();
+    let status = cluster.status.as_ref();
+    let scheduling = match cluster.spec.scheduling {
+        Stored::Drained => Scheduling::Drained,
+        // What is held while it is being deleted takes nothing new, and loses nothing.
+        _ if objects::deleting(cluster) => Scheduling::Cordoned,
+        Stored::Enabled => Scheduling::Enabled,
+        Stored::Cordoned => Scheduling::Cordoned,
+    };
+    Some(ClusterFacts {
+        labels: labels(cluster),
+        properties: cluster.spec.properties.clone(),
+        scheduling,
+        reachable: observed.connected(),
+        uid: observed.uid.clone().or_else(|| status.and_then(|s| s.uid.clone())),
+        kubernetes_version: observed
+            .version
+            .clone()
+            .or_else(|| status.and_then(|s| s.kubernetes_version.clone())),
+        apis: observed.apis.clone(),
+        id,
+    })
+}

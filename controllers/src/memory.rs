@@ -1,0 +1,210 @@
+//! An API server in memory: requests in, the answers a real one would give out, with faults on demand. Reconcilers and the
+//! sync engine run against it in fast tests; its cases are replayed on a real API server to keep it honest.
+//!
+//! It knows resourceVersions, generations, finalizers, preconditions, label selectors, watches, namespaces that drain,
+//! server-side apply with field ownership, and workloads that become ready at once. It does not validate schemas, run
+//! admission, or check rights.
+
+mod apply;
+mod fields;
+mod kinds;
+mod query;
+mod store;
+mod workloads;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use emco_engine::apis::{ApiList, ApiResource};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
+use store::Store;
+
+/// What goes wrong with a request.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// The server never sees it; the caller gets this error.
+    Refuse(ApiError),
+    /// The server carries it out; the answer is lost.
+    LoseAnswer,
+}
+
+/// Decides per request; the number counts requests from 0.
+pub type Faults = Arc<dyn Fn(&Request, u64) -> Option<Fault> + Send + Sync>;
+
+/// One request as it was seen, for assertions on who wrote what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Verb.
+    pub method: Method,
+    /// Path.
+    pub path: String,
+    /// `fieldManager` of the query; empty where none was given.
+    pub manager: String,
+}
+
+/// The server. Clones share their state.
+#[derive(Clone)]
+pub struct MemoryServer {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    store: Store,
+    faults: Option<Faults>,
+    requests: u64,
+    seen: Vec<Seen>,
+    down: bool,
+}
+
+impl Default for MemoryServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryServer {
+    /// A server with Kubernetes' usual kinds, EMCO's own, and the namespaces `default` and `kube-system`.
+    pub fn new() -> Self {
+        let inner = Inner { store: Store::new(), faults: None, requests: 0, seen: Vec::new(), down: false };
+        Self { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// Installs a fault plan; `None` removes it.
+    pub fn faults(&self, faults: Option<Faults>) {
+        self.inner.lock().faults = faults;
+    }
+
+    /// While down, every request is refused as unreachable and watches end.
+    pub fn set_down(&self, down: bool) {
+        let mut inner = self.inner.lock();
+        inner.down = down;
+        if down {
+            inner.store.end_watches();
+        }
+    }
+
+    /// Whether workloads become ready at once (they do, unless switched off).
+    pub fn set_workloads_ready(&self, ready: bool) {
+        self.inner.lock().store.workloads_ready = ready;
+    }
+
+    /// Everything asked since the last call.
+    pub fn take_seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.inner.lock().seen)
+    }
+
+    /// Writes (anything but GET) since the last call of [`Self::take_seen`].
+    pub fn writes(&self) -> Vec<Seen> {
+        self.inner.lock().seen.iter().filter(|s| s.method != Method::Get).cloned().collect()
+    }
+
+    /// What it serves.
+    pub fn apis(&self) -> ApiList {
+        self.inner.lock().store.apis()
+    }
+
+    /// UID of `kube-system`: the identity of a cluster.
+    pub fn uid(&self) -> String {
+        self.object("/api/v1/namespaces/kube-system")
+            .and_then(|o| o.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned))
+            .unwrap_or_default()
+    }
+
+    /// One object by path, without a request being counted.
+    pub fn object(&self, path: &str) -> Option<Value> {
+        let inner = self.inner.lock();
+        let target = inner.store.resolve(path).ok()?;
+        inner.store.get(&target).ok()
+    }
+
+    /// All objects of all kinds, by `plural.group/namespace/name`, without a request being counted.
+    pub fn objects(&self) -> BTreeMap<String, Value> {
+        self.inner.lock().store.all()
+    }
+
+    /// Puts an object there as another client would (create or replace by server-side apply of `manager`).
+    ///
+    /// # Panics
+    /// When the object's kind is unknown: a mistake in the test.
+    #[allow(clippy::panic)]
+    pub fn put(&self, manager: &str, object: &Value) -> Value {
+        let mut inner = self.inner.lock();
+        match inner.store.put(manager, object) {
+            Ok(value) => value,
+            Err(error) => panic!("cannot put {object}: {error}"),
+        }
+    }
+
+    /// Deletes an object as another client would.
+    pub fn remove(&self, path: &str) {
+        let mut inner = self.inner.lock();
+        if let Ok(target) = inner.store.resolve(path) {
+            let _ = inner.store.delete(&target, None);
+        }
+    }
+
+    /// Serves one more kind.
+    pub fn register(&self, resource: ApiResource) {
+        self.inner.lock().store.register(resource);
+    }
+}
+
+#[async_trait]
+impl ApiServer for MemoryServer {
+    async fn send(&self, request: Request) -> ApiResult<Value> {
+        // Every request is a point where others may run, as with a real server.
+        tokio::task::yield_now().await;
+        let mut inner = self.inner.lock();
+        let number = inner.requests;
+        inner.requests += 1;
+        if inner.down {
+            return Err(unreachable("ConnectionRefused", "the server is down"));
+        }
+        let fault = inner.faults.as_ref().and_then(|faults| faults(&request, number));
+        if let Some(Fault::Refuse(error)) = fault {
+            return Err(error);
+        }
+        let manager = query::value(&request, "fieldManager").unwrap_or_default().to_owned();
+        inner.seen.push(Seen { method: request.method, path: request.path.clone(), manager });
+        let answer = query::answer(&mut inner.store, &request);
+        drop(inner);
+        if matches!(fault, Some(Fault::LoseAnswer)) {
+            return Err(unreachable("Timeout", "no answer within the time-out"));
+        }
+        answer
+    }
+
+    async fn watch(&self, request: Request) -> ApiResult<BoxStream<'static, ApiResult<WatchEvent>>> {
+        tokio::task::yield_now().await;
+        let mut inner = self.inner.lock();
+        if inner.down {
+            return Err(unreachable("ConnectionRefused", "the server is down"));
+        }
+        let receiver = query::watch(&mut inner.store, &request)?;
+        Ok(receiver.map(Ok).boxed())
+    }
+}
+
+fn unreachable(reason: &'static str, message: &str) -> ApiError {
+    ApiError::Unreachable { reason, message: message.to_owned() }
+}
+
+/// A Kubernetes Status as an error.
+fn status(code: u16, reason: &str, message: impl Into<String>) -> ApiError {
+    ApiError::Status {
+        code,
+        reason: reason.to_owned(),
+        message: message.into(),
+        retry_after: None,
+        causes: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Field ownership: who wrote which leaf. A change in, the object's new `managedFields` out; conflicts by name.
+
+use serde_json::{Value, json};
+
+use super::fields::{self, FieldSet};
+use crate::api::ApiError;
+
+/// One entry of `managedFields`.
+struct Entry {
+    manager: String,
+    operation: String,
+    subresource: String,
+    set: FieldSet,
+}
+
+fn read(object: &Value) -> Vec<Entry> {
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .map(|entries| {
+            entries
+                .iter()
+                .map(|entry| Entry {
+                    manager: text(entry, "manager"),
+                    operation: text(entry, "operation"),
+                    subresource: text(entry, "subresource"),
+                    set: fields::from_v1(entry.get("fieldsV1").unwrap_or(&Value::Null)),
+                })
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
+fn write(object: &mut Value, entries: &[Entry]) {
+    let api_version = object.get("apiVersion").cloned().unwrap_or_default();
+    let list: Vec<Value> = entries
+        .iter()
+        .filter(|entry| !entry.set.is_empty())
+        .map(|entry| {
+            let mut value = json!({
+                "manager": entry.manager, "operation": entry.operation, "apiVersion": api_version,
+                "fieldsType": "FieldsV1", "fieldsV1": fields::to_v1(&entry.set),
+            });
+            if let (false, Some(map)) = (entry.subresource.is_empty(), value.as_object_mut()) {
+                map.insert("subresource".to_owned(), json!(entry.subresource));
+            }
+            value
+        })
+        .collect();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        if list.is_empty() {
+            metadata.remove("managedFields");
+        } else {
+            metadata.insert("managedFields".to_owned(), Value::Array(list));
+        }
+    }
+}
+
+/// After a create, replace or patch by `manager`: what it changed is its own now, and nobody else's.
+pub(super) fn updated(before: Option<&Value>, after: &mut Value, manager: &str) {
+    let mut entries = before.map(read).unwrap_or_default();
+    let now = fields::leaves(after);
+    let changed: FieldSet = now
+        .iter()
+        .filter(|path| before.and_then(|b| fields::get(b, path)) != fields::get(after, path))
+        .cloned()
+        .collect();
+    for entry in &mut entries {
+        entry.set.retain(|path| now.contains(path) && !(changed.contains(path) && entry.manager != manager));
+    }
+    if !changed.is_empty() {
+        match entries.iter_mut().find(|e| e.manager == manager && e.operation == "Update") {
+            Some(entry) => entry.set.extend(changed),
+            None => entries.push(Entry {
+                manager: manager.to_owned(),
+                operation: "Update".to_owned(),
+                subresource: String::new(),
+                set: changed,
+            }),
+        }
+    }
+    write(after, &entries);
+}
+
+/// Server-side apply of `intent` onto `live`.
+pub(super) fn apply(
+    live: Option<&Value>,
+    intent: &Value,
+    manager: &str,
+    force: bool,
+) -> Result<Value, ApiError> {
+    let mut object = live.cloned().unwrap_or_else(|| {
+        json!({"apiVersion": intent.get("apiVersion"), "kind": intent.get("kind"), "metadata": {
+            "name": intent.pointer("/metadata/name"), "namespace": intent.pointer("/metadata/namespace")}})
+    });
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|_, value| !value.is_null());
+    }
+    let mut entries = read(&object);
+    let wanted = fields::leaves(intent);
+    let mut causes = Vec::new();
+    for entry in entries.iter().filter(|e| e.manager != manager || e.operation != "Apply") {
+        for path in wanted.intersection(&entry.set) {
+            if fields::get(&object, path) != fields::get(intent, path) {
+                causes.push((path.join("."), format!("conflict with \"{}\"", entry.manager)));
+            }
+        }
+    }
+    if !causes.is_empty() && !force {
+        let first = causes.first().map(|(_, cause)| cause.clone()).unwrap_or_default();
+        let message = format!("Apply failed with {} conflicts: {first}", causes.len());
+        causes.truncate(16);
+        return Err(ApiError::Status {
+            code: 409,
+            reason: "Conflict".to_owned(),
+            message,
+            retry_after: None,
+            causes,
+        });
+    }
+    let before: FieldSet = entries
+        .iter()
+        .find(|e| e.manager == manager && e.operation == "Apply")
+        .map(|entry| entry.set.clone())
+        .unwrap_or_default();
+    for path in before.difference(&wanted) {
+        let others =
+            entries.iter().any(|e| (e.manager != manager || e.operation != "Apply") && e.set.contains(path));
+        if !others {
+            fields::remove(&mut object, path);
+        }
+    }
+    for path in &wanted {
+        if let Some(value) = fields::get(intent, path) {
+            if fields::get(&object, path) != Some(value) {
+                for entry in &mut entries {
+                    entry.set.remove(path);
+                }
+            }
+            fields::set(&mut object, path, value);
+        }
+    }
+    entries.retain(|e| e.manager != manager || e.operation != "Apply");
+    entries.push(Entry {
+        manager: manager.to_owned(),
+        operation: "Apply".to_owned(),
+        subresource: String::new(),
+        set: wanted,
+    });
+    write(&mut object, &entries);
+    Ok(object)
+}

@@ -1,0 +1,108 @@
+//! Facts about the in-memory server; `e2e` replays the same requests on a real one.
+
+use serde_json::json;
+
+use super::MemoryServer;
+use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
+use futures::StreamExt;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn apply(path: &str, manager: &str, force: bool, body: &serde_json::Value) -> Request {
+    Request::new(Method::Patch, path)
+        .query("fieldManager", manager)
+        .query("force", force.to_string())
+        .body(Content::Apply, body)
+}
+
+fn map(name: &str, data: &serde_json::Value) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
+}
+
+#[tokio::test]
+async fn an_apply_removes_what_its_manager_no_longer_says() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    server.send(apply(&path, "one", false, &map("a", &json!({"x": "1", "y": "2"})))).await.unwrap();
+    server.send(apply(&path, "two", false, &map("a", &json!({"z": "3"})))).await.unwrap();
+    let after = server.send(apply(&path, "one", false, &map("a", &json!({"x": "1"})))).await.unwrap();
+    assert_eq!(after["data"], json!({"x": "1", "z": "3"}));
+}
+
+#[tokio::test]
+async fn two_managers_conflict_unless_forced() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    server.send(apply(&path, "one", false, &map("a", &json!({"x": "1"})))).await.unwrap();
+    let refused = server.send(apply(&path, "two", false, &map("a", &json!({"x": "2"})))).await.unwrap_err();
+    assert!(refused.is_conflict() && refused.to_string().contains("one"), "{refused}");
+    let forced = server.send(apply(&path, "two", true, &map("a", &json!({"x": "2"})))).await.unwrap();
+    assert_eq!(forced["data"]["x"], "2");
+}
+
+#[tokio::test]
+async fn an_unchanged_apply_moves_no_revision() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    let first = server.send(apply(&path, "one", false, &map("a", &json!({"x": "1"})))).await.unwrap();
+    let second = server.send(apply(&path, "one", false, &map("a", &json!({"x": "1"})))).await.unwrap();
+    assert_eq!(first["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test]
+async fn a_stale_replacement_is_refused() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    let first = server.create(MAPS, &map("a", &json!({"x": "1"}))).await.unwrap();
+    server.merge(&path, &json!({"data": {"x": "2"}})).await.unwrap();
+    assert!(server.replace(&path, &first).await.unwrap_err().is_conflict());
+}
+
+#[tokio::test]
+async fn a_finalizer_holds_a_deleted_object_and_its_namespace() {
+    let server = MemoryServer::new();
+    server.put("t", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}));
+    let mut object = map("a", &json!({}));
+    object["metadata"]["namespace"] = json!("n");
+    object["metadata"]["finalizers"] = json!(["emco.io/inventory"]);
+    server.create("/api/v1/namespaces/n/configmaps", &object).await.unwrap();
+    server.delete("/api/v1/namespaces/n", None, None).await.unwrap();
+    assert!(server.object("/api/v1/namespaces/n").is_some());
+    let refused = server.create("/api/v1/namespaces/n/configmaps", &map("b", &json!({}))).await.unwrap_err();
+    assert_eq!(refused.code(), 403);
+    server
+        .merge("/api/v1/namespaces/n/configmaps/a", &json!({"metadata": {"finalizers": null}}))
+        .await
+        .unwrap();
+    assert!(server.object("/api/v1/namespaces/n").is_none());
+}
+
+#[tokio::test]
+async fn a_watch_replays_what_came_after_its_revision() {
+    let server = MemoryServer::new();
+    server.create(MAPS, &map("a", &json!({}))).await.unwrap();
+    let list = server.send(Request::new(Method::Get, MAPS)).await.unwrap();
+    let revision = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    server.create(MAPS, &map("b", &json!({}))).await.unwrap();
+    let mut events =
+        server.watch(Request::new(Method::Get, MAPS).query("resourceVersion", revision)).await.unwrap();
+    let event = events.next().await.unwrap().unwrap();
+    assert!(matches!(event, crate::api::WatchEvent::Applied(object) if object["metadata"]["name"] == "b"));
+}
+
+#[tokio::test]
+async fn status_is_written_through_its_subresource_alone() {
+    let server = MemoryServer::new();
+    server.put("t", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "p"}}));
+    let collection = "/apis/emco.io/v1alpha1/namespaces/p/syncshards";
+    let shard = json!({"apiVersion": "emco.io/v1alpha1", "kind": "SyncShard", "metadata": {"name": "s"}, "spec": {"slot": 0}, "status": {"x": 1}});
+    let made = server.create(collection, &shard).await.unwrap();
+    assert!(made.get("status").is_none());
+    let mut with_status = made.clone();
+    with_status["status"] = json!({"observedGeneration": 1});
+    with_status["spec"] = json!({"slot": 9});
+    let written = server.replace(&format!("{collection}/s/status"), &with_status).await.unwrap();
+    assert_eq!(written["spec"]["slot"], 0);
+    assert_eq!(written["metadata"]["generation"], 1);
+    assert_eq!(written["status"]["observedGeneration"], 1);
+}

@@ -1,0 +1,167 @@
+//! Events of the process come in, a Prometheus page goes out. No label names an object: the number of series is fixed.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::remote::Pool;
+use crate::sync::SyncMetrics;
+
+mod clusters;
+mod process;
+mod sync;
+
+/// How a reconcile ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReconcileResult {
+    /// Nothing left to do.
+    Settled,
+    /// Looks again by itself.
+    Again,
+    /// Failed, and is tried again.
+    Failed,
+}
+
+impl EncodeLabelValue for ReconcileResult {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        let text = match self {
+            Self::Settled => "settled",
+            Self::Again => "again",
+            Self::Failed => "failed",
+        };
+        EncodeLabelValue::encode(&text, encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindAndResult {
+    kind: &'static str,
+    result: ReconcileResult,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: &'static str,
+}
+
+type Seconds = Family<Kind, Histogram, fn() -> Histogram>;
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: RwLock<Registry>,
+    reconciles: Family<KindAndResult, Counter>,
+    seconds: Seconds,
+    queue: Family<Kind, Gauge>,
+    leader: Gauge,
+    epoch: Gauge,
+}
+
+impl Metrics {
+    /// The registry, with what is known of the build: `version` of the operator.
+    pub fn new(version: &'static str) -> Arc<Self> {
+        let mut registry = Registry::with_prefix("emco");
+        registry.register("build", "The operator's build", Info::new(vec![("version", version)]));
+        let reconciles = Family::default();
+        registry.register("reconciles", "Reconciles that ended, by kind and result", reconciles.clone());
+        let seconds = Seconds::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_5, 4.0, 9)));
+        let help = "Time of one reconcile, by kind";
+        registry.register_with_unit("reconcile_duration", help, Unit::Seconds, seconds.clone());
+        let queue = Family::default();
+        registry.register("queue_length", "Objects that wait to be reconciled, by kind", queue.clone());
+        let leader = Gauge::default();
+        registry.register("leader", "1 while this process holds the lease", leader.clone());
+        let epoch = Gauge::default();
+        registry.register(
+            "lease_epoch",
+            "Epoch of the lease this process holds; 0 while it holds none",
+            epoch.clone(),
+        );
+        registry.register_collector(Box::new(process::Process::new()));
+        Arc::new(Self { registry: RwLock::new(registry), reconciles, seconds, queue, leader, epoch })
+    }
+
+    /// One reconcile of a kind ended.
+    pub fn reconciled(&self, kind: &'static str, result: ReconcileResult, took: Duration) {
+        self.reconciles.get_or_create(&KindAndResult { kind, result }).inc();
+        self.seconds.get_or_create(&Kind { kind }).observe(took.as_secs_f64());
+    }
+
+    /// So many objects of a kind wait.
+    pub fn queued(&self, kind: &'static str, length: usize) {
+        self.queue.get_or_create(&Kind { kind }).set(i64::try_from(length).unwrap_or(i64::MAX));
+    }
+
+    /// Whether this process leads, and in which epoch.
+    pub fn leading(&self, epoch: Option<i64>) {
+        self.leader.set(i64::from(epoch.is_some()));
+        self.epoch.set(epoch.unwrap_or_default());
+    }
+
+    /// Shows the remote clusters of a pool from now on.
+    pub fn watch_pool(&self, pool: &Arc<Pool>) {
+        self.registry.write().register_collector(Box::new(clusters::Clusters::new(pool)));
+    }
+
+    /// Shows the sync engine's counters from now on.
+    pub fn watch_sync(&self, counters: Arc<SyncMetrics>) {
+        self.registry.write().register_collector(Box::new(sync::SyncCounters(counters)));
+    }
+
+    /// The page, in the `OpenMetrics` text format.
+    pub fn page(&self) -> Result<String, fmt::Error> {
+        let mut page = String::new();
+        encode(&mut page, &self.registry.read())?;
+        Ok(page)
+    }
+}
+
+/// Content type of [`Metrics::page`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::metrics::count;
+
+    #[test]
+    fn the_page_shows_what_was_counted_with_units_and_fixed_labels() {
+        let metrics = Metrics::new("1.2.3");
+        metrics.reconciled("Cluster", ReconcileResult::Settled, Duration::from_millis(3));
+        metrics.reconciled("Cluster", ReconcileResult::Failed, Duration::from_millis(5));
+        metrics.queued("Cluster", 7);
+        metrics.leading(Some(4));
+        let sync = Arc::new(SyncMetrics::default());
+        metrics.watch_sync(Arc::clone(&sync));
+        count(&sync.applied);
+        sync.refused("Conflict");
+        sync.refused("Conflict");
+        let page = metrics.page().unwrap();
+        for line in [
+            "emco_build_info{version=\"1.2.3\"} 1",
+            "emco_reconciles_total{kind=\"Cluster\",result=\"settled\"} 1",
+            "emco_reconciles_total{kind=\"Cluster\",result=\"failed\"} 1",
+            "emco_reconcile_duration_seconds_count{kind=\"Cluster\"} 2",
+            "emco_queue_length{kind=\"Cluster\"} 7",
+            "emco_leader 1",
+            "emco_lease_epoch 4",
+            "emco_edge_applies_total 1",
+            "emco_edge_failures_total{reason=\"Conflict\"} 2",
+            "# TYPE emco_process_resident_memory_bytes gauge",
+            "# EOF",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+        }
+        metrics.leading(None);
+        assert!(metrics.page().unwrap().contains("emco_leader 0\n"));
+    }
+}

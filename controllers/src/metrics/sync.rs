@@ -1,0 +1,56 @@
+//! The sync engine's counters go out, read at each scrape.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+
+use crate::sync::SyncMetrics;
+
+#[derive(Debug)]
+pub(super) struct SyncCounters(pub Arc<SyncMetrics>);
+
+impl Collector for SyncCounters {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let sync = &self.0;
+        let mut counter = |name: &str, help: &str, unit: Option<&Unit>, value: &AtomicU64| {
+            let counter = ConstCounter::new(value.load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, unit, counter.metric_type())?)
+        };
+        counter("edge_applies", "Objects applied to clusters", None, &sync.applied)?;
+        counter("edge_deletes", "Objects deleted on clusters", None, &sync.deleted)?;
+        counter(
+            "edge_releases",
+            "Objects on clusters let go of without being deleted",
+            None,
+            &sync.released,
+        )?;
+        counter("edge_hooks", "Hooks that ran to their end", None, &sync.hooks)?;
+        counter("edge_lists", "Lists of a kind read from a cluster", None, &sync.lists)?;
+        counter("edge_drifts", "Objects found changed by others", None, &sync.drifts)?;
+        counter("edge_fenced", "Writes not sent because the lease was not ours", None, &sync.fenced)?;
+        counter("shard_status_writes", "Shard statuses written", None, &sync.status_writes)?;
+        counter(
+            "shard_status_written",
+            "Size of shard statuses written",
+            Some(&Unit::Bytes),
+            &sync.status_bytes,
+        )?;
+        let jobs = i64::try_from(sync.jobs.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+        let gauge = ConstGauge::new(jobs);
+        let help = "Rows, pairs of an owner and a cluster, that are worked on";
+        gauge.encode(encoder.encode_descriptor("rows_active", help, None, gauge.metric_type())?)?;
+        let help = "Requests that clusters refused or that failed, by reason";
+        let mut family = encoder.encode_descriptor("edge_failures", help, None, MetricType::Counter)?;
+        for (reason, count) in sync.refusals() {
+            ConstCounter::new(count).encode(family.encode_family(&[("reason", reason)])?)?;
+        }
+        Ok(())
+    }
+}

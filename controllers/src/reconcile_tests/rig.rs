@@ -1,0 +1,262 @@
+//! A hub in memory and the reconcilers of administrators' objects, run until nothing is written any more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use emco_engine::identity::ClusterId;
+use emco_engine::snapshot::Installation;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::runtime::reflector::{Lookup, store::Writer};
+use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::api::{ApiServer, Method};
+use crate::chart::{ChartLimits, ChartStore};
+use crate::context::{Connector, Context, Failure};
+use crate::dialer::{Dialer, DialerSettings, SystemResolver};
+use crate::memory::{MemoryServer, Seen};
+use crate::remote::testing::kubeconfig;
+use crate::remote::{Connections, Observation, State, Target};
+use crate::revisions::Revisions;
+use crate::stores::{StoreExt, Writers, stores};
+use crate::world::{Clock, Edges, Random, World};
+use crate::{cluster, cluster_provider, logical_cloud, project};
+
+/// More rounds than any of these worlds needs.
+const ROUNDS: usize = 40;
+
+struct FixedClock;
+impl Clock for FixedClock {
+    fn now_ms(&self) -> i64 {
+        1_795_000_000_000
+    }
+}
+
+#[derive(Default)]
+struct Counter(AtomicU64);
+impl Random for Counter {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+    fn secret(&self, bytes: &mut [u8]) {
+        bytes.fill(1);
+    }
+}
+
+/// What is seen of clusters is what the test says.
+#[derive(Default)]
+pub struct Seeing(Mutex<BTreeMap<ClusterId, Arc<Observation>>>);
+
+impl Edges for Seeing {
+    fn get(&self, _: &ClusterId) -> Option<Arc<dyn ApiServer>> {
+        None
+    }
+}
+
+impl Connections for Seeing {
+    fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
+        self.0.lock().get(cluster).cloned()
+    }
+    fn changes(&self) -> BoxStream<'static, ClusterId> {
+        futures::stream::pending().boxed()
+    }
+    fn refresh_apis(&self, _: &ClusterId) {}
+}
+
+impl Connector for Seeing {
+    fn want(&self, _: ClusterId, _: Target) {}
+    fn forget(&self, _: &ClusterId) {}
+    fn poke(&self, _: &ClusterId) {}
+}
+
+pub struct Rig {
+    pub hub: MemoryServer,
+    seeing: Arc<Seeing>,
+    ctx: Context,
+    writers: Writers,
+    charts: tempfile::TempDir,
+}
+
+fn context(hub: &MemoryServer, seeing: &Arc<Seeing>, charts: &tempfile::TempDir) -> (Context, Writers) {
+    let (stores, writers) = stores();
+    let dialer = Dialer::new(DialerSettings::default(), Arc::new(SystemResolver::new().unwrap()));
+    let ctx = Context {
+        world: World {
+            hub: Arc::new(hub.clone()),
+            edges: seeing.clone(),
+            clock: Arc::new(FixedClock),
+            random: Arc::new(Counter::default()),
+        },
+        stores,
+        connector: seeing.clone(),
+        charts: ChartStore::new(charts.path().join("charts"), dialer, ChartLimits::default()).unwrap(),
+        installation: Arc::new(Installation {
+            id: "inst".to_owned(),
+            digest_key: [7; 32],
+            random_key: [8; 32],
+        }),
+        namespace: "emco-system".to_owned(),
+        epoch: 1,
+        revisions: Revisions::default(),
+    };
+    (ctx, writers)
+}
+
+fn list<K>(writer: &mut Writer<K>, objects: &BTreeMap<String, Value>, kind: &str)
+where
+    K: Lookup<DynamicType = ()> + Clone + DeserializeOwned + 'static,
+{
+    writer.apply_watcher_event(&Event::Init);
+    for object in objects.values().filter(|object| object["kind"] == kind) {
+        writer.apply_watcher_event(&Event::InitApply(serde_json::from_value(object.clone()).unwrap()));
+    }
+    writer.apply_watcher_event(&Event::InitDone);
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        let hub = MemoryServer::new();
+        hub.put("test", &namespace("emco-system", &json!({})));
+        let (seeing, charts) = (Arc::new(Seeing::default()), tempfile::tempdir().unwrap());
+        let (ctx, writers) = context(&hub, &seeing, &charts);
+        Self { hub, seeing, ctx, writers, charts }
+    }
+
+    /// The process dies: what it only remembered is gone.
+    pub fn restart(&mut self) {
+        (self.ctx, self.writers) = context(&self.hub, &self.seeing, &self.charts);
+    }
+
+    /// From now on this cluster answers, with this identity.
+    pub fn answers(&self, cluster: &str, uid: &str) {
+        let observation = Observation {
+            state: State::Connected,
+            uid: Some(uid.to_owned()),
+            version: Some("v1.33.1".to_owned()),
+            apis: Some(Arc::new(self.hub.apis())),
+            ..Observation::default()
+        };
+        self.seeing.0.lock().insert(ClusterId::new("acme", cluster), Arc::new(observation));
+    }
+
+    fn see(&mut self) {
+        let objects = self.hub.objects();
+        list(&mut self.writers.providers, &objects, "ClusterProvider");
+        list(&mut self.writers.clusters, &objects, "Cluster");
+        list(&mut self.writers.projects, &objects, "Project");
+        list(&mut self.writers.clouds, &objects, "LogicalCloud");
+        list(&mut self.writers.contexts, &objects, "AppContext");
+        list(&mut self.writers.shards, &objects, "SyncShard");
+        list(&mut self.writers.digs, &objects, "DeploymentIntentGroup");
+        list(&mut self.writers.namespaces, &objects, "Namespace");
+    }
+
+    /// Every reconciler once over every object, as the watches would show them before.
+    async fn round(&mut self) -> Result<(), Failure> {
+        self.see();
+        let ctx = &self.ctx;
+        for provider in ctx.stores.providers.sorted() {
+            cluster_provider::reconcile(ctx, provider.metadata.name.as_deref().unwrap()).await?;
+        }
+        for cluster in ctx.stores.clusters.sorted() {
+            let meta = &cluster.metadata;
+            cluster::reconcile(ctx, meta.namespace.as_deref().unwrap(), meta.name.as_deref().unwrap())
+                .await?;
+        }
+        for project in ctx.stores.projects.sorted() {
+            project::reconcile(ctx, project.metadata.name.as_deref().unwrap()).await?;
+        }
+        for cloud in ctx.stores.clouds.sorted() {
+            let meta = &cloud.metadata;
+            logical_cloud::reconcile(ctx, meta.namespace.as_deref().unwrap(), meta.name.as_deref().unwrap())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Rounds until one writes nothing. A failure is a crash: the process starts again.
+    pub async fn settle(&mut self) {
+        for _ in 0..ROUNDS {
+            self.hub.take_seen();
+            match self.round().await {
+                Err(_) => self.restart(),
+                Ok(()) if self.writes().is_empty() => return,
+                Ok(()) => {}
+            }
+        }
+        panic!("still writing after {ROUNDS} rounds: {:?}", self.writes());
+    }
+
+    /// Writes since the last look.
+    pub fn writes(&self) -> Vec<Seen> {
+        self.hub.take_seen().into_iter().filter(|seen| seen.method != Method::Get).collect()
+    }
+
+    /// Status, reason and message of an object's condition Ready.
+    pub fn ready(&self, path: &str) -> (String, String, String) {
+        let object = self.hub.object(path).unwrap_or_else(|| panic!("{path} is there"));
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = conditions.into_iter().find(|c| c["type"] == "Ready").unwrap_or_default();
+        let text = |key: &str| ready[key].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+
+    /// Revisions on the hub: number and digest, in order.
+    pub fn revisions(&self) -> Vec<(i64, String)> {
+        let objects = self.hub.objects();
+        let contexts = objects.values().filter(|object| object["kind"] == "AppContext");
+        let mut all: Vec<_> = contexts
+            .map(|c| {
+                (c["spec"]["revision"].as_i64().unwrap(), c["spec"]["digest"].as_str().unwrap().to_owned())
+            })
+            .collect();
+        all.sort();
+        all
+    }
+}
+
+pub fn namespace(name: &str, labels: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+pub fn emco(kind: &str, namespace: Option<&str>, name: &str, spec: &Value) -> Value {
+    let mut object =
+        json!({"apiVersion": "emco.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    if let Some(namespace) = namespace {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+pub fn cluster_object(name: &str) -> Value {
+    emco("Cluster", Some("acme"), name, &json!({"access": {"kubeconfigSecretRef": {"name": name}}}))
+}
+
+pub fn secret(name: &str) -> Value {
+    let authority = rcgen::generate_simple_self_signed(vec!["edge".to_owned()]).unwrap().cert.pem();
+    let config = STANDARD.encode(kubeconfig("https://192.0.2.1:6443", &authority, "t"));
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "acme"},
+        "data": {"kubeconfig": config}})
+}
+
+/// A provider that grants its clusters to project team-a, one cluster, and the project with its default cloud.
+pub fn world() -> Vec<Value> {
+    vec![
+        namespace("acme", &json!({"emco.io/provider": "acme"})),
+        emco(
+            "ClusterProvider",
+            None,
+            "acme",
+            &json!({"grants": [{"name": "all", "projects": ["team-a"], "maxLevel": "Admin"}]}),
+        ),
+        secret("a"),
+        cluster_object("a"),
+        emco("Project", None, "team-a", &json!({"logicalCloud": {"level": "Admin"}})),
+    ]
+}

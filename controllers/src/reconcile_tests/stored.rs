@@ -1,0 +1,108 @@
+//! What is stored ends the same whatever came first and wherever the process died.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::rig::*;
+use crate::api::{ApiError, Method};
+use crate::memory::{Fault, Faults};
+
+const CLOUD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/logicalclouds/default";
+
+fn check(rig: &Rig) {
+    assert_eq!(rig.ready("/apis/emco.io/v1alpha1/clusterproviders/acme").0, "True");
+    assert_eq!(rig.ready("/apis/emco.io/v1alpha1/projects/team-a").1, "NamespaceReady");
+    assert_eq!(rig.ready("/apis/emco.io/v1alpha1/namespaces/acme/clusters/a").1, "Reachable");
+    let shards: Vec<_> =
+        rig.hub.objects().into_values().filter(|object| object["kind"] == "SyncShard").collect();
+    assert_eq!(shards.len(), 1);
+    assert_eq!(shards[0]["spec"]["clusters"][0]["cluster"], "acme/a");
+    let newest = rig.revisions().last().unwrap().0;
+    assert_eq!(rig.hub.object(CLOUD).unwrap()["status"]["revision"], newest);
+}
+
+#[tokio::test]
+async fn objects_in_any_order_end_in_one_targeted_revision() {
+    for rotated in 0..4 {
+        for reversed in [false, true] {
+            let mut rig = Rig::new();
+            rig.answers("a", "uid-a");
+            // The namespace is made by hand here, and everything else needs it.
+            let mut objects = world();
+            rig.hub.put("test", &objects.remove(0));
+            objects.rotate_left(rotated);
+            if reversed {
+                objects.reverse();
+            }
+            for object in &objects {
+                rig.hub.put("test", object);
+                rig.settle().await;
+            }
+            check(&rig);
+            let revisions = rig.revisions();
+            assert_eq!(revisions.last().unwrap().0, i64::try_from(revisions.len()).unwrap(), "{revisions:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_crash_at_any_write_leaves_no_second_revision_of_the_same_content() {
+    let mut reached = 0;
+    for n in 0..40 {
+        for lost in [false, true] {
+            let mut rig = Rig::new();
+            rig.answers("a", "uid-a");
+            for object in world() {
+                rig.hub.put("test", &object);
+            }
+            let count = Arc::new(AtomicU64::new(0));
+            let counted = count.clone();
+            let faults: Faults = Arc::new(move |request, _| {
+                if request.method == Method::Get || counted.fetch_add(1, Ordering::Relaxed) != n {
+                    return None;
+                }
+                let error = ApiError::Unreachable { reason: "ConnectionLost", message: "died".to_owned() };
+                Some(if lost { Fault::LoseAnswer } else { Fault::Refuse(error) })
+            });
+            rig.hub.faults(Some(faults));
+            rig.settle().await;
+            reached += u64::from(count.load(Ordering::Relaxed) > n);
+            check(&rig);
+            let revisions = rig.revisions();
+            let digests: std::collections::BTreeSet<_> = revisions.iter().map(|(_, digest)| digest).collect();
+            assert_eq!(digests.len(), revisions.len(), "write {n}, answer lost: {lost}: {revisions:?}");
+        }
+    }
+    assert!(reached > 20, "only {reached} faults were met");
+}
+
+#[tokio::test]
+async fn a_settled_hub_gets_no_write_from_a_process_that_starts() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    let before = rig.hub.objects();
+    rig.restart();
+    rig.settle().await;
+    assert_eq!(rig.hub.objects(), before);
+    assert_eq!(rig.revisions().len(), 1);
+}
+
+#[tokio::test]
+async fn one_more_cluster_makes_exactly_one_revision() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    rig.answers("b", "uid-b");
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    rig.hub.put("test", &secret("b"));
+    rig.hub.put("test", &cluster_object("b"));
+    rig.settle().await;
+    assert_eq!(rig.revisions().iter().map(|(n, _)| *n).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(rig.hub.object(CLOUD).unwrap()["status"]["revision"], 2);
+}

@@ -1,0 +1,88 @@
+//! Remote clusters: credentials come in, API servers and what is observed of them go out. One task per cluster connects
+//! and probes; everybody else only asks what there is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_engine::apis::ApiList;
+use emco_engine::identity::ClusterId;
+use futures::stream::BoxStream;
+
+use crate::world::Edges;
+
+pub use kubeconfig::{Credentials, KubeconfigError};
+pub use pool::{Pool, PoolSettings, Target};
+pub use transport::{Edge, EdgeSettings};
+
+mod discovery;
+pub mod kubeconfig;
+mod nodes;
+pub mod pool;
+mod probe;
+mod quantity;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod transport;
+pub mod wire;
+
+/// Whether a cluster answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Not tried to the end yet.
+    #[default]
+    Connecting,
+    /// The last probe succeeded.
+    Connected,
+    /// The last probe failed.
+    Failed {
+        /// `Unauthorized`, `Forbidden`, `TLSFailed`, `DNSFailed`, `Timeout`, `ConnectionRefused`, `AddressNotAllowed`,
+        /// `ServerError`: reasons of a Cluster.
+        reason: &'static str,
+        /// A sentence of at most 256 bytes, without secrets.
+        message: String,
+    },
+}
+
+/// What is known of one cluster. All but `state` is kept while the cluster is unreachable.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// Whether it answers.
+    pub state: State,
+    /// UID of its kube-system namespace: who the cluster is.
+    pub uid: Option<String>,
+    /// Kubernetes version, such as `v1.36.3`.
+    pub version: Option<String>,
+    /// Nodes that are ready; `None` while unknown, also where the credential may not list nodes.
+    pub nodes_ready: Option<u32>,
+    /// Nodes there are.
+    pub nodes_total: Option<u32>,
+    /// Sums over ready nodes, at most 16 resources.
+    pub allocatable: BTreeMap<String, String>,
+    /// What the API server serves.
+    pub apis: Option<Arc<ApiList>>,
+    /// `sha256:` and 64 hexadecimal digits over `apis`.
+    pub api_digest: Option<String>,
+    /// Grows when everything must be listed afresh: another store answers behind the address, or an older state of it.
+    pub epoch: u64,
+    /// When `state` became what it is, Unix milliseconds.
+    pub since_ms: i64,
+}
+
+impl Observation {
+    /// The last probe succeeded.
+    pub const fn connected(&self) -> bool {
+        matches!(self.state, State::Connected)
+    }
+}
+
+/// Remote clusters with what is known of them.
+pub trait Connections: Edges {
+    /// What is known; `None` for a cluster that nobody asked to be connected.
+    fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>>;
+
+    /// Clusters whose observation changed since the last time the stream named them. Bounded: one entry per cluster.
+    fn changes(&self) -> BoxStream<'static, ClusterId>;
+
+    /// Asks the cluster what it serves, soon; for when a CRD came.
+    fn refresh_apis(&self, cluster: &ClusterId);
+}

@@ -1,0 +1,246 @@
+//! One cluster's target comes in again and again; its observation goes out whenever it changed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Context, Entry, Target};
+use crate::api::{ApiError, ApiResult, WatchEvent};
+use crate::remote::discovery::{self, Discovered};
+use crate::remote::nodes::Nodes;
+use crate::remote::probe;
+use crate::remote::transport::Edge;
+use crate::remote::{Observation, State};
+
+/// A session with one set of credentials.
+struct Session {
+    version: String,
+    edge: Arc<Edge>,
+    /// Rounds until version and API list are asked again; 0 = now.
+    until_learn: u32,
+    nodes: Option<(Nodes, BoxStream<'static, ApiResult<WatchEvent>>)>,
+    /// Nodes may not be listed: asked again when the rest is.
+    nodes_forbidden: bool,
+}
+
+/// What outlives sessions.
+#[derive(Default)]
+struct Known {
+    revision: Option<u64>,
+    discovered: Option<Discovered>,
+    failures: u32,
+}
+
+/// Until the cluster is forgotten.
+pub async fn run(entry: Arc<Entry>, context: Arc<Context>) {
+    let stop = entry.stop.clone();
+    let work = Box::pin(work(entry, context));
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+async fn work(entry: Arc<Entry>, context: Arc<Context>) {
+    let mut known = Known::default();
+    let mut session: Option<Session> = None;
+    loop {
+        let began = Instant::now();
+        let target = entry.target.lock().clone();
+        let mut current = match session.take() {
+            Some(session) if session.version == target.version => session,
+            _ => Session::new(target, &context),
+        };
+        let mut observation = Observation::clone(&entry.view.read().observation);
+        if entry.learn.swap(false, Ordering::AcqRel) {
+            current.until_learn = 0;
+        }
+        match current.round(&context, &mut known, &mut observation).await {
+            Ok(()) => {
+                known.failures = 0;
+                observation.state = State::Connected;
+            }
+            Err(error) => {
+                known.failures = known.failures.saturating_add(1);
+                observation.state = probe::failed(current.edge.server(), &error);
+                current.until_learn = 0;
+                current.nodes = None;
+            }
+        }
+        let connected = observation.connected();
+        publish(&entry, &context, observation, Some(&current.edge));
+        let pause = if connected {
+            jitter(&context, context.settings.probe_every, 0.9, 0.2)
+        } else {
+            backoff(&context, known.failures)
+        };
+        current.wait(&entry, &context, began, pause).await;
+        session = Some(current);
+    }
+}
+
+impl Session {
+    fn new(target: Target, context: &Context) -> Self {
+        let Target { credentials, version } = target;
+        let edge = Edge::new(credentials, Arc::clone(&context.dialer), context.settings.edge);
+        Self { version, edge, until_learn: 0, nodes: None, nodes_forbidden: false }
+    }
+
+    async fn round(&mut self, context: &Context, known: &mut Known, seen: &mut Observation) -> ApiResult<()> {
+        // Waiting for the dialer's turn is not the edge's fault, so it happens outside of any request's time.
+        self.edge.open().await?;
+        let probe = probe::probe(&self.edge).await?;
+        let other = seen.uid.as_ref().is_some_and(|uid| *uid != probe.uid);
+        let restored = known.revision.is_some_and(|revision| probe.revision < revision);
+        if other || restored {
+            seen.epoch += 1;
+            self.until_learn = 0;
+            self.nodes = None;
+        }
+        known.revision = Some(probe.revision);
+        if other {
+            known.discovered = None;
+        }
+        seen.uid = Some(probe.uid);
+        if self.until_learn == 0 {
+            learn(&self.edge, known, seen).await?;
+            self.until_learn = context.settings.learn_every.max(1);
+            self.nodes_forbidden = false;
+        }
+        self.until_learn -= 1;
+        self.follow_nodes(seen).await;
+        Ok(())
+    }
+
+    async fn follow_nodes(&mut self, seen: &mut Observation) {
+        if self.nodes.is_some() || self.nodes_forbidden {
+            return;
+        }
+        match Nodes::follow(self.edge.as_ref()).await {
+            Ok((nodes, stream)) => {
+                summarise(&nodes, seen);
+                self.nodes = Some((nodes, stream));
+            }
+            Err(error) if error.code() == 403 => {
+                self.nodes_forbidden = true;
+                seen.nodes_ready = None;
+                seen.nodes_total = None;
+                seen.allocatable.clear();
+            }
+            // Counting nodes is a courtesy: what is known stays, and the next round tries again.
+            Err(error) => tracing::debug!(server = self.edge.server(), %error, "nodes cannot be watched"),
+        }
+    }
+
+    /// Until the next round is due: the pause is over, somebody asks, the credentials changed, or the connection ended.
+    async fn wait(&mut self, entry: &Entry, context: &Context, began: Instant, pause: Duration) {
+        let lost = self.edge.lost();
+        let mut until = Instant::now() + pause;
+        let soonest = began + context.settings.round_gap;
+        let mut called = false;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return,
+                () = entry.wake.notified(), if !called => {
+                    called = true;
+                    until = until.min(soonest);
+                }
+                () = lost.notified(), if !called => {
+                    called = true;
+                    until = until.min(soonest);
+                }
+                event = next(self.nodes.as_mut().map(|(_, stream)| stream)) => {
+                    if let (Some(Ok(event)), Some((nodes, _))) = (event, self.nodes.as_mut()) {
+                        nodes.event(&event);
+                        let mut observation = Observation::clone(&entry.view.read().observation);
+                        summarise(nodes, &mut observation);
+                        publish(entry, context, observation, None);
+                    } else {
+                        self.nodes = None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Version and API list. Without any list nothing can be applied, so the first failure to get one is the cluster's.
+async fn learn(edge: &Edge, known: &mut Known, seen: &mut Observation) -> ApiResult<()> {
+    seen.version = Some(probe::version(edge).await?);
+    match Discovered::read(edge, known.discovered.as_ref()).await {
+        Ok(discovered) => {
+            let list = discovered.list();
+            let digest = discovery::digest(&list);
+            if seen.api_digest.as_ref() != Some(&digest) {
+                seen.apis = Some(Arc::new(list));
+                seen.api_digest = Some(digest);
+            }
+            known.discovered = Some(discovered);
+            Ok(())
+        }
+        Err(ApiError::Status { code: 500.., message, .. }) if seen.apis.is_some() => {
+            tracing::warn!(server = edge.server(), message, "discovery failed, the earlier list stays");
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The next event; never, without a stream.
+async fn next(
+    stream: Option<&mut BoxStream<'static, ApiResult<WatchEvent>>>,
+) -> Option<ApiResult<WatchEvent>> {
+    match stream {
+        Some(stream) => stream.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn summarise(nodes: &Nodes, seen: &mut Observation) {
+    let summary = nodes.summary();
+    seen.nodes_ready = Some(summary.ready);
+    seen.nodes_total = Some(summary.total);
+    seen.allocatable = summary.allocatable;
+}
+
+/// Makes an observation public if it says something new. `edge` takes the place of the one before.
+fn publish(entry: &Entry, context: &Context, mut observation: Observation, edge: Option<&Arc<Edge>>) {
+    let changed = {
+        let mut view = entry.view.write();
+        let before = Arc::clone(&view.observation);
+        if observation.state != before.state {
+            observation.since_ms = context.clock.now_ms();
+        }
+        let swapped = match edge {
+            Some(edge) if view.edge.as_ref().is_none_or(|known| !Arc::ptr_eq(known, edge)) => {
+                view.edge = Some(Arc::clone(edge));
+                true
+            }
+            _ => false,
+        };
+        let changed = *before != observation || swapped;
+        if changed && !entry.stop.is_cancelled() {
+            view.observation = Arc::new(observation);
+        }
+        changed
+    };
+    if changed {
+        context.listeners.tell(&entry.cluster);
+    }
+}
+
+/// `base` times a random factor from `from` to `from + spread`.
+fn jitter(context: &Context, base: Duration, from: f64, spread: f64) -> Duration {
+    let random = u32::try_from(context.random.next() >> 32).unwrap_or_default();
+    base.mul_f64(spread.mul_add(f64::from(random) / f64::from(u32::MAX), from))
+}
+
+fn backoff(context: &Context, failures: u32) -> Duration {
+    let settings = &context.settings;
+    let doubled = settings.backoff_first.saturating_mul(1_u32 << failures.saturating_sub(1).min(16));
+    jitter(context, doubled.min(settings.backoff_last), 0.5, 0.5)
+}

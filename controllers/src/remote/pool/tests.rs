@@ -1,0 +1,420 @@
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::{Method, Request};
+use crate::remote::testing::{Authority, Handler, Reply, Server, Setup, Steady, dialer, kubeconfig};
+use crate::remote::{State, kubeconfig};
+
+/// What a small API server says; changed while it runs.
+struct Api {
+    uid: Mutex<String>,
+    revision: AtomicU64,
+    token: Mutex<String>,
+    nodes: Mutex<Vec<Value>>,
+    node_events: Mutex<String>,
+    nodes_forbidden: AtomicBool,
+    kinds: Mutex<Vec<&'static str>>,
+    aggregated: bool,
+    silent: AtomicBool,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Api {
+    fn new(aggregated: bool) -> Arc<Self> {
+        Arc::new(Self {
+            uid: Mutex::new("uid-1".to_owned()),
+            revision: AtomicU64::new(100),
+            token: Mutex::new("good".to_owned()),
+            nodes: Mutex::new(vec![node("a", true, "3920m"), node("b", false, "4")]),
+            node_events: Mutex::default(),
+            nodes_forbidden: AtomicBool::new(false),
+            kinds: Mutex::new(vec!["ConfigMap"]),
+            aggregated,
+            silent: AtomicBool::new(false),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn handler(self: &Arc<Self>) -> Handler {
+        let api = Arc::clone(self);
+        Arc::new(move |request| api.answer(request))
+    }
+
+    fn answer(&self, request: &http::Request<bytes::Bytes>) -> Reply {
+        let path = request.uri().path().to_owned();
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        self.asked.lock().push(path.clone());
+        if self.silent.load(Ordering::SeqCst) {
+            return Reply::silence();
+        }
+        let token = format!("Bearer {}", self.token.lock());
+        if request.headers()["authorization"] != token.as_str() {
+            return Reply::error(401, "Unauthorized", "Unauthorized");
+        }
+        let list = |items: Value| {
+            Reply::json(
+                200,
+                &json!({"kind": "List", "metadata": {"resourceVersion": self.revision.load(Ordering::SeqCst).to_string()}, "items": items}),
+            )
+        };
+        match path.as_str() {
+            "/api/v1/namespaces" => {
+                assert_eq!(query, "fieldSelector=metadata.name%3Dkube-system&limit=1");
+                list(json!([{"metadata": {"name": "kube-system", "uid": *self.uid.lock()}}]))
+            }
+            "/version" => Reply::json(200, &json!({"gitVersion": "v1.36.3"})),
+            "/api/v1/nodes" if self.nodes_forbidden.load(Ordering::SeqCst) => {
+                Reply::error(403, "Forbidden", "no nodes")
+            }
+            "/api/v1/nodes" if query.contains("watch=true") => {
+                Reply { open: true, ..Reply::text(200, "application/json", self.node_events.lock().clone()) }
+            }
+            "/api/v1/nodes" => list(json!(*self.nodes.lock())),
+            "/api" | "/apis" | "/api/v1" | "/apis/apps/v1" | "/apis/broken.io/v1" => {
+                self.discovery(&path, request)
+            }
+            _ => Reply::error(404, "NotFound", "nothing"),
+        }
+    }
+
+    fn discovery(&self, path: &str, request: &http::Request<bytes::Bytes>) -> Reply {
+        let verbs = json!(["get", "list", "watch"]);
+        let kinds = self.kinds.lock().clone();
+        let legacy = |items: Value| Reply::json(200, &json!({"kind": "APIResourceList", "resources": items}));
+        let core = || {
+            kinds.iter().map(|kind| json!({"name": format!("{}s", kind.to_lowercase()), "kind": kind, "namespaced": true, "verbs": verbs}))
+        };
+        match (path, self.aggregated) {
+            ("/api", true) => {
+                let etag = format!("\"{}\"", kinds.join("-"));
+                if request.headers().get("if-none-match").is_some_and(|known| known == etag.as_str()) {
+                    return Reply::text(304, "", "");
+                }
+                let resources: Vec<Value> = kinds
+                    .iter()
+                    .map(|kind| {
+                        json!({"resource": format!("{}s", kind.to_lowercase()),
+                    "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": verbs})
+                    })
+                    .collect();
+                Reply::json(200, &json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [{"version": "v1", "resources": resources}]}]}))
+                    .header("etag", etag)
+            }
+            ("/apis", true) => Reply::json(
+                200,
+                &json!({"kind": "APIGroupDiscoveryList", "items": [
+                {"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": [
+                    {"resource": "deployments", "responseKind": {"kind": "Deployment"}, "scope": "Namespaced", "verbs": verbs},
+                    {"resource": "reviews", "responseKind": {"kind": "Review"}, "scope": "Cluster", "verbs": ["create"]}]}]}]}),
+            ),
+            ("/api", false) => Reply::json(200, &json!({"kind": "APIVersions", "versions": ["v1"]})),
+            ("/apis", false) => Reply::json(
+                200,
+                &json!({"kind": "APIGroupList", "groups": [
+                {"name": "apps", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}},
+                {"name": "broken.io", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}]}),
+            ),
+            ("/api/v1", _) => legacy(
+                core()
+                    .chain([json!({"name": "configmaps/status", "kind": "ConfigMap", "verbs": verbs})])
+                    .collect(),
+            ),
+            ("/apis/apps/v1", _) => legacy(json!([
+                {"name": "deployments", "kind": "Deployment", "namespaced": true, "verbs": verbs},
+                {"name": "deployments/scale", "kind": "Scale", "namespaced": true, "verbs": verbs},
+                {"name": "reviews", "kind": "Review", "namespaced": false, "verbs": ["create"]}])),
+            _ => Reply::text(503, "text/plain", "service unavailable"),
+        }
+    }
+
+    fn count(&self, path: &str) -> usize {
+        self.asked.lock().iter().filter(|asked| *asked == path).count()
+    }
+}
+
+fn node(name: &str, ready: bool, cpu: &str) -> Value {
+    let status = if ready { "True" } else { "False" };
+    json!({"metadata": {"name": name}, "status": {
+        "conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": status}],
+        "allocatable": {"cpu": cpu, "memory": "32Gi"}}})
+}
+
+struct Bed {
+    ca: Authority,
+    pool: Arc<Pool>,
+    id: ClusterId,
+}
+
+impl Bed {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(adjust: impl FnOnce(&mut PoolSettings)) -> Self {
+        let mut settings = PoolSettings {
+            probe_every: Duration::from_millis(60),
+            backoff_first: Duration::from_millis(20),
+            backoff_last: Duration::from_millis(100),
+            round_gap: Duration::from_millis(1),
+            ..PoolSettings::default()
+        };
+        settings.edge.answer_begins = Duration::from_millis(300);
+        adjust(&mut settings);
+        let steady = Arc::new(Steady::default());
+        let pool = Pool::new(settings, dialer(), Arc::clone(&steady) as Arc<dyn Clock>, steady);
+        Self { ca: Authority::new(), pool, id: ClusterId::new("acme", "berlin-1") }
+    }
+
+    async fn serve(&self, api: &Arc<Api>, at: Option<SocketAddr>) -> Server {
+        let setup = Setup { authority: Some(&self.ca), alpn: &["h2"], names: &["localhost"] };
+        Server::start_at(at.unwrap_or_else(|| "127.0.0.1:0".parse().unwrap()), setup, api.handler()).await
+    }
+
+    fn target(&self, server: SocketAddr, token: &str, version: &str) -> Target {
+        let file = kubeconfig(&format!("https://localhost:{}", server.port()), &self.ca.pem(), token);
+        Target { credentials: kubeconfig::read(&file).unwrap(), version: version.to_owned() }
+    }
+
+    fn seen(&self) -> Arc<Observation> {
+        self.pool.observation(&self.id).unwrap()
+    }
+
+    /// Waits for an observation, by the stream of changes alone.
+    async fn until(&self, what: &str, wanted: impl Fn(&Observation) -> bool) -> Arc<Observation> {
+        let mut changes = self.pool.changes();
+        let waiting = async {
+            loop {
+                let seen = self.seen();
+                if wanted(&seen) {
+                    return seen;
+                }
+                changes.next().await.unwrap();
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(10), waiting).await {
+            Ok(seen) => seen,
+            Err(tokio::time::error::Elapsed { .. }) => panic!("{what} did not come: {:?}", self.seen()),
+        }
+    }
+
+    async fn connected(&self) -> Arc<Observation> {
+        self.until("Connected", Observation::connected).await
+    }
+
+    async fn failed(&self, wanted: &str) -> String {
+        let fails =
+            |seen: &Observation| matches!(&seen.state, State::Failed { reason, .. } if *reason == wanted);
+        let seen = self.until(wanted, fails).await;
+        let State::Failed { message, .. } = &seen.state else { panic!() };
+        message.clone()
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_is_learnt_at_first_contact() {
+    for aggregated in [true, false] {
+        let (bed, api) = (Bed::new(), Api::new(aggregated));
+        let server = bed.serve(&api, None).await;
+        assert!(bed.pool.observation(&bed.id).is_none());
+        bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+        assert!(bed.pool.get(&bed.id).is_none(), "nothing is connected yet");
+        let seen = bed.connected().await;
+        assert_eq!((seen.uid.as_deref(), seen.version.as_deref()), (Some("uid-1"), Some("v1.36.3")));
+        assert_eq!((seen.nodes_ready, seen.nodes_total), (Some(1), Some(2)));
+        assert_eq!(seen.allocatable["cpu"], "3920m");
+        let apis = seen.apis.as_ref().unwrap();
+        let kinds: Vec<_> =
+            apis.resources.iter().map(|r| (r.kind.as_str(), r.namespaced, r.listable)).collect();
+        assert_eq!(kinds, [("ConfigMap", true, true), ("Deployment", true, true), ("Review", false, false)]);
+        assert_eq!(seen.api_digest.as_ref().unwrap().len(), 71);
+        let edge = bed.pool.get(&bed.id).unwrap();
+        assert!(edge.send(Request::new(Method::Get, "/version")).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn at_rest_a_probe_is_one_request_and_nothing_is_told() {
+    let (bed, api) = (Bed::with(|s| s.learn_every = 1000), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    let seen = bed.connected().await;
+    let mut changes = bed.pool.changes();
+    api.asked.lock().clear();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while api.count("/api/v1/namespaces") < 4 && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let asked = api.asked.lock().clone();
+    assert!(asked.len() >= 4 && asked.iter().all(|path| path == "/api/v1/namespaces"), "{asked:?}");
+    let told = tokio::time::timeout(Duration::from_millis(50), changes.next()).await;
+    assert!(told.is_err(), "nothing changed");
+    assert!(Arc::ptr_eq(&seen, &bed.seen()));
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn what_was_learnt_is_kept_while_a_cluster_is_away_and_it_comes_back_by_itself() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    let address = server.address;
+    bed.pool.want(bed.id.clone(), bed.target(address, "good", "1"));
+    let before = bed.connected().await;
+    drop(server);
+    bed.failed("ConnectionRefused").await;
+    assert!(bed.pool.get(&bed.id).is_none());
+    let away = bed.seen();
+    assert_eq!((&away.uid, &away.apis, away.epoch), (&before.uid, &before.apis, before.epoch));
+    let _server = bed.serve(&api, Some(address)).await;
+    let back = bed.connected().await;
+    assert_eq!((&back.uid, back.epoch), (&before.uid, before.epoch));
+    assert!(back.since_ms > away.since_ms && away.since_ms > before.since_ms);
+}
+
+#[tokio::test]
+async fn a_black_hole_becomes_a_time_out_and_delays_no_other_cluster() {
+    let (bed, dead, alive) = (Bed::new(), Api::new(true), Api::new(true));
+    dead.silent.store(true, Ordering::SeqCst);
+    let (hole, server) = (bed.serve(&dead, None).await, bed.serve(&alive, None).await);
+    bed.pool.want(bed.id.clone(), bed.target(hole.address, "good", "1"));
+    let other = ClusterId::new("acme", "other");
+    bed.pool.want(other.clone(), bed.target(server.address, "good", "1"));
+    bed.failed("Timeout").await;
+    assert!(bed.pool.observation(&other).unwrap().connected());
+    assert_eq!(bed.pool.clusters().len(), 2);
+}
+
+#[tokio::test]
+async fn refused_credentials_are_named_and_new_ones_take_their_place() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "bad", "1"));
+    let message = bed.failed("Unauthorized").await;
+    assert!(message.contains("new kubeconfig") && message.len() <= 256, "{message}");
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.poke(&bed.id);
+    bed.failed("Unauthorized").await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "2"));
+    let first = bed.connected().await;
+    // Rotation: the old token ends, the new Secret is read, work goes on with the same cluster.
+    *api.token.lock() = "rotated".to_owned();
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "rotated", "3"));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let answer = match bed.pool.get(&bed.id) {
+            Some(edge) => edge.send(Request::new(Method::Get, "/version")).await.is_ok(),
+            None => false,
+        };
+        if answer {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the new credentials are not used");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(bed.seen().epoch, first.epoch, "the same store needs no new lists");
+}
+
+#[tokio::test]
+async fn a_restored_store_and_another_cluster_are_listed_afresh() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    let first = bed.connected().await.epoch;
+    api.revision.store(150, Ordering::SeqCst);
+    bed.pool.poke(&bed.id);
+    api.revision.store(40, Ordering::SeqCst);
+    let restored = bed.until("a new epoch", |seen| seen.epoch == first + 1).await;
+    assert_eq!(restored.uid.as_deref(), Some("uid-1"));
+    *api.uid.lock() = "uid-2".to_owned();
+    let other = bed.until("another uid", |seen| seen.uid.as_deref() == Some("uid-2")).await;
+    assert_eq!(other.epoch, first + 2);
+}
+
+#[tokio::test]
+async fn a_new_kind_is_seen_when_asked_for() {
+    let (bed, api) = (Bed::with(|s| s.learn_every = 100_000), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    let before = bed.connected().await;
+    api.kinds.lock().push("Widget");
+    bed.pool.refresh_apis(&bed.id);
+    let after = bed
+        .until("Widget", |seen| {
+            seen.apis.as_ref().is_some_and(|apis| apis.find("", "v1", "Widget").is_some())
+        })
+        .await;
+    assert_ne!(before.api_digest, after.api_digest);
+    bed.pool.refresh_apis(&bed.id);
+    let asked = api.count("/apis");
+    while api.count("/apis") == asked {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(
+        Arc::ptr_eq(after.apis.as_ref().unwrap(), bed.seen().apis.as_ref().unwrap()),
+        "304 keeps the list"
+    );
+}
+
+#[tokio::test]
+async fn nodes_are_followed_and_their_lack_of_rights_is_no_failure() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    let event = |kind: &str, node: Value| json!({"type": kind, "object": node}).to_string() + "\n";
+    *api.node_events.lock() =
+        event("MODIFIED", node("b", true, "4")) + &event("DELETED", node("a", true, "1"));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    let seen = bed.until("one node", |seen| seen.nodes_total == Some(1)).await;
+    assert_eq!((seen.nodes_ready, seen.allocatable["cpu"].as_str()), (Some(1), "4"));
+
+    let (bed, api) = (Bed::new(), Api::new(true));
+    api.nodes_forbidden.store(true, Ordering::SeqCst);
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    assert_eq!(bed.connected().await.nodes_total, None);
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_noticed_before_the_next_probe_is_due() {
+    let (bed, api) = (Bed::with(|s| s.probe_every = Duration::from_secs(3600)), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.connected().await;
+    drop(server);
+    bed.failed("ConnectionRefused").await;
+}
+
+#[tokio::test]
+async fn a_forgotten_cluster_leaves_nothing_behind() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.connected().await;
+    let entry = Arc::downgrade(bed.pool.entries.read().get(&bed.id).unwrap());
+    let mut changes = bed.pool.changes();
+    bed.pool.forget(&bed.id);
+    assert_eq!(changes.next().await.unwrap(), bed.id);
+    assert!(bed.pool.observation(&bed.id).is_none() && bed.pool.get(&bed.id).is_none());
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while entry.strong_count() > 0 {
+        assert!(Instant::now() < deadline, "its task goes on");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn one_slow_listener_keeps_one_entry_per_cluster() {
+    let listeners = Listeners::default();
+    let mut stream = listeners.listen();
+    drop(listeners.listen());
+    for _ in 0..1000 {
+        listeners.tell(&ClusterId::new("a", "x"));
+        listeners.tell(&ClusterId::new("a", "y"));
+    }
+    assert_eq!(listeners.0.lock().len(), 1, "who stopped listening is forgotten");
+    assert_eq!(stream.next().await.unwrap().as_str(), "a/x");
+    assert_eq!(stream.next().await.unwrap().as_str(), "a/y");
+    assert!(tokio::time::timeout(Duration::from_millis(20), stream.next()).await.is_err());
+}

@@ -1,0 +1,264 @@
+//! Revisions of owners: plans in, AppContexts, packs and shard targets out, and back again. The write-ahead order is kept
+//! here: contents are acknowledged before a shard names them, and a shard names them before a worker acts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_crds::app_context::{AppContextSpec, PackKind, PackRef};
+use emco_crds::names::{finalizer, label, owner_short};
+use emco_crds::{AppContext, SyncShard};
+use emco_engine::identity::SetDigest;
+use emco_engine::marks;
+use emco_engine::pack::{self, Pack, PackObject};
+use emco_engine::set::ManifestSet;
+use emco_engine::snapshot::Running;
+use kube::Resource;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::api::{ApiResult, ApiServerExt};
+use crate::context::{Context, Failure};
+use crate::objects;
+
+mod commit;
+mod content;
+mod end;
+mod outcome;
+mod targets;
+
+pub use commit::{Draft, commit};
+use content::contents;
+pub use end::{Ending, end, trim};
+pub use outcome::note;
+pub use targets::retarget;
+
+/// Contents kept in memory: as many as owners that are planned often. Others are read again.
+const MOST_KEPT: usize = 256;
+
+/// An object that produces revisions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// `DeploymentIntentGroup` or `LogicalCloud`.
+    pub kind: &'static str,
+    /// Namespace on the hub.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// Label value on everything that is its.
+    pub hash: String,
+}
+
+impl Owner {
+    /// The owner that an object is.
+    pub fn of<K: Resource<DynamicType = ()>>(ctx: &Context, kind: &'static str, object: &K) -> Self {
+        let (namespace, name) = (objects::namespace(object).to_owned(), objects::name(object).to_owned());
+        let hash = marks::owner_hash(&ctx.installation.id, kind, &namespace, &name);
+        Self { kind, uid: objects::uid(object).to_owned(), hash, namespace, name }
+    }
+
+    /// Name of one of its revisions: `dig-shop-3`.
+    pub fn context_name(&self, revision: i64) -> String {
+        format!("{}-{}-{revision}", owner_short(self.kind), self.name)
+    }
+
+    fn labels(&self) -> BTreeMap<&'static str, String> {
+        BTreeMap::from([
+            (label::OWNER, self.hash.clone()),
+            (label::OWNER_KIND, self.kind.to_owned()),
+            (label::OWNER_NAME, self.name.clone()),
+        ])
+    }
+}
+
+/// A stored revision with its content.
+#[derive(Clone)]
+pub struct Stored {
+    /// The AppContext's spec.
+    pub spec: AppContextSpec,
+    /// Its name.
+    pub name: String,
+    /// Its content, as the planner reads it.
+    pub running: Arc<Running>,
+}
+
+/// Revisions written by this process, and contents read before. Harmless if lost.
+#[derive(Default)]
+pub struct Revisions {
+    /// Newest AppContext by owner hash, while the watch may not have seen it.
+    written: Mutex<BTreeMap<String, Arc<AppContext>>>,
+    contents: Mutex<Contents>,
+}
+
+#[derive(Default)]
+struct Contents {
+    by_uid: BTreeMap<String, (u64, Arc<Running>)>,
+    turn: u64,
+}
+
+impl Contents {
+    fn get(&mut self, uid: &str) -> Option<Arc<Running>> {
+        self.turn += 1;
+        let turn = self.turn;
+        self.by_uid.get_mut(uid).map(|entry| {
+            entry.0 = turn;
+            Arc::clone(&entry.1)
+        })
+    }
+
+    fn put(&mut self, uid: String, running: Arc<Running>) {
+        self.turn += 1;
+        self.by_uid.insert(uid, (self.turn, running));
+        while self.by_uid.len() > MOST_KEPT {
+            let Some(oldest) =
+                self.by_uid.iter().min_by_key(|(_, (turn, _))| *turn).map(|(uid, _)| uid.clone())
+            else {
+                break;
+            };
+            self.by_uid.remove(&oldest);
+        }
+    }
+}
+
+/// All AppContexts of an owner, newest first: what the watch saw and what this process wrote since.
+pub fn contexts(ctx: &Context, owner: &Owner) -> Vec<Arc<AppContext>> {
+    let of_owner = |context: &AppContext| {
+        context.metadata.namespace.as_deref() == Some(owner.namespace.as_str())
+            && context.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
+    };
+    let mut all = ctx.stores.contexts.state_filter(of_owner);
+    if let Some(written) = ctx.revisions.written.lock().get(&owner.hash)
+        && !all.iter().any(|context| context.spec.revision >= written.spec.revision)
+    {
+        all.push(Arc::clone(written));
+    }
+    all.sort_by_key(|context| std::cmp::Reverse(context.spec.revision));
+    all
+}
+
+/// Shards of an owner, by name.
+pub fn shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
+    let mut all = ctx.stores.shards.state_filter(|shard: &SyncShard| {
+        shard.metadata.namespace.as_deref() == Some(owner.namespace.as_str())
+            && shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
+    });
+    all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    all
+}
+
+/// The newest revision whose content is complete. One that was being written when the process died, and that no shard names,
+/// is passed over.
+pub async fn newest(ctx: &Context, owner: &Owner) -> Result<Option<Stored>, Failure> {
+    for context in contexts(ctx, owner) {
+        match load(ctx, &context).await? {
+            Ok(running) => {
+                return Ok(Some(Stored {
+                    spec: context.spec.clone(),
+                    name: objects::name(context.as_ref()).to_owned(),
+                    running,
+                }));
+            }
+            Err(why) => {
+                tracing::warn!(context = objects::name(context.as_ref()), %why, "the content of a revision cannot be read");
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a revision's packs. The inner error says what is missing or broken.
+async fn load(ctx: &Context, context: &AppContext) -> Result<Result<Arc<Running>, String>, Failure> {
+    let uid = objects::uid(context);
+    if let Some(known) = ctx.revisions.contents.lock().get(uid) {
+        return Ok(Ok(known));
+    }
+    let mut packs = Vec::new();
+    let mut broken = None;
+    for reference in &context.spec.packs {
+        match read_pack(ctx, reference).await? {
+            Ok(pack) => packs.push(pack),
+            Err(why) => broken = Some(why),
+        }
+    }
+    let packs: Vec<&Pack> = packs.iter().collect();
+    let assignment = match pack::assignment(&packs) {
+        Ok(assignment) => assignment,
+        Err(error) => return Ok(Err(broken.unwrap_or_else(|| error.to_string()))),
+    };
+    let wanted: BTreeSet<&SetDigest> =
+        assignment.values().flat_map(|apps| apps.values().map(|a| &a.set)).collect();
+    let mut sets: BTreeMap<SetDigest, Arc<ManifestSet>> = BTreeMap::new();
+    for digest in wanted {
+        // A set that cannot be read is left out: the planner makes it again, or keeps what is there.
+        if let Ok(set) = pack::assemble(digest, &packs) {
+            sets.insert(digest.clone(), Arc::new(set));
+        }
+    }
+    let spec = &context.spec;
+    let running = Arc::new(Running {
+        revision: spec.revision,
+        plan_digest: spec.digest.clone(),
+        inputs_digest: spec.inputs_digest.clone().unwrap_or_default(),
+        composite_app: spec.composite_app.clone().unwrap_or_default(),
+        assignment,
+        sets,
+    });
+    if broken.is_none() {
+        ctx.revisions.contents.lock().put(uid.to_owned(), Arc::clone(&running));
+    }
+    Ok(Ok(running))
+}
+
+fn pack_collection(namespace: &str, kind: PackKind) -> String {
+    let plural = if kind == PackKind::Secret { "secrets" } else { "configmaps" };
+    format!("/api/v1/namespaces/{namespace}/{plural}")
+}
+
+async fn read_pack(ctx: &Context, reference: &PackRef) -> ApiResult<Result<Pack, String>> {
+    let path = format!("{}/{}", pack_collection(&ctx.namespace, reference.kind), reference.name);
+    let Some(object) = ctx.hub().get_opt(&path).await? else {
+        return Ok(Err(format!("{} {} is missing", reference.kind.as_str(), reference.name)));
+    };
+    Ok(pack_bytes(&object)
+        .ok_or_else(|| format!("{} {} has no pack", reference.kind.as_str(), reference.name))
+        .and_then(|bytes| Pack::read(&bytes).map_err(|error| format!("{}: {error}", reference.name))))
+}
+
+/// The bytes in a pack's object, under `binaryData` of a ConfigMap or `data` of a Secret.
+fn pack_bytes(object: &Value) -> Option<Vec<u8>> {
+    use base64::Engine;
+    let text = object.pointer("/binaryData/pack").or_else(|| object.pointer("/data/pack"))?.as_str()?;
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+/// The object that stores a pack.
+fn pack_object(owner: &Owner, object: &PackObject) -> Value {
+    use base64::Engine;
+    let text = base64::engine::general_purpose::STANDARD.encode(&object.bytes);
+    let mut value = json!({
+        "apiVersion": "v1", "kind": object.kind.as_str(), "immutable": true,
+        "metadata": {"name": object.name, "labels": owner.labels()},
+    });
+    if let Some(map) = value.as_object_mut() {
+        if object.kind == PackKind::Secret {
+            map.insert("type".to_owned(), json!(pack::SECRET_TYPE));
+            map.insert("data".to_owned(), json!({"pack": text}));
+        } else {
+            map.insert("binaryData".to_owned(), json!({"pack": text}));
+        }
+    }
+    value
+}
+
+fn reference(object: &PackObject) -> PackRef {
+    PackRef {
+        name: object.name.clone(),
+        kind: object.kind,
+        bytes: i64::try_from(object.bytes.len()).unwrap_or(i64::MAX),
+        digest: object.digest.clone(),
+    }
+}
+
+/// Finalizer of everything that is inventory.
+const INVENTORY: &str = finalizer::INVENTORY;

@@ -1,0 +1,196 @@
+//! A plan in, a stored revision out: AppContext and packs side by side, all acknowledged before this returns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_crds::AppContext;
+use emco_crds::app_context::{AppContextSpec, AssignmentRef, ContextApp, FORMAT, OwnerRef, Variant};
+use emco_crds::deployment_intent_group::status::Cause;
+use emco_crds::fields::Level;
+use emco_crds::names::label;
+use emco_engine::identity::SetDigest;
+use emco_engine::pack;
+use emco_engine::set::{Assignment, ManifestSet};
+use emco_engine::snapshot::Running;
+use futures::future::{join, try_join_all};
+use kube::Resource;
+use serde_json::{Value, json};
+
+use super::{Owner, Stored, contexts, pack_bytes, pack_collection, pack_object, reference};
+use crate::api::{ApiError, ApiServerExt, parse};
+use crate::context::{Context, Failure};
+use crate::objects;
+
+/// Variants named in the AppContext itself; the packs have all.
+const MOST_VARIANTS: usize = 16;
+
+/// A revision to be written.
+pub struct Draft<'a> {
+    /// Whose.
+    pub owner: &'a Owner,
+    /// `status.revision` of the owner: numbers are never used again, also where AppContexts were lost.
+    pub at_least: i64,
+    /// Plan digest.
+    pub digest: String,
+    /// Inputs digest.
+    pub inputs_digest: String,
+    /// Why.
+    pub cause: Cause,
+    /// Helm release; `None` for logical clouds.
+    pub release: Option<String>,
+    /// Namespace on the clusters.
+    pub namespace: String,
+    /// Rights it is applied with.
+    pub level: Level,
+    /// The logical cloud.
+    pub logical_cloud: Option<String>,
+    /// The composite application.
+    pub composite_app: Option<String>,
+    /// Apps, in order.
+    pub apps: Vec<String>,
+    /// Who gets what.
+    pub assignment: Assignment,
+    /// The sets.
+    pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+}
+
+/// Writes the next revision and its packs.
+pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> {
+    let known = contexts(ctx, draft.owner);
+    let previous = known.first().map(|context| context.spec.revision);
+    let revision = previous.unwrap_or(0).max(draft.at_least) + 1;
+    let sets: Vec<Arc<ManifestSet>> = draft.sets.values().cloned().collect();
+    let unwritable =
+        |error: pack::PackError| Failure::Stored(format!("the revision cannot be stored: {error}"));
+    let mut packs = pack::write_sets(&draft.owner.uid, &sets).map_err(unwritable)?;
+    let assignment = pack::write_assignment(&draft.owner.uid, &draft.assignment).map_err(unwritable)?;
+    let assignment_ref = assignment.first().map(|first| AssignmentRef { pack: first.name.clone() });
+    packs.extend(assignment);
+    let mut spec = AppContextSpec {
+        format: FORMAT,
+        owner: OwnerRef {
+            kind: draft.owner.kind.to_owned(),
+            name: draft.owner.name.clone(),
+            uid: draft.owner.uid.clone(),
+        },
+        revision,
+        digest: draft.digest.clone(),
+        inputs_digest: Some(draft.inputs_digest.clone()),
+        previous,
+        cause: draft.cause,
+        release: draft.release.clone(),
+        namespace: Some(draft.namespace.clone()),
+        level: Some(draft.level),
+        logical_cloud: draft.logical_cloud.clone(),
+        composite_app: draft.composite_app.clone(),
+        apps: draft.apps.iter().map(|app| context_app(app, &draft)).collect(),
+        packs: packs.iter().map(reference).collect(),
+        assignment: assignment_ref,
+        explain: None,
+    };
+    let unfinished = unfinished(ctx, known.first(), &spec).await?;
+    if let Some(context) = &unfinished {
+        spec = context.spec.clone();
+    }
+    let revision = spec.revision;
+    let name = draft.owner.context_name(revision);
+    let mut labels = draft.owner.labels();
+    labels.insert(label::REVISION, revision.to_string());
+    let object = json!({
+        "apiVersion": AppContext::api_version(&()), "kind": AppContext::kind(&()),
+        "metadata": {
+            "name": name, "namespace": draft.owner.namespace, "labels": labels, "finalizers": [super::INVENTORY],
+        },
+        "spec": spec,
+    });
+    let collection = objects::collection::<AppContext>(Some(&draft.owner.namespace));
+    let stored_packs = try_join_all(packs.iter().map(|object| store_pack(ctx, draft.owner, object)));
+    let context: AppContext = if let Some(context) = unfinished {
+        stored_packs.await?;
+        context
+    } else {
+        let (context, stored_packs) = join(ctx.hub().create(&collection, &object), stored_packs).await;
+        stored_packs?;
+        parse(&name, context?)?
+    };
+    let running = Arc::new(Running {
+        revision,
+        plan_digest: draft.digest,
+        inputs_digest: draft.inputs_digest,
+        composite_app: draft.composite_app.unwrap_or_default(),
+        assignment: draft.assignment,
+        sets: draft.sets,
+    });
+    ctx.revisions.contents.lock().put(objects::uid(&context).to_owned(), Arc::clone(&running));
+    ctx.revisions.written.lock().insert(draft.owner.hash.clone(), Arc::new(context));
+    Ok(Stored { spec, name, running })
+}
+
+/// The newest revision where it says exactly what is to be stored: its packs were not all written when an earlier attempt
+/// ended, so it is completed instead of being stored a second time under another number.
+async fn unfinished(
+    ctx: &Context,
+    newest: Option<&Arc<AppContext>>,
+    wanted: &AppContextSpec,
+) -> Result<Option<AppContext>, Failure> {
+    let Some(newest) = newest else { return Ok(None) };
+    let same = |known: &AppContextSpec| {
+        let AppContextSpec { revision, previous, .. } = known;
+        *known == AppContextSpec { revision: *revision, previous: *previous, ..wanted.clone() }
+    };
+    // A status that knows a later number than what is stored: that number is not used again.
+    if newest.spec.revision + 1 != wanted.revision || !same(&newest.spec) {
+        return Ok(None);
+    }
+    // Asked of the hub: what the watch showed may be gone, and a shard must never name a revision that is.
+    let live: Option<AppContext> = ctx.hub().get_as(&objects::path(newest.as_ref())).await?;
+    Ok(live.filter(|live| !objects::deleting(live) && same(&live.spec)))
+}
+
+fn context_app(app: &str, draft: &Draft<'_>) -> ContextApp {
+    let mut clusters: BTreeMap<&SetDigest, i64> = BTreeMap::new();
+    for assigned in draft.assignment.values().filter_map(|apps| apps.get(app)) {
+        *clusters.entry(&assigned.set).or_default() += 1;
+    }
+    let mut variants: Vec<Variant> = clusters
+        .into_iter()
+        .map(|(set, clusters)| Variant {
+            set: set.0.clone(),
+            resources: draft
+                .sets
+                .get(set)
+                .map_or(0, |s| i64::try_from(s.manifests.len()).unwrap_or(i64::MAX)),
+            clusters,
+        })
+        .collect();
+    variants.sort_by(|a, b| b.clusters.cmp(&a.clusters).then_with(|| a.set.cmp(&b.set)));
+    variants.truncate(MOST_VARIANTS);
+    ContextApp { name: app.to_owned(), depends_on: Vec::new(), variants }
+}
+
+/// Stores a pack. One of that name is the same content (names are digests), which is checked all the same.
+pub(super) async fn store_pack(
+    ctx: &Context,
+    owner: &Owner,
+    object: &pack::PackObject,
+) -> Result<(), Failure> {
+    let collection = pack_collection(&ctx.namespace, object.kind);
+    let stored: Value = match ctx.hub().create(&collection, &pack_object(owner, object)).await {
+        Ok(stored) => stored,
+        // Made by an earlier attempt, or the answer to our own was lost.
+        Err(error) if error.already_exists() || matches!(error, ApiError::Unreachable { .. }) => {
+            ctx.hub().get_opt(&format!("{collection}/{}", object.name)).await?.ok_or(Failure::Hub(error))?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if pack_bytes(&stored).as_deref() == Some(object.bytes.as_slice()) {
+        Ok(())
+    } else {
+        Err(Failure::Stored(format!(
+            "{} {} in namespace {} exists with other content: delete it",
+            object.kind.as_str(),
+            object.name,
+            ctx.namespace
+        )))
+    }
+}

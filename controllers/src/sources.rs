@@ -1,0 +1,77 @@
+//! Keys of ConfigMaps and Secrets in, what is behind them and which version was read out. Always read live: values are not
+//! kept in memory, and Secrets are nowhere but in the objects that hold them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use emco_engine::snapshot::{Source, SourceKey};
+use futures::future::try_join_all;
+use serde_json::Value;
+
+use crate::api::{ApiResult, ApiServerExt};
+use crate::context::Context;
+
+/// What was behind a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The text, or what is missing.
+    pub source: Source,
+    /// The object's resourceVersion; empty where it does not exist.
+    pub version: String,
+}
+
+/// Reads every key; each object once.
+pub async fn read(
+    ctx: &Context,
+    namespace: &str,
+    keys: &BTreeSet<SourceKey>,
+) -> ApiResult<BTreeMap<SourceKey, Read>> {
+    let wanted: BTreeSet<(&str, &str)> =
+        keys.iter().map(|key| (key.kind.as_str(), key.name.as_str())).collect();
+    let fetch = wanted.into_iter().map(|(kind, name)| async move {
+        let object = ctx.hub().get_opt(&path(namespace, kind, name)).await?;
+        Ok::<_, crate::api::ApiError>(((kind, name), object))
+    });
+    let objects: BTreeMap<(&str, &str), Option<Value>> = try_join_all(fetch).await?.into_iter().collect();
+    Ok(keys
+        .iter()
+        .map(|key| {
+            let object = objects.get(&(key.kind.as_str(), key.name.as_str())).and_then(Option::as_ref);
+            (key.clone(), judge(key, object))
+        })
+        .collect())
+}
+
+/// URL path of a ConfigMap or Secret.
+pub fn path(namespace: &str, kind: &str, name: &str) -> String {
+    let plural = if kind == "Secret" { "secrets" } else { "configmaps" };
+    format!("/api/v1/namespaces/{namespace}/{plural}/{name}")
+}
+
+fn judge(key: &SourceKey, object: Option<&Value>) -> Read {
+    let Some(object) = object else { return Read { source: Source::ObjectMissing, version: String::new() } };
+    let version =
+        object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let in_map = |map: &str| object.get(map).and_then(|data| data.get(&key.key)).and_then(Value::as_str);
+    let decoded = |text: &str| {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let text = match key.kind.as_str() {
+        "Secret" => in_map("data").and_then(decoded),
+        _ => in_map("data").map(str::to_owned).or_else(|| in_map("binaryData").and_then(decoded)),
+    };
+    Read { source: text.map_or(Source::KeyMissing, Source::Found), version }
+}
+
+/// Bytes of one key of an object that was read.
+pub fn bytes(object: &Value, key: &str) -> Option<Vec<u8>> {
+    let in_map = |map: &str| object.get(map).and_then(|data| data.get(key)).and_then(Value::as_str);
+    let secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
+    let encoded = if secret { in_map("data") } else { in_map("binaryData") };
+    match encoded {
+        Some(text) => base64::engine::general_purpose::STANDARD.decode(text).ok(),
+        None if secret => None,
+        None => in_map("data").map(|text| text.as_bytes().to_vec()),
+    }
+}

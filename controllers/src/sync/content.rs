@@ -1,0 +1,189 @@
+//! Digest of a set in, its manifests out: from the packs that the revision's AppContext names. Read from the hub once and
+//! kept within a limit of bytes. What cannot be read stops the rows that need it; it never lets anything be removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use emco_crds::AppContext;
+use emco_crds::app_context::{FORMAT, PackKind, PackRef};
+use emco_crds::names::label;
+use emco_crds::sync_shard::IdentitiesRef;
+use emco_engine::identity::{Identity, SetDigest};
+use emco_engine::pack::{self, Pack, PackError};
+use emco_engine::set::ManifestSet;
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::errors::{Retry, Trouble};
+use crate::api::{ApiError, ApiServer, ApiServerExt, Method, Request};
+
+mod cache;
+
+use cache::Cache;
+
+/// Where an owner's revisions are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Namespace of the owner on the hub.
+    pub namespace: String,
+    /// Owner hash: label of its `AppContexts`.
+    pub owner: String,
+    /// The revision.
+    pub revision: i64,
+}
+
+/// Stored content of plans.
+#[async_trait]
+pub trait Content: Send + Sync + 'static {
+    /// The manifests of a set.
+    async fn set(&self, source: &Source, set: &SetDigest) -> Result<Arc<ManifestSet>, Trouble>;
+    /// The identities of a pack.
+    async fn identities(&self, reference: &IdentitiesRef) -> Result<Arc<BTreeSet<Identity>>, Trouble>;
+}
+
+/// Content as the hub stores it.
+pub struct HubContent {
+    hub: Arc<dyn ApiServer>,
+    /// The operator's own namespace: packs are there.
+    namespace: String,
+    cache: Mutex<Cache>,
+    // One load of one thing at a time: a thousand clusters that want one pack read it once.
+    loading: Vec<tokio::sync::Mutex<()>>,
+}
+
+impl HubContent {
+    /// Reads packs from `namespace` and keeps at most about `bytes` of them.
+    pub fn new(hub: Arc<dyn ApiServer>, namespace: String, bytes: usize) -> Self {
+        let loading = (0..16).map(|_| tokio::sync::Mutex::new(())).collect();
+        Self { hub, namespace, cache: Mutex::new(Cache::new(bytes)), loading }
+    }
+
+    async fn turn(&self, key: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let place =
+            key.bytes().fold(7_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
+        match self.loading.get(place % self.loading.len().max(1)) {
+            Some(lock) => Some(lock.lock().await),
+            None => None,
+        }
+    }
+
+    /// The packs of a revision, in the order of its AppContext.
+    async fn packs_of(&self, source: &Source) -> Result<Vec<PackRef>, Trouble> {
+        if let Some(known) = self.cache.lock().packs_of(source) {
+            return Ok(known);
+        }
+        let path = format!("/apis/emco.io/v1alpha1/namespaces/{}/appcontexts", source.namespace);
+        let selector = format!("{}={},{}={}", label::OWNER, source.owner, label::REVISION, source.revision);
+        let request = Request::new(Method::Get, path).query("labelSelector", selector).query("limit", "8");
+        let answer = self.hub.send(request).await.map_err(|error| hub_trouble(&error))?;
+        let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let mut packs = Vec::new();
+        let mut found = false;
+        for item in items {
+            let context: AppContext = serde_json::from_value(item.clone()).map_err(|error| {
+                lost(&format!("AppContext of revision {} does not parse: {error}", source.revision))
+            })?;
+            if context.spec.format > FORMAT {
+                return Err(lost(&format!(
+                    "AppContext {} has format {} and this version reads format {FORMAT}: upgrade the operator",
+                    context.metadata.name.unwrap_or_default(),
+                    context.spec.format
+                )));
+            }
+            found = true;
+            packs.extend(context.spec.packs);
+        }
+        if !found {
+            return Err(lost(&format!(
+                "AppContext of revision {} is not in namespace {}: restore it, or change the deployment to make a new revision",
+                source.revision, source.namespace
+            )));
+        }
+        self.cache.lock().keep_packs_of(source.clone(), packs.clone());
+        Ok(packs)
+    }
+
+    async fn pack(&self, kind: PackKind, name: &str, digest: &str) -> Result<Arc<Pack>, Trouble> {
+        if let Some(pack) = self.cache.lock().pack(name) {
+            return Ok(pack);
+        }
+        let _turn = self.turn(name).await;
+        if let Some(pack) = self.cache.lock().pack(name) {
+            return Ok(pack);
+        }
+        let (plural, data) = match kind {
+            PackKind::ConfigMap => ("configmaps", "binaryData"),
+            PackKind::Secret => ("secrets", "data"),
+        };
+        let path = format!("/api/v1/namespaces/{}/{plural}/{name}", self.namespace);
+        let object = self.hub.get_opt(&path).await.map_err(|error| hub_trouble(&error))?;
+        let what = format!("pack {name} in namespace {}", self.namespace);
+        let Some(object) = object else {
+            return Err(lost(&format!(
+                "{what} is missing: restore it, or change the deployment to make a new revision"
+            )));
+        };
+        let text =
+            object.get(data).and_then(|d| d.get(pack::KEY)).and_then(Value::as_str).unwrap_or_default();
+        let bytes =
+            STANDARD.decode(text).map_err(|error| lost(&format!("{what} does not hold base64: {error}")))?;
+        let found = hex::encode(Sha256::digest(&bytes));
+        if !digest.is_empty() && digest.trim_start_matches("sha256:") != found {
+            return Err(lost(&format!(
+                "{what} was changed: its content does not have the digest it was stored with"
+            )));
+        }
+        let pack = Arc::new(Pack::read(&bytes).map_err(|error| lost(&format!("{what}: {error}")))?);
+        self.cache.lock().keep_pack(name.to_owned(), pack.clone());
+        Ok(pack)
+    }
+}
+
+#[async_trait]
+impl Content for HubContent {
+    async fn set(&self, source: &Source, set: &SetDigest) -> Result<Arc<ManifestSet>, Trouble> {
+        if let Some(known) = self.cache.lock().set(set) {
+            return Ok(known);
+        }
+        let mut holding: BTreeMap<String, Arc<Pack>> = BTreeMap::new();
+        for reference in self.packs_of(source).await? {
+            let pack = self.pack(reference.kind, &reference.name, &reference.digest).await?;
+            if pack.holds(set) {
+                holding.insert(reference.name, pack);
+            }
+        }
+        let packs: Vec<&Pack> = holding.values().map(AsRef::as_ref).collect();
+        let whole = pack::assemble(set, &packs).map_err(|error| match error {
+            PackError::Missing(_) => {
+                lost(&format!("no pack of revision {} holds all of set {set}", source.revision))
+            }
+            other => lost(&other.to_string()),
+        })?;
+        let whole = Arc::new(whole);
+        self.cache.lock().keep_set(set.clone(), whole.clone());
+        Ok(whole)
+    }
+
+    async fn identities(&self, reference: &IdentitiesRef) -> Result<Arc<BTreeSet<Identity>>, Trouble> {
+        let pack = self.pack(PackKind::ConfigMap, &reference.pack, &reference.digest).await?;
+        match pack.identities() {
+            Ok(Some(identities)) => Ok(Arc::new(identities)),
+            Ok(None) => Err(lost(&format!("pack {} holds no identities", reference.pack))),
+            Err(error) => Err(lost(&format!("pack {}: {error}", reference.pack))),
+        }
+    }
+}
+
+/// Content that is not there or not whole: the row stops.
+fn lost(message: &str) -> Trouble {
+    Trouble::new("ContentLost", message, Retry::Slowly)
+}
+
+/// The hub did not answer: waiting, nothing is lost.
+fn hub_trouble(error: &ApiError) -> Trouble {
+    Trouble::new("Progressing", &format!("the hub did not give the stored manifests: {error}"), Retry::Soon)
+}

@@ -1,0 +1,138 @@
+//! Packs and sets in, the same out while there is room: what was not used longest leaves first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_crds::app_context::PackRef;
+use emco_engine::identity::SetDigest;
+use emco_engine::pack::Pack;
+use emco_engine::set::ManifestSet;
+
+use super::Source;
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Context(Source),
+    Pack(String),
+    Set(SetDigest),
+}
+
+#[derive(Clone)]
+enum Kept {
+    Context(Vec<PackRef>),
+    Pack(Arc<Pack>),
+    Set(Arc<ManifestSet>),
+}
+
+struct Entry {
+    kept: Kept,
+    bytes: usize,
+    used: u64,
+}
+
+/// A bounded cache. Everything in it is immutable and named by content, so nothing in it is ever stale.
+pub(super) struct Cache {
+    entries: BTreeMap<Key, Entry>,
+    bytes: usize,
+    most: usize,
+    clock: u64,
+}
+
+impl Cache {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { entries: BTreeMap::new(), bytes: 0, most, clock: 0 }
+    }
+
+    pub(super) fn packs_of(&mut self, source: &Source) -> Option<Vec<PackRef>> {
+        match self.get(&Key::Context(source.clone()))? {
+            Kept::Context(packs) => Some(packs),
+            _ => None,
+        }
+    }
+
+    pub(super) fn keep_packs_of(&mut self, source: Source, packs: Vec<PackRef>) {
+        let bytes = 256 * (packs.len() + 1);
+        self.keep(Key::Context(source), Kept::Context(packs), bytes);
+    }
+
+    pub(super) fn pack(&mut self, name: &str) -> Option<Arc<Pack>> {
+        match self.get(&Key::Pack(name.to_owned()))? {
+            Kept::Pack(pack) => Some(pack),
+            _ => None,
+        }
+    }
+
+    pub(super) fn keep_pack(&mut self, name: String, pack: Arc<Pack>) {
+        let bytes = pack.size() + 256;
+        self.keep(Key::Pack(name), Kept::Pack(pack), bytes);
+    }
+
+    pub(super) fn set(&mut self, digest: &SetDigest) -> Option<Arc<ManifestSet>> {
+        match self.get(&Key::Set(digest.clone()))? {
+            Kept::Set(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    pub(super) fn keep_set(&mut self, digest: SetDigest, set: Arc<ManifestSet>) {
+        // A parsed manifest takes a few times its text.
+        let bytes: usize = 256 + set.manifests.iter().map(|m| 4 * size(&m.json) + 256).sum::<usize>();
+        self.keep(Key::Set(digest), Kept::Set(set), bytes);
+    }
+
+    fn get(&mut self, key: &Key) -> Option<Kept> {
+        self.clock += 1;
+        let entry = self.entries.get_mut(key)?;
+        entry.used = self.clock;
+        Some(entry.kept.clone())
+    }
+
+    fn keep(&mut self, key: Key, kept: Kept, bytes: usize) {
+        self.clock += 1;
+        let used = self.clock;
+        if let Some(before) = self.entries.insert(key, Entry { kept, bytes, used }) {
+            self.bytes = self.bytes.saturating_sub(before.bytes);
+        }
+        self.bytes += bytes;
+        while self.bytes > self.most && self.entries.len() > 1 {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
+            let Some(entry) = oldest.and_then(|key| self.entries.remove(&key)) else { return };
+            self.bytes = self.bytes.saturating_sub(entry.bytes);
+        }
+    }
+}
+
+/// About how long a value is as text.
+fn size(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        Value::Object(map) => map.iter().map(|(key, item)| key.len() + size(item) + 4).sum::<usize>() + 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_longest_leaves_first() {
+        let mut cache = Cache::new(4 * 300);
+        let digest = |n: i32| SetDigest(n.to_string());
+        for n in 0..4 {
+            let set = ManifestSet { digest: digest(n), app: "web".to_owned(), manifests: Vec::new() };
+            cache.keep_set(digest(n), Arc::new(set));
+        }
+        assert!(cache.set(&digest(0)).is_some());
+        let set = ManifestSet { digest: digest(9), app: "web".to_owned(), manifests: Vec::new() };
+        cache.keep_set(digest(9), Arc::new(set));
+        assert!(
+            cache.set(&digest(0)).is_some()
+                && cache.set(&digest(1)).is_none()
+                && cache.set(&digest(9)).is_some()
+        );
+        assert!(cache.bytes <= cache.most);
+    }
+}

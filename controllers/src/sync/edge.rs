@@ -1,0 +1,160 @@
+//! One cluster as all jobs on it share it: what is known of the connection, a fair gate for requests, and the store of
+//! what is there. Requests in, answers or troubles out.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::identity::{ClusterId, Identity, split_api_version};
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+
+use super::errors::{Retry, Trouble};
+use super::metrics::{SyncMetrics, count};
+use super::observe::Observed;
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
+use crate::remote::{Connections, Observation, State};
+
+/// Whether this process may write to clusters: the lease is valid for longer than a request takes.
+pub trait Fence: Send + Sync + 'static {
+    /// Asked right before every write.
+    fn may_write(&self) -> bool;
+}
+
+/// What is known of the connection, as jobs and watches wait for it.
+pub type Link = Option<Arc<Observation>>;
+
+/// One cluster.
+pub struct Edge {
+    /// Which.
+    pub id: ClusterId,
+    /// What is there.
+    pub observed: Arc<Observed>,
+    /// Counters.
+    pub metrics: Arc<SyncMetrics>,
+    connections: Arc<dyn Connections>,
+    fence: Arc<dyn Fence>,
+    // First come, first served, and no job has more than its share waiting: no owner starves another.
+    gate: Arc<Semaphore>,
+    link: watch::Sender<Link>,
+}
+
+/// A connection as one pass uses it from begin to end: another cluster behind the same name is another session.
+#[derive(Clone)]
+pub struct Session {
+    server: Arc<dyn ApiServer>,
+    /// What it serves.
+    pub apis: Arc<ApiList>,
+    /// Epoch of the connection.
+    pub epoch: u64,
+    /// UID of the cluster.
+    pub uid: Option<String>,
+}
+
+impl Edge {
+    /// A cluster with `in_flight` requests at most at a time.
+    pub fn new(
+        id: ClusterId,
+        connections: Arc<dyn Connections>,
+        fence: Arc<dyn Fence>,
+        metrics: Arc<SyncMetrics>,
+        in_flight: usize,
+    ) -> Arc<Self> {
+        let (link, _) = watch::channel(connections.observation(&id));
+        let observed = Arc::new(Observed::default());
+        Arc::new(Self {
+            id,
+            observed,
+            metrics,
+            connections,
+            fence,
+            gate: Arc::new(Semaphore::new(in_flight)),
+            link,
+        })
+    }
+
+    /// Reads again what the pool knows and wakes who waits for it.
+    pub fn refresh(&self) {
+        let now = self.connections.observation(&self.id);
+        self.link.send_if_modified(|before| {
+            let changed = *before != now;
+            *before = now;
+            changed
+        });
+    }
+
+    /// Changes of the connection.
+    pub fn link(&self) -> watch::Receiver<Link> {
+        self.link.subscribe()
+    }
+
+    /// The connection for one pass, or why there is none.
+    pub fn session(&self) -> Result<Session, Trouble> {
+        let none = |text: &str| Trouble::new("Unreachable", text, Retry::WhenBack);
+        let link = self.link.borrow().clone();
+        let Some(link) = link else {
+            return Err(none("the cluster is not registered, or not connected yet"));
+        };
+        match &link.state {
+            State::Connected => {}
+            State::Connecting => return Err(none("the connection is being made")),
+            State::Failed { reason, message } => return Err(none(&format!("{reason}: {message}"))),
+        }
+        let Some(apis) = link.apis.clone() else {
+            return Err(none("what the cluster serves is being asked for"));
+        };
+        let Some(server) = self.connections.get(&self.id) else {
+            return Err(none("the connection is being made"));
+        };
+        Ok(Session { server, apis, epoch: link.epoch, uid: link.uid.clone() })
+    }
+
+    /// The connection for lists and watches, which need no list of kinds.
+    pub fn server(&self) -> Option<Arc<dyn ApiServer>> {
+        let connected = self.link.borrow().as_ref().is_some_and(|link| link.connected());
+        if connected { self.connections.get(&self.id) } else { None }
+    }
+
+    /// Asks the cluster what it serves, soon.
+    pub fn refresh_apis(&self) {
+        self.connections.refresh_apis(&self.id);
+    }
+
+    /// One request through the gate. Writes only while the lease is ours.
+    pub async fn send(&self, server: &Arc<dyn ApiServer>, request: Request) -> ApiResult<Value> {
+        let Ok(_permit) = self.gate.acquire().await else {
+            return Err(ApiError::Protocol("the cluster is being let go of".to_owned()));
+        };
+        if request.method != Method::Get && !self.fence.may_write() {
+            count(&self.metrics.fenced);
+            return Err(ApiError::Unreachable { reason: "Timeout", message: FENCED.to_owned() });
+        }
+        server.send(request).await
+    }
+
+    /// Counts.
+    pub fn count(&self, which: impl Fn(&SyncMetrics) -> &AtomicU64) {
+        count(which(&self.metrics));
+    }
+}
+
+const FENCED: &str = "this operator does not hold the lease: nothing is written";
+
+impl Session {
+    /// One request through the gate of its cluster.
+    pub async fn send(&self, edge: &Edge, request: Request) -> ApiResult<Value> {
+        edge.send(&self.server, request).await
+    }
+
+    /// The resource of a manifest in exactly its version.
+    pub fn resource_of(&self, manifest: &Value) -> Option<&ApiResource> {
+        let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = split_api_version(text("apiVersion"));
+        self.apis.find(group, version, text("kind"))
+    }
+
+    /// The resource of an identity in the version that the server prefers.
+    pub fn resource(&self, id: &Identity) -> Option<&ApiResource> {
+        self.apis.preferred(&id.group, &id.kind)
+    }
+}

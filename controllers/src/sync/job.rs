@@ -1,0 +1,342 @@
+//! One owner on one cluster: a row in, requests to the cluster and a row status out. A job is a loop around a pass; a pass
+//! compares what shall be with what is, does what is due, and says when to look again. Nothing waits inside a pass but for
+//! answers, so a new wish, a lost connection or the end of the process is met between two requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use emco_crds::RowStatus;
+use emco_crds::sync_shard::status::{Applied, RowHooks};
+use emco_engine::identity::Identity;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::content::{Content, Source};
+use super::edge::{Edge, Session};
+use super::errors::{Retry, Trouble};
+use super::pace::Backoff;
+use super::report::Rows;
+use super::work::{Named, Owner, Work};
+use crate::world::{Clock, Random};
+
+mod apply;
+mod desired;
+mod drift;
+mod hooks;
+mod install;
+mod namespace;
+mod prune;
+mod remove;
+mod row;
+mod undeclared;
+
+use row::Facts;
+
+/// What a deployment says about its own pace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How long a hook may run.
+    pub hook_timeout: Duration,
+    /// Without progress for so long, the row counts as failed. Work goes on.
+    pub progress_deadline: Duration,
+    /// For people on the cluster: `project/name`.
+    pub placed_by: String,
+}
+
+impl Policy {
+    /// What holds where nothing is known of the owner.
+    pub fn of(owner: &Owner) -> Self {
+        Self {
+            hook_timeout: Duration::from_mins(5),
+            progress_deadline: Duration::from_mins(10),
+            placed_by: format!("{}/{}", owner.namespace, owner.name),
+        }
+    }
+}
+
+/// Policies of owners, as stored on the hub.
+pub trait Policies: Send + Sync + 'static {
+    /// The policy of an owner; [`Policy::of`] where it is not known.
+    fn policy(&self, owner: &Owner) -> Policy;
+}
+
+/// Everything a job needs that does not change.
+pub(super) struct JobContext {
+    pub edge: Arc<Edge>,
+    pub owner: Owner,
+    /// Owner hash: label value.
+    pub hash: String,
+    /// Field manager.
+    pub manager: String,
+    pub content: Arc<dyn Content>,
+    pub policies: Arc<dyn Policies>,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+    pub in_flight: usize,
+}
+
+/// One owner on one cluster.
+pub(super) struct Job {
+    ctx: Arc<JobContext>,
+    input: watch::Receiver<Arc<Work>>,
+    rows: Arc<dyn Rows>,
+    memory: Memory,
+}
+
+/// What a job remembers between passes. All of it can be lost: the status and the cluster say the rest.
+pub(super) struct Memory {
+    backoff: Backoff<Key>,
+    /// Objects we asked to delete, by UID.
+    deletes: BTreeMap<Identity, String>,
+    /// Objects that are surely not there any more, or not ours.
+    gone: BTreeSet<Identity>,
+    /// Objects of others that are taken as they are.
+    taken: BTreeSet<Identity>,
+    /// Hooks that ran.
+    hooks: Vec<RowHooks>,
+    /// Since when a hook runs, by its token.
+    running: BTreeMap<String, Instant>,
+    /// What was completely applied last.
+    applied: Option<Applied>,
+    applied_named: Option<Named>,
+    /// Our fields of an object as our own apply's answer showed them.
+    baseline: BTreeMap<Identity, String>,
+    /// When something last went forward, and what that looked like.
+    progress: (Instant, (i64, i64, i64)),
+    deleted: i64,
+    epoch: Option<u64>,
+    /// The row was complete when the pass began: what is applied now is made again.
+    settled: bool,
+    status: RowStatus,
+}
+
+/// What can fail on its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    Content,
+    Object(Identity),
+    Hook(Identity),
+    /// Making again what others deleted or changed.
+    Again(Identity),
+}
+
+/// What a pass yields.
+pub(super) struct Pass {
+    facts: Facts,
+    wake: Option<Instant>,
+}
+
+impl Job {
+    pub(super) fn new(
+        ctx: Arc<JobContext>,
+        input: watch::Receiver<Arc<Work>>,
+        rows: Arc<dyn Rows>,
+        status: RowStatus,
+    ) -> Self {
+        let applied_named = input.borrow().applied.clone();
+        let memory = Memory {
+            backoff: Backoff::new(ctx.random.clone()),
+            deletes: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            hooks: status.hooks.clone(),
+            running: BTreeMap::new(),
+            applied: status.applied.clone(),
+            applied_named,
+            baseline: BTreeMap::new(),
+            progress: (Instant::now(), (0, 0, 0)),
+            deleted: 0,
+            epoch: None,
+            settled: false,
+            status,
+        };
+        Self { ctx, input, rows, memory }
+    }
+
+    /// Works until stopped. May be dropped at any await.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.work() => {}
+        }
+    }
+
+    async fn work(&mut self) {
+        let mut bell = self.ctx.edge.observed.bell(&self.ctx.hash);
+        let mut link = self.ctx.edge.link();
+        let mut before: Option<Arc<Work>> = None;
+        loop {
+            let work = self.input.borrow_and_update().clone();
+            bell.borrow_and_update();
+            link.borrow_and_update();
+            if before.as_ref().is_none_or(|before| !before.same_wish(&work)) {
+                self.begin();
+                if !self.is_complete(&work) && !self.memory.status.cluster.is_empty() {
+                    // Seen, and begun: what the last wish came to is no longer the state.
+                    self.report(&work, &Facts { keep: true, ..Facts::default() });
+                }
+            }
+            before = Some(work.clone());
+            let begun = Instant::now();
+            let pass = Box::pin(self.pass(&work)).await;
+            self.report(&work, &pass.facts);
+            // What was due when the pass began had its turn.
+            let wake = [pass.wake.filter(|at| *at > begun), self.memory.backoff.next(begun)]
+                .into_iter()
+                .flatten()
+                .min();
+            tokio::select! {
+                changed = self.input.changed() => if changed.is_err() { return },
+                changed = link.changed() => if changed.is_err() { return },
+                changed = bell.changed() => {
+                    if changed.is_err() { return }
+                    // Events come in crowds.
+                    sleep(Duration::from_millis(10)).await;
+                }
+                () = until(wake) => {}
+            }
+        }
+    }
+
+    /// A new wish: what failed before may work now, and proofs of absence were for the old one.
+    fn begin(&mut self) {
+        self.memory.backoff.clear();
+        self.memory.gone.clear();
+        self.memory.taken.clear();
+        self.memory.running.clear();
+        self.memory.deleted = 0;
+        self.memory.progress.0 = Instant::now();
+    }
+
+    async fn pass(&mut self, work: &Work) -> Pass {
+        let mut facts = Facts::default();
+        if work.fenced {
+            facts.trouble(None, None, &Trouble::new("Progressing", FENCED, Retry::WhenBack), 1);
+            facts.keep = true;
+            return Pass { facts, wake: None };
+        }
+        let session = match self.ctx.edge.session() {
+            Ok(session) => session,
+            Err(trouble) => {
+                facts.unreachable = true;
+                if !self.is_complete(work) {
+                    facts.wake_at(row::deadline(self));
+                }
+                facts.trouble(None, None, &trouble, 1);
+                facts.keep = true;
+                let wake = facts.wake;
+                return Pass { facts, wake };
+            }
+        };
+        if self.memory.epoch != Some(session.epoch) {
+            self.memory.epoch = Some(session.epoch);
+            self.memory.gone.clear();
+            self.memory.taken.clear();
+            self.memory.deletes.clear();
+            self.memory.backoff.back();
+        }
+        if let (Some(want), Some(have)) = (&work.uid, &session.uid)
+            && want != have
+        {
+            let text = format!(
+                "another cluster answers under this name (kube-system has UID {have}, it was {want}): nothing is applied or removed"
+            );
+            facts.trouble(None, None, &Trouble::new("ClusterReplaced", &text, Retry::Slowly), 1);
+            facts.keep = true;
+            return Pass { facts, wake: None };
+        }
+        if !work.lost.is_empty() {
+            let text = format!("the shard names combinations it does not have: {}", work.lost.join(", "));
+            facts.trouble(None, None, &Trouble::new("ContentLost", &text, Retry::Slowly), 1);
+            facts.keep = true;
+            return Pass { facts, wake: None };
+        }
+        match &work.target {
+            Some(target) => Box::pin(self.install(work, target, &session, &mut facts)).await,
+            None if work.removal => Box::pin(self.remove(work, &session, &mut facts)).await,
+            None => facts.keep = true,
+        }
+        let wake = facts.wake;
+        Pass { facts, wake }
+    }
+
+    /// Whether the wish changed or ended while this pass runs: it ends before its next request.
+    fn stale(&self) -> bool {
+        self.input.has_changed().unwrap_or(true)
+    }
+
+    fn source(&self, named: &Named) -> Source {
+        let (namespace, owner) = (self.ctx.owner.namespace.clone(), self.ctx.hash.clone());
+        Source { namespace, owner, revision: named.revision }
+    }
+
+    fn policy(&self) -> Policy {
+        self.ctx.policies.policy(&self.ctx.owner)
+    }
+
+    /// Records that everything is as the row says.
+    fn complete(&mut self, work: &Work) {
+        let combination = work.target.as_ref().map(|target| target.name.clone());
+        self.memory.applied = Some(Applied { combination, generation: work.generation });
+        self.memory.applied_named.clone_from(&work.target);
+        self.memory.hooks.clear();
+        self.memory.running.clear();
+        self.memory.deletes.clear();
+    }
+
+    /// Entries of `held` that still count: what was there at the last complete state is pruned since.
+    fn counts(&self, since: i64) -> bool {
+        self.memory.applied.as_ref().is_none_or(|applied| since > applied.generation)
+    }
+
+    /// Whether the row is complete as far as we know.
+    fn is_complete(&self, work: &Work) -> bool {
+        let wanted = work.target.as_ref().map(|target| target.name.as_str());
+        self.memory.applied.as_ref().is_some_and(|applied| applied.combination.as_deref() == wanted)
+            && !work.held.iter().any(|(since, _)| self.counts(*since))
+            && !work.held_identities.iter().any(|(since, _)| self.counts(*since))
+    }
+
+    fn report(&mut self, work: &Work, facts: &Facts) {
+        let status = row::status(self, work, facts);
+        self.memory.status = status.clone();
+        self.rows.set(work.id, status);
+    }
+
+    /// Records which hooks ran and waits until the hub has it.
+    async fn record_hooks(&mut self, work: &Work) {
+        let mut status = self.memory.status.clone();
+        status.id = work.id;
+        status.hooks.clone_from(&self.memory.hooks);
+        self.memory.status = status.clone();
+        self.rows.set(work.id, status);
+        self.rows.written(work.id).await;
+    }
+
+    fn failed(&mut self, key: Key, trouble: Trouble) {
+        self.ctx.edge.metrics.refused(trouble.reason);
+        self.memory.backoff.failed(key, trouble);
+    }
+}
+
+const FENCED: &str = "the shard was written by a later operator: this one does nothing with it";
+
+async fn until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Job {
+    /// One request of a pass.
+    async fn send(
+        &self,
+        session: &Session,
+        request: crate::api::Request,
+    ) -> crate::api::ApiResult<serde_json::Value> {
+        session.send(&self.ctx.edge, request).await
+    }
+}

@@ -1,0 +1,348 @@
+//! Objects of a set in; those that are not as they shall be are applied. What is there already and ours costs no request;
+//! what is somebody else's is not touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_engine::apis::ApiResource;
+use emco_engine::identity::Identity;
+use emco_engine::marks;
+use futures::StreamExt;
+use futures::stream;
+use serde_json::Value;
+
+use super::super::edge::Session;
+use super::super::errors::{Retry, Trouble};
+use super::super::metrics::count;
+use super::super::observe::Seen;
+use super::desired::Item;
+use super::row::Facts;
+use super::{Job, JobContext, Key, undeclared};
+use crate::api::{ApiResult, Content, Method, Request};
+
+/// So many names of one kind and namespace are looked up one by one; more by a list.
+const FEW: usize = 4;
+/// Pages of such a list.
+const PAGES: usize = 40;
+/// An answer names a few unknown fields at a time.
+const TRIES_TO_KNOW: usize = 4;
+
+/// What has to be done about one object.
+enum Need {
+    /// It is as it shall be, or taken as it is.
+    Nothing,
+    /// Not there, as far as we know.
+    Look,
+    /// Ours with another content; the UID makes sure that it is still this one.
+    Renew(String),
+    /// Waits for something else.
+    Wait,
+    /// Not possible.
+    Trouble(Trouble),
+}
+
+/// What a look at the cluster found under a name.
+enum Found {
+    Nothing,
+    Object(Box<Seen>),
+}
+
+impl Job {
+    /// Applies what is not as it shall be; true when all of it is applied now.
+    pub(super) async fn ensure(&mut self, items: &[Item], session: &Session, facts: &mut Facts) -> bool {
+        let mut all = true;
+        let mut look: Vec<Item> = Vec::new();
+        let mut send: Vec<(Item, Option<String>)> = Vec::new();
+        for item in items {
+            if let Some(tries) = self.memory.backoff.waiting(&Key::Object(item.id.clone())) {
+                facts.trouble(Some(&item.app), Some(&item.id), &tries.trouble, tries.count);
+                all = false;
+                continue;
+            }
+            match self.need(item, session) {
+                Need::Nothing => self.take(item),
+                Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
+                Need::Look => look.push(item.clone()),
+                Need::Renew(uid) => send.push((item.clone(), Some(uid))),
+                Need::Wait => all = false,
+                Need::Trouble(trouble) => {
+                    all = false;
+                    self.item_failed(item, &trouble, facts);
+                }
+            }
+        }
+        if look.is_empty() && send.is_empty() {
+            return all;
+        }
+        let fine = self.look(look, session, &mut send, facts).await;
+        all = all && fine;
+        // In the order of the set, as far as requests in flight keep an order.
+        let place: BTreeMap<&Identity, usize> =
+            items.iter().enumerate().map(|(i, item)| (&item.id, i)).collect();
+        send.sort_by_key(|(item, _)| place.get(&item.id).copied());
+        self.send_all(send, session, facts).await && all
+    }
+
+    fn need(&self, item: &Item, session: &Session) -> Need {
+        let Some(manifest) = item.manifest() else { return Need::Wait };
+        if session.resource_of(&manifest.json).is_none() {
+            let version = manifest.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            let text = format!("the cluster serves no kind {} of {version}", item.id.kind);
+            self.ctx.edge.refresh_apis();
+            return Need::Trouble(Trouble::new("KindMissing", &text, Retry::Soon));
+        }
+        if self.memory.taken.contains(&item.id) {
+            return Need::Nothing;
+        }
+        match self.ctx.edge.observed.get(&item.id) {
+            None => Need::Look,
+            Some(seen) => self.compare(item, &seen),
+        }
+    }
+
+    /// What an object that is there and carries somebody's owner label asks for.
+    fn compare(&self, item: &Item, seen: &Seen) -> Need {
+        let ours = seen.owner.as_ref() == Some(&self.ctx.hash);
+        if !ours && (self.left_alone(item) || self.take_existing(item)) {
+            return Need::Nothing;
+        }
+        if !ours {
+            let other = seen.placed_by.as_deref().unwrap_or("another hub or owner");
+            let text = format!("{} belongs to {other}: remove it there, or change its name here", item.id);
+            return Need::Trouble(Trouble::new("Conflict", &text, Retry::Slowly));
+        }
+        if seen.deleting {
+            return Need::Wait;
+        }
+        if self.left_alone(item) || seen.manifest.as_ref() == Some(&item.token) {
+            return Need::Nothing;
+        }
+        Need::Renew(seen.uid.clone())
+    }
+
+    /// Remembers an object of another owner that is taken as it is.
+    fn take(&mut self, item: &Item) {
+        let other = |seen: Arc<Seen>| seen.owner.as_ref() != Some(&self.ctx.hash);
+        if self.ctx.edge.observed.get(&item.id).is_some_and(other) {
+            self.memory.taken.insert(item.id.clone());
+        }
+    }
+
+    /// From a chart's `crds/` folder: made if absent, otherwise left as it is.
+    #[allow(clippy::unused_self)]
+    pub(super) fn left_alone(&self, item: &Item) -> bool {
+        item.manifest().is_some_and(|manifest| manifest.crd_folder)
+    }
+
+    #[allow(clippy::unused_self)]
+    fn take_existing(&self, item: &Item) -> bool {
+        item.manifest().is_some_and(|manifest| manifest.take_existing)
+    }
+
+    /// Looks for objects under the names we want that our label does not show. What is surely absent is to be sent, and so
+    /// is what our manager made and only lost its label.
+    async fn look(
+        &mut self,
+        items: Vec<Item>,
+        session: &Session,
+        send: &mut Vec<(Item, Option<String>)>,
+        facts: &mut Facts,
+    ) -> bool {
+        let mut groups: BTreeMap<(String, String, String), Vec<Item>> = BTreeMap::new();
+        for item in items {
+            let key = (item.id.group.clone(), item.id.kind.clone(), item.id.namespace.clone());
+            groups.entry(key).or_default().push(item);
+        }
+        let mut fine = true;
+        for group in groups.into_values() {
+            if self.stale() {
+                return false;
+            }
+            let found = match self.find(&group, session).await {
+                Ok(found) => found,
+                Err(trouble) => {
+                    for item in &group {
+                        self.item_failed(item, &trouble, facts);
+                    }
+                    fine = false;
+                    continue;
+                }
+            };
+            for item in group {
+                match found.get(&item.id.name) {
+                    None | Some(Found::Nothing) => send.push((item, None)),
+                    Some(Found::Object(seen))
+                        if seen.owner.is_none() && seen.managers.contains(&self.ctx.manager) =>
+                    {
+                        send.push((item, Some(seen.uid.clone())));
+                    }
+                    Some(Found::Object(seen)) => fine = self.met(&item, seen, facts) && fine,
+                }
+            }
+        }
+        fine
+    }
+
+    /// An object is there that the label's watch did not show.
+    fn met(&mut self, item: &Item, seen: &Seen, facts: &mut Facts) -> bool {
+        if self.take_existing(item) || self.left_alone(item) {
+            self.memory.taken.insert(item.id.clone());
+            self.memory.backoff.worked(&Key::Object(item.id.clone()));
+            return true;
+        }
+        if seen.owner.is_some() {
+            // The watch is behind: it will say so.
+            self.item_failed(item, &Trouble::new("Progressing", "the watch is behind", Retry::Soon), facts);
+            return false;
+        }
+        let by = if seen.managers.is_empty() { "somebody else".to_owned() } else { seen.managers.join(", ") };
+        let text = format!(
+            "{} exists and was not made by EMCO but by {by}: delete it, or change its name here",
+            item.id
+        );
+        self.item_failed(item, &Trouble::new("NotOurs", &text, Retry::Slowly), facts);
+        false
+    }
+
+    async fn find(&self, group: &[Item], session: &Session) -> Result<BTreeMap<String, Found>, Trouble> {
+        let Some((first, resource)) =
+            group.first().and_then(|item| Some((item, session.resource_of(&item.manifest()?.json)?.clone())))
+        else {
+            return Ok(BTreeMap::new());
+        };
+        let mut found = BTreeMap::new();
+        if group.len() <= FEW || !resource.listable {
+            for item in group {
+                let path = resource.path(&item.id.namespace, Some(&item.id.name));
+                match self.send(session, Request::new(Method::Get, path).metadata()).await {
+                    Ok(object) => drop(found.insert(item.id.name.clone(), found_of(&item.id, &object))),
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(Trouble::of_request(&error)),
+                }
+            }
+            return Ok(found);
+        }
+        let wanted: BTreeSet<&str> = group.iter().map(|item| item.id.name.as_str()).collect();
+        let mut next: Option<String> = None;
+        for _ in 0..PAGES {
+            let path = resource.path(&first.id.namespace, None);
+            let mut request = Request::new(Method::Get, path).metadata().query("limit", "500");
+            if let Some(next) = next.take() {
+                request = request.query("continue", next);
+            }
+            let page = self.send(session, request).await.map_err(|error| Trouble::of_request(&error))?;
+            for object in page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
+                let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                if wanted.contains(name) {
+                    let id = Identity { name: name.to_owned(), ..first.id.clone() };
+                    found.insert(name.to_owned(), found_of(&id, object));
+                }
+            }
+            match page.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(more) if !more.is_empty() => next = Some(more.to_owned()),
+                _ => return Ok(found),
+            }
+        }
+        let text =
+            format!("namespace {} holds too many objects of kind {}", first.id.namespace, first.id.kind);
+        Err(Trouble::new("Invalid", &text, Retry::Slowly))
+    }
+
+    /// Sends applies, a few at a time, and takes in the answers.
+    async fn send_all(
+        &mut self,
+        send: Vec<(Item, Option<String>)>,
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
+        let ctx = self.ctx.clone();
+        let placed_by: Arc<str> = self.policy().placed_by.into();
+        let input = self.input.clone();
+        let mut answers = stream::iter(send.into_iter().map(|(item, uid)| {
+            let (ctx, session, placed_by, input) =
+                (ctx.clone(), session.clone(), placed_by.clone(), input.clone());
+            async move {
+                // The wish changed meanwhile: what is not sent yet is not sent any more.
+                let stale = || input.has_changed().unwrap_or(true);
+                let answer = apply(&item, uid.as_deref(), &session, &ctx, &placed_by, stale).await;
+                (item, answer)
+            }
+        }))
+        .buffer_unordered(ctx.in_flight);
+        let mut all = true;
+        while let Some((item, answer)) = answers.next().await {
+            let key = Key::Object(item.id.clone());
+            match answer {
+                Some(Ok(object)) => {
+                    count(&self.ctx.edge.metrics.applied);
+                    self.memory.backoff.worked(&key);
+                    self.restored(&item);
+                    self.memory.gone.remove(&item.id);
+                    self.memory.deletes.remove(&item.id);
+                    self.ctx.edge.observed.learn(&item.id, &object);
+                    let fields = Seen::of(&item.id, &object).and_then(|seen| seen.fields);
+                    if let Some(fields) = fields {
+                        self.memory.baseline.insert(item.id.clone(), fields);
+                    }
+                }
+                Some(Err(error)) => {
+                    all = false;
+                    self.item_failed(&item, &Trouble::of_apply(&error), facts);
+                }
+                None => all = false,
+            }
+        }
+        all
+    }
+
+    pub(super) fn item_failed(&mut self, item: &Item, trouble: &Trouble, facts: &mut Facts) {
+        let key = Key::Object(item.id.clone());
+        self.failed(key.clone(), trouble.clone());
+        let attempts = self.memory.backoff.last(&key).map_or(1, |tries| tries.count);
+        facts.trouble(Some(&item.app), Some(&item.id), trouble, attempts);
+    }
+}
+
+fn found_of(id: &Identity, object: &Value) -> Found {
+    Seen::of(id, object).map_or(Found::Nothing, |seen| Found::Object(Box::new(seen)))
+}
+
+/// The apply of one object: with force over what is ours, and only over this very object; without over what is absent, so
+/// that an object made by others at this moment is met as a conflict. Fields that the cluster does not know are left out.
+async fn apply(
+    item: &Item,
+    uid: Option<&str>,
+    session: &Session,
+    ctx: &JobContext,
+    placed_by: &str,
+    stale: impl Fn() -> bool,
+) -> Option<ApiResult<Value>> {
+    let manifest = item.manifest()?;
+    let resource: &ApiResource = session.resource_of(&manifest.json)?;
+    let mut marked = marks::mark(manifest.json.clone(), &ctx.hash, &item.token, placed_by);
+    if let (Some(uid), Some(metadata)) = (uid, marked.get_mut("metadata").and_then(Value::as_object_mut)) {
+        metadata.insert("uid".to_owned(), Value::from(uid));
+    }
+    let path = resource.path(&item.id.namespace, Some(&item.id.name));
+    let force = if uid.is_some() { "true" } else { "false" };
+    let mut answer = None;
+    for _ in 0..TRIES_TO_KNOW {
+        if stale() {
+            return None;
+        }
+        let request = Request::new(Method::Patch, path.clone())
+            .query("fieldManager", ctx.manager.as_str())
+            .query("force", force)
+            .body(Content::Apply, &marked);
+        let answered = session.send(&ctx.edge, request).await;
+        let unknown = answered.as_ref().err().map(|error| undeclared::leave_out(&mut marked, error));
+        answer = Some(answered);
+        match unknown {
+            Some(fields) if !fields.is_empty() => {
+                tracing::warn!(object = %item.id, ?fields, "the cluster does not know these fields: applied without");
+            }
+            _ => break,
+        }
+    }
+    answer
+}

@@ -1,0 +1,139 @@
+//! A combination in, the objects it consists of out, each with the resource it is applied to; and what may be there
+//! besides.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_engine::apis::ApiResource;
+use emco_engine::identity::{Identity, SetDigest};
+use emco_engine::set::{ManifestSet, SetManifest};
+
+use super::super::edge::Session;
+use super::super::errors::Trouble;
+use super::super::work::{Named, Work};
+use super::Job;
+
+/// One object to be applied.
+#[derive(Clone)]
+pub(super) struct Item {
+    pub app: String,
+    pub id: Identity,
+    set: Arc<ManifestSet>,
+    place: usize,
+    /// What the annotation on the cluster says when this is applied.
+    pub token: String,
+}
+
+impl Item {
+    /// The manifest.
+    pub fn manifest(&self) -> Option<&SetManifest> {
+        self.set.manifests.get(self.place)
+    }
+}
+
+/// One app of the target.
+pub(super) struct App {
+    pub name: String,
+    pub set: Arc<ManifestSet>,
+    /// Everything but hooks, in the order of applying.
+    pub items: Vec<Item>,
+}
+
+impl App {
+    fn new(name: &str, set: Arc<ManifestSet>) -> Self {
+        let items = set
+            .manifests
+            .iter()
+            .enumerate()
+            .filter(|(_, manifest)| manifest.hook.is_none())
+            .map(|(place, manifest)| Item {
+                app: name.to_owned(),
+                id: manifest.identity(),
+                set: set.clone(),
+                place,
+                token: manifest.digest.clone(),
+            })
+            .collect();
+        Self { name: name.to_owned(), set, items }
+    }
+
+    /// Hooks of an event, in the order of running. The token says which run an object on the cluster belongs to.
+    pub fn hooks(&self, event: &str) -> Vec<Item> {
+        let mut found: Vec<(i32, Item)> = Vec::new();
+        for (place, manifest) in self.set.manifests.iter().enumerate() {
+            let Some(hook) = manifest.hook.as_ref().filter(|hook| hook.events.iter().any(|e| e == event))
+            else {
+                continue;
+            };
+            let token = format!("{}.{}.{event}", manifest.digest, self.set.digest);
+            let (app, set) = (self.name.clone(), self.set.clone());
+            found.push((hook.weight, Item { app, id: manifest.identity(), set, place, token }));
+        }
+        // Stable: the set has Helm's order of kinds and names already.
+        found.sort_by_key(|(weight, _)| *weight);
+        found.into_iter().map(|(_, item)| item).collect()
+    }
+}
+
+/// What may be there and is not to be.
+#[derive(Default)]
+pub(super) struct Doomed {
+    /// Identity to whether it stays on the cluster, let go of.
+    pub objects: BTreeMap<Identity, bool>,
+}
+
+impl Job {
+    /// Reads the sets of a combination.
+    pub(super) async fn apps(&self, named: &Named) -> Result<Vec<App>, Trouble> {
+        let source = self.source(named);
+        let mut apps = Vec::new();
+        for (name, digest) in &named.apps {
+            apps.push(App::new(name, self.ctx.content.set(&source, digest).await?));
+        }
+        Ok(apps)
+    }
+
+    /// Everything the row says may be there, without what shall be.
+    pub(super) async fn doomed(&self, work: &Work, keep: &[App]) -> Result<Doomed, Trouble> {
+        let wanted: BTreeSet<Identity> =
+            keep.iter().flat_map(|app| app.set.manifests.iter().map(SetManifest::identity)).collect();
+        let same: BTreeSet<&SetDigest> = keep.iter().map(|app| &app.set.digest).collect();
+        let applied = self.memory.applied_named.iter();
+        let held = work.held.iter().filter(|(since, _)| self.counts(*since)).map(|(_, named)| named);
+        let mut doomed = Doomed::default();
+        for named in applied.chain(held) {
+            let source = self.source(named);
+            for digest in named.apps.values().filter(|digest| !same.contains(digest)) {
+                let set = self.ctx.content.set(&source, digest).await?;
+                for manifest in &set.manifests {
+                    let id = manifest.identity();
+                    if wanted.contains(&id) {
+                        continue;
+                    }
+                    let stays = manifest.keep || manifest.crd_folder;
+                    let entry = doomed.objects.entry(id).or_default();
+                    *entry = *entry || stays;
+                }
+            }
+        }
+        for (_, reference) in work.held_identities.iter().filter(|(since, _)| self.counts(*since)) {
+            for id in self.ctx.content.identities(reference).await?.iter().filter(|id| !wanted.contains(*id))
+            {
+                doomed.objects.entry(id.clone()).or_default();
+            }
+        }
+        Ok(doomed)
+    }
+
+    /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.
+    pub(super) fn watch_kinds<'a>(&self, session: &Session, ids: impl Iterator<Item = &'a Identity>) {
+        let mut kinds: BTreeMap<(String, String), ApiResource> = BTreeMap::new();
+        for id in ids {
+            if let Some(resource) = session.resource(id).filter(|resource| resource.listable) {
+                kinds.entry((id.group.clone(), id.kind.clone())).or_insert_with(|| resource.clone());
+            }
+        }
+        let resources: Vec<ApiResource> = kinds.into_values().collect();
+        self.ctx.edge.observed.want(&self.ctx.hash, &resources);
+    }
+}

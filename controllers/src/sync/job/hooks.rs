@@ -1,0 +1,214 @@
+//! Hooks of an app in; one after the other runs to its end, once per set and event. The annotation of a hook's object says
+//! which run it belongs to, and the row on the hub says which hooks are done: a restart runs none a second time.
+
+use emco_crds::sync_shard::status::RowHooks;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::super::edge::Session;
+use super::super::errors::{Retry, Trouble};
+use super::super::metrics::count;
+use super::super::observe::Look;
+use super::super::work::Work;
+use super::desired::{App, Item};
+use super::row::Facts;
+use super::{Job, Key};
+use crate::api::{Content, Method, Request};
+
+/// Hooks whose outcome is a Job's or a Pod's end; all others are done when they are there.
+const RUNNING: [&str; 2] = ["Job", "Pod"];
+
+/// How a hook stands.
+enum Hook {
+    Done,
+    Waiting,
+}
+
+impl Job {
+    /// Runs the hooks of an event; true when all of them have run. `events` are those of this run as a whole.
+    pub(super) async fn hooks(
+        &mut self,
+        work: &Work,
+        app: &App,
+        event: &str,
+        events: &[&str],
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
+        let hooks = app.hooks(event);
+        if hooks.is_empty() {
+            return true;
+        }
+        let run = run_of(app, events);
+        if !self.memory.hooks.iter().any(|record| record.set == run) {
+            // Objects that an earlier run of this very set left would look like this one's.
+            let mut cleared = true;
+            for item in events.iter().flat_map(|event| app.hooks(event)) {
+                cleared = self.clear(&item, session, facts).await && cleared;
+            }
+            if !cleared || self.stale() {
+                return false;
+            }
+            self.memory.hooks.push(RowHooks { set: run.clone(), done: Vec::new() });
+            self.record_hooks(work).await;
+        }
+        for hook in hooks {
+            if self.stale() {
+                return false;
+            }
+            let done = mark_of(&hook, event);
+            if self.memory.hooks.iter().any(|record| record.set == run && record.done.contains(&done)) {
+                continue;
+            }
+            match self.hook(&hook, session, facts).await {
+                Hook::Waiting => return false,
+                Hook::Done => {
+                    count(&self.ctx.edge.metrics.hooks);
+                    if let Some(record) = self.memory.hooks.iter_mut().find(|record| record.set == run) {
+                        record.done.push(done);
+                    }
+                    self.record_hooks(work).await;
+                }
+            }
+        }
+        self.clear_succeeded(work, app, event, &run, session, facts).await
+    }
+
+    /// Deletes what is to go once it succeeded: after the last hook of the event, since hooks are made of several objects,
+    /// such as a Job and its account. Recorded, for an object may be a hook of a later event, too. True when that is done.
+    async fn clear_succeeded(
+        &mut self,
+        work: &Work,
+        app: &App,
+        event: &str,
+        run: &str,
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
+        let goes = |hook: &Item| policies(hook).any(|policy| policy == "hook-succeeded");
+        let hooks: Vec<Item> = app.hooks(event).into_iter().filter(goes).collect();
+        let mark = format!("{event}/cleared");
+        let record = self.memory.hooks.iter().find(|record| record.set == run);
+        if hooks.is_empty() || record.is_some_and(|record| record.done.contains(&mark)) {
+            return true;
+        }
+        let mut cleared = true;
+        for hook in &hooks {
+            cleared = self.clear(hook, session, facts).await && cleared;
+        }
+        if !cleared || self.stale() {
+            return false;
+        }
+        if let Some(record) = self.memory.hooks.iter_mut().find(|record| record.set == run) {
+            record.done.push(mark);
+        }
+        self.record_hooks(work).await;
+        true
+    }
+
+    async fn hook(&mut self, hook: &Item, session: &Session, facts: &mut Facts) -> Hook {
+        let key = Key::Hook(hook.id.clone());
+        if let Some(tries) = self.memory.backoff.waiting(&key).cloned() {
+            facts.trouble(Some(&hook.app), Some(&hook.id), &tries.trouble, tries.count);
+            return Hook::Waiting;
+        }
+        let failed_before = self.memory.backoff.last(&key).is_some();
+        // What another run left, or this one's last try, makes room first.
+        if let Look::There(seen) = self.ctx.edge.observed.look(&hook.id)
+            && seen.owner.as_ref() == Some(&self.ctx.hash)
+            && (seen.manifest.as_ref() != Some(&hook.token) || failed_before || seen.deleting)
+            && !self.memory.running.contains_key(&hook.token)
+        {
+            self.clear(hook, session, facts).await;
+            return Hook::Waiting;
+        }
+        if !self.ensure(std::slice::from_ref(hook), session, facts).await {
+            return Hook::Waiting;
+        }
+        let begun = *self.memory.running.entry(hook.token.clone()).or_insert_with(Instant::now);
+        let Look::There(seen) = self.ctx.edge.observed.look(&hook.id) else { return Hook::Waiting };
+        let outcome =
+            if RUNNING.contains(&hook.id.kind.as_str()) { seen.outcome.clone() } else { Some(Ok(())) };
+        let end = begun + self.policy().hook_timeout;
+        let text = match outcome {
+            Some(Ok(())) => {
+                self.memory.backoff.worked(&key);
+                self.memory.running.remove(&hook.token);
+                return Hook::Done;
+            }
+            Some(Err(text)) => format!("hook {} failed: {text}", hook.id),
+            None if Instant::now() < end => {
+                facts.wake_at(end);
+                return Hook::Waiting;
+            }
+            None => format!(
+                "hook {} did not end within {} seconds",
+                hook.id,
+                self.policy().hook_timeout.as_secs()
+            ),
+        };
+        self.memory.running.remove(&hook.token);
+        let trouble = Trouble::new("HookFailed", &text, Retry::Slowly);
+        self.failed(key.clone(), trouble.clone());
+        let attempts = self.memory.backoff.last(&key).map_or(1, |tries| tries.count);
+        facts.trouble(Some(&hook.app), Some(&hook.id), &trouble, attempts);
+        if policies(hook).any(|policy| policy == "hook-failed") {
+            self.clear(hook, session, facts).await;
+        }
+        Hook::Waiting
+    }
+
+    /// Deletes the object of a hook, if there is one of ours; true when there is none.
+    async fn clear(&mut self, hook: &Item, session: &Session, facts: &mut Facts) -> bool {
+        let seen = match self.ctx.edge.observed.look(&hook.id) {
+            Look::There(seen) if seen.owner.as_ref() == Some(&self.ctx.hash) => seen,
+            _ => return true,
+        };
+        if seen.deleting {
+            return false;
+        }
+        let Some(resource) = session.resource(&hook.id) else { return true };
+        let path = resource.path(&hook.id.namespace, Some(&hook.id.name));
+        let options = json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+            "preconditions": {"uid": seen.uid},
+        });
+        match self.send(session, Request::new(Method::Delete, path).body(Content::Json, &options)).await {
+            Ok(answer) => {
+                if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
+                    self.ctx.edge.observed.learn(&hook.id, &answer);
+                }
+                false
+            }
+            Err(error) if error.is_not_found() => {
+                self.ctx.edge.observed.forget(&hook.id, &seen.uid);
+                true
+            }
+            Err(error) => {
+                self.item_failed(hook, &Trouble::of_request(&error), facts);
+                false
+            }
+        }
+    }
+}
+
+fn policies(hook: &Item) -> impl Iterator<Item = &str> {
+    hook.manifest()
+        .and_then(|manifest| manifest.hook.as_ref())
+        .into_iter()
+        .flat_map(|spec| spec.delete_policies.iter().map(String::as_str))
+}
+
+/// Name of a run in the row: the set, and whether it comes or goes.
+fn run_of(app: &App, events: &[&str]) -> String {
+    if events.contains(&"pre-delete") {
+        format!("{}/delete", app.set.digest)
+    } else {
+        app.set.digest.0.clone()
+    }
+}
+
+fn mark_of(hook: &Item, event: &str) -> String {
+    let digest = hook.manifest().map(|manifest| manifest.digest.as_str()).unwrap_or_default();
+    format!("{event}/{digest}")
+}

@@ -1,0 +1,227 @@
+//! A target in; phase by phase the cluster gets it. Each pass does what is possible now: objects before workloads, hooks
+//! where they belong, pruning only when everything is applied and ready.
+
+use emco_engine::health::Health;
+use emco_engine::identity::Identity;
+use emco_engine::order;
+use emco_engine::set::{Phase, SetManifest};
+
+use super::super::edge::Session;
+use super::super::errors::Trouble;
+use super::super::observe::Known;
+use super::super::work::{Named, Work};
+use super::desired::{App, Doomed, Item};
+use super::row::{Count, Facts, deadline};
+use super::{Job, Key};
+
+/// How far one app is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Something is waited for.
+    Waiting,
+    /// Everything is applied and all hooks ran.
+    Done,
+}
+
+impl Job {
+    pub(super) async fn install(
+        &mut self,
+        work: &Work,
+        target: &Named,
+        session: &Session,
+        facts: &mut Facts,
+    ) {
+        let Some((apps, doomed)) = self.content(work, target, facts).await else { return };
+        if !self.observed(session, &apps, &doomed, facts) {
+            return;
+        }
+        let settled = self.is_complete(work);
+        self.memory.settled = settled;
+        let mut done = true;
+        for app in &apps {
+            if self.stale() {
+                return;
+            }
+            let step = self.app(work, app, session, facts).await;
+            done = done && step == Step::Done;
+        }
+        self.drifted(&apps);
+        self.count(&apps, session, facts);
+        if settled {
+            return;
+        }
+        facts.wake_at(deadline(self));
+        if !done || self.stale() {
+            return;
+        }
+        let ready = facts.apps.values().all(|count| count.ready == count.total);
+        if !doomed.objects.is_empty() {
+            if !ready {
+                facts.left = i64::try_from(doomed.objects.len()).unwrap_or(i64::MAX);
+                return;
+            }
+            if !self.retire(work, &apps, &doomed, session, facts).await {
+                return;
+            }
+        }
+        if !self.stale() {
+            self.complete(work);
+        }
+    }
+
+    /// The stored manifests of the target and of what may be there; trouble stops the row.
+    pub(super) async fn content(
+        &mut self,
+        work: &Work,
+        target: &Named,
+        facts: &mut Facts,
+    ) -> Option<(Vec<App>, Doomed)> {
+        let waiting = self.memory.backoff.waiting(&Key::Content).cloned();
+        if let Some(tries) = waiting {
+            facts.trouble(None, None, &tries.trouble, tries.count);
+            facts.keep = true;
+            return None;
+        }
+        let read = async {
+            let apps = self.apps(target).await?;
+            let doomed =
+                if self.is_complete(work) { Doomed::default() } else { self.doomed(work, &apps).await? };
+            Ok::<_, Trouble>((apps, doomed))
+        };
+        match read.await {
+            Ok(read) => {
+                self.memory.backoff.worked(&Key::Content);
+                Some(read)
+            }
+            Err(trouble) => {
+                self.content_failed(&trouble, facts);
+                None
+            }
+        }
+    }
+
+    pub(super) fn content_failed(&mut self, trouble: &Trouble, facts: &mut Facts) {
+        self.failed(Key::Content, trouble.clone());
+        let attempts = self.memory.backoff.last(&Key::Content).map_or(1, |tries| tries.count);
+        facts.trouble(None, None, trouble, attempts);
+        facts.keep = true;
+    }
+
+    /// Whether everything about the kinds involved is known. What cannot be listed is troubled, not waited for.
+    pub(super) fn observed(
+        &mut self,
+        session: &Session,
+        apps: &[App],
+        doomed: &Doomed,
+        facts: &mut Facts,
+    ) -> bool {
+        let ids: Vec<Identity> =
+            apps.iter().flat_map(|app| app.set.manifests.iter().map(SetManifest::identity)).collect();
+        self.watch_kinds(session, ids.iter().chain(doomed.objects.keys()));
+        for id in ids.iter().chain(doomed.objects.keys()) {
+            if session.resource(id).is_none_or(|resource| !resource.listable) {
+                continue;
+            }
+            match self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone())) {
+                Known::All => {}
+                Known::Nothing => {
+                    facts.keep = true;
+                    return false;
+                }
+                Known::Refused(trouble) => facts.trouble(None, Some(id), &trouble, 1),
+            }
+        }
+        true
+    }
+
+    async fn app(&mut self, work: &Work, app: &App, session: &Session, facts: &mut Facts) -> Step {
+        let foundation: Vec<Item> = of(app, |m| m.phase == Phase::Foundation);
+        if !self.ensure(&foundation, session, facts).await {
+            return Step::Waiting;
+        }
+        if foundation.iter().any(|item| !self.is_ready(item)) {
+            return Step::Waiting;
+        }
+        let before = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&app.name));
+        let same = before == Some(&app.set.digest);
+        let (pre, post) =
+            if before.is_some() { ("pre-upgrade", "post-upgrade") } else { ("pre-install", "post-install") };
+        if !same && !self.hooks(work, app, pre, &[pre, post], session, facts).await {
+            return Step::Waiting;
+        }
+        let mut all = true;
+        for wave in 0..3 {
+            let items = of(app, |m| m.phase != Phase::Foundation && wave_of(m) == wave);
+            all = self.ensure(&items, session, facts).await && all;
+            if self.stale() {
+                return Step::Waiting;
+            }
+        }
+        if !all || (!same && !self.hooks(work, app, post, &[pre, post], session, facts).await) {
+            return Step::Waiting;
+        }
+        Step::Done
+    }
+
+    fn count(&self, apps: &[App], session: &Session, facts: &mut Facts) {
+        for app in apps {
+            let mut count = Count::default();
+            for item in &app.items {
+                count.total += 1;
+                let failed = self.memory.backoff.last(&Key::Object(item.id.clone())).is_some();
+                if self.memory.taken.contains(&item.id) {
+                    count.applied += 1;
+                    count.ready += 1;
+                    continue;
+                }
+                let seen =
+                    self.ctx.edge.observed.get(&item.id).filter(|s| s.owner.as_ref() == Some(&self.ctx.hash));
+                let Some(seen) = seen else {
+                    count.absent += 1;
+                    count.failed += i64::from(failed || session.resource(&item.id).is_none());
+                    continue;
+                };
+                let applied = seen.manifest.as_ref() == Some(&item.token) || self.left_alone(item);
+                count.applied += i64::from(applied);
+                count.failed += i64::from(!applied && failed);
+                match (&seen.health, applied) {
+                    (Health::Ready, true) => count.ready += 1,
+                    _ => count.not_ready += 1,
+                }
+            }
+            facts.apps.insert(app.name.clone(), count);
+        }
+    }
+
+    /// Applied and ready, as far as the watches know.
+    pub(super) fn is_ready(&self, item: &Item) -> bool {
+        self.memory.taken.contains(&item.id)
+            || self.ctx.edge.observed.get(&item.id).is_some_and(|seen| {
+                seen.owner.as_ref() == Some(&self.ctx.hash) && !seen.deleting && seen.health == Health::Ready
+            })
+    }
+}
+
+fn of(app: &App, test: impl Fn(&SetManifest) -> bool) -> Vec<Item> {
+    app.items.iter().filter(|item| item.manifest().is_some_and(&test)).cloned().collect()
+}
+
+/// What workloads need, workloads, and what needs workloads: webhooks and custom resources come when those that answer for
+/// them are there.
+fn wave_of(manifest: &SetManifest) -> u8 {
+    let id = manifest.identity();
+    match id.kind.as_str() {
+        _ if order::is_custom(&id) => 2,
+        "APIService" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" | "Ingress" => 2,
+        "Pod"
+        | "ReplicationController"
+        | "ReplicaSet"
+        | "Deployment"
+        | "StatefulSet"
+        | "DaemonSet"
+        | "Job"
+        | "CronJob"
+        | "HorizontalPodAutoscaler" => 1,
+        _ => 0,
+    }
+}

@@ -1,0 +1,88 @@
+//! A row without target in; everything of the owner leaves the cluster, in reverse order, with the hooks that belong to it.
+
+use emco_crds::sync_shard::status::Applied;
+
+use super::super::edge::Session;
+use super::super::work::{Named, Work};
+use super::Job;
+use super::desired::{App, Doomed};
+use super::row::{Facts, deadline};
+
+impl Job {
+    pub(super) async fn remove(&mut self, work: &Work, session: &Session, facts: &mut Facts) {
+        self.memory.settled = false;
+        if self.is_complete(work) {
+            return;
+        }
+        let nothing =
+            Named { name: String::new(), revision: 0, apps: emco_engine::identity::Combination::new() };
+        let Some((apps, doomed)) = self.content(work, &nothing, facts).await else { return };
+        facts.wake_at(deadline(self));
+        if self.retire(work, &apps, &doomed, session, facts).await && !self.stale() {
+            self.complete(work);
+            self.memory.applied = Some(Applied { combination: None, generation: work.generation });
+        }
+    }
+
+    /// Removes what is doomed, around it the hooks of the apps that leave; true when nothing is left.
+    pub(super) async fn retire(
+        &mut self,
+        work: &Work,
+        stay: &[App],
+        doomed: &Doomed,
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
+        let Some(applied) = self.memory.applied_named.clone() else {
+            return self.observed(session, stay, doomed, facts) && self.prune(doomed, session, facts).await;
+        };
+        let mut leaving = applied.clone();
+        leaving.apps.retain(|app, _| !stay.iter().any(|stays| stays.name == *app));
+        let leaving = match self.apps(&leaving).await {
+            Ok(leaving) => leaving,
+            Err(trouble) => {
+                self.content_failed(&trouble, facts);
+                return false;
+            }
+        };
+        if !self.observed(session, stay, doomed, facts) {
+            return false;
+        }
+        facts.left = i64::try_from(doomed.objects.len()).unwrap_or(i64::MAX);
+        let events = ["pre-delete", "post-delete"];
+        for app in &leaving {
+            if !self.hooks(work, app, "pre-delete", &events, session, facts).await {
+                return false;
+            }
+        }
+        // Objects of the hooks that come afterwards are removed when those have run.
+        let mut first = Doomed { objects: doomed.objects.clone() };
+        let mut last = Doomed::default();
+        for hook in leaving.iter().flat_map(|app| app.hooks("post-delete")) {
+            if let Some(keep) = first.objects.remove(&hook.id) {
+                last.objects.insert(hook.id, keep);
+            }
+        }
+        if last.objects.is_empty() {
+            return self.prune(&first, session, facts).await;
+        }
+        // Namespaces wait for the hooks that run in them.
+        let mut spaces = Doomed::default();
+        first.objects.retain(|id, keep| {
+            let space = emco_engine::order::is_namespace(id);
+            if space {
+                spaces.objects.insert(id.clone(), *keep);
+            }
+            !space
+        });
+        if !self.prune(&first, session, facts).await {
+            return false;
+        }
+        for app in &leaving {
+            if !self.hooks(work, app, "post-delete", &events, session, facts).await {
+                return false;
+            }
+        }
+        self.prune(&last, session, facts).await && self.prune(&spaces, session, facts).await
+    }
+}

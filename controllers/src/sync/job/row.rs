@@ -1,0 +1,210 @@
+//! What a pass found in, the row's status out.
+
+use std::collections::BTreeMap;
+
+use emco_crds::State;
+use emco_crds::fields::Time;
+use emco_crds::sync_shard::status::{Connectivity, RowApp, RowCounts, RowError, RowStatus};
+use emco_engine::identity::Identity;
+use tokio::time::Instant;
+
+use super::super::errors::{Retry, Trouble, cut};
+use super::super::work::Work;
+use super::Job;
+
+/// Objects of one app, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub total: i64,
+    pub applied: i64,
+    pub failed: i64,
+    pub ready: i64,
+    pub not_ready: i64,
+    pub absent: i64,
+}
+
+/// What a pass found.
+#[derive(Default)]
+pub(super) struct Facts {
+    pub unreachable: bool,
+    /// Nothing new is known of the objects: the numbers of the last pass stay.
+    pub keep: bool,
+    pub apps: BTreeMap<String, Count>,
+    /// The first trouble that counts most.
+    pub error: Option<RowError>,
+    /// Only somebody's doing helps against the trouble.
+    pub failure: bool,
+    /// The app of the trouble has failed objects or hooks.
+    pub failed_apps: Vec<String>,
+    /// Objects that are still to be removed.
+    pub left: i64,
+    /// When to look again.
+    pub wake: Option<Instant>,
+}
+
+impl Facts {
+    /// Notes a trouble; failures count more than waiting, the first of each more than later ones.
+    pub fn trouble(&mut self, app: Option<&str>, id: Option<&Identity>, trouble: &Trouble, attempts: u32) {
+        let failure = trouble.is_failure();
+        if failure && let Some(app) = app {
+            self.failed_apps.push(app.to_owned());
+        }
+        if self.error.is_some() && (self.failure || !failure) {
+            return;
+        }
+        self.failure = failure;
+        self.error = Some(RowError {
+            app: app.map(str::to_owned),
+            resource: id.map(Identity::to_string),
+            reason: trouble.reason.to_owned(),
+            message: cut(&trouble.message),
+            // Attempts of waiting work would be a write each.
+            attempts: if trouble.retry == Retry::WhenBack { 0 } else { i64::from(steps(attempts)) },
+        });
+    }
+
+    /// Asks for another look at this time.
+    pub fn wake_at(&mut self, at: Instant) {
+        self.wake = Some(self.wake.map_or(at, |before| before.min(at)));
+    }
+
+    fn sum(&self) -> Count {
+        let mut sum = Count::default();
+        for count in self.apps.values() {
+            sum.total += count.total;
+            sum.applied += count.applied;
+            sum.failed += count.failed;
+            sum.ready += count.ready;
+            sum.not_ready += count.not_ready;
+            sum.absent += count.absent;
+        }
+        sum
+    }
+}
+
+/// Tries as they are reported: 1, 2, 4, 8 ...: a status is not written for every one.
+fn steps(attempts: u32) -> u32 {
+    if attempts == 0 { 0 } else { 1 << attempts.ilog2() }
+}
+
+/// The row's status after a pass.
+pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
+    let complete = job.is_complete(work);
+    let sum = facts.sum();
+    let mark = (sum.applied, sum.ready, facts.left);
+    if job.memory.progress.1 != mark {
+        job.memory.progress = (Instant::now(), mark);
+    }
+    let deadline = job.policy().progress_deadline;
+    let late = !complete && job.memory.progress.0.elapsed() >= deadline;
+    let state = state(job, work, complete, facts.failure || late);
+    let before = &job.memory.status;
+    let since = match &before.since {
+        Some(since) if before.state == state => Some(since.clone()),
+        _ => now(job),
+    };
+    let error = match (&facts.error, late && !facts.failure) {
+        (None, true) => Some(RowError {
+            app: None,
+            resource: None,
+            reason: "Progressing".to_owned(),
+            message: format!("no progress for {} seconds; work goes on", deadline.as_secs()),
+            attempts: 0,
+        }),
+        (error, _) => error.clone(),
+    };
+    let fresh = RowCounts {
+        applied: sum.applied,
+        failed: sum.failed,
+        pending: sum.total - sum.applied - sum.failed,
+        deleted: job.memory.deleted,
+        ready: sum.ready,
+        not_ready: sum.not_ready,
+        not_present: sum.absent,
+        unknown: 0,
+    };
+    let (total, counts) = match (facts.unreachable, facts.keep) {
+        (true, _) => (before.total, unseen(before)),
+        (false, true) => (before.total, before.counts.unwrap_or_default()),
+        (false, false) => (sum.total, fresh),
+    };
+    RowStatus {
+        id: work.id,
+        cluster: job.ctx.edge.id.as_str().to_owned(),
+        connectivity: if facts.unreachable { Connectivity::Unreachable } else { Connectivity::Reachable },
+        state,
+        applied: job.memory.applied.clone(),
+        counts: Some(counts),
+        apps: if facts.keep { before.apps.clone() } else { apps(job, facts, state, since.as_ref()) },
+        hooks: job.memory.hooks.clone(),
+        total,
+        applied_count: counts.applied,
+        ready: counts.ready,
+        unknown: counts.unknown,
+        since,
+        error,
+    }
+}
+
+/// Numbers of a cluster that cannot be seen: what was applied stays so, how it is nobody knows.
+fn unseen(before: &RowStatus) -> RowCounts {
+    let counts = before.counts.unwrap_or_default();
+    RowCounts {
+        ready: 0,
+        not_ready: 0,
+        not_present: 0,
+        unknown: before.total,
+        applied: before.applied_count,
+        ..counts
+    }
+}
+
+/// EMCO's word for the row.
+fn state(job: &Job, work: &Work, complete: bool, failed: bool) -> State {
+    let before = job.memory.status.state;
+    let had = job.memory.applied.as_ref().is_some_and(|applied| applied.combination.is_some());
+    match (work.target.is_some(), complete, failed) {
+        (false, true, _) => State::Terminated,
+        (false, false, false) => State::Terminating,
+        (false, false, true) => State::TerminateFailed,
+        (true, true, _) if matches!(before, State::Updating | State::UpdateFailed | State::Updated) => {
+            State::Updated
+        }
+        (true, true, _) => State::Instantiated,
+        (true, false, false) if had => State::Updating,
+        (true, false, true) if had => State::UpdateFailed,
+        (true, false, false) => State::Instantiating,
+        (true, false, true) => State::InstantiateFailed,
+    }
+}
+
+/// Apps that are not as wanted.
+fn apps(job: &Job, facts: &Facts, state: State, since: Option<&Time>) -> Vec<RowApp> {
+    let mut all = Vec::new();
+    for (name, count) in &facts.apps {
+        let failed = facts.failed_apps.contains(name);
+        if count.ready == count.total && !failed {
+            continue;
+        }
+        let state = match state {
+            State::Instantiating | State::InstantiateFailed if failed => State::InstantiateFailed,
+            State::Updating | State::UpdateFailed if failed => State::UpdateFailed,
+            State::InstantiateFailed => State::Instantiating,
+            State::UpdateFailed => State::Updating,
+            other => other,
+        };
+        let before = job.memory.status.apps.iter().find(|app| app.app == *name && app.state == state);
+        let since = before.and_then(|app| app.since.clone()).or_else(|| since.cloned());
+        all.push(RowApp { app: name.clone(), state, since, ready: count.ready, total: count.total });
+    }
+    all
+}
+
+fn now(job: &Job) -> Option<Time> {
+    jiff::Timestamp::from_second(job.ctx.clock.now_ms() / 1000).ok().map(Time)
+}
+
+/// When the row counts as failed for want of progress, for a timer.
+pub(super) fn deadline(job: &Job) -> Instant {
+    job.memory.progress.0 + job.policy().progress_deadline
+}

@@ -1,0 +1,143 @@
+//! What an API server says about fields it does not know in; a manifest without them out.
+//!
+//! Server-side apply refuses such fields, while an object that is created or updated loses them without a word, as does one
+//! that Helm installs: charts in use hold some, and they are to run here as they do there.
+
+use serde_json::Value;
+
+use crate::api::ApiError;
+
+const COMPLAINT: &str = ": field not declared in schema";
+
+/// Removes the fields that the answer to an apply calls unknown, and answers their paths; none when it says something else.
+pub(super) fn leave_out(manifest: &mut Value, error: &ApiError) -> Vec<String> {
+    let ApiError::Status { message, .. } = error else { return Vec::new() };
+    if !message.contains("typed patch object") {
+        return Vec::new();
+    }
+    let paths = message.lines().filter_map(|line| {
+        let (before, _) = line.split_once(COMPLAINT)?;
+        Some(before.split_once("): ").map_or(before, |(_, path)| path).trim())
+    });
+    paths.filter(|path| remove(manifest, path)).map(str::to_owned).collect()
+}
+
+/// Removes what is at a path such as `.spec.containers[name="web"].image`; false if nothing is there.
+fn remove(value: &mut Value, path: &str) -> bool {
+    if let Some(rest) = path.strip_prefix('.') {
+        let Some(map) = value.as_object_mut() else { return false };
+        // Names may hold dots themselves: the longest that fits is meant.
+        let fits = |key: &&String| rest.strip_prefix(key.as_str()).is_some_and(ends_a_name);
+        let Some(key) = map.keys().filter(fits).max_by_key(|key| key.len()).cloned() else { return false };
+        let rest = rest.strip_prefix(key.as_str()).unwrap_or_default();
+        if rest.is_empty() {
+            return map.remove(&key).is_some();
+        }
+        return map.get_mut(&key).is_some_and(|value| remove(value, rest));
+    }
+    let Some((inside, rest)) = path.strip_prefix('[').and_then(bracket) else { return false };
+    let Some(items) = value.as_array_mut() else { return false };
+    // A whole entry is no field.
+    if rest.is_empty() {
+        return false;
+    }
+    let item = match inside.parse::<usize>() {
+        Ok(index) => items.get_mut(index),
+        Err(_) => items.iter_mut().find(|item| has_key(item, inside)),
+    };
+    item.is_some_and(|item| remove(item, rest))
+}
+
+fn ends_a_name(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with(['.', '['])
+}
+
+/// What stands before the closing bracket, and what behind it. Brackets within quotes do not close.
+fn bracket(text: &str) -> Option<(&str, &str)> {
+    let at = unquoted(text, ']')?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
+/// Where a character stands outside of quotes.
+fn unquoted(text: &str, wanted: char) -> Option<usize> {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if c == wanted && !quoted => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether an entry of a list has a key such as `containerPort=80,protocol="TCP"`. A part that the manifest leaves to the
+/// server's default is not there.
+fn has_key(item: &Value, mut key: &str) -> bool {
+    while !key.is_empty() {
+        let end = unquoted(key, ',').unwrap_or(key.len());
+        let Some((name, value)) = key.get(..end).and_then(|part| part.split_once('=')) else { return false };
+        let value: Option<Value> = serde_json::from_str(value).ok();
+        if value.is_none() || item.get(name).is_some_and(|there| Some(there) != value.as_ref()) {
+            return false;
+        }
+        key = key.get(end + 1..).unwrap_or_default();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(message: &str) -> ApiError {
+        let (reason, message) = (String::new(), message.to_owned());
+        ApiError::Status { code: 500, reason, message, retry_after: None, causes: Vec::new() }
+    }
+
+    #[test]
+    fn one_unknown_field_is_left_out() {
+        let mut manifest = json!({"spec": {"replicas": 1, "selector": {}}});
+        let error = status(
+            "failed to create typed patch object (n/x; apps/v1, Kind=DaemonSet): .spec.replicas: field not declared in schema",
+        );
+        assert_eq!(leave_out(&mut manifest, &error), [".spec.replicas"]);
+        assert_eq!(manifest, json!({"spec": {"selector": {}}}));
+    }
+
+    #[test]
+    fn several_are_left_out_wherever_they_are() {
+        let mut manifest = json!({"spec": {"a.b": 1, "containers": [
+            {"name": "a", "odd": 1},
+            {"name": "b]", "odd": 1, "ports": [{"containerPort": 80, "what": 1}, {"containerPort": 81, "what": 1}]},
+        ]}});
+        let error = status(
+            "failed to create typed patch object (n/x; v1, Kind=Pod): errors:\n  .spec.a.b: field not declared in schema\n  \
+             .spec.containers[name=\"b]\"].odd: field not declared in schema\n  \
+             .spec.containers[name=\"b]\"].ports[containerPort=81,protocol=\"TCP\"].what: field not declared in schema",
+        );
+        assert_eq!(leave_out(&mut manifest, &error).len(), 3);
+        let wanted = json!({"spec": {"containers": [
+            {"name": "a", "odd": 1},
+            {"name": "b]", "ports": [{"containerPort": 80, "what": 1}, {"containerPort": 81}]},
+        ]}});
+        assert_eq!(manifest, wanted);
+    }
+
+    #[test]
+    fn other_refusals_leave_the_manifest_as_it_is() {
+        let mut manifest = json!({"spec": {"x": 1}});
+        for message in [
+            "failed to create typed patch object (n/x; v1, Kind=Pod): .spec.x: expected string, got 1",
+            "field not declared in schema",
+            "failed to create typed patch object (n/x; v1, Kind=Pod): .spec.y: field not declared in schema",
+        ] {
+            assert_eq!(leave_out(&mut manifest, &status(message)), Vec::<String>::new(), "{message}");
+        }
+        assert_eq!(manifest, json!({"spec": {"x": 1}}));
+    }
+}

@@ -1,0 +1,271 @@
+//! What is on one cluster of ours: events of watches and answers of applies in, what jobs ask for out. One watch per
+//! kind serves all owners; every owner has a bell that rings when something of its own changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_engine::apis::ApiResource;
+use emco_engine::identity::Identity;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::errors::Trouble;
+
+mod seen;
+pub(super) mod watcher;
+
+pub use seen::Seen;
+
+/// Group and kind.
+pub type KindKey = (String, String);
+
+/// How much is known of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Known {
+    /// Not listed yet.
+    #[default]
+    Nothing,
+    /// Listed, and watched since.
+    All,
+    /// Cannot be listed.
+    Refused(Trouble),
+}
+
+/// What the store says about one name.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// There, with somebody's owner label.
+    There(Arc<Seen>),
+    /// Nothing with an owner label is there, as far as the watch has told.
+    Absent,
+    /// Its kind is not known.
+    Unknown,
+}
+
+#[derive(Default)]
+struct KindStore {
+    known: Known,
+    // The watch has told everything up to here.
+    version: u64,
+    objects: BTreeMap<(String, String), Arc<Seen>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    kinds: BTreeMap<KindKey, KindStore>,
+    wants: BTreeMap<String, BTreeSet<KindKey>>,
+    resources: BTreeMap<KindKey, ApiResource>,
+    bells: BTreeMap<String, watch::Sender<u64>>,
+}
+
+impl Inner {
+    fn ring(&self, owner: &str) {
+        if let Some(bell) = self.bells.get(owner) {
+            bell.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+
+    fn ring_all(&self, kind: &KindKey) {
+        for (owner, kinds) in &self.wants {
+            if kinds.contains(kind) {
+                self.ring(owner);
+            }
+        }
+    }
+}
+
+/// The store of one cluster.
+pub struct Observed {
+    inner: Mutex<Inner>,
+    wanted: watch::Sender<BTreeMap<KindKey, ApiResource>>,
+}
+
+impl Default for Observed {
+    fn default() -> Self {
+        Self { inner: Mutex::new(Inner::default()), wanted: watch::channel(BTreeMap::new()).0 }
+    }
+}
+
+impl Observed {
+    /// An owner's bell.
+    pub fn bell(&self, owner: &str) -> watch::Receiver<u64> {
+        self.inner.lock().bells.entry(owner.to_owned()).or_insert_with(|| watch::channel(0).0).subscribe()
+    }
+
+    /// Says which kinds an owner needs; an owner that needs none is forgotten.
+    pub fn want(&self, owner: &str, resources: &[ApiResource]) {
+        let mut inner = self.inner.lock();
+        let kinds: BTreeSet<KindKey> = resources.iter().map(|r| (r.group.clone(), r.kind.clone())).collect();
+        for resource in resources {
+            inner
+                .resources
+                .entry((resource.group.clone(), resource.kind.clone()))
+                .or_insert_with(|| resource.clone());
+        }
+        if kinds.is_empty() {
+            inner.wants.remove(owner);
+            inner.bells.remove(owner);
+        } else {
+            inner.wants.insert(owner.to_owned(), kinds);
+        }
+        let needed: BTreeSet<KindKey> = inner.wants.values().flatten().cloned().collect();
+        inner.resources.retain(|kind, _| needed.contains(kind));
+        inner.kinds.retain(|kind, _| needed.contains(kind));
+        for kind in needed {
+            inner.kinds.entry(kind).or_default();
+        }
+        let wanted = inner.resources.clone();
+        drop(inner);
+        self.wanted.send_if_modified(|before| {
+            let changed = *before != wanted;
+            *before = wanted;
+            changed
+        });
+    }
+
+    /// The kinds to be watched.
+    pub(super) fn wanted(&self) -> watch::Receiver<BTreeMap<KindKey, ApiResource>> {
+        self.wanted.subscribe()
+    }
+
+    /// How much is known of a kind.
+    pub fn known(&self, kind: &KindKey) -> Known {
+        self.inner.lock().kinds.get(kind).map(|store| store.known.clone()).unwrap_or_default()
+    }
+
+    /// An object, as far as it carries anybody's owner label.
+    pub fn get(&self, id: &Identity) -> Option<Arc<Seen>> {
+        let key = (id.namespace.clone(), id.name.clone());
+        self.inner.lock().kinds.get(&(id.group.clone(), id.kind.clone()))?.objects.get(&key).cloned()
+    }
+
+    /// The same, and whether absence means anything.
+    pub fn look(&self, id: &Identity) -> Look {
+        let key = (id.namespace.clone(), id.name.clone());
+        match self.inner.lock().kinds.get(&(id.group.clone(), id.kind.clone())) {
+            Some(store) if store.known == Known::All => {
+                store.objects.get(&key).map_or(Look::Absent, |seen| Look::There(seen.clone()))
+            }
+            _ => Look::Unknown,
+        }
+    }
+
+    /// Everything of an owner, of the kinds that are watched.
+    pub fn owned(&self, owner: &str) -> Vec<(Identity, Arc<Seen>)> {
+        let inner = self.inner.lock();
+        let mut all = Vec::new();
+        for ((group, kind), store) in &inner.kinds {
+            for ((namespace, name), seen) in &store.objects {
+                if seen.owner.as_deref() == Some(owner) {
+                    let (group, kind) = (group.clone(), kind.clone());
+                    all.push((
+                        Identity { group, kind, namespace: namespace.clone(), name: name.clone() },
+                        seen.clone(),
+                    ));
+                }
+            }
+        }
+        all
+    }
+
+    /// Takes in an answer to a request of ours, if it is newer than what the watch told.
+    pub fn learn(&self, id: &Identity, object: &Value) {
+        let Some(seen) = Seen::of(id, object) else { return };
+        let mut inner = self.inner.lock();
+        let Some(store) = inner.kinds.get_mut(&(id.group.clone(), id.kind.clone())) else { return };
+        let key = (id.namespace.clone(), id.name.clone());
+        match store.objects.get(&key) {
+            Some(before) if before.version >= seen.version => {}
+            // The watch is further: the object was there and is gone again.
+            None if seen.version <= store.version => {}
+            _ if seen.owner.is_some() => {
+                store.objects.insert(key, Arc::new(seen));
+            }
+            _ => {
+                store.objects.remove(&key);
+            }
+        }
+    }
+
+    /// Drops an object that the server says is gone, if it is still this one.
+    pub fn forget(&self, id: &Identity, uid: &str) {
+        let mut inner = self.inner.lock();
+        let Some(store) = inner.kinds.get_mut(&(id.group.clone(), id.kind.clone())) else { return };
+        let key = (id.namespace.clone(), id.name.clone());
+        if store.objects.get(&key).is_some_and(|seen| seen.uid == uid) {
+            store.objects.remove(&key);
+        }
+    }
+
+    /// A complete list of a kind.
+    pub(super) fn listed(&self, kind: &KindKey, version: u64, objects: Vec<(Identity, Seen)>) {
+        let mut inner = self.inner.lock();
+        let Some(store) = inner.kinds.get_mut(kind) else { return };
+        // Answers that are newer than the list stay.
+        let mut all: BTreeMap<_, _> = std::mem::take(&mut store.objects)
+            .into_iter()
+            .filter(|(_, seen)| seen.version > version)
+            .collect();
+        for (id, seen) in objects {
+            all.entry((id.namespace, id.name)).or_insert_with(|| Arc::new(seen));
+        }
+        store.objects = all;
+        store.version = version;
+        store.known = Known::All;
+        inner.ring_all(kind);
+    }
+
+    /// What was known of a kind is worth nothing any more: another store answers.
+    pub(super) fn unlisted(&self, kind: &KindKey, trouble: Option<Trouble>) {
+        let mut inner = self.inner.lock();
+        let Some(store) = inner.kinds.get_mut(kind) else { return };
+        let known = trouble.map_or(Known::Nothing, Known::Refused);
+        if store.known != known {
+            store.known = known;
+            inner.ring_all(kind);
+        }
+        let Some(store) = inner.kinds.get_mut(kind) else { return };
+        store.objects.clear();
+        store.version = 0;
+    }
+
+    /// One event of a watch.
+    pub(super) fn event(&self, id: &Identity, seen: Seen, there: bool) {
+        let kind = (id.group.clone(), id.kind.clone());
+        let mut inner = self.inner.lock();
+        let Some(store) = inner.kinds.get_mut(&kind) else { return };
+        store.version = store.version.max(seen.version);
+        let key = (id.namespace.clone(), id.name.clone());
+        let before = store.objects.get(&key).cloned();
+        if before.as_ref().is_some_and(|before| before.version > seen.version) {
+            return;
+        }
+        let owners: BTreeSet<String> = [before.as_ref().and_then(|b| b.owner.clone()), seen.owner.clone()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let news = match (&before, there) {
+            (Some(before), true) => !before.same(&seen),
+            (None, false) => false,
+            _ => true,
+        };
+        if there {
+            store.objects.insert(key, Arc::new(seen));
+        } else {
+            store.objects.remove(&key);
+        }
+        if news {
+            for owner in owners {
+                inner.ring(&owner);
+            }
+        }
+    }
+
+    /// The watch has told everything up to here.
+    pub(super) fn bookmark(&self, kind: &KindKey, version: u64) {
+        if let Some(store) = self.inner.lock().kinds.get_mut(kind) {
+            store.version = store.version.max(version);
+        }
+    }
+}

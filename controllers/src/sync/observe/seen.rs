@@ -1,0 +1,86 @@
+//! A live object in, the little that sync needs to know of it out: whose it is, which manifest it has, how it is.
+
+use emco_crds::names::{annotation, label};
+use emco_engine::health::{self, Health};
+use emco_engine::identity::Identity;
+use emco_engine::{drift, marks, order};
+use serde_json::Value;
+
+/// One live object, without its content.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// UID.
+    pub uid: String,
+    /// resourceVersion as a number, to tell older from newer.
+    pub version: u64,
+    /// resourceVersion as text, for preconditions.
+    pub version_text: String,
+    /// Owner hash of its label.
+    pub owner: Option<String>,
+    /// Manifest digest of its annotation.
+    pub manifest: Option<String>,
+    /// For people: the owner's project and name.
+    pub placed_by: Option<String>,
+    /// It is being deleted.
+    pub deleting: bool,
+    /// It was there before us, or its chart or kind says that it stays: it is released, not deleted.
+    pub keep: bool,
+    /// How it is.
+    pub health: Health,
+    /// For objects of hooks: how it ended, once it did.
+    pub outcome: Option<Result<(), String>>,
+    /// Digest of the fields that its owner's manager has.
+    pub fields: Option<String>,
+    /// Other managers, at most sixteen.
+    pub managers: Vec<String>,
+}
+
+impl Seen {
+    /// Reads a live object; `None` without uid or resourceVersion.
+    pub fn of(id: &Identity, object: &Value) -> Option<Self> {
+        let metadata = object.get("metadata")?;
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let version_text = text(metadata.get("resourceVersion"))?;
+        let annotation = |key: &str| metadata.get("annotations").and_then(|all| all.get(key));
+        let owner = text(metadata.get("labels").and_then(|all| all.get(label::OWNER)));
+        let entries = metadata.get("managedFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let ours = owner.as_deref().map(marks::field_manager).unwrap_or_default();
+        let name =
+            |entry: &Value| entry.get("manager").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut managers: Vec<String> =
+            entries.iter().map(name).filter(|m| !m.is_empty() && *m != ours).collect();
+        managers.sort();
+        managers.dedup();
+        managers.truncate(16);
+        Some(Self {
+            uid: text(metadata.get("uid"))?,
+            version: version_text.parse().unwrap_or_default(),
+            version_text,
+            manifest: text(annotation(annotation::MANIFEST)),
+            placed_by: text(annotation(annotation::PLACED_BY)),
+            deleting: metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null()),
+            keep: order::is_crd(id)
+                || marks::is_adopted(object)
+                || annotation("helm.sh/resource-policy")
+                    .and_then(Value::as_str)
+                    .is_some_and(|p| p.trim() == "keep"),
+            health: health::health(object),
+            outcome: health::hook_outcome(object),
+            fields: drift::of_ours(entries, &ours),
+            managers,
+            owner,
+        })
+    }
+
+    /// Nothing that anybody waits for differs.
+    pub fn same(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.owner == other.owner
+            && self.manifest == other.manifest
+            && self.deleting == other.deleting
+            && self.keep == other.keep
+            && self.health == other.health
+            && self.outcome == other.outcome
+            && self.fields == other.fields
+    }
+}

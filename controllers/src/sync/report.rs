@@ -1,0 +1,267 @@
+//! Results of rows in, the status of one shard on the hub out: the first change at once, then as often as its size allows,
+//! and nothing where nothing changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use emco_crds::{RowStatus, SyncShard, SyncShardStatus};
+use emco_engine::{conditions, shard};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::metrics::{SyncMetrics, count};
+use crate::api::{ApiError, ApiServer, ApiServerExt};
+use crate::world::{Clock, Random};
+
+/// At most one status of a shard in this time.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Bytes per second of one shard, and of all together.
+const ONE: u64 = 256 * 1024;
+const ALL: u64 = 1024 * 1024;
+
+/// Where jobs leave their results.
+#[async_trait]
+pub trait Rows: Send + Sync + 'static {
+    /// The newest result of a row.
+    fn set(&self, id: i64, status: RowStatus);
+    /// Waits until the hub has the row's newest result as of now.
+    async fn written(&self, id: i64);
+}
+
+/// All shards share the hub.
+pub struct Budget {
+    free: Mutex<Option<Instant>>,
+}
+
+impl Budget {
+    /// Nothing written yet.
+    pub const fn new() -> Self {
+        Self { free: Mutex::new(None) }
+    }
+
+    /// When so many bytes may be written; they are taken.
+    fn take(&self, bytes: u64) -> Instant {
+        let now = Instant::now();
+        let mut free = self.free.lock();
+        let start = free.map_or(now, |at| at.max(now));
+        *free = Some(start + Duration::from_millis(bytes.saturating_mul(1000) / ALL));
+        start
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+struct State {
+    shard: SyncShard,
+    rows: BTreeMap<i64, RowStatus>,
+    /// Grows with each change of a row.
+    version: u64,
+    /// The object is not there: nothing is written until it is again.
+    gone: bool,
+}
+
+/// Writes the status of one shard.
+pub struct Reporter {
+    hub: Arc<dyn ApiServer>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    metrics: Arc<SyncMetrics>,
+    budget: Arc<Budget>,
+    state: Mutex<State>,
+    changed: Notify,
+    written: watch::Sender<u64>,
+}
+
+impl Reporter {
+    /// A reporter that begins with what the shard's status says.
+    pub fn new(
+        hub: Arc<dyn ApiServer>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        metrics: Arc<SyncMetrics>,
+        budget: Arc<Budget>,
+        shard: SyncShard,
+    ) -> Arc<Self> {
+        let rows = shard.status.as_ref().map(|s| shard::decode_status(&shard.spec, s)).unwrap_or_default();
+        let state = Mutex::new(State { shard, rows, version: 0, gone: false });
+        let (written, _) = watch::channel(0);
+        Arc::new(Self { hub, clock, random, metrics, budget, state, changed: Notify::new(), written })
+    }
+
+    /// The last known result of a row.
+    pub fn row(&self, id: i64) -> Option<RowStatus> {
+        self.state.lock().rows.get(&id).cloned()
+    }
+
+    /// The shard as it was read from the hub. An older version than the known one is our own past.
+    pub fn refresh(&self, shard: SyncShard) {
+        let mut state = self.state.lock();
+        if version(&shard) < version(&state.shard) && shard.metadata.uid == state.shard.metadata.uid {
+            return;
+        }
+        let observed = shard.status.as_ref().and_then(|s| s.observed_generation);
+        let dirty = observed != shard.metadata.generation || state.gone;
+        state.rows.retain(|id, _| shard.spec.clusters.iter().any(|row| row.id == *id));
+        state.shard = shard;
+        state.gone = false;
+        drop(state);
+        if dirty {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Writes until stopped.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.write_all() => {}
+        }
+    }
+
+    async fn write_all(&self) {
+        let mut failures: u32 = 0;
+        loop {
+            self.changed.notified().await;
+            // What changes in the same moment goes with it.
+            sleep(Duration::from_millis(2)).await;
+            loop {
+                match self.write().await {
+                    Ok(bytes) => {
+                        failures = 0;
+                        if bytes > 0 {
+                            sleep(PAUSE.max(Duration::from_millis(bytes.saturating_mul(1000) / ONE))).await;
+                        }
+                        break;
+                    }
+                    Err(error) => {
+                        failures = failures.saturating_add(1);
+                        if failures > 3 {
+                            tracing::warn!(shard = self.name(), %error, "the status of a shard cannot be written");
+                        }
+                        let wait = 200_u64.saturating_mul(1 << failures.min(8)).min(30_000);
+                        sleep(Duration::from_millis(wait + self.random.next() % (wait / 4 + 1))).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        self.state.lock().shard.metadata.name.clone().unwrap_or_default()
+    }
+
+    /// One write, if anything changed; its size.
+    async fn write(&self) -> Result<u64, ApiError> {
+        let (version, shard) = {
+            let state = self.state.lock();
+            if state.gone {
+                return Ok(0);
+            }
+            (state.version, self.next(&state))
+        };
+        let Some(shard) = shard else {
+            self.written.send_replace(version);
+            return Ok(0);
+        };
+        let status = serde_json::to_vec(&shard.status).map(|s| s.len()).unwrap_or_default();
+        let bytes = u64::try_from(status).unwrap_or(u64::MAX);
+        sleep_until(self.budget.take(bytes)).await;
+        let path = path(&shard);
+        let body = serde_json::to_value(&shard).map_err(|error| ApiError::Protocol(error.to_string()))?;
+        match self.hub.replace(&format!("{path}/status"), &body).await {
+            Ok(answer) => {
+                count(&self.metrics.status_writes);
+                self.metrics.status_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.take_in(answer)?;
+                self.written.send_replace(version);
+                // What came meanwhile is written next.
+                if self.state.lock().version != version {
+                    self.changed.notify_one();
+                }
+                Ok(bytes)
+            }
+            Err(error) if error.is_not_found() => {
+                self.state.lock().gone = true;
+                Ok(0)
+            }
+            Err(error) if error.is_conflict() => {
+                match self.hub.get_opt(&path).await? {
+                    Some(object) => self.take_in(object)?,
+                    None => self.state.lock().gone = true,
+                }
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_in(&self, object: Value) -> Result<(), ApiError> {
+        let shard: SyncShard =
+            serde_json::from_value(object).map_err(|e| ApiError::Protocol(e.to_string()))?;
+        let mut state = self.state.lock();
+        if version(&shard) >= version(&state.shard) {
+            state.shard = shard;
+        }
+        Ok(())
+    }
+
+    /// The shard with the status it should have; `None` when it has it.
+    fn next(&self, state: &State) -> Option<SyncShard> {
+        let generation = state.shard.metadata.generation.unwrap_or_default();
+        let before = state.shard.status.clone().unwrap_or_default();
+        let mut status = SyncShardStatus {
+            conditions: before.conditions.clone(),
+            ..shard::encode_status(&state.shard.spec, generation, &state.rows)
+        };
+        let (value, reason, message) = shard::ready_condition(&state.shard.spec, &state.rows);
+        let now = jiff::Timestamp::from_second(self.clock.now_ms() / 1000).unwrap_or_default();
+        conditions::set(&mut status.conditions, "Ready", value, reason, &message, generation, now);
+        if state.shard.status.as_ref() == Some(&status) {
+            return None;
+        }
+        let mut shard = state.shard.clone();
+        shard.status = Some(status);
+        Some(shard)
+    }
+}
+
+#[async_trait]
+impl Rows for Reporter {
+    fn set(&self, id: i64, status: RowStatus) {
+        let mut state = self.state.lock();
+        if state.rows.get(&id) == Some(&status) {
+            return;
+        }
+        state.rows.insert(id, status);
+        state.version += 1;
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    async fn written(&self, _id: i64) {
+        let wanted = self.state.lock().version;
+        self.changed.notify_one();
+        // The sender lives as long as this reporter.
+        let _ = self.written.subscribe().wait_for(|version| *version >= wanted).await;
+    }
+}
+
+fn version(shard: &SyncShard) -> u64 {
+    shard.metadata.resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or_default()
+}
+
+fn path(shard: &SyncShard) -> String {
+    let namespace = shard.metadata.namespace.as_deref().unwrap_or_default();
+    let name = shard.metadata.name.as_deref().unwrap_or_default();
+    format!("/apis/emco.io/v1alpha1/namespaces/{namespace}/syncshards/{name}")
+}

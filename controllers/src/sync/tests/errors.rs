@@ -1,0 +1,236 @@
+//! What goes wrong is said, kept apart, and tried again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+
+use super::rig::*;
+use crate::api::{ApiError, Method};
+use crate::memory::Fault;
+
+fn refuse(code: u16, message: &'static str) -> Fault {
+    let reason = String::new();
+    Fault::Refuse(ApiError::Status {
+        code,
+        reason,
+        message: message.to_owned(),
+        retry_after: None,
+        causes: Vec::new(),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_manifest_is_failed_with_the_servers_words_and_never_applied() {
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").faults(Some(Arc::new(|request, _| {
+        if request.method == Method::Patch && request.path.ends_with("/bad") {
+            return Some(refuse(422, "ConfigMap \"bad\" is invalid: data: Required value"));
+        }
+        None
+    })));
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("bad", "1"), config("good", "1")])])).await;
+    let row = rig.until_reason("a", "Invalid").await;
+    let error = row.error.unwrap();
+    assert_eq!(error.message, "ConfigMap \"bad\" is invalid: data: Required value");
+    assert_eq!(error.resource.unwrap(), "ConfigMap/shop/bad");
+    rig.until("the others are applied", |rig| rig.ours("a") == ["configmaps./shop/good"]).await;
+    assert!(!rig.complete("a"));
+    rig.edge("a").faults(None);
+    rig.until_complete("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_object_is_named_with_its_manager_and_nothing_is_sent() {
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").put("kubectl", &config("c", "theirs"));
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "ours")])])).await;
+    let message = rig.until_reason("a", "NotOurs").await.error.unwrap().message;
+    assert!(message.contains("ConfigMap/shop/c") && message.contains("kubectl"), "{message}");
+    assert!(rig.edge("a").writes().is_empty());
+    rig.edge("a").remove("/api/v1/namespaces/shop/configmaps/c");
+    rig.until_complete("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_another_owner_is_a_conflict_that_names_who_placed_it() {
+    let rig = Rig::new(&["a"]);
+    let mut theirs = config("c", "theirs");
+    theirs["metadata"]["labels"] = json!({"emco.io/owner": "other"});
+    theirs["metadata"]["annotations"] = json!({"emco.io/placed-by": "team-b/pos"});
+    rig.edge("a").put("emco-other", &theirs);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "ours")])])).await;
+    let message = rig.until_reason("a", "Conflict").await.error.unwrap().message;
+    assert!(message.contains("team-b/pos"), "{message}");
+    assert!(rig.edge("a").writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_may_not_be_removed_for_lack_of_content_stays_untouched() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.crash().await;
+    let packs: Vec<String> = rig.hub.objects().into_keys().filter(|k| k.contains("emco-pack-")).collect();
+    for key in packs {
+        let (_, path) = key.split_once('/').unwrap();
+        let (namespace, name) = path.split_once('/').unwrap();
+        rig.hub.remove(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}"));
+    }
+    rig.target(&nowhere()).await;
+    rig.start().await;
+    rig.until_reason("a", "ContentLost").await;
+    assert_eq!(rig.ours("a"), ["configmaps./shop/c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_cluster_behind_the_same_name_gets_nothing_and_loses_nothing() {
+    let rig = Rig::new(&["a"]);
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    let mut live = serde_json::to_value(rig.shard()).unwrap();
+    live["spec"]["clusters"][0]["uid"] = json!("another");
+    crate::api::ApiServerExt::replace(&rig.hub, &format!("{SHARDS}/dig-shop-s00"), &live).await.unwrap();
+    rig.start().await;
+    rig.until_reason("a", "ClusterReplaced").await;
+    assert!(rig.edge("a").writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_lease_nothing_is_written_to_a_cluster() {
+    let rig = Rig::new(&["a"]);
+    rig.fence.0.store(false, Ordering::Relaxed);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert!(rig.edge("a").writes().is_empty());
+    rig.fence.0.store(true, Ordering::Relaxed);
+    rig.until_complete("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_of_a_later_epoch_is_left_alone() {
+    let rig = Rig::new(&["a"]);
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    let mut live = serde_json::to_value(rig.shard()).unwrap();
+    live["spec"]["epoch"] = json!(2);
+    crate::api::ApiServerExt::replace(&rig.hub, &format!("{SHARDS}/dig-shop-s00"), &live).await.unwrap();
+    rig.start().await;
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert!(rig.edge("a").writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_resource_waits_for_its_kind_and_the_rest_does_not() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let custom =
+        json!({"apiVersion": "acme.io/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": "shop"}});
+    rig.target(&on("a", &[app("web", vec![config("c", "1"), custom])])).await;
+    let error = rig.until_reason("a", "KindMissing").await.error.unwrap();
+    assert_eq!(error.message, "the cluster serves no kind Gadget of acme.io/v1");
+    assert_eq!(rig.ours("a"), ["configmaps./shop/c"]);
+    rig.edge("a").register(emco_engine::apis::ApiResource {
+        group: "acme.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Gadget".to_owned(),
+        plural: "gadgets".to_owned(),
+        namespaced: true,
+        listable: true,
+    });
+    rig.until_complete("a").await;
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    assert!(rig.ours("a").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_lost_its_label_is_still_ours_by_its_manager() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    let path = "/api/v1/namespaces/shop/configmaps/c";
+    let without = json!({"metadata": {"labels": {"emco.io/owner": null}}});
+    crate::api::ApiServerExt::merge(&rig.edge("a"), path, &without).await.unwrap();
+    rig.until("it has its label again", |rig| rig.ours("a") == ["configmaps./shop/c"]).await;
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    rig.until_complete("a").await;
+    assert_eq!(rig.edge("a").object(path).unwrap()["data"]["value"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_deleting_our_object_meets_longer_and_longer_pauses() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.edge("a").take_seen();
+    for _ in 0..600 {
+        rig.edge("a").remove("/api/v1/namespaces/shop/configmaps/c");
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    let writes = rig.edge("a").writes().len();
+    assert!((5..=20).contains(&writes), "{writes} writes in ten minutes");
+    rig.until("it is there in the end", |rig| rig.ours("a").len() == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_remade_by_others_between_look_and_delete_is_not_deleted() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    let edge = rig.edge("a");
+    let inner = edge.clone();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    // The first DELETE is held up; meanwhile another object takes the name.
+    edge.faults(Some(Arc::new(move |request, _| {
+        if request.method != Method::Delete || done.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let inner = inner.clone();
+        std::thread::spawn(move || {
+            inner.remove("/api/v1/namespaces/shop/configmaps/c");
+            inner.put("someone", &config("c", "theirs"));
+        });
+        Some(refuse(503, "busy"))
+    })));
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    assert_eq!(edge.object("/api/v1/namespaces/shop/configmaps/c").unwrap()["data"]["value"], "theirs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn manifests_of_kind_secret_come_from_secret_packs() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"k": "dg=="}});
+    rig.target(&on("a", &[app("web", vec![config("c", "1"), secret])])).await;
+    rig.until_complete("a").await;
+    assert_eq!(rig.ours("a"), ["configmaps./shop/c", "secrets./shop/s"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_that_the_cluster_does_not_know_are_left_out_as_they_are_of_what_helm_installs() {
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").faults(Some(Arc::new(|request, _| {
+        let body = request.body.as_ref().map(|(_, body)| String::from_utf8_lossy(body).into_owned());
+        body.filter(|body| request.method == Method::Patch && body.contains("odd")).map(|_| {
+            refuse(
+                500,
+                "failed to create typed patch object (shop/c; v1, Kind=ConfigMap): .odd: field not declared in schema",
+            )
+        })
+    })));
+    rig.start().await;
+    let mut map = config("c", "1");
+    map["odd"] = json!({"a": 1});
+    rig.target(&on("a", &[app("web", vec![map])])).await;
+    rig.until_complete("a").await;
+    let live = rig.edge("a").object("/api/v1/namespaces/shop/configmaps/c").unwrap();
+    assert_eq!((live["data"]["value"].as_str(), live.get("odd")), (Some("1"), None));
+}

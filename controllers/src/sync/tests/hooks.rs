@@ -1,0 +1,102 @@
+//! Hooks run where they belong, once, and their failure is one.
+
+use serde_json::json;
+
+use super::rig::*;
+use crate::api::Method;
+
+fn web(image: &str) -> std::sync::Arc<emco_engine::set::ManifestSet> {
+    app_of(
+        "web",
+        vec![
+            hook(job("migrate"), &["pre-install", "pre-upgrade"], 0, &["before-hook-creation"]),
+            hook(job("announce"), &["post-install"], 5, &["hook-succeeded"]),
+            hook(job("backup"), &["pre-delete"], 0, &[]),
+            hook(job("farewell"), &["post-delete"], 0, &[]),
+            manifest(deployment("web", image), None),
+        ],
+    )
+}
+
+fn patched(rig: &Rig) -> Vec<String> {
+    let last = |path: String| path.rsplit('/').next().unwrap().to_owned();
+    let seen = rig.edge("a").take_seen();
+    seen.into_iter().filter(|s| s.method == Method::Patch).map(|s| last(s.path)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_run_before_and_after_the_rest_and_each_life_has_its_own() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[web("nginx:1")])).await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig), ["migrate", "web", "announce"]);
+    rig.until("hook-succeeded is honoured", |rig| {
+        rig.edge("a").object("/apis/batch/v1/namespaces/shop/jobs/announce").is_none()
+    })
+    .await;
+    rig.target(&on("a", &[web("nginx:2")])).await;
+    rig.until_complete("a").await;
+    assert_eq!(
+        patched(&rig),
+        ["migrate", "web"],
+        "an upgrade runs the upgrade's hooks, the same Job made anew"
+    );
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig), ["backup", "farewell"]);
+    assert!(rig.ours("a").is_empty(), "{:?}", rig.ours("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_does_not_end_holds_the_rest_and_fails_by_its_timeout() {
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").set_workloads_ready(false);
+    rig.start().await;
+    rig.target(&on("a", &[web("nginx:1")])).await;
+    let row = rig.until_reason("a", "HookFailed").await;
+    assert_eq!(row.state, emco_crds::State::InstantiateFailed);
+    assert!(row.error.unwrap().message.contains("did not end within 300 seconds"));
+    assert!(rig.edge("a").object("/apis/apps/v1/namespaces/shop/deployments/web").is_none());
+    rig.edge("a").set_workloads_ready(true);
+    rig.until_complete("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_back_to_an_earlier_set_runs_its_hooks_again() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    for image in ["nginx:1", "nginx:2", "nginx:1"] {
+        rig.target(&on("a", &[web(image)])).await;
+        rig.until_complete("a").await;
+        assert!(patched(&rig).contains(&"migrate".to_owned()), "{image}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_hook_needs_goes_after_the_last_hook_of_its_event_and_is_made_again_for_a_later_one() {
+    let both = &["pre-install", "post-install"];
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "account", "namespace": "shop"}});
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let set = app_of(
+        "web",
+        vec![
+            hook(account, both, 0, &["before-hook-creation", "hook-succeeded"]),
+            hook(job("before"), &["pre-install"], 1, &["hook-succeeded"]),
+            manifest(config("c", "1"), None),
+            hook(job("after"), &["post-install"], 1, &["hook-succeeded"]),
+        ],
+    );
+    rig.target(&on("a", &[set])).await;
+    rig.until_complete("a").await;
+    let last = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+    let writes = rig.edge("a").writes();
+    let patches = |s: &&crate::memory::Seen| s.method == Method::Patch;
+    let applied: Vec<_> = writes.iter().filter(patches).map(|s| last(&s.path)).collect();
+    assert_eq!(applied, ["account", "before", "c", "account", "after"]);
+    let order: Vec<_> = writes.iter().map(|s| (s.method, last(&s.path))).collect();
+    let at = |method, name: &str| order.iter().position(|step| *step == (method, name.to_owned())).unwrap();
+    assert!(at(Method::Delete, "account") > at(Method::Patch, "before"), "{order:?}");
+    assert_eq!(rig.ours("a"), ["configmaps./shop/c"]);
+}

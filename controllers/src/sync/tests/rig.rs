@@ -1,0 +1,422 @@
+//! A hub, edges, and an engine between them, as the operator would have them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use emco_crds::app_context::{OwnerRef, PackKind};
+use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
+use emco_engine::canonical;
+use emco_engine::identity::{ClusterId, Combination};
+use emco_engine::pack;
+use emco_engine::set::{HookSpec, ManifestSet, Phase, SetManifest};
+use emco_engine::snapshot::Installation;
+use emco_engine::{marks, shard};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
+use crate::memory::MemoryServer;
+use crate::remote::{Connections, Observation, State as Link};
+use crate::sync::{Fence, Owner, Policies, Policy, Sync, SyncContext, SyncSettings};
+use crate::world::{Clock, Edges, Random, World};
+
+pub const KEY: [u8; 32] = [7; 32];
+pub const SHARDS: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards";
+
+pub struct FixedClock;
+impl Clock for FixedClock {
+    fn now_ms(&self) -> i64 {
+        1_795_000_000_000
+    }
+}
+
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+impl Random for Counter {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+    fn secret(&self, bytes: &mut [u8]) {
+        bytes.fill(1);
+    }
+}
+
+/// Edges that are connected while their link says so.
+pub struct FakeEdges {
+    servers: BTreeMap<ClusterId, MemoryServer>,
+    links: Mutex<BTreeMap<ClusterId, Observation>>,
+    changed: broadcast::Sender<ClusterId>,
+}
+
+impl FakeEdges {
+    fn new(servers: BTreeMap<ClusterId, MemoryServer>) -> Arc<Self> {
+        let links = servers
+            .iter()
+            .map(|(id, server)| {
+                let link = Observation {
+                    state: Link::Connected,
+                    uid: Some(server.uid()),
+                    apis: Some(Arc::new(server.apis())),
+                    ..Observation::default()
+                };
+                (id.clone(), link)
+            })
+            .collect();
+        Arc::new(Self { servers, links: Mutex::new(links), changed: broadcast::channel(64).0 })
+    }
+
+    pub fn link(&self, cluster: &ClusterId, change: impl Fn(&mut Observation)) {
+        if let Some(link) = self.links.lock().get_mut(cluster) {
+            change(link);
+        }
+        let _ = self.changed.send(cluster.clone());
+    }
+
+    pub fn set_down(&self, cluster: &ClusterId, down: bool) {
+        self.servers[cluster].set_down(down);
+        self.link(cluster, |link| {
+            link.state = if down {
+                Link::Failed { reason: "ConnectionRefused", message: "nobody listens".to_owned() }
+            } else {
+                Link::Connected
+            };
+        });
+    }
+}
+
+impl Edges for FakeEdges {
+    fn get(&self, cluster: &ClusterId) -> Option<Arc<dyn ApiServer>> {
+        let connected = self.links.lock().get(cluster).is_some_and(Observation::connected);
+        let server = self.servers.get(cluster).filter(|_| connected)?;
+        Some(Arc::new(server.clone()))
+    }
+}
+
+impl Connections for FakeEdges {
+    fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
+        self.links.lock().get(cluster).cloned().map(Arc::new)
+    }
+
+    fn changes(&self) -> BoxStream<'static, ClusterId> {
+        let receiver = self.changed.subscribe();
+        futures::stream::unfold(receiver, |mut receiver| async move {
+            loop {
+                match receiver.recv().await {
+                    Ok(cluster) => return Some((cluster, receiver)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        })
+        .boxed()
+    }
+
+    fn refresh_apis(&self, cluster: &ClusterId) {
+        let apis = Some(Arc::new(self.servers[cluster].apis()));
+        if self.links.lock().get(cluster).is_some_and(|link| link.apis != apis) {
+            self.link(cluster, |link| link.apis.clone_from(&apis));
+        }
+    }
+}
+
+pub struct Open(pub AtomicBool);
+impl Fence for Open {
+    fn may_write(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+pub struct Fixed;
+impl Policies for Fixed {
+    fn policy(&self, owner: &Owner) -> Policy {
+        Policy { placed_by: "team-a/shop".to_owned(), ..Policy::of(owner) }
+    }
+}
+
+pub struct Rig {
+    pub hub: MemoryServer,
+    pub edges: Arc<FakeEdges>,
+    pub fence: Arc<Open>,
+    pub hash: String,
+    revision: AtomicI64,
+    running: Mutex<Option<(CancellationToken, Vec<tokio::task::JoinHandle<()>>)>>,
+    pub sync: Mutex<Option<Arc<Sync>>>,
+}
+
+pub fn cluster(name: &str) -> ClusterId {
+    ClusterId::new("acme", name)
+}
+
+impl Rig {
+    /// A hub and edges of these names, each with the namespace `shop`.
+    pub fn new(names: &[&str]) -> Self {
+        let hub = MemoryServer::new();
+        for namespace in ["team-a", "emco-system"] {
+            hub.put(
+                "test",
+                &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+            );
+        }
+        let servers: BTreeMap<ClusterId, MemoryServer> = names
+            .iter()
+            .map(|name| {
+                let server = MemoryServer::new();
+                server.put(
+                    "test",
+                    &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+                );
+                (cluster(name), server)
+            })
+            .collect();
+        Self {
+            hub,
+            edges: FakeEdges::new(servers),
+            fence: Arc::new(Open(AtomicBool::new(true))),
+            hash: marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", "shop"),
+            revision: AtomicI64::new(0),
+            running: Mutex::new(None),
+            sync: Mutex::new(None),
+        }
+    }
+
+    pub fn edge(&self, name: &str) -> MemoryServer {
+        self.edges.servers[&cluster(name)].clone()
+    }
+
+    /// Starts an engine that sees the hub's shards through a watch.
+    pub async fn start(&self) {
+        let world = World {
+            hub: Arc::new(self.hub.clone()),
+            edges: self.edges.clone(),
+            clock: Arc::new(FixedClock),
+            random: Arc::new(Counter::default()),
+        };
+        let sync = Sync::new(SyncContext {
+            world,
+            connections: self.edges.clone(),
+            installation: Arc::new(Installation {
+                id: "inst".to_owned(),
+                digest_key: KEY,
+                random_key: [8; 32],
+            }),
+            namespace: "emco-system".to_owned(),
+            policies: Arc::new(Fixed),
+            fence: self.fence.clone(),
+            epoch: 1,
+            settings: SyncSettings::default(),
+        });
+        let stop = CancellationToken::new();
+        let run = tokio::spawn(sync.clone().run(stop.clone()));
+        let (hub, target) = (self.hub.clone(), sync.clone());
+        let list = hub.send(Request::new(Method::Get, "/apis/emco.io/v1alpha1/syncshards")).await.unwrap();
+        for item in list["items"].as_array().unwrap() {
+            target.shard(serde_json::from_value(item.clone()).unwrap());
+        }
+        let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+        let request =
+            Request::new(Method::Get, "/apis/emco.io/v1alpha1/syncshards").query("resourceVersion", version);
+        let mut events = hub.watch(request).await.unwrap();
+        let pump = tokio::spawn(async move {
+            while let Some(Ok(event)) = events.next().await {
+                match event {
+                    WatchEvent::Applied(object) => target.shard(serde_json::from_value(object).unwrap()),
+                    WatchEvent::Deleted(object) => {
+                        target.shard_gone("team-a", object["metadata"]["name"].as_str().unwrap());
+                    }
+                    WatchEvent::Bookmark(_) => {}
+                }
+            }
+        });
+        *self.sync.lock() = Some(sync);
+        *self.running.lock() = Some((stop, vec![run, pump]));
+    }
+
+    /// Ends the engine wherever it is: nothing is finished, nothing is told.
+    pub async fn crash(&self) {
+        let running = self.running.lock().take();
+        if let Some((stop, tasks)) = running {
+            stop.cancel();
+            tasks[1].abort();
+            for task in tasks {
+                let _ = task.await;
+            }
+        }
+    }
+
+    /// Stores a revision and sets it as the target of clusters, as the store does.
+    pub async fn target(&self, wanted: &BTreeMap<ClusterId, Vec<Arc<ManifestSet>>>) {
+        let revision = self.revision.fetch_add(1, Ordering::Relaxed) + 1;
+        let sets: Vec<Arc<ManifestSet>> = wanted.values().flatten().cloned().collect();
+        let mut packs = Vec::new();
+        for object in pack::write_sets("uid-1", &sets).unwrap() {
+            let bytes = STANDARD.encode(&object.bytes);
+            let (plural, value) = match object.kind {
+                PackKind::ConfigMap => (
+                    "configmaps",
+                    json!({"apiVersion": "v1", "kind": "ConfigMap", "binaryData": {"pack": bytes}}),
+                ),
+                PackKind::Secret => {
+                    ("secrets", json!({"apiVersion": "v1", "kind": "Secret", "data": {"pack": bytes}}))
+                }
+            };
+            let mut value = value;
+            value["metadata"] = json!({"name": object.name, "namespace": "emco-system"});
+            match self.hub.create(&format!("/api/v1/namespaces/emco-system/{plural}"), &value).await {
+                Err(error) if !error.already_exists() => panic!("{error}"),
+                _ => {}
+            }
+            packs.push(json!({"name": object.name, "kind": object.kind.as_str(), "bytes": object.bytes.len(), "digest": object.digest}));
+        }
+        let context = json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "AppContext",
+            "metadata": {"name": format!("dig-shop-{revision}"), "namespace": "team-a",
+                "labels": {"emco.io/owner": self.hash, "emco.io/revision": revision.to_string()}},
+            "spec": {"format": 1, "owner": {"kind": "DeploymentIntentGroup", "name": "shop", "uid": "uid-1"}, "revision": revision,
+                "digest": format!("sha256:{}", "0".repeat(64)), "cause": "Create", "packs": packs},
+        });
+        self.hub.create("/apis/emco.io/v1alpha1/namespaces/team-a/appcontexts", &context).await.unwrap();
+        let combinations: BTreeMap<ClusterId, Combination> = wanted
+            .iter()
+            .map(|(id, sets)| (id.clone(), sets.iter().map(|s| (s.app.clone(), s.digest.clone())).collect()))
+            .collect();
+        loop {
+            if self.retarget(revision, &combinations).await {
+                return;
+            }
+        }
+    }
+
+    /// One try of the write-ahead; false when somebody wrote between.
+    async fn retarget(&self, revision: i64, wanted: &BTreeMap<ClusterId, Combination>) -> bool {
+        let path = format!("{SHARDS}/dig-shop-s00");
+        let Some(live) = self.hub.get_as::<SyncShard>(&path).await.unwrap() else {
+            let owner = OwnerRef {
+                kind: "DeploymentIntentGroup".to_owned(),
+                name: "shop".to_owned(),
+                uid: "uid-1".to_owned(),
+            };
+            let empty = SyncShardSpec { format: 1, owner, next_id: 1, epoch: 1, ..SyncShardSpec::default() };
+            let spec = shard::retarget(&empty, None, 1, revision, wanted).unwrap();
+            let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": "SyncShard",
+                "metadata": {"name": "dig-shop-s00", "namespace": "team-a"}, "spec": spec});
+            return self.hub.create(SHARDS, &object).await.is_ok();
+        };
+        let next = live.metadata.generation.unwrap() + 1;
+        let Some(spec) = shard::retarget(&live.spec, live.status.as_ref(), next, revision, wanted) else {
+            return true;
+        };
+        let mut value = serde_json::to_value(&live).unwrap();
+        value["spec"] = serde_json::to_value(&spec).unwrap();
+        self.hub.replace(&path, &value).await.is_ok()
+    }
+
+    pub fn shard(&self) -> SyncShard {
+        serde_json::from_value(self.hub.object(&format!("{SHARDS}/dig-shop-s00")).unwrap()).unwrap()
+    }
+
+    /// The stored result of a cluster's row.
+    pub fn row(&self, name: &str) -> Option<RowStatus> {
+        let live = self.shard();
+        let status = live.status.as_ref()?;
+        if status.observed_generation != live.metadata.generation {
+            return None;
+        }
+        let id = live.spec.clusters.iter().find(|row| row.cluster == cluster(name).as_str())?.id;
+        shard::decode_status(&live.spec, status).remove(&id)
+    }
+
+    /// Whether the hub says that nothing is left to be done for a cluster.
+    pub fn complete(&self, name: &str) -> bool {
+        let live = self.shard();
+        let rows = shard::rows(&live.spec, live.status.as_ref());
+        rows.iter().filter(|row| row.cluster == cluster(name)).all(|row| row.complete)
+    }
+
+    pub async fn until(&self, what: &str, test: impl Fn(&Self) -> bool) {
+        for _ in 0..60_000 {
+            if test(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("never: {what}; the shard is {}", serde_json::to_string_pretty(&self.shard()).unwrap());
+    }
+
+    pub async fn until_complete(&self, name: &str) {
+        self.until(&format!("{name} is complete"), |rig| rig.complete(name)).await;
+    }
+
+    pub async fn until_reason(&self, name: &str, reason: &str) -> RowStatus {
+        let has =
+            |rig: &Self| rig.row(name).and_then(|row| row.error).is_some_and(|error| error.reason == reason);
+        self.until(&format!("{name} reports {reason}"), has).await;
+        self.row(name).unwrap()
+    }
+
+    /// Names of our objects on an edge, sorted.
+    pub fn ours(&self, name: &str) -> Vec<String> {
+        let mine = |object: &Value| marks::owner_of(object) == Some(self.hash.as_str());
+        self.edge(name).objects().into_iter().filter(|(_, object)| mine(object)).map(|(key, _)| key).collect()
+    }
+}
+
+fn set(app: &str, manifests: Vec<SetManifest>) -> Arc<ManifestSet> {
+    let digest = canonical::set_digest(&KEY, &manifests);
+    Arc::new(ManifestSet { digest, app: app.to_owned(), manifests })
+}
+
+/// A set of plain manifests.
+pub fn app(name: &str, manifests: Vec<Value>) -> Arc<ManifestSet> {
+    let mut all: Vec<SetManifest> = manifests.into_iter().map(|json| manifest(json, None)).collect();
+    emco_engine::order::sort(&mut all);
+    set(name, all)
+}
+
+/// A set of manifests that are made already.
+pub fn app_of(name: &str, mut manifests: Vec<SetManifest>) -> Arc<ManifestSet> {
+    emco_engine::order::sort(&mut manifests);
+    set(name, manifests)
+}
+
+pub fn manifest(json: Value, hook: Option<HookSpec>) -> SetManifest {
+    let digest = canonical::manifest_digest(&KEY, &json);
+    let phase: Phase = emco_engine::order::phase_of(&json, hook.as_ref());
+    SetManifest { digest, phase, hook, crd_folder: false, keep: false, take_existing: false, json }
+}
+
+pub fn hook(json: Value, events: &[&str], weight: i32, policies: &[&str]) -> SetManifest {
+    let text = |all: &[&str]| all.iter().map(|t| (*t).to_owned()).collect();
+    manifest(json, Some(HookSpec { events: text(events), weight, delete_policies: text(policies) }))
+}
+
+pub fn config(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"value": value}})
+}
+
+pub fn deployment(name: &str, image: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": image}]}}}})
+}
+
+pub fn job(name: &str) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}}})
+}
+
+/// The same sets on one cluster.
+pub fn on(name: &str, sets: &[Arc<ManifestSet>]) -> BTreeMap<ClusterId, Vec<Arc<ManifestSet>>> {
+    BTreeMap::from([(cluster(name), sets.to_vec())])
+}
+
+pub fn nowhere() -> BTreeMap<ClusterId, Vec<Arc<ManifestSet>>> {
+    BTreeMap::new()
+}

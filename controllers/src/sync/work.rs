@@ -1,0 +1,109 @@
+//! A row of a shard as the job of one owner on one cluster works on it. Plain data.
+
+use std::collections::BTreeMap;
+
+use emco_crds::SyncShard;
+use emco_crds::sync_shard::{IdentitiesRef, ShardCombination};
+use emco_engine::identity::{ClusterId, Combination, SetDigest};
+use emco_engine::shard::rows;
+
+/// An owner of objects on clusters: a deployment intent group or a logical cloud.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// `DeploymentIntentGroup` or `LogicalCloud`.
+    pub kind: String,
+    /// Namespace on the hub.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// UID when the shard was written.
+    pub uid: String,
+}
+
+/// A combination with its name in the shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its name, such as `t3`.
+    pub name: String,
+    /// The revision that made it.
+    pub revision: i64,
+    /// App to set.
+    pub apps: Combination,
+}
+
+/// What a row says, as read from the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Number of the row in its shard.
+    pub id: i64,
+    /// Generation of the shard it was read from.
+    pub generation: i64,
+    /// Identity of the cluster that the row speaks of.
+    pub uid: Option<String>,
+    /// Everything is to leave.
+    pub removal: bool,
+    /// What the cluster shall have.
+    pub target: Option<Named>,
+    /// What may be there besides, with the generation that added it.
+    pub held: Vec<(i64, Named)>,
+    /// The same as identities alone.
+    pub held_identities: Vec<(i64, IdentitiesRef)>,
+    /// What was completely applied last, as the stored status says; `None` also when that combination is not known any more.
+    pub applied: Option<Named>,
+    /// Combinations that the row names and the shard does not have: an inventory with a hole.
+    pub lost: Vec<String>,
+    /// The shard was written by a later epoch than ours: nothing may be done.
+    pub fenced: bool,
+}
+
+impl Work {
+    /// Whether the wish is the same: what a job has begun stays valid.
+    pub fn same_wish(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.removal == other.removal
+            && self.target == other.target
+            && self.lost == other.lost
+            && self.held == other.held
+            && self.held_identities == other.held_identities
+            && self.fenced == other.fenced
+    }
+}
+
+/// The rows of a shard as work, by cluster. `epoch` is ours: a shard of a later one is not ours to act on.
+pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
+    let generation = shard.metadata.generation.unwrap_or_default();
+    let combinations: BTreeMap<&str, &ShardCombination> =
+        shard.spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect();
+    let named = |name: &str| combinations.get(name).map(|c| named(c));
+    let rows = rows(&shard.spec, shard.status.as_ref());
+    let mut works = BTreeMap::new();
+    for (row, spec) in rows.into_iter().zip(&shard.spec.clusters) {
+        let mut held = Vec::new();
+        let mut held_identities = Vec::new();
+        for entry in &spec.held {
+            held.extend(entry.combination.as_deref().and_then(named).map(|named| (entry.since, named)));
+            held_identities.extend(entry.identities.clone().map(|identities| (entry.since, identities)));
+        }
+        let applied = row.applied.as_ref().and_then(|a| a.combination.as_deref()).and_then(named);
+        let work = Work {
+            id: row.id,
+            generation,
+            uid: row.uid,
+            removal: spec.target.is_none(),
+            target: row.target.map(|t| Named { name: t.name, revision: t.revision, apps: t.apps }),
+            held,
+            held_identities,
+            applied,
+            lost: row.lost,
+            fenced: shard.spec.epoch > epoch,
+        };
+        // A second row of a cluster is never written by us, and never acted on: it could take away what the first gives.
+        works.entry(row.cluster).or_insert(work);
+    }
+    works
+}
+
+fn named(combination: &ShardCombination) -> Named {
+    let apps = combination.apps.iter().map(|a| (a.app.clone(), SetDigest(a.set.clone()))).collect();
+    Named { name: combination.name.clone(), revision: combination.revision, apps }
+}

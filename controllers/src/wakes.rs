@@ -1,0 +1,207 @@
+//! Changes of one object in, the objects that have to look again out. A wish to look again is a key in a set: any number of
+//! changes before the next look are one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use emco_crds::{Cluster, CompositeApp, CompositeProfile, DeploymentIntentGroup, Project, SyncShard};
+use emco_engine::identity::ClusterId;
+use emco_engine::resolve;
+use futures::Stream;
+use kube::Resource;
+use kube::runtime::reflector::{Lookup, ObjectRef};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::objects::{name, namespace};
+use crate::stores::{StoreExt, Stores};
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// Keys of one kind that have to look again. Bounded by the number of objects.
+#[derive(Default)]
+pub struct WakeSet {
+    keys: Mutex<BTreeSet<Key>>,
+    bell: Notify,
+}
+
+impl WakeSet {
+    /// Asks one object to look again.
+    pub fn wake(&self, namespace: &str, name: &str) {
+        self.keys.lock().insert((namespace.to_owned(), name.to_owned()));
+        self.bell.notify_one();
+    }
+
+    fn all<'a, K: Resource<DynamicType = ()> + 'a>(&self, objects: impl IntoIterator<Item = &'a Arc<K>>) {
+        let mut keys = self.keys.lock();
+        keys.extend(
+            objects.into_iter().map(|o| (namespace(o.as_ref()).to_owned(), name(o.as_ref()).to_owned())),
+        );
+        drop(keys);
+        self.bell.notify_one();
+    }
+
+    /// Takes the next key, if there is one.
+    pub fn take(&self) -> Option<Key> {
+        self.keys.lock().pop_first()
+    }
+
+    /// Keys as they come, as references to objects of a kind.
+    pub fn stream<K>(self: &Arc<Self>) -> impl Stream<Item = ObjectRef<K>> + Send + 'static
+    where
+        K: Lookup<DynamicType = ()> + 'static,
+    {
+        futures::stream::unfold(Arc::clone(self), |set| async move {
+            loop {
+                if let Some((namespace, name)) = set.take() {
+                    let reference = ObjectRef::<K>::new(&name);
+                    let reference =
+                        if namespace.is_empty() { reference } else { reference.within(&namespace) };
+                    return Some((reference, set));
+                }
+                set.bell.notified().await;
+            }
+        })
+    }
+}
+
+/// Sets of all kinds that are reconciled.
+#[derive(Default)]
+#[allow(missing_docs)] // one set per kind
+pub struct Wakes {
+    pub providers: Arc<WakeSet>,
+    pub clusters: Arc<WakeSet>,
+    pub projects: Arc<WakeSet>,
+    pub clouds: Arc<WakeSet>,
+    pub apps: Arc<WakeSet>,
+    pub profiles: Arc<WakeSet>,
+    pub digs: Arc<WakeSet>,
+    pub approvals: Arc<WakeSet>,
+    /// Rings when a namespace came, went or changed its owner.
+    pub namespaces: Arc<Notify>,
+}
+
+impl Wakes {
+    /// A provider came, changed or went: its clusters, and everybody who may be granted some.
+    pub fn provider(&self, stores: &Stores) {
+        self.clusters.all(&stores.clusters.sorted());
+        self.projects.all(&stores.projects.sorted());
+        self.placements(stores);
+    }
+
+    /// Everything that is placed on clusters.
+    pub fn placements(&self, stores: &Stores) {
+        self.clouds.all(&stores.clouds.sorted());
+        self.digs.all(&stores.digs.sorted());
+    }
+
+    /// What others read of a cluster changed.
+    pub fn cluster(&self, stores: &Stores, cluster: &Cluster) {
+        self.providers.all(&stores.providers.sorted());
+        self.projects.all(&stores.projects.sorted());
+        for other in stores.clusters.within(namespace(cluster)) {
+            if other.metadata.uid != cluster.metadata.uid {
+                self.clusters.wake(namespace(other.as_ref()), name(other.as_ref()));
+            }
+        }
+        self.placements(stores);
+    }
+
+    /// A namespace of the hub came, went, or says another owner.
+    pub fn namespace(&self, stores: &Stores, changed: &str) {
+        self.namespaces.notify_one();
+        self.providers.all(&stores.providers.sorted());
+        self.projects.all(&stores.projects.sorted());
+        self.clusters.all(&stores.clusters.within(changed));
+        self.tenant(stores, changed);
+    }
+
+    fn tenant(&self, stores: &Stores, within: &str) {
+        self.clouds.all(&stores.clouds.within(within));
+        self.apps.all(&stores.apps.within(within));
+        self.digs.all(&stores.digs.within(within));
+    }
+
+    /// A project came or changed: everything in its namespace.
+    pub fn project(&self, stores: &Stores, project: &Project) {
+        let owned = project.spec.namespace.as_deref().unwrap_or_else(|| name(project));
+        self.tenant(stores, owned);
+    }
+
+    /// A logical cloud, app or profile: the deployments that name it, and the project that counts it.
+    pub fn referenced(&self, stores: &Stores, within: &str, names: impl Fn(&DeploymentIntentGroup) -> bool) {
+        let digs: Vec<_> = stores.digs.within(within).into_iter().filter(|dig| names(dig)).collect();
+        self.digs.all(&digs);
+        self.projects.all(&stores.projects.sorted());
+    }
+
+    /// A deployment: what it names, so that holders are counted, and its project.
+    pub fn dig(&self, stores: &Stores, dig: &DeploymentIntentGroup) {
+        let within = namespace(dig);
+        self.apps.wake(within, &dig.spec.composite_app_ref.name);
+        self.clouds.wake(within, &dig.spec.logical_cloud_ref.name);
+        if let Some(profile) = &dig.spec.composite_profile_ref {
+            self.profiles.wake(within, &profile.name);
+        }
+        self.projects.all(&stores.projects.sorted());
+        // Who had a release first may have gone.
+        self.digs.all(&stores.digs.within(within));
+    }
+
+    /// A shard: its owner.
+    pub fn shard(&self, shard: &SyncShard) {
+        let set = if shard.spec.owner.kind == "LogicalCloud" { &self.clouds } else { &self.digs };
+        set.wake(namespace(shard), &shard.spec.owner.name);
+    }
+
+    /// The clusters that a shard names, or named: who holds them changed. Clouds follow their deployments.
+    pub fn rows(&self, stores: &Stores, clusters: &BTreeSet<String>, shard: &SyncShard) {
+        for id in clusters.iter().filter_map(|id| ClusterId::parse(id)) {
+            for cluster in stores.clusters.sorted().iter().filter(|c| name(c.as_ref()) == id.cluster()) {
+                self.clusters.wake(namespace(cluster.as_ref()), name(cluster.as_ref()));
+            }
+        }
+        self.clouds.all(&stores.clouds.within(namespace(shard)));
+    }
+
+    /// A ConfigMap or Secret of an owned namespace.
+    pub fn source(&self, stores: &Stores, kind: &str, within: &str, changed: &str) {
+        let secret = kind == "Secret";
+        let of_cluster = |c: &Cluster| {
+            secret
+                && c.spec
+                    .access
+                    .kubeconfig_secret_ref
+                    .as_ref()
+                    .is_some_and(|reference| reference.name == changed)
+        };
+        for cluster in stores.clusters.within(within).iter().filter(|c| of_cluster(c)) {
+            self.clusters.wake(within, name(cluster.as_ref()));
+        }
+        let of_app = |app: &CompositeApp| {
+            app.spec.apps.iter().any(|app| {
+                let login = app.chart.secret_ref.as_ref().is_some_and(|reference| reference.name == changed);
+                let archive =
+                    app.chart.config_map_ref.as_ref().is_some_and(|reference| reference.name == changed);
+                if secret { login } else { archive }
+            })
+        };
+        for app in stores.apps.within(within).iter().filter(|app| of_app(app)) {
+            self.apps.wake(within, name(app.as_ref()));
+        }
+        let of_profile = |profile: &CompositeProfile| {
+            resolve::sources(profile).iter().any(|key| key.kind == kind && key.name == changed)
+        };
+        for profile in stores.profiles.within(within).iter().filter(|profile| of_profile(profile)) {
+            self.profiles.wake(within, name(profile.as_ref()));
+            let of_dig = |dig: &DeploymentIntentGroup| {
+                dig.spec
+                    .composite_profile_ref
+                    .as_ref()
+                    .is_some_and(|named| named.name == name(profile.as_ref()))
+            };
+            self.referenced(stores, within, of_dig);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `Cluster`: one remote cluster: how to reach it, what people say about it, what was seen.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::conditions::Condition;
+use crate::fields::{KeyRef, Summary, Time};
+use crate::schema;
+
+/// One remote cluster. Lives in its provider's namespace.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "emco.io",
+    version = "v1alpha1",
+    kind = "Cluster",
+    validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+        .message("the name must be a DNS label of at most 63 characters: lower-case letters, digits and '-'")
+        .field_path(".metadata.name"),
+    plural = "clusters",
+    shortname = "ecl",
+    category = "emco",
+    namespaced,
+    status = "ClusterStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    selectable = ".spec.scheduling",
+    doc = "One remote cluster, in the namespace of its provider. Placement selects it by its labels.",
+    printcolumn(name = "Provider", type_ = "string", json_path = ".status.provider"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.kubernetesVersion"),
+    printcolumn(name = "Nodes", type_ = "string", json_path = ".status.summary.nodes"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Uses", type_ = "string", json_path = ".status.inUse.example", priority = 1),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSpec {
+    /// How to reach the cluster.
+    pub access: Access,
+    /// Facts that templates read as {{cluster.properties.x}}.
+    #[schemars(schema_with = "schema::properties")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, String>,
+    /// Whether it may take work.
+    #[serde(default)]
+    pub scheduling: Scheduling,
+}
+
+/// How to reach a cluster: exactly one member.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.kubeconfigSecretRef)",
+    "access needs exactly one of kubeconfigSecretRef, gitOps"
+))]
+pub struct Access {
+    /// A Secret of the same namespace; key: value, value.yaml or kubeconfig, the first found, if not named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_secret_ref: Option<KeyRef>,
+}
+
+/// Whether a cluster may take work.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scheduling {
+    /// Yes.
+    #[default]
+    Enabled,
+    /// It keeps what it has and takes nothing new.
+    Cordoned,
+    /// What it has moves away where that is possible.
+    Drained,
+}
+
+/// What was seen of a cluster.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// The generation this status was computed for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Name of the provider.
+    #[schemars(length(max = 63))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The text users see everywhere: provider/cluster.
+    #[schemars(length(max = 127))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// UID of the cluster's kube-system namespace: its identity.
+    #[schemars(length(max = 64))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Version of its API server, such as v1.36.3.
+    #[schemars(length(max = 64))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<String>,
+    /// Digest of the list of what it serves; the list itself is a `ConfigMap` of the operator.
+    #[schemars(length(max = 71))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_groups_digest: Option<String>,
+    /// Numbers as text, for columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// Its nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodeCounts>,
+    /// Sum over its ready nodes, at most 16 resources.
+    #[schemars(schema_with = "schema::allocatable")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub allocatable: BTreeMap<String, String>,
+    /// Resources beyond those 16, by name only.
+    #[schemars(length(max = 64), inner(length(max = 253)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_resources: Vec<String>,
+    /// The credentials in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<CredentialFacts>,
+    /// Present while a deployment has something there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_use: Option<ClusterInUse>,
+    /// Echo of the annotation emco.io/requestedAt.
+    #[schemars(length(max = 256))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_handled_request: Option<String>,
+    /// Conditions.
+    #[schemars(schema_with = "schema::conditions")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// Nodes, counted.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeCounts {
+    /// Ready ones.
+    pub ready: i64,
+    /// All.
+    pub total: i64,
+}
+
+/// What is known of the credentials.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CredentialFacts {
+    /// When they end, where they say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Time>,
+}
+
+/// Whether something holds a cluster. Written only when that becomes or ceases to be true.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterInUse {
+    /// `InUse`.
+    #[schemars(length(max = 16))]
+    pub state: String,
+    /// The first holder, such as DeploymentIntentGroup/team-a/shop.
+    #[schemars(length(max = 300))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
+}

@@ -1,0 +1,276 @@
+//! `LogicalCloud`: which clusters a project uses, in which namespace, with which rights.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fields::{ClusterTerm, DurationText, Level, Quantity};
+use crate::schema;
+
+pub mod status;
+
+pub use status::{CloudClusters, Kubeconfigs, LogicalCloudStatus};
+
+/// Clusters, a namespace on them, and rights in it.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "emco.io",
+    version = "v1alpha1",
+    kind = "LogicalCloud",
+    validation = Rule::new("size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+        .message("the name must be a DNS label of at most 40 characters: lower-case letters, digits and '-'")
+        .field_path(".metadata.name"),
+    plural = "logicalclouds",
+    shortname = "lc",
+    category = "emco",
+    namespaced,
+    status = "LogicalCloudStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "The clusters a project uses, its namespace on them and its rights there.",
+    printcolumn(name = "Level", type_ = "string", json_path = ".spec.level"),
+    printcolumn(name = "Namespace", type_ = "string", json_path = ".status.namespace"),
+    printcolumn(name = "Clusters", type_ = "string", json_path = ".status.summary.clusters"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = (
+        "self.level == oldSelf.level",
+        "level cannot be changed: make a new logical cloud and move the deployments"
+    ),
+    validation = (
+        "(has(self.__namespace__) ? self.__namespace__ : '') == (has(oldSelf.__namespace__) ? oldSelf.__namespace__ : '')",
+        "namespace cannot be changed: workloads live there; make a new logical cloud and move the deployments"
+    ),
+    validation = (
+        "self.level != 'Admin' || (!has(self.user) && !has(self.permissions) && !has(self.quotas))",
+        "an Admin logical cloud acts with the cluster's registered credentials: remove user, permissions and quotas, or use level Standard or Privileged"
+    ),
+    validation = (
+        "self.level != 'Standard' || !has(self.permissions) || self.permissions.all(p, !has(p.scope) && !has(p.namespaces))",
+        "permissions of a Standard logical cloud apply to its own namespace: remove namespaces and scope, or use level Privileged"
+    ),
+    validation = (
+        "!has(self.__namespace__) || !(self.__namespace__.startsWith('kube-') || (self.__namespace__ == 'default' && self.level != 'Admin'))",
+        "a logical cloud cannot claim the namespace default or kube-* on the clusters"
+    ),
+    validation = (
+        "!has(self.__namespace__) || self.__namespace__.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        "namespace must be a DNS label: lower-case letters, digits and '-'"
+    )
+)]
+pub struct LogicalCloudSpec {
+    /// How much may be done on the clusters. Cannot be changed.
+    #[serde(default)]
+    pub level: Level,
+    /// Namespace on the clusters; default: the project's namespace. Cannot be changed.
+    #[schemars(length(min = 1, max = 63))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Which clusters; absent = every cluster granted to the project.
+    #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<Vec<ClusterTerm>>,
+    /// Whether clusters are prepared at once or only where something is placed.
+    #[serde(default)]
+    pub provision: Provision,
+    /// `ResourceQuotas` of the namespace on each cluster.
+    #[schemars(
+        length(max = 16),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quotas: Vec<Quota>,
+    /// Pod security level of the namespace; absent = left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_security: Option<PodSecurity>,
+    /// Whether pods of other namespaces may connect.
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// People's own access to the clusters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<CloudUser>,
+    /// Rights; default: `ClusterRole` admin in the namespace.
+    #[schemars(
+        length(max = 16),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<Permission>,
+    /// What people's credentials are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<CloudCredentials>,
+}
+
+/// When clusters are prepared.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Provision {
+    /// At once.
+    #[default]
+    Eager,
+    /// Where something is placed.
+    OnDemand,
+}
+
+/// Pod security standards.
+#[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PodSecurity {
+    /// No restriction.
+    Privileged,
+    /// Known escalations are refused.
+    Baseline,
+    /// Hardened pods only.
+    Restricted,
+}
+
+/// Network isolation of the namespace.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Isolation {
+    /// None.
+    #[default]
+    None,
+    /// Traffic from other namespaces is denied.
+    DefaultDeny,
+}
+
+/// One `ResourceQuota`.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// Its name.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// Limits by resource.
+    #[schemars(schema_with = "schema::quantities")]
+    pub hard: BTreeMap<String, Quantity>,
+}
+
+/// People's own access.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = (
+        "!self.name.startsWith('system:') && (!has(self.groups) || self.groups.all(g, !g.startsWith('system:')))",
+        "user and group names may not start with system:"
+    )
+)]
+pub struct CloudUser {
+    /// Last part of the user name; the whole is emco:project:cloud:name.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// Groups, with the same prefix.
+    #[schemars(length(max = 8), inner(length(min = 1, max = 63)), extend("x-kubernetes-list-type" = "set"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+}
+
+/// A right on the clusters.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = (
+        "has(self.clusterRole) != has(self.rules)",
+        "a permission needs exactly one of clusterRole, rules"
+    )
+)]
+pub struct Permission {
+    /// Its name.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// A `ClusterRole` of the clusters.
+    #[schemars(length(min = 1, max = 253))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_role: Option<String>,
+    /// Or rules.
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<PolicyRule>>,
+    /// Namespace if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<PermissionScope>,
+    /// More namespaces where it holds.
+    #[schemars(length(max = 16), inner(length(min = 1, max = 63)), extend("x-kubernetes-list-type" = "set"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<String>>,
+}
+
+/// Where a permission holds.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PermissionScope {
+    /// In namespaces.
+    #[default]
+    Namespace,
+    /// On the whole cluster.
+    Cluster,
+}
+
+/// A rule as in a Role.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyRule {
+    /// API groups; "" is the core group.
+    #[schemars(
+        length(min = 1, max = 32), inner(length(max = 253)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub api_groups: Vec<String>,
+    /// Resources.
+    #[schemars(
+        length(min = 1, max = 64), inner(length(min = 1, max = 253)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub resources: Vec<String>,
+    /// Verbs.
+    #[schemars(
+        length(min = 1, max = 16), inner(length(min = 1, max = 63)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    pub verbs: Vec<String>,
+    /// Only these objects.
+    #[schemars(
+        length(max = 64), inner(length(min = 1, max = 253)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resource_names: Vec<String>,
+}
+
+/// What people's credentials are.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = (
+        "!has(self.duration) || duration(self.duration) >= duration('10m')",
+        "duration must be at least 10m: clusters issue no shorter credentials"
+    )
+)]
+pub struct CloudCredentials {
+    /// Their kind.
+    #[serde(default, rename = "type")]
+    pub type_: CredentialType,
+    /// How long they last; 24h if absent, at least 10m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<DurationText>,
+}
+
+/// Kinds of credentials.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CredentialType {
+    /// A certificate where the cluster signs one, else a token.
+    #[default]
+    Auto,
+    /// A client certificate.
+    ClientCertificate,
+    /// A token of a service account.
+    ServiceAccountToken,
+}

@@ -1,0 +1,103 @@
+//! Every name that EMCO writes on objects: group, labels, annotations, finalizers, field managers. One table, nothing else.
+
+/// API group of all kinds.
+pub const GROUP: &str = "emco.io";
+/// The one served and stored version.
+pub const VERSION: &str = "v1alpha1";
+/// `apiVersion` of all kinds.
+pub const API_VERSION: &str = "emco.io/v1alpha1";
+/// Prefix of all keys below. Labels with it on a Cluster are refused.
+pub const PREFIX: &str = "emco.io/";
+
+/// Label keys.
+pub mod label {
+    /// On a Namespace of the hub: the Project that owns it. On one of an edge: the project it was made for.
+    pub const PROJECT: &str = "emco.io/project";
+    /// On a Namespace of the hub: the `ClusterProvider` that owns it.
+    pub const PROVIDER: &str = "emco.io/provider";
+    /// The owner hash, on everything applied to an edge and on `AppContexts`, shards and packs.
+    pub const OWNER: &str = "emco.io/owner";
+    /// Kind of the owner, for people: `kubectl get shard -l emco.io/owner-kind=...`.
+    pub const OWNER_KIND: &str = "emco.io/owner-kind";
+    /// Name of the owner, for people.
+    pub const OWNER_NAME: &str = "emco.io/owner-name";
+    /// Revision number of an `AppContext` or pack.
+    pub const REVISION: &str = "emco.io/revision";
+    /// Slot number of a shard.
+    pub const SLOT: &str = "emco.io/slot";
+
+    /// Virtual labels: selectors see them on every cluster, nobody writes them.
+    pub mod virtual_ {
+        /// Name of the cluster's provider.
+        pub const PROVIDER: &str = "emco.io/provider";
+        /// Name of the cluster.
+        pub const CLUSTER: &str = "emco.io/cluster";
+        /// Major and minor version, such as `1.36`; absent before the first contact.
+        pub const KUBERNETES_MINOR: &str = "emco.io/kubernetes-minor";
+    }
+}
+
+/// Annotation keys.
+pub mod annotation {
+    /// On edge objects: keyed digest of the manifest that was applied.
+    pub const MANIFEST: &str = "emco.io/manifest";
+    /// On edge objects, for people: `project/name` of the owner.
+    pub const PLACED_BY: &str = "emco.io/placed-by";
+    /// On edge objects that existed before: released on removal, never deleted.
+    pub const ADOPTED: &str = "emco.io/adopted";
+    /// On a Cluster, `CompositeApp` or `DeploymentIntentGroup`: any new text means "do it now".
+    pub const REQUESTED_AT: &str = "emco.io/requestedAt";
+    /// On a `DeploymentIntentGroup`: confirms the deletion of exactly this digest.
+    pub const CONFIRM: &str = "emco.io/confirm";
+    /// On an owner that is being deleted: its uid, typed by a person, gives up what cannot be reached.
+    pub const ABANDON: &str = "emco.io/abandon";
+    /// On stored objects nothing names any more: since when. The mark of mark and sweep.
+    pub const UNREFERENCED_SINCE: &str = "emco.io/unreferenced-since";
+    /// On a Namespace: made by this installation, so it may be deleted with its owner.
+    pub const MADE_BY: &str = "emco.io/made-by";
+}
+
+/// Finalizers.
+pub mod finalizer {
+    /// On owners of edge objects (`DeploymentIntentGroup`, `LogicalCloud`): the edges are cleaned first.
+    pub const TERMINATE: &str = "emco.io/terminate";
+    /// On what others refer to, and on kubeconfig Secrets: stays while in use.
+    pub const IN_USE: &str = "emco.io/in-use";
+    /// On `AppContexts` and `SyncShards`: they are the inventory of the edges.
+    pub const INVENTORY: &str = "emco.io/inventory";
+}
+
+/// Field managers of server-side apply.
+pub mod manager {
+    /// The operator's, on the hub.
+    pub const OPERATOR: &str = "emco-operator";
+    /// The command line's, on the hub.
+    pub const CLI: &str = "emco-cli";
+    /// Prefix of the manager on edges; the owner hash follows.
+    pub const EDGE_PREFIX: &str = "emco-";
+}
+
+/// Fixed object names.
+pub mod object {
+    /// Lease of the active operator.
+    pub const LEASE: &str = "emco-operator";
+    /// Secret in the operator's namespace with `id`, `digest-key`, `random-key`.
+    pub const INSTALLATION: &str = "emco-installation";
+    /// `ClusterRole` the operator binds to itself in each namespace it owns.
+    pub const NAMESPACE_ACCESS: &str = "emco-namespace-access";
+    /// The logical cloud a Project keeps, and the one a `DeploymentIntentGroup` means when it names none.
+    pub const DEFAULT_LOGICAL_CLOUD: &str = "default";
+    /// Namespace on an edge that holds the claim.
+    pub const EDGE_NAMESPACE: &str = "emco-system";
+    /// `ConfigMap` on an edge that says which installation it belongs to.
+    pub const EDGE_CLAIM: &str = "hub";
+}
+
+/// Short names of owner kinds in generated names: `dig-shop-3`, `lc-edge-s07`.
+pub fn owner_short(kind: &str) -> &'static str {
+    match kind {
+        "DeploymentIntentGroup" => "dig",
+        "LogicalCloud" => "lc",
+        _ => "obj",
+    }
+}

@@ -1,0 +1,258 @@
+//! The closed sets of condition reasons, one per kind. They are metric labels too: nothing else may be a reason.
+
+macro_rules! reasons {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $reason:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs)] // the names are the documentation; the book explains each
+        pub enum $name { $($(#[$vdoc])* $reason),+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$reason),+];
+
+            /// The text in a condition.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$reason => stringify!($reason)),+ }
+            }
+
+            /// The reason of this text.
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|r| r.as_str() == text)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl From<$name> for &'static str {
+            fn from(reason: $name) -> Self {
+                reason.as_str()
+            }
+        }
+    };
+}
+
+reasons!(
+    /// Of a `ClusterProvider`.
+    ClusterProviderReason { NamespaceOwned, NamespaceTaken, NamespaceNotOurs, ClustersExist, HeldBy, NotSupportedYet }
+);
+
+reasons!(
+    /// Of a Cluster.
+    ClusterReason {
+        Reachable,
+        Connecting,
+        NoClusterProvider,
+        SecretNotFound,
+        SecretKeyNotFound,
+        KubeconfigInvalid,
+        KubeconfigForbidden,
+        Unauthorized,
+        Forbidden,
+        TLSFailed,
+        DNSFailed,
+        Timeout,
+        ConnectionRefused,
+        AddressNotAllowed,
+        ServerError,
+        SameClusterTwice,
+        ClusterReplaced,
+        ClaimedByAnotherHub,
+        Accepted,
+        HeldBy,
+        NotSupportedYet,
+    }
+);
+
+reasons!(
+    /// Of a Project.
+    ProjectReason {
+        NamespaceReady,
+        NamespaceTaken,
+        NamespaceNotOurs,
+        NoClustersGranted,
+        TerminatingContent,
+        HeldBy,
+        NotSupportedYet,
+    }
+);
+
+reasons!(
+    /// Of a `LogicalCloud`.
+    LogicalCloudReason {
+        Ready,
+        Instantiated,
+        Instantiating,
+        NotGranted,
+        LevelNotGranted,
+        NamespaceConflict,
+        NamespaceNotOurs,
+        CSRDenied,
+        CSRNotSigned,
+        PermissionRejected,
+        QuotaRejected,
+        ShrinkWaits,
+        NoClusters,
+        NoProject,
+        Unreachable,
+        Terminating,
+        HeldBy,
+        NotSupportedYet,
+    }
+);
+
+reasons!(
+    /// Of a `CompositeApp`.
+    CompositeAppReason {
+        ChartsResolved,
+        Fetching,
+        ChartNotFound,
+        ChartUnauthorized,
+        ChartSourceNotAllowed,
+        ChartDigestChanged,
+        ChartInvalid,
+        ChartTooLarge,
+        ChartIsLibrary,
+        SourceUnreachable,
+        ConfigMapNotFound,
+        SecretNotFound,
+        DependencyCycle,
+        NoProject,
+        HeldBy,
+        NotSupportedYet,
+    }
+);
+
+reasons!(
+    /// Of a `CompositeProfile`.
+    CompositeProfileReason {
+        Valid,
+        AppNotFound,
+        ConfigMapNotFound,
+        SecretNotFound,
+        KeyNotFound,
+        ValuesInvalid,
+        TemplateInvalid,
+        HeldBy,
+        NotSupportedYet,
+    }
+);
+
+reasons!(
+    /// Of a `DeploymentIntentGroup`. Those of Ready=False stand in the order of the conditions they come from.
+    DeploymentIntentGroupReason {
+        // Resolved
+        ReferencesFound,
+        NoProject,
+        CompositeAppNotFound,
+        CompositeProfileNotFound,
+        LogicalCloudNotFound,
+        LogicalCloudNotReady,
+        IntentNotFound,
+        IntentKindUnknown,
+        IntentInvalid,
+        AppNotFound,
+        ConfigMapNotFound,
+        SecretNotFound,
+        ChartNotReady,
+        DuplicateRelease,
+        DependencyCycle,
+        NotSupportedYet,
+        // Approved
+        Automatic,
+        ApprovedBy,
+        AwaitingApproval,
+        Rejected,
+        StaleApproval,
+        RemovalNeedsConfirmation,
+        // Placed
+        ClustersChosen,
+        NoClusterMatches,
+        NotEnoughClusters,
+        ClusterNotFound,
+        ClusterNotInLogicalCloud,
+        HardwareUnsatisfiable,
+        ControllerFailed,
+        AffinityCircular,
+        // Rendered
+        Rendered,
+        TemplateError,
+        ValuesInvalid,
+        SchemaViolation,
+        VariableUnknown,
+        TargetMissing,
+        PatchFailed,
+        EditConflict,
+        DuplicateResource,
+        NotAllowedByLevel,
+        OutputTooLarge,
+        // Deployed
+        Deployed,
+        Progressing,
+        WaitingForDependency,
+        WaitingForWave,
+        Unreachable,
+        Forbidden,
+        Invalid,
+        Conflict,
+        NotOurs,
+        KindMissing,
+        HookFailed,
+        ImmutableField,
+        RolloutPaused,
+        ContentLost,
+        ClusterReplaced,
+        // Ready
+        Ready,
+        NotReady,
+        Suspended,
+        Pinned,
+        Terminating,
+        Terminated,
+        Abandoned,
+        HeldBy,
+    }
+);
+
+reasons!(
+    /// Of a `DeploymentApproval`.
+    DeploymentApprovalReason { InEffect, Waiting, Stale, Superseded, NotSupportedYet }
+);
+
+reasons!(
+    /// Of an `AppContext`.
+    AppContextReason { Stored, Storing, ContentLost, FormatUnknown }
+);
+
+reasons!(
+    /// Of a `SyncShard`.
+    SyncShardReason { Ready, Progressing, Unreachable, Failed, ContentLost, Orphaned, FormatUnknown, Terminating }
+);
+
+impl DeploymentIntentGroupReason {
+    /// Whether only an edit helps. Everything else may cure itself.
+    pub const fn stalled(self) -> bool {
+        matches!(
+            self,
+            Self::DuplicateRelease
+                | Self::Rejected
+                | Self::AppNotFound
+                | Self::TemplateError
+                | Self::ValuesInvalid
+                | Self::SchemaViolation
+                | Self::VariableUnknown
+                | Self::PatchFailed
+                | Self::EditConflict
+                | Self::DuplicateResource
+                | Self::NotAllowedByLevel
+                | Self::OutputTooLarge
+                | Self::RolloutPaused
+                | Self::DependencyCycle
+                | Self::NotSupportedYet
+        )
+    }
+}

@@ -1,0 +1,226 @@
+//! What the clusters of a shard have.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::conditions::Condition;
+use crate::fields::Time;
+use crate::schema;
+use crate::state::State;
+
+/// What the clusters have: ranges of rows that are as wanted, and the other rows.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncShardStatus {
+    /// The generation of the spec this status was computed for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Numbers as text, for columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<ShardSummary>,
+    /// Rows that are as wanted and unremarkable.
+    #[schemars(length(max = 4096), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub as_wanted: Vec<AsWanted>,
+    /// The other rows.
+    #[schemars(length(max = 4096), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<RowStatus>,
+    /// Conditions.
+    #[schemars(schema_with = "schema::conditions")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// Numbers as text.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardSummary {
+    /// Ready and all, `8/9`.
+    #[schemars(length(max = 32))]
+    #[serde(default)]
+    pub clusters: String,
+    /// Failed ones.
+    #[schemars(length(max = 32))]
+    #[serde(default)]
+    pub failed: String,
+    /// Unreachable ones.
+    #[schemars(length(max = 32))]
+    #[serde(default)]
+    pub unreachable: String,
+}
+
+/// Rows that are as wanted, with the same numbers.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsWanted {
+    /// Ranges over row ids: `1-8,11`.
+    #[schemars(length(min = 1, max = 32768))]
+    pub ids: String,
+    /// The combination they have.
+    #[schemars(length(max = 32))]
+    pub applied: String,
+    /// The shard's generation in which it was completed.
+    pub generation: i64,
+    /// Ready objects of each.
+    pub ready: i64,
+    /// All objects of each.
+    pub total: i64,
+}
+
+/// One cluster that is not as wanted, or remarkable.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RowStatus {
+    /// Number of the row.
+    pub id: i64,
+    /// `provider/cluster`.
+    #[schemars(length(max = 127))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cluster: String,
+    /// Whether it can be reached.
+    #[serde(default)]
+    pub connectivity: Connectivity,
+    /// State of the owner's objects there.
+    #[serde(default)]
+    pub state: State,
+    /// The last combination completely applied, with everything else pruned; absent = none yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Applied>,
+    /// Objects, counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<RowCounts>,
+    /// Apps that are not as wanted.
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apps: Vec<RowApp>,
+    /// Hooks that ran.
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<RowHooks>,
+    /// All objects of the target.
+    #[serde(default)]
+    pub total: i64,
+    /// How many of them are applied.
+    #[serde(default)]
+    pub applied_count: i64,
+    /// How many of them are ready.
+    #[serde(default)]
+    pub ready: i64,
+    /// How many of them cannot be seen now.
+    #[serde(default)]
+    pub unknown: i64,
+    /// Since when it is in this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// The first error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<RowError>,
+}
+
+/// Whether a cluster can be reached.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Connectivity {
+    /// Not known yet.
+    #[default]
+    Unknown,
+    /// The last probe was answered.
+    Reachable,
+    /// The last probe was not answered.
+    Unreachable,
+}
+
+/// What was completely applied.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    /// Name of the combination; absent = nothing of this owner is left.
+    #[schemars(length(max = 32))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub combination: Option<String>,
+    /// The shard's generation that was worked off.
+    pub generation: i64,
+}
+
+/// Objects of one cluster, counted.
+#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RowCounts {
+    /// Applied.
+    #[serde(default)]
+    pub applied: i64,
+    /// Refused or failed.
+    #[serde(default)]
+    pub failed: i64,
+    /// Not sent yet.
+    #[serde(default)]
+    pub pending: i64,
+    /// Deleted.
+    #[serde(default)]
+    pub deleted: i64,
+    /// Ready.
+    #[serde(default)]
+    pub ready: i64,
+    /// There, not ready.
+    #[serde(default)]
+    pub not_ready: i64,
+    /// Not there.
+    #[serde(default)]
+    pub not_present: i64,
+    /// Cannot be seen now.
+    #[serde(default)]
+    pub unknown: i64,
+}
+
+/// One app on one cluster.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowApp {
+    /// Name of the app.
+    #[schemars(length(max = 63))]
+    pub app: String,
+    /// Its state.
+    #[serde(default)]
+    pub state: State,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// Ready objects.
+    #[serde(default)]
+    pub ready: i64,
+    /// All objects.
+    #[serde(default)]
+    pub total: i64,
+}
+
+/// Hooks of a set that ran on a cluster: they do not run again after a restart.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowHooks {
+    /// The set.
+    #[schemars(length(max = 64))]
+    pub set: String,
+    /// Digests of the hook manifests that finished.
+    #[schemars(length(max = 256), inner(length(max = 128)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<String>,
+}
+
+/// What went wrong on a cluster.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowError {
+    /// The app.
+    #[schemars(length(max = 63))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// `group/kind/namespace/name`.
+    #[schemars(length(max = 600))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// From the closed set of reasons.
+    #[schemars(length(max = 64))]
+    pub reason: String,
+    /// The API server's words, at most 256 bytes.
+    #[schemars(length(max = 256))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// How often it was tried.
+    #[serde(default)]
+    pub attempts: i64,
+}

@@ -1,0 +1,40 @@
+//! In: the name of an area. Out: its measurements, as a table and in `target/bench/AREA.json`.
+
+mod record;
+mod spine;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use emco_e2e::operator;
+
+/// The command line.
+#[derive(clap::Args)]
+pub struct BenchArgs {
+    /// What is measured: spine.
+    area: String,
+    /// The operator's program; the one beside this program if absent.
+    #[arg(long, value_name = "FILE")]
+    operator: Option<PathBuf>,
+}
+
+/// Measures. A goal that is missed is no error: it is in the table.
+pub fn run(args: &BenchArgs) -> Result<()> {
+    if args.area != "spine" {
+        bail!("there is no benchmark {}, only spine", args.area);
+    }
+    let program = args.operator.clone().map_or_else(operator::program, Ok)?;
+    ensure!(
+        program.is_file(),
+        "there is no operator at {}: build it first (`make build`)",
+        program.display()
+    );
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    let entries = runtime.block_on(Box::pin(spine::measure(&program)))?;
+    let root = operator::root().canonicalize().context("the repository is not where this was built")?;
+    let file = root.join("target/bench").join(format!("{}.json", args.area));
+    record::write(&file, &entries)?;
+    record::print(&entries);
+    println!("written to {}", file.display());
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! In: arguments and documents. Out: what kubectl says about them to a plane.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use crate::launch;
+
+/// For one call.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// kubectl with the kubeconfig of one plane.
+#[derive(Debug, Clone)]
+pub struct Kubectl {
+    program: PathBuf,
+    kubeconfig: PathBuf,
+    home: PathBuf,
+}
+
+/// How a call of kubectl ended.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Whether it exited with 0.
+    pub fn is_ok(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl Kubectl {
+    pub(crate) fn new(program: &Path, dir: &Path) -> Self {
+        Self { program: program.to_owned(), kubeconfig: dir.join("kubeconfig"), home: dir.to_owned() }
+    }
+
+    /// The file that it uses as kubeconfig: user `tester`, past the proxy.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The program itself.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The same kubectl with another kubeconfig.
+    #[must_use]
+    pub fn with_kubeconfig(&self, file: &Path) -> Self {
+        Self { kubeconfig: file.to_owned(), ..self.clone() }
+    }
+
+    /// Runs it and answers its standard output; an exit code other than 0 is an error with what it said.
+    pub async fn run(&self, args: &[&str]) -> Result<String> {
+        self.run_with(args, "").await
+    }
+
+    /// As [`Kubectl::run`], with text for its standard input.
+    pub async fn run_with(&self, args: &[&str], input: &str) -> Result<String> {
+        let output = self.output(args, input).await?;
+        if !output.is_ok() {
+            bail!("kubectl {} failed:\n{}{}", args.join(" "), output.stdout, output.stderr);
+        }
+        Ok(output.stdout)
+    }
+
+    /// Runs it and answers how it ended, whatever it says.
+    pub async fn output(&self, args: &[&str], input: &str) -> Result<Output> {
+        let mut child = Command::from(launch::tied(&self.program)?)
+            .args(args)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", &self.home)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start kubectl")?;
+        let mut stdin = child.stdin.take().context("kubectl has no standard input")?;
+        let written = async move {
+            // It need not read all of it to refuse it.
+            let _ = stdin.write_all(input.as_bytes()).await;
+            drop(stdin);
+        };
+        let both = async { tokio::join!(written, child.wait_with_output()).1 };
+        let output = tokio::time::timeout(PATIENCE, both)
+            .await
+            .with_context(|| format!("kubectl {} takes too long", args.join(" ")))?
+            .context("cannot wait for kubectl")?;
+        Ok(Output {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+
+    /// Applies YAML text on the server's side.
+    pub async fn apply(&self, yaml: &str) -> Result<String> {
+        self.run_with(&["apply", "--server-side", "-f", "-"], yaml).await
+    }
+
+    /// Applies YAML text on the server's side; objects that name no namespace go to `namespace`.
+    pub async fn apply_to(&self, namespace: &str, yaml: &str) -> Result<String> {
+        self.run_with(&["apply", "--server-side", "-n", namespace, "-f", "-"], yaml).await
+    }
+
+    /// Applies a file, or a folder with all below it, on the server's side.
+    pub async fn apply_path(&self, path: &Path) -> Result<String> {
+        self.run(&["apply", "--server-side", "--recursive", "-f", &path.display().to_string()]).await
+    }
+}

@@ -1,0 +1,16 @@
+//! In: what a test, the demo or a benchmark wants of clusters. Out: real control planes on this machine.
+//!
+//! [`bed::Bed`] is the way in: it finds or builds the programs, starts them under a supervisor that leaves nothing behind,
+//! and answers once every plane is ready for objects.
+
+pub mod audit;
+pub mod bed;
+mod diagnose;
+pub mod kubectl;
+pub mod launch;
+pub mod operator;
+pub mod package;
+pub mod programs;
+pub mod supervisor;
+pub mod usage;
+pub mod wait;

@@ -1,0 +1,88 @@
+//! In: which programs a test bed wants. Out: where they are, after building those that this machine lacks.
+//!
+//! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
+//! built from the Go modules in `controlplane/` and `helm/` into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
+
+mod build;
+mod find;
+mod go;
+mod stages;
+mod versions;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+pub use versions::Program;
+
+/// Programs of known versions on this machine.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    paths: BTreeMap<Program, PathBuf>,
+    stages: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Finds or builds `wanted`. A first build takes minutes and reports its progress on standard error; two processes
+    /// that want the same program build it once.
+    ///
+    /// Runs on the calling thread for as long as it takes: from async code use [`Programs::get`].
+    pub fn get_blocking(wanted: &[Program]) -> Result<Self> {
+        let mut paths = BTreeMap::new();
+        let mut missing = Vec::new();
+        for &program in wanted {
+            match find::find(program) {
+                Some(path) => drop(paths.insert(program, path)),
+                None => missing.push(program),
+            }
+        }
+        if !missing.is_empty() {
+            paths.extend(build::build(&missing)?);
+        }
+        let stages = match paths.get(&Program::Kwok) {
+            Some(kwok) => Some(stages::beside(kwok)?),
+            None => None,
+        };
+        Ok(Self { paths, stages })
+    }
+
+    /// As [`Programs::get_blocking`], on a thread of its own.
+    pub async fn get(wanted: &[Program]) -> Result<Self> {
+        let wanted = wanted.to_vec();
+        tokio::task::spawn_blocking(move || Self::get_blocking(&wanted))
+            .await
+            .context("the thread that looks for programs ended")?
+    }
+
+    /// Where `program` is; an error when it was not among those asked for.
+    pub fn path(&self, program: Program) -> Result<&Path> {
+        self.paths
+            .get(&program)
+            .map(PathBuf::as_path)
+            .with_context(|| format!("{} was not asked for", program.name()))
+    }
+
+    /// Every program asked for, with its place.
+    pub fn all(&self) -> impl Iterator<Item = (Program, &Path)> {
+        self.paths.iter().map(|(program, path)| (*program, path.as_path()))
+    }
+
+    /// The folder of the stages that belong to kwok, when kwok was asked for.
+    pub fn stages(&self) -> Result<&Path> {
+        self.stages.as_deref().context("kwok was not asked for, so there are no stages")
+    }
+}
+
+/// The folder where built programs and other slow things are kept: `${XDG_CACHE_HOME:-~/.cache}/emco`.
+pub fn cache_dir() -> Result<PathBuf> {
+    let base = match std::env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir),
+        None => PathBuf::from(
+            std::env::var_os("HOME")
+                .context("neither XDG_CACHE_HOME nor HOME is set: no place for a cache")?,
+        )
+        .join(".cache"),
+    };
+    Ok(base.join("emco"))
+}

@@ -1,0 +1,200 @@
+//! In: the `go.mod` files of the repository. Out: for each program its package, version and linker flags.
+
+/// `go.mod` and `go.sum` of one Go module that names programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GoModule {
+    pub name: &'static str,
+    pub go_mod: &'static str,
+    pub go_sum: &'static str,
+}
+
+pub(super) const CONTROL_PLANE: GoModule = GoModule {
+    name: "controlplane",
+    go_mod: include_str!("../../controlplane/go.mod"),
+    go_sum: include_str!("../../controlplane/go.sum"),
+};
+
+/// Of its own, because Helm wants other versions of the Kubernetes libraries.
+pub(super) const HELM: GoModule = GoModule {
+    name: "helm",
+    go_mod: include_str!("../../helm/go.mod"),
+    go_sum: include_str!("../../helm/go.sum"),
+};
+
+/// A program that a test bed runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Program {
+    /// The store of the API servers.
+    Etcd,
+    /// `kube-apiserver`.
+    ApiServer,
+    /// `kubectl`.
+    Kubectl,
+    /// `kube-controller-manager`.
+    ControllerManager,
+    /// `kube-scheduler`.
+    Scheduler,
+    /// Plays the nodes and their kubelets.
+    Kwok,
+    /// Helm, the reference that rendered charts are compared with.
+    Helm,
+}
+
+impl Program {
+    /// Every program, in the order in which they are built: what most tests need first.
+    pub const ALL: [Self; 7] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::Kubectl,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kwok,
+        Self::Helm,
+    ];
+
+    /// The file name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::Kubectl => "kubectl",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kwok => "kwok",
+            Self::Helm => "helm",
+        }
+    }
+
+    /// The program called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|program| program.name() == name)
+    }
+
+    /// The version that this repository asks for, such as `v1.36.3`.
+    pub fn version(self) -> &'static str {
+        let module = self.go_module();
+        required(self.module().go_mod, module).unwrap_or_default()
+    }
+
+    /// The module that `version` is a version of.
+    pub(super) fn go_module(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::Kwok => "sigs.k8s.io/kwok",
+            Self::Helm => "helm.sh/helm/v3",
+            Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
+                "k8s.io/kubernetes"
+            }
+        }
+    }
+
+    /// The Go package of the program.
+    pub(super) fn package(self) -> String {
+        match self {
+            Self::Etcd => self.go_module().to_owned(),
+            _ => format!("{}/cmd/{}", self.go_module(), self.name()),
+        }
+    }
+
+    pub(super) fn module(self) -> GoModule {
+        match self {
+            Self::Helm => HELM,
+            _ => CONTROL_PLANE,
+        }
+    }
+
+    /// Without these a Kubernetes program calls itself v0.0.0, and charts with a `kubeVersion` refuse it.
+    pub(super) fn ldflags(self) -> String {
+        let version = self.version();
+        match self {
+            Self::Helm => format!("-s -w -X helm.sh/helm/v3/internal/version.version={version}"),
+            Self::Etcd | Self::Kwok => "-s -w".to_owned(),
+            Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
+                let mut parts = version.trim_start_matches('v').split('.');
+                let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
+                // The first is what discovery and `--version` say, the second is in the user agent.
+                let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+                let set = |package| {
+                    format!(
+                        " -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+                    )
+                };
+                format!("-s -w{}", packages.map(set).concat())
+            }
+        }
+    }
+
+    /// Arguments with which the program prints its version.
+    pub(super) fn version_args(self) -> &'static [&'static str] {
+        match self {
+            Self::Kubectl => &["version", "--client"],
+            Self::Helm => &["version", "--short"],
+            _ => &["--version"],
+        }
+    }
+
+    /// The folder of the cache for the built program; programs of one module share it.
+    pub(super) fn cache_key(self) -> String {
+        match self {
+            Self::Helm => format!("helm-{}", self.version()),
+            _ => format!(
+                "kubernetes-{}-etcd-{}-kwok-{}",
+                Self::ApiServer.version(),
+                Self::Etcd.version(),
+                Self::Kwok.version()
+            ),
+        }
+    }
+}
+
+/// The version that a `go.mod` requires of `module`.
+fn required(go_mod: &'static str, module: &str) -> Option<&'static str> {
+    go_mod.lines().find_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        (words.next() == Some(module)).then(|| words.next()).flatten().filter(|word| word.starts_with('v'))
+    })
+}
+
+/// The Go release that a `go.mod` asks for, as (major, minor).
+pub(super) fn go_release(go_mod: &str) -> Option<(u32, u32)> {
+    let line = go_mod.lines().find_map(|line| line.strip_prefix("go "))?;
+    let mut parts = line.trim().split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_has_a_version_from_its_go_mod() {
+        for program in Program::ALL {
+            assert!(program.version().starts_with('v'), "{} has no version", program.name());
+        }
+        assert_eq!(Program::ApiServer.version(), "v1.36.3");
+        assert_eq!(Program::Helm.version(), "v3.17.3");
+    }
+
+    #[test]
+    fn every_program_is_a_tool_of_its_module() {
+        for program in Program::ALL {
+            assert!(
+                program.module().go_mod.contains(&program.package()),
+                "{} is not named by {}/go.mod",
+                program.package(),
+                program.module().name
+            );
+        }
+    }
+
+    #[test]
+    fn a_kubernetes_program_is_linked_with_its_version() {
+        assert!(Program::Kubectl.ldflags().contains("version.gitVersion=v1.36.3 "));
+        assert!(Program::Kubectl.ldflags().ends_with("gitMinor=36"));
+    }
+
+    #[test]
+    fn the_go_release_is_read_from_the_go_line() {
+        assert_eq!(go_release("module x\n\ngo 1.26.0\n"), Some((1, 26)));
+    }
+}

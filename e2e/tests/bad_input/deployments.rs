@@ -1,0 +1,137 @@
+//! In: deployments that cannot be, and deletions that must wait. Out: what would have to change, and who holds what.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use emco_crds::conditions::types;
+use emco_crds::{
+    Cluster, ClusterProvider, CompositeApp, Conditioned, DeploymentIntentGroup, LogicalCloud, Project,
+};
+use emco_e2e::bed::serial;
+use emco_e2e::operator::{SOON, cluster, deployed, deployment, is, ours, secret, wait};
+use emco_e2e::wait::wait_until_gone;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::ObjectMeta;
+
+use super::{EVERYWHERE, NOTE, dig_says, has, of_one_file, provider, start};
+
+/// Whether a deletion is held, and by whom.
+fn held<S: Conditioned>(status: Option<&S>, by: &str) -> Result<(), String> {
+    let condition = status.and_then(|status| status.condition(types::IN_USE)).ok_or("it has no InUse")?;
+    let named = condition.reason == "HeldBy" && condition.message.contains(by);
+    if named { Ok(()) } else { Err(format!("{condition:?}")) }
+}
+
+#[tokio::test]
+async fn a_selector_that_matches_nothing_says_what_would_have_to_change() {
+    let note = of_one_file("web", NOTE).unwrap();
+    let bed = start("nomatch", std::slice::from_ref(&note)).await;
+    bed.explain(async {
+        let placement =
+            "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge, disk: nvme}}}]}";
+        bed.hub().kubectl().apply(&deployment("nomatch", "shop", &[note], placement)).await?;
+        let message = dig_says(bed, "nomatch", types::PLACED, "NoClusterMatches").await?;
+        has(&message, &["app web", "nearest is acme/a", "needs label disk=nvme"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_object_of_somebody_else_on_the_edge_is_named_and_not_touched() {
+    let note = of_one_file("web", NOTE).unwrap();
+    let bed = start("foreign", std::slice::from_ref(&note)).await;
+    bed.explain(async {
+        wait(bed, "foreign", "default", |cloud: &LogicalCloud| {
+            is(cloud.status.as_ref(), types::READY, "True")
+        })
+        .await?;
+        let maps = bed.edge("a").api::<ConfigMap>("foreign").await?;
+        let theirs = ConfigMap {
+            metadata: ObjectMeta { name: Some("note".to_owned()), ..ObjectMeta::default() },
+            data: Some(BTreeMap::from([("say".to_owned(), "mine".to_owned())])),
+            ..ConfigMap::default()
+        };
+        let before = maps.create(&kube::api::PostParams::default(), &theirs).await?;
+        bed.hub().kubectl().apply(&deployment("foreign", "shop", &[note], EVERYWHERE)).await?;
+        let failing = wait(bed, "foreign", "shop", |dig: &DeploymentIntentGroup| {
+            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+            let found =
+                failing.iter().find(|one| one.cluster == "acme/a" && one.reason == "NotOurs").cloned();
+            found.ok_or_else(|| format!("failing: {failing:?}"))
+        })
+        .await?;
+        has(&failing.message, &["note", "was not made by EMCO"]);
+        assert_eq!(maps.get("note").await?, before, "it is untouched");
+        maps.delete("note", &kube::api::DeleteParams::default()).await?;
+        // Looked at again by itself, but slowly; somebody who cured it says so.
+        let now = ["annotate", "dig", "shop", "-n", "foreign", "emco.io/requestedAt=now"];
+        bed.hub().kubectl().run(&now).await?;
+        deployed(bed, "foreign", "shop", 1).await?;
+        assert_eq!(ours(bed, "a", "configmaps", Some("foreign")).await?, ["ConfigMap/foreign/note"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_in_use_stays_with_its_holders_named_and_goes_when_they_are_gone() {
+    let note = of_one_file("web", NOTE).unwrap();
+    let bed = start("held", std::slice::from_ref(&note)).await;
+    let _turn = serial().await;
+    bed.explain(async {
+        provider(bed, "holding", "held").await?;
+        secret(bed, "holding", "d", &bed.edge("d").kubeconfig()?).await?;
+        bed.hub().kubectl().apply(&cluster("holding", "d")).await?;
+        let placement = "placement: {allOf: [{provider: holding, cluster: d}]}";
+        bed.hub().kubectl().apply(&deployment("held", "shop", &[note], placement)).await?;
+        deployed(bed, "held", "shop", 1).await?;
+        let hub = bed.hub().kubectl();
+        for [kind, name, namespace] in [
+            ["capp", "shop", "held"],
+            ["lc", "default", "held"],
+            ["eproj", "held", "default"],
+            ["ecl", "d", "holding"],
+            ["clusterproviders.emco.io", "holding", "default"],
+        ] {
+            hub.run(&["delete", kind, name, "-n", namespace, "--wait=false"]).await?;
+        }
+        let dig = "DeploymentIntentGroup/held/shop";
+        wait(bed, "held", "shop", |app: &CompositeApp| held(app.status.as_ref(), dig)).await?;
+        wait(bed, "held", "default", |cloud: &LogicalCloud| held(cloud.status.as_ref(), dig)).await?;
+        wait(bed, "holding", "d", |cluster: &Cluster| held(cluster.status.as_ref(), dig)).await?;
+        let client = bed.hub().client().await?;
+        let (projects, providers): (Api<Project>, Api<ClusterProvider>) =
+            (Api::all(client.clone()), Api::all(client));
+        emco_e2e::operator::wait_in(projects.clone(), "held", |project| held(project.status.as_ref(), dig))
+            .await?;
+        emco_e2e::operator::wait_in(providers.clone(), "holding", |provider| {
+            held(provider.status.as_ref(), "Cluster/holding/d")
+        })
+        .await?;
+        assert_eq!(ours(bed, "d", "configmaps", Some("held")).await?, ["ConfigMap/held/note"], "it runs on");
+
+        hub.run(&["delete", "dig", "shop", "-n", "held", "--wait=false"]).await?;
+        wait_until_gone(projects, "held", SOON).await?;
+        wait_until_gone(providers, "holding", SOON).await?;
+        ensure!(ours(bed, "d", "configmaps,namespaces", None).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_field_of_a_later_version_is_answered_instead_of_ignored() {
+    let note = of_one_file("web", NOTE).unwrap();
+    let bed = start("early", std::slice::from_ref(&note)).await;
+    bed.explain(async {
+        let spec = format!("{EVERYWHERE}\nsuspend: true");
+        bed.hub().kubectl().apply(&deployment("early", "shop", std::slice::from_ref(&note), &spec)).await?;
+        let message = dig_says(bed, "early", types::READY, "NotSupportedYet").await?;
+        has(&message, &["spec.suspend is not supported yet: remove the field"]);
+        bed.hub().kubectl().apply(&deployment("early", "shop", &[note], EVERYWHERE)).await?;
+        deployed(bed, "early", "shop", 1).await.map(drop)
+    })
+    .await;
+}

@@ -1,0 +1,198 @@
+//! In: the pages people read, the samples of the demo. Out: whether what they show is true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use emco_crds::reasons;
+use emco_e2e::bed::{BedSpec, SharedBed};
+use emco_e2e::package::Package;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+static BED: SharedBed = SharedBed::new(BedSpec::bare_hub);
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// README and all pages of the book.
+fn pages() -> BTreeMap<PathBuf, String> {
+    let mut pages = BTreeMap::from([(root().join("README.md"), String::new())]);
+    for folder in ["docs", "docs/decisions"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                pages.insert(path, String::new());
+            }
+        }
+    }
+    for (path, text) in &mut pages {
+        *text = std::fs::read_to_string(path).unwrap();
+    }
+    pages
+}
+
+/// The fenced blocks of a language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open: Option<(bool, String)> = None;
+    for line in text.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(name)) => open = Some((name.trim() == language, String::new())),
+            (Some((wanted, block)), Some(_)) => {
+                if *wanted {
+                    found.push(std::mem::take(block));
+                }
+                open = None;
+            }
+            (Some((_, block)), None) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    found
+}
+
+/// The targets of links to files.
+fn links(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+    targets
+        .filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with('#'))
+        .collect()
+}
+
+fn names<T: Copy + Into<&'static str>>(all: &[T]) -> BTreeSet<&'static str> {
+    all.iter().map(|reason| (*reason).into()).collect()
+}
+
+#[test]
+fn every_reason_has_its_line_and_every_line_is_a_reason() {
+    let wanted = BTreeMap::from([
+        ("ClusterProvider", names(reasons::ClusterProviderReason::ALL)),
+        ("Cluster", names(reasons::ClusterReason::ALL)),
+        ("Project", names(reasons::ProjectReason::ALL)),
+        ("LogicalCloud", names(reasons::LogicalCloudReason::ALL)),
+        ("CompositeApp", names(reasons::CompositeAppReason::ALL)),
+        ("CompositeProfile", names(reasons::CompositeProfileReason::ALL)),
+        ("DeploymentIntentGroup", names(reasons::DeploymentIntentGroupReason::ALL)),
+        ("DeploymentApproval", names(reasons::DeploymentApprovalReason::ALL)),
+        ("AppContext", names(reasons::AppContextReason::ALL)),
+        ("SyncShard", names(reasons::SyncShardReason::ALL)),
+    ]);
+    let text = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
+    let found: BTreeMap<&str, BTreeSet<&str>> = text
+        .split("\n## ")
+        .skip(1)
+        .filter_map(|section| section.split_once('\n'))
+        .map(|(kind, section)| {
+            let lines = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+            // A line that says nothing is no line.
+            (kind.trim(), lines.filter(|(_, text)| text.len() > 20).map(|(reason, _)| reason).collect())
+        })
+        .collect();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_the_book_lists_every_page() {
+    for (page, text) in pages() {
+        for link in links(&text) {
+            let file = link.split('#').next().unwrap_or(link);
+            let target = page.parent().unwrap().join(file);
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+        }
+    }
+    let docs = root().join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let listed: BTreeSet<PathBuf> = links(&summary).into_iter().map(|link| docs.join(link)).collect();
+    let written: BTreeSet<PathBuf> =
+        pages().into_keys().filter(|page| page.starts_with(&docs) && !page.ends_with("SUMMARY.md")).collect();
+    assert_eq!(listed, written);
+}
+
+#[test]
+fn every_make_target_that_is_named_exists() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
+    let targets: BTreeSet<&str> =
+        makefile.lines().filter_map(|line| line.split_once(": ")).map(|(target, _)| target).collect();
+    let mut seen = 0;
+    for (page, text) in pages() {
+        let commands = blocks(&text, "console").into_iter().flat_map(|block| {
+            let commands = block.lines().filter_map(|line| line.strip_prefix("$ make ").map(str::to_owned));
+            commands.collect::<Vec<_>>()
+        });
+        let inline = text.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("make "));
+        for command in commands.chain(inline.map(str::to_owned)) {
+            let target = command.split_whitespace().next().unwrap_or_default();
+            assert!(targets.contains(target), "{}: make {target}", page.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "only {seen} commands were found");
+}
+
+#[test]
+fn the_demo_names_charts_that_are_there() {
+    let charts = root().join("config/samples/charts");
+    let files: BTreeSet<String> = std::fs::read_dir(charts)
+        .unwrap()
+        .map(|entry| Package::of_folder(&entry.unwrap().path()).unwrap().file_name())
+        .collect();
+    let text = std::fs::read_to_string(root().join("config/samples/demo/2-shop.yaml")).unwrap();
+    let named: BTreeSet<String> = serde_yaml::Deserializer::from_str(&text)
+        .map(|document| Value::deserialize(document).unwrap())
+        .filter(|object| object["kind"] == "CompositeApp")
+        .flat_map(|object| object["spec"]["apps"].as_array().unwrap().clone())
+        .map(|app| app["chart"]["configMapRef"]["key"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(named, files);
+}
+
+#[tokio::test]
+async fn a_real_api_server_accepts_every_example() {
+    let bed = BED.get().await.unwrap();
+    bed.explain(async {
+        let kubectl = bed.hub().kubectl();
+        let crds = root().join("config/crd").display().to_string();
+        kubectl.run(&["apply", "--server-side", "-k", &crds]).await?;
+        kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
+        for namespace in ["acme", "shop"] {
+            kubectl.run(&["create", "namespace", namespace]).await?;
+        }
+        let mut examples = 0;
+        for (page, text) in pages() {
+            for block in blocks(&text, "yaml") {
+                accepted(kubectl, &block).await.with_context(|| format!("{}:\n{block}", page.display()))?;
+                examples += 1;
+            }
+        }
+        anyhow::ensure!(examples >= 5, "only {examples} examples were found");
+        for entry in std::fs::read_dir(root().join("config/samples/demo"))? {
+            let file = entry?.path();
+            accepted(kubectl, &std::fs::read_to_string(&file)?)
+                .await
+                .with_context(|| file.display().to_string())?;
+        }
+        Ok(())
+    })
+    .await;
+}
+
+/// Strictly: a field that does not exist is an error.
+async fn accepted(kubectl: &emco_e2e::kubectl::Kubectl, yaml: &str) -> Result<()> {
+    let args =
+        ["apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-f", "-"];
+    kubectl.run_with(&args, yaml).await.map(drop)
+}
+
+#[test]
+fn the_pages_that_are_checked_are_the_pages() {
+    let pages = pages();
+    for page in ["README.md", "docs/install.md", "docs/first-deployment.md", "docs/decisions/no-webhooks.md"]
+    {
+        assert!(pages.keys().any(|path| path.ends_with(Path::new(page))), "{page}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The command line and the environment come in, checked settings go out.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
+
+/// EMCO: composite applications on many clusters.
+#[derive(Parser, Debug)]
+#[command(name = "emco-operator", version, about, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run the operator against the hub of KUBECONFIG, or of the cluster it runs in.
+    Run(Box<RunArgs>),
+    /// Print the `CustomResourceDefinitions` as YAML.
+    Crds,
+    /// Print the version.
+    Version,
+}
+
+/// How logs look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+#[derive(clap::Args, Debug)]
+pub struct RunArgs {
+    /// The operator's own namespace on the hub; made if absent.
+    #[arg(long, env = "EMCO_NAMESPACE", default_value = "emco-system", value_parser = namespace)]
+    pub namespace: String,
+
+    /// Directory for the identity of this replica and the cache of charts.
+    #[arg(long, env = "EMCO_STATE_DIR", default_value = "/var/lib/emco", value_name = "DIR")]
+    pub state_dir: PathBuf,
+
+    /// Serves /livez, /readyz and /metrics.
+    #[arg(long, env = "EMCO_LISTEN", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    pub listen: SocketAddr,
+
+    /// Serves /debug/state and /debug/log; a loopback address.
+    #[arg(long, env = "EMCO_DEBUG_LISTEN", default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = loopback)]
+    pub debug_listen: SocketAddr,
+
+    /// How logs look.
+    #[arg(long, env = "EMCO_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
+    /// What is logged: a level, or levels by module such as `info,emco_controllers::sync=debug`.
+    #[arg(long, env = "EMCO_LOG", default_value = "info", value_name = "FILTER", value_parser = crate::telemetry::parse)]
+    pub log: String,
+
+    /// Range of addresses that clusters may have although it is loopback, link-local or the hub's; repeat, or separate by
+    /// commas.
+    #[arg(long, env = "EMCO_ALLOW_EDGE_ADDRESS", value_name = "CIDR", value_delimiter = ',', value_parser = range)]
+    pub allow_edge_address: Vec<IpNet>,
+
+    /// Requests in flight per cluster, watches apart.
+    #[arg(long, env = "EMCO_EDGE_IN_FLIGHT", default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub edge_in_flight: u16,
+
+    /// Connections being made at once.
+    #[arg(long, env = "EMCO_MAX_CONNECTS", default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub max_connects: u16,
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let ends = |c: char| c.is_ascii_alphanumeric();
+    if (1..=63).contains(&text.len())
+        && text.bytes().all(good)
+        && text.starts_with(ends)
+        && text.ends_with(ends)
+    {
+        return Ok(text.to_owned());
+    }
+    Err("a namespace has 1 to 63 lower-case letters, digits and dashes, and a dash neither first nor last"
+        .to_owned())
+}
+
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr =
+        text.parse().map_err(|_| "write an address with a port, such as 127.0.0.1:8081".to_owned())?;
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    Err("it shows the operator's inner state and must be a loopback address, such as 127.0.0.1:8081"
+        .to_owned())
+}
+
+fn range(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
+    let parsed = text.parse::<IpNet>().or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
+    parsed.map_err(|_| "write an address or a range, such as 127.0.0.0/8 or fd00::/8".to_owned())
+}

@@ -1,0 +1,145 @@
+//! The lease and a hub that is ready come in; every controller runs until told to halt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use emco_controllers::chart::{ChartLimits, ChartStore};
+use emco_controllers::context::Context;
+use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
+use emco_controllers::driver::{Parts, drive};
+use emco_controllers::hub::{HubApi, own_addresses};
+use emco_controllers::installation;
+use emco_controllers::lease::LeaseFence;
+use emco_controllers::remote::{EdgeSettings, Pool, PoolSettings};
+use emco_controllers::revisions::Revisions;
+use emco_controllers::stores::{Stores, stores};
+use emco_controllers::sync::{Sync, SyncContext, SyncSettings};
+use emco_controllers::world::World;
+use emco_controllers::world::system::{SystemClock, SystemRandom};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::Process;
+use crate::policies::StoredPolicies;
+
+/// Between two tries to read the installation's keys.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What the leader has.
+pub struct Leader {
+    /// How the hub is reached.
+    pub config: kube::Config,
+    /// The hub.
+    pub hub: HubApi,
+    /// Randomness.
+    pub random: Arc<SystemRandom>,
+    /// Open while the lease is ours.
+    pub fence: Arc<LeaseFence>,
+    /// Of the lease.
+    pub epoch: i64,
+}
+
+/// Works until `halt`. Ending before that is an error.
+pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> anyhow::Result<()> {
+    let Leader { config, hub, random, fence, epoch } = leader;
+    let args = &process.args;
+    let Some(keys) = halt.run_until_cancelled(keys(process, &hub, &random)).await else { return Ok(()) };
+    let keys = Arc::new(keys?);
+
+    let resolver = Arc::new(SystemResolver::new().map_err(anyhow::Error::msg)?);
+    let dialer = Dialer::new(
+        DialerSettings {
+            allow_edge_addresses: args.allow_edge_address.clone(),
+            hub_addresses: own_addresses(&config),
+            max_connects: usize::from(args.max_connects),
+            ..DialerSettings::default()
+        },
+        resolver,
+    );
+    let in_flight = usize::from(args.edge_in_flight);
+    let settings = PoolSettings {
+        edge: EdgeSettings { in_flight, ..EdgeSettings::default() },
+        ..PoolSettings::default()
+    };
+    let (clock, client) = (Arc::new(SystemClock), hub.client());
+    let pool = Pool::new(settings, Arc::clone(&dialer), clock.clone(), random.clone());
+    let charts = ChartStore::new(args.state_dir.join("charts"), dialer, ChartLimits::default())
+        .map_err(|error| anyhow!("the cache of charts cannot be used: {error}"))?;
+    let world = World { hub: Arc::new(hub), edges: pool.clone(), clock, random };
+    let (stores, writers) = stores();
+    let sync = Sync::new(SyncContext {
+        world: world.clone(),
+        connections: pool.clone(),
+        installation: Arc::clone(&keys),
+        namespace: args.namespace.clone(),
+        policies: Arc::new(StoredPolicies(stores.clone())),
+        fence,
+        epoch,
+        settings: SyncSettings { in_flight, ..SyncSettings::default() },
+    });
+    process.metrics.watch_pool(&pool);
+    process.metrics.watch_sync(sync.metrics());
+    process.shown.working(pool.clone(), sync.metrics());
+    let ctx = Arc::new(Context {
+        world,
+        stores: stores.clone(),
+        connector: pool,
+        charts,
+        installation: keys,
+        namespace: args.namespace.clone(),
+        epoch,
+        revisions: Revisions::default(),
+    });
+
+    let parts =
+        Parts { ctx, writers, client, sync: Arc::clone(&sync), metrics: Arc::clone(&process.metrics) };
+    let driving = async {
+        let result = drive(parts, halt.clone()).await;
+        halt.cancel();
+        result
+    };
+    let syncing = async {
+        sync.run(halt.clone()).await;
+        let early = !halt.is_cancelled();
+        halt.cancel();
+        early
+    };
+    let loading = halt.run_until_cancelled(first_lists(process, &stores));
+    let (driven, early, _) = tokio::join!(Box::pin(driving), Box::pin(syncing), loading);
+    driven?;
+    if early { Err(anyhow!("the sync engine ended although nobody stopped it")) } else { Ok(()) }
+}
+
+async fn keys(
+    process: &Process,
+    hub: &HubApi,
+    random: &SystemRandom,
+) -> anyhow::Result<emco_engine::snapshot::Installation> {
+    let hold = process.readiness.hold("installation", "its keys are not read yet");
+    loop {
+        match installation::load(hub, &process.args.namespace, random).await {
+            Ok(keys) => return Ok(keys),
+            Err(error) if error.is_fatal() => {
+                return Err(error).context("this installation has no usable keys");
+            }
+            Err(error) => {
+                if hold.explain(error.to_string()) {
+                    tracing::warn!(%error, "the installation's keys are not available; trying again");
+                }
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Not ready while a kind was not listed once. A writer that is gone means the process ends anyway.
+async fn first_lists(process: &Process, stores: &Stores) {
+    let hold = process.readiness.hold("lists", "not everything on the hub was read yet");
+    if let Some(kind) = stores.missing() {
+        hold.explain(format!("{kind} and perhaps more kinds of the hub were not read yet"));
+    }
+    stores.loaded().await;
+    drop(hold);
+    tracing::info!("everything on the hub was read: working");
+}
