@@ -127,7 +127,11 @@ async fn try_chart(bed: &Bed, package: &Package) -> Result<String> {
     let (installed, deployed) = tokio::join!(reference.install(), deploy(bed, package));
     let compared = match installed.and(deployed) {
         Ok(()) => compare(bed, &before, &rendered).await,
-        Err(error) => Err(error),
+        Err(error) => {
+            // Now, while everything is still as it failed.
+            println!("{}", bed.diagnostics().await);
+            Err(error)
+        }
     };
     // Whatever was found, the next chart is to find clean edges.
     let removed = remove(bed, release).await;

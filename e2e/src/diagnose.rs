@@ -15,9 +15,10 @@ const TAIL_BYTES: u64 = 64 * 1024;
 /// Of what one call of kubectl says.
 const ANSWER_BYTES: usize = 16 * 1024;
 
-/// What kubectl is asked about each plane.
-const QUESTIONS: [&[&str]; 3] = [
+/// What kubectl is asked about each plane. Only the hub has objects of the second question.
+const QUESTIONS: [&[&str]; 4] = [
     &["get", "nodes,namespaces,persistentvolumes,crds", "--request-timeout=5s"],
+    &["get", "deploymentintentgroups,syncshards", "--all-namespaces", "-o", "yaml", "--request-timeout=5s"],
     &["get", "all,persistentvolumeclaims", "--all-namespaces", "-o", "wide", "--request-timeout=5s"],
     &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp", "--request-timeout=5s"],
 ];
