@@ -24,6 +24,7 @@ use crate::world::{Clock, Random};
 mod apply;
 mod desired;
 mod drift;
+mod finished;
 mod hooks;
 mod install;
 mod namespace;

@@ -49,6 +49,15 @@ struct KindStore {
     // The watch has told everything up to here.
     version: u64,
     objects: BTreeMap<(String, String), Arc<Seen>>,
+    // How Jobs and Pods of ours ended that are gone since; until one of the same name is there. As many as there are hooks.
+    ended: BTreeMap<(String, String), Arc<Seen>>,
+}
+
+impl KindStore {
+    fn put(&mut self, key: (String, String), seen: Seen) {
+        self.ended.remove(&key);
+        self.objects.insert(key, Arc::new(seen));
+    }
 }
 
 #[derive(Default)]
@@ -151,6 +160,12 @@ impl Observed {
         }
     }
 
+    /// The last state of a Job or Pod that had ended when it was deleted, such as one with `ttlSecondsAfterFinished: 0`.
+    pub fn ended(&self, id: &Identity) -> Option<Arc<Seen>> {
+        let key = (id.namespace.clone(), id.name.clone());
+        self.inner.lock().kinds.get(&(id.group.clone(), id.kind.clone()))?.ended.get(&key).cloned()
+    }
+
     /// Everything of an owner, of the kinds that are watched.
     pub fn owned(&self, owner: &str) -> Vec<(Identity, Arc<Seen>)> {
         let inner = self.inner.lock();
@@ -179,9 +194,7 @@ impl Observed {
             Some(before) if before.version >= seen.version => {}
             // The watch is further: the object was there and is gone again.
             None if seen.version <= store.version => {}
-            _ if seen.owner.is_some() => {
-                store.objects.insert(key, Arc::new(seen));
-            }
+            _ if seen.owner.is_some() => store.put(key, seen),
             _ => {
                 store.objects.remove(&key);
             }
@@ -251,9 +264,12 @@ impl Observed {
             _ => true,
         };
         if there {
-            store.objects.insert(key, Arc::new(seen));
+            store.put(key, seen);
         } else {
             store.objects.remove(&key);
+            if seen.runs && seen.outcome.is_some() {
+                store.ended.insert(key, Arc::new(seen));
+            }
         }
         if news {
             for owner in owners {

@@ -95,6 +95,7 @@ impl Job {
             return Need::Nothing;
         }
         match self.ctx.edge.observed.get(&item.id) {
+            None if self.finished_and_gone(item) => Need::Nothing,
             None => Need::Look,
             Some(seen) => self.compare(item, &seen),
         }

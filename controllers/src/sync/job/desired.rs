@@ -29,6 +29,11 @@ impl Item {
     pub fn manifest(&self) -> Option<&SetManifest> {
         self.set.manifests.get(self.place)
     }
+
+    /// The set it is of.
+    pub fn set_digest(&self) -> &SetDigest {
+        &self.set.digest
+    }
 }
 
 /// One app of the target.

@@ -15,9 +15,6 @@ use super::row::Facts;
 use super::{Job, Key};
 use crate::api::{Content, Method, Request};
 
-/// Hooks whose outcome is a Job's or a Pod's end; all others are done when they are there.
-const RUNNING: [&str; 2] = ["Job", "Pod"];
-
 /// How a hook stands.
 enum Hook {
     Done,
@@ -113,22 +110,26 @@ impl Job {
             return Hook::Waiting;
         }
         let failed_before = self.memory.backoff.last(&key).is_some();
-        // What another run left, or this one's last try, makes room first.
-        if let Look::There(seen) = self.ctx.edge.observed.look(&hook.id)
-            && seen.owner.as_ref() == Some(&self.ctx.hash)
-            && (seen.manifest.as_ref() != Some(&hook.token) || failed_before || seen.deleting)
-            && !self.memory.running.contains_key(&hook.token)
-        {
-            self.clear(hook, session, facts).await;
-            return Hook::Waiting;
-        }
-        if !self.ensure(std::slice::from_ref(hook), session, facts).await {
-            return Hook::Waiting;
-        }
-        let begun = *self.memory.running.entry(hook.token.clone()).or_insert_with(Instant::now);
-        let Look::There(seen) = self.ctx.edge.observed.look(&hook.id) else { return Hook::Waiting };
-        let outcome =
-            if RUNNING.contains(&hook.id.kind.as_str()) { seen.outcome.clone() } else { Some(Ok(())) };
+        let outcome = match self.outcome(hook, failed_before) {
+            Some(outcome) => Some(outcome),
+            None => {
+                // What another run left, or this one's last try, makes room first.
+                if let Look::There(seen) = self.ctx.edge.observed.look(&hook.id)
+                    && seen.owner.as_ref() == Some(&self.ctx.hash)
+                    && (seen.manifest.as_ref() != Some(&hook.token) || failed_before || seen.deleting)
+                    && !self.memory.running.contains_key(&hook.token)
+                {
+                    self.clear(hook, session, facts).await;
+                    return Hook::Waiting;
+                }
+                if !self.ensure(std::slice::from_ref(hook), session, facts).await {
+                    return Hook::Waiting;
+                }
+                self.memory.running.entry(hook.token.clone()).or_insert_with(Instant::now);
+                self.outcome(hook, false)
+            }
+        };
+        let begun = self.memory.running.get(&hook.token).copied().unwrap_or_else(Instant::now);
         let end = begun + self.policy().hook_timeout;
         let text = match outcome {
             Some(Ok(())) => {
@@ -156,6 +157,25 @@ impl Job {
             self.clear(hook, session, facts).await;
         }
         Hook::Waiting
+    }
+
+    /// How this run of a hook ended, if it did. Its object may be on its way out or gone already: charts set
+    /// `ttlSecondsAfterFinished: 0`, and the cluster deletes such a Job before anybody can look. Only a deletion that nobody
+    /// watched, while the operator was away, runs it again.
+    fn outcome(&self, hook: &Item, failed_before: bool) -> Option<Result<(), String>> {
+        let running = self.memory.running.contains_key(&hook.token);
+        let observed = &self.ctx.edge.observed;
+        let seen = match observed.look(&hook.id) {
+            Look::There(seen) if running || !failed_before => seen,
+            Look::Absent if running => observed.ended(&hook.id)?,
+            _ => return None,
+        };
+        let this_run =
+            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_ref() == Some(&hook.token);
+        if !this_run {
+            return None;
+        }
+        if seen.runs { seen.outcome.clone() } else { (!seen.deleting).then_some(Ok(())) }
     }
 
     /// Deletes the object of a hook, if there is one of ours; true when there is none.

@@ -169,7 +169,7 @@ impl Job {
             for item in &app.items {
                 count.total += 1;
                 let failed = self.memory.backoff.last(&Key::Object(item.id.clone())).is_some();
-                if self.memory.taken.contains(&item.id) {
+                if self.memory.taken.contains(&item.id) || self.finished_and_gone(item) {
                     count.applied += 1;
                     count.ready += 1;
                     continue;
@@ -196,6 +196,7 @@ impl Job {
     /// Applied and ready, as far as the watches know.
     pub(super) fn is_ready(&self, item: &Item) -> bool {
         self.memory.taken.contains(&item.id)
+            || self.finished_and_gone(item)
             || self.ctx.edge.observed.get(&item.id).is_some_and(|seen| {
                 seen.owner.as_ref() == Some(&self.ctx.hash) && !seen.deleting && seen.health == Health::Ready
             })

@@ -27,6 +27,8 @@ pub struct Seen {
     pub keep: bool,
     /// How it is.
     pub health: Health,
+    /// It is a Job or a Pod: as a hook it is done when it ended. All others are done when they are there.
+    pub runs: bool,
     /// For objects of hooks: how it ended, once it did.
     pub outcome: Option<Result<(), String>>,
     /// Digest of the fields that its owner's manager has.
@@ -65,6 +67,7 @@ impl Seen {
                     .and_then(Value::as_str)
                     .is_some_and(|p| p.trim() == "keep"),
             health: health::health(object),
+            runs: matches!((id.group.as_str(), id.kind.as_str()), ("batch", "Job") | ("", "Pod")),
             outcome: health::hook_outcome(object),
             fields: drift::of_ours(entries, &ours),
             managers,

@@ -1,9 +1,9 @@
 //! Hooks run where they belong, once, and their failure is one.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::rig::*;
-use crate::api::Method;
+use crate::api::{ApiServer, ApiServerExt, Method};
 
 fn web(image: &str) -> std::sync::Arc<emco_engine::set::ManifestSet> {
     app_of(
@@ -99,4 +99,90 @@ async fn what_a_hook_needs_goes_after_the_last_hook_of_its_event_and_is_made_aga
     let at = |method, name: &str| order.iter().position(|step| *step == (method, name.to_owned())).unwrap();
     assert!(at(Method::Delete, "account") > at(Method::Patch, "before"), "{order:?}");
     assert_eq!(rig.ours("a"), ["configmaps./shop/c"]);
+}
+
+/// What the cluster does to a Job with `ttlSecondsAfterFinished: 0`, faster than anybody can look.
+async fn end_and_delete(rig: &Rig, name: &str, status: Value, finalizer: bool) {
+    let path = format!("/apis/batch/v1/namespaces/shop/jobs/{name}");
+    rig.until(&format!("{name} is there"), |rig| rig.edge("a").object(&path).is_some()).await;
+    let edge = rig.edge("a");
+    let mut job = edge.object(&path).unwrap();
+    if finalizer {
+        job["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+        job = edge.replace(&path, &job).await.unwrap();
+    }
+    job["status"] = status;
+    edge.replace(&format!("{path}/status"), &job).await.unwrap();
+    edge.send(crate::api::Request::new(Method::Delete, &path)).await.unwrap();
+}
+
+fn ended() -> Value {
+    json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_is_deleted_the_moment_it_ends_has_run() {
+    for finalizer in [false, true] {
+        let rig = Rig::new(&["a"]);
+        rig.edge("a").set_workloads_ready(false);
+        rig.start().await;
+        let set = app_of(
+            "web",
+            vec![
+                hook(job("migrate"), &["pre-install"], 0, &["before-hook-creation", "hook-succeeded"]),
+                manifest(config("c", "1"), None),
+            ],
+        );
+        rig.target(&on("a", &[set])).await;
+        end_and_delete(&rig, "migrate", ended(), finalizer).await;
+        if finalizer {
+            // It stays a while after its end; only its going is waited for, not another run.
+            rig.until("the hook is done", |rig| {
+                rig.row("a").is_some_and(|row| row.hooks.iter().any(|h| !h.done.is_empty()))
+            })
+            .await;
+            let path = "/apis/batch/v1/namespaces/shop/jobs/migrate";
+            let mut job = rig.edge("a").object(path).unwrap();
+            job["metadata"]["finalizers"] = json!([]);
+            rig.edge("a").replace(path, &job).await.unwrap();
+        }
+        rig.until_complete("a").await;
+        assert_eq!(patched(&rig), ["migrate", "c"], "with a finalizer: {finalizer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_fails_and_is_deleted_at_once_has_failed() {
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").set_workloads_ready(false);
+    rig.start().await;
+    rig.target(&on("a", &[web("nginx:1")])).await;
+    let failed = json!({"conditions": [{"type": "Failed", "status": "True", "message": "no table"}]});
+    end_and_delete(&rig, "migrate", failed, false).await;
+    let row = rig.until_reason("a", "HookFailed").await;
+    assert!(row.error.unwrap().message.contains("no table"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_removes_itself_is_carried_out_once() {
+    let mut once = job("seed");
+    once["spec"]["ttlSecondsAfterFinished"] = json!(0);
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").set_workloads_ready(false);
+    rig.start().await;
+    let sets = |value: &str| {
+        let plain = app_of("plain", vec![manifest(config("c", value), None)]);
+        on("a", &[app_of("web", vec![manifest(once.clone(), None)]), plain])
+    };
+    rig.target(&sets("1")).await;
+    end_and_delete(&rig, "seed", ended(), false).await;
+    rig.until_complete("a").await;
+    let row = rig.row("a").unwrap();
+    assert_eq!(row.state, emco_crds::State::Instantiated);
+    // Neither a restart nor a change of another app runs it again.
+    rig.crash().await;
+    rig.start().await;
+    rig.target(&sets("2")).await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig).iter().filter(|name| *name == "seed").count(), 1);
 }

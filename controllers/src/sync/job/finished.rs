@@ -1,0 +1,30 @@
+//! Jobs that remove themselves: a plain Job with `ttlSecondsAfterFinished` is applied, ends, and is gone. It was carried out;
+//! making it again would run it for ever.
+
+use serde_json::Value;
+
+use super::super::observe::Look;
+use super::Job;
+use super::desired::Item;
+
+impl Job {
+    /// The cluster removed it because it had ended: seen by the watch, or known from the row, which was complete with it.
+    pub(super) fn finished_and_gone(&self, item: &Item) -> bool {
+        let removes_itself = item.id.kind == "Job"
+            && item
+                .manifest()
+                .and_then(|m| m.json.pointer("/spec/ttlSecondsAfterFinished"))
+                .is_some_and(Value::is_number);
+        if !removes_itself || !matches!(self.ctx.edge.observed.look(&item.id), Look::Absent) {
+            return false;
+        }
+        let applied = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&item.app));
+        let complete_before = self.memory.settled || applied == Some(item.set_digest());
+        complete_before
+            || self.ctx.edge.observed.ended(&item.id).is_some_and(|seen| {
+                seen.owner.as_ref() == Some(&self.ctx.hash)
+                    && seen.manifest.as_ref() == Some(&item.token)
+                    && seen.outcome == Some(Ok(()))
+            })
+    }
+}
