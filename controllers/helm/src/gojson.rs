@@ -67,7 +67,21 @@ fn write(value: &Value, html: bool, depth: usize, out: &mut Vec<u8>) -> Result<(
                 out.push(b'}');
             }
         },
-        Value::Object(object) => write(&object.plain(), html, depth + 1, out)?,
+        Value::Object(object) => match object.json_fields() {
+            None => write(&object.plain(), html, depth + 1, out)?,
+            Some(fields) => {
+                out.push(b'{');
+                for (i, (name, value)) in fields.iter().enumerate() {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    quote(name.as_bytes(), html, out);
+                    out.push(b':');
+                    write(value, html, depth + 1, out)?;
+                }
+                out.push(b'}');
+            }
+        },
     }
     Ok(())
 }

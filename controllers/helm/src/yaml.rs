@@ -8,6 +8,7 @@ mod decode;
 mod emit;
 mod resolve;
 mod scanner;
+mod shown;
 mod sort;
 mod source;
 mod target;
@@ -20,6 +21,10 @@ use emit::{Emitter, Flavor};
 
 /// How deep documents may nest.
 pub const MAX_DEPTH: usize = 512;
+
+/// Begins complaints about keys that cannot become strings.
+const BAD_KEY: &str = "unsupported map key";
+const VALUE_AT_KEY: &str = ", value: ";
 
 /// Why text is not YAML, or data cannot be written as such. Displays as Helm's `error converting YAML to JSON: …`
 /// continues.
@@ -41,6 +46,15 @@ impl YamlError {
         }
     }
 
+    /// A complaint about a key, with the value that stands at it.
+    fn about(mut self, value: impl FnOnce() -> String) -> Self {
+        if self.message.starts_with(BAD_KEY) && !self.message.contains(VALUE_AT_KEY) {
+            self.message += VALUE_AT_KEY;
+            self.message += &value();
+        }
+        self
+    }
+
     /// A complaint of the step from YAML to JSON.
     fn json(message: String) -> Self {
         Self { message }
@@ -50,6 +64,11 @@ impl YamlError {
 /// The first document of a text; empty text is null. Whole numbers stay integers.
 pub fn to_json(text: &[u8]) -> Result<serde_json::Value, YamlError> {
     first(text)
+}
+
+/// As `to_json`, but a number written as a float stays one, be it whole.
+pub(crate) fn to_exact_json(text: &[u8]) -> Result<serde_json::Value, YamlError> {
+    first::<target::Exact>(text).map(|exact| exact.0)
 }
 
 /// As `to_json`, as templates see it: every number is a `float64`.

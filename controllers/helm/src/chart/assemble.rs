@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use super::archive::{Budget, unpack};
-use super::decode::mapping;
+use super::decode::{exact_mapping, mapping};
 use super::{Chart, File, LoadError, Metadata};
 
 pub(super) fn chart(files: Vec<File>, budget: &mut Budget) -> Result<Chart, LoadError> {
@@ -10,7 +10,7 @@ pub(super) fn chart(files: Vec<File>, budget: &mut Budget) -> Result<Chart, Load
     let mut metadata = None;
     for file in files.iter().filter(|file| file.name == "Chart.yaml") {
         let metadata = metadata.get_or_insert_with(Metadata::default);
-        metadata.read(&mapping(&file.data, "Chart.yaml")?, "Chart.yaml")?;
+        metadata.read(&exact_mapping(&file.data, "Chart.yaml")?, "Chart.yaml")?;
         if metadata.api_version.is_empty() {
             "v1".clone_into(&mut metadata.api_version);
         }
@@ -36,7 +36,7 @@ pub(super) fn chart(files: Vec<File>, budget: &mut Budget) -> Result<Chart, Load
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
                 let metadata = metadata.get_or_insert_with(Metadata::default);
-                metadata.read(&mapping(&file.data, name)?, name)?;
+                metadata.read(&exact_mapping(&file.data, name)?, name)?;
                 old_style(&mut chart, metadata, file, "Dependencies are handled in Chart.yaml");
             }
             "requirements.lock" => {

@@ -2,10 +2,20 @@
 use serde_json::{Map, Value};
 
 use super::LoadError;
+use crate::yaml::YamlError;
 
 /// The mapping a file holds; an empty file is an empty mapping.
 pub(super) fn mapping(data: &[u8], file: &str) -> Result<Map<String, Value>, LoadError> {
-    match crate::yaml::to_json(data) {
+    checked(crate::yaml::to_json(data), file)
+}
+
+/// As `mapping`, for files whose numbers become text: `1e6` stays another number than `1000000`.
+pub(super) fn exact_mapping(data: &[u8], file: &str) -> Result<Map<String, Value>, LoadError> {
+    checked(crate::yaml::to_exact_json(data), file)
+}
+
+fn checked(read: Result<Value, YamlError>, file: &str) -> Result<Map<String, Value>, LoadError> {
+    match read {
         Ok(Value::Object(map)) => Ok(map),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(other) => Err(LoadError::Invalid(format!(
@@ -109,32 +119,16 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A scalar as text, written as the YAML library Helm uses writes it.
+/// A scalar as text, written as the YAML library Helm uses writes it: floats as 32-bit numbers.
 pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Bool(value) => Some(value.to_string()),
-        Value::Number(number) if number.is_f64() => number.as_f64().map(shortest),
+        #[allow(clippy::cast_possible_truncation)]
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map(|float| crate::gofloat::shortest_g_32(float as f32))
+        }
         Value::Number(number) => Some(number.to_string()),
         _ => None,
-    }
-}
-
-/// Go's `%g`: the shortest digits, with an exponent below -4 and from 21 on.
-fn shortest(float: f64) -> String {
-    let exponent = if float == 0.0 { 0.0 } else { float.abs().log10().floor() };
-    if (-4.0..21.0).contains(&exponent) {
-        return float.to_string();
-    }
-    let text = format!("{float:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) => {
-            let (sign, exponent) = match exponent.strip_prefix('-') {
-                Some(exponent) => ('-', exponent),
-                None => ('+', exponent),
-            };
-            format!("{digits}e{sign}{exponent:0>2}")
-        }
-        None => text,
     }
 }

@@ -122,8 +122,14 @@ impl Printer {
             self.out.extend_from_slice(object.type_name().trim_start_matches('*').as_bytes());
         }
         self.out.push(b'{');
+        let named = self.flags.plus_v || self.flags.sharp_v;
+        let names = if named { object.field_names() } else { Vec::new() };
         for (i, field) in object.fields().iter().enumerate() {
             self.separator(i);
+            if let Some(name) = names.get(i) {
+                self.out.extend_from_slice(name.as_bytes());
+                self.out.push(b':');
+            }
             self.value(field, verb, depth + 1);
         }
         self.out.push(b'}');

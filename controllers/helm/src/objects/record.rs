@@ -36,6 +36,16 @@ pub struct Record {
     pub embedded: Option<(&'static str, std::rc::Rc<Self>)>,
 }
 
+impl Record {
+    fn collect_json(&self, into: &mut Vec<(&'static str, Value)>) {
+        if let Some((_, embedded)) = &self.embedded {
+            embedded.collect_json(into);
+        }
+        let shown = |field: &&Field| !field.json.is_empty() && (!field.omit_empty || field.value.truth());
+        into.extend(self.fields.iter().filter(shown).map(|field| (field.json, field.value.clone())));
+    }
+}
+
 impl Object for Record {
     fn as_any(&self) -> &dyn Any {
         self
@@ -65,17 +75,23 @@ impl Object for Record {
         embedded.chain(self.fields.iter().map(|field| field.value.clone())).collect()
     }
 
+    fn field_names(&self) -> Vec<&'static str> {
+        let embedded = self.embedded.iter().map(|(name, _)| *name);
+        embedded.chain(self.fields.iter().map(|field| field.name)).collect()
+    }
+
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        let mut fields = Vec::new();
+        self.collect_json(&mut fields);
+        Some(fields)
+    }
+
     fn plain(&self) -> Value {
-        let embedded = self.embedded.as_ref().map(|(_, embedded)| embedded.plain());
-        let map = match embedded {
-            Some(Value::Map(map)) => map,
-            _ => Map::new(MapType::Any),
-        };
-        for field in &self.fields {
-            if !field.json.is_empty() && (!field.omit_empty || field.value.truth()) {
-                map.insert(Text::from(field.json), field.value.clone());
-            }
-        }
-        Value::Map(map)
+        let mut fields = Vec::new();
+        self.collect_json(&mut fields);
+        Value::Map(Map::from_entries(
+            MapType::Any,
+            fields.into_iter().map(|(name, value)| (Text::from(name), value)),
+        ))
     }
 }

@@ -186,8 +186,10 @@ fn to_json(text: &[u8]) -> Result<Json, String> {
 }
 
 /// With the line break that Helm puts behind a manifest before it is applied: the last line of a block of text has one, too.
+///
+/// An error is that of the text alone, which is what Helm looks at first: the lines it names may differ.
 fn line_to_json(text: &str) -> Result<Json, String> {
-    to_json(format!("{text}\n").as_bytes())
+    to_json(format!("{text}\n").as_bytes()).map_err(|error| to_json(text.as_bytes()).err().unwrap_or(error))
 }
 
 fn yaml_error(path: &str, error: &impl std::fmt::Display) -> RenderError {

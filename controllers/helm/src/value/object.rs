@@ -64,6 +64,16 @@ pub trait Object: fmt::Debug {
         Vec::new()
     }
 
+    /// The names of `fields`, which `%+v` prints too; empty where Go shows none.
+    fn field_names(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// The fields of a struct by their JSON names, in the order JSON has them. `None` where `plain` tells all.
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        None
+    }
+
     /// What `range`, `len`, `index` and JSON see: for slices a `List`, for maps a `Map`, for integers an `Int`,
     /// for structs a `Map` of the fields by their JSON names.
     fn plain(&self) -> Value {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 
-use super::YamlError;
+use super::{BAD_KEY, YamlError, shown};
 use super::compose::{Document, Node, NodeId};
 use super::resolve::{Scalar, TAG_PREFIX, resolve};
 
@@ -141,7 +141,7 @@ impl<'a> Decoder<'a> {
                 self.merge(*value, map)?;
                 continue;
             }
-            let key = self.key(*key)?;
+            let key = self.key(*key).map_err(|error| error.about(|| shown::node(self.document, *value)))?;
             let value = self.value(*value)?;
             map.insert(key, value);
         }
@@ -219,7 +219,10 @@ impl<'a> Decoder<'a> {
                 self.open.remove(&id);
                 Ok(key)
             }
-            _ => Err(YamlError::plain("invalid map key: a key must be a scalar")),
+            _ => {
+                let shown = shown::node(self.document, id);
+                Err(YamlError::plain(format!("invalid map key: {shown}")))
+            }
         }
     }
 }
@@ -237,7 +240,7 @@ fn unsupported(value: &str) -> YamlError {
 }
 
 fn bad_key(kind: &str, key: &str) -> YamlError {
-    YamlError::json(format!("unsupported map key of type: {kind}, key: {key}"))
+    YamlError::json(format!("{BAD_KEY} of type: {kind}, key: {key}"))
 }
 
 fn binary(value: &[u8]) -> Result<Vec<u8>, YamlError> {

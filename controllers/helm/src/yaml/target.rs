@@ -45,6 +45,43 @@ impl Build for serde_json::Value {
     }
 }
 
+/// JSON in which whole floats stay floats.
+pub(super) struct Exact(pub serde_json::Value);
+
+impl Build for Exact {
+    fn null() -> Self {
+        Self(Build::null())
+    }
+
+    fn bool(value: bool) -> Self {
+        Self(Build::bool(value))
+    }
+
+    fn int(value: i64) -> Self {
+        Self(Build::int(value))
+    }
+
+    fn uint(value: u64) -> Self {
+        Self(Build::uint(value))
+    }
+
+    fn float(value: f64) -> Self {
+        Self(serde_json::Value::from(value))
+    }
+
+    fn text(value: Vec<u8>) -> Self {
+        Self(Build::text(value))
+    }
+
+    fn list(items: Vec<Self>) -> Self {
+        Self(Build::list(items.into_iter().map(|item| item.0).collect()))
+    }
+
+    fn map(entries: BTreeMap<Vec<u8>, Self>) -> Self {
+        Self(Build::map(entries.into_iter().map(|(key, value)| (key, value.0)).collect()))
+    }
+}
+
 impl Build for Value {
     fn null() -> Self {
         Self::Nil
