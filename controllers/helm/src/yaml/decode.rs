@@ -3,9 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 
-use super::{BAD_KEY, YamlError, shown};
 use super::compose::{Document, Node, NodeId};
 use super::resolve::{Scalar, TAG_PREFIX, resolve};
+use super::{BAD_KEY, YamlError, shown};
 
 /// How many bytes of text aliases may repeat, so that a small file does not become gigabytes.
 const MAX_ALIASED_BYTES: usize = 64 << 20;
