@@ -1,15 +1,22 @@
 //! Path patterns: glob text comes in, a matcher over slash-separated names goes out.
 //!
 //! The rules are those of the library Helm matches `.Files.Glob` with: `*` and `?` stop at slashes, `**` does not,
-//! `{a,b}` are alternatives, `[a-z]` and `[!a-z]` are one character.
-use regex::Regex;
+//! `{a,b}` are alternatives, `[abc]`, `[a-z]` and `[!a-z]` are one character.
+mod compile;
+mod matcher;
+mod parse;
+
+use matcher::Matcher;
+
+/// Longer patterns are refused: the work to compile one grows with a power of its length.
+const MAX_LENGTH: usize = 1000;
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
 pub(crate) enum Glob {
     /// Every name.
     Any,
-    Pattern(Regex),
+    Pattern(Matcher),
 }
 
 /// A pattern that is none.
@@ -19,69 +26,17 @@ pub(crate) struct GlobError(String);
 
 impl Glob {
     pub fn new(pattern: &str) -> Result<Self, GlobError> {
-        let bad = || GlobError(pattern.to_owned());
-        let source = translate(pattern).ok_or_else(bad)?;
-        let regex = regex::RegexBuilder::new(&source).size_limit(1 << 20).build().map_err(|_| bad())?;
-        Ok(Self::Pattern(regex))
+        let short = Some(pattern).filter(|pattern| pattern.len() <= MAX_LENGTH);
+        let tree = short.and_then(parse::parse).ok_or_else(|| GlobError(pattern.to_owned()))?;
+        Ok(Self::Pattern(compile::compile(&tree)))
     }
 
     pub fn matches(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Pattern(regex) => regex.is_match(name),
+            Self::Pattern(matcher) => matcher.matches(name.as_bytes()),
         }
     }
-}
-
-/// The pattern as a regular expression, `None` when it is malformed.
-fn translate(pattern: &str) -> Option<String> {
-    let mut out = String::from(r"(?s)\A(?:");
-    let mut chars = pattern.chars().peekable();
-    let mut groups = 0usize;
-    while let Some(c) = chars.next() {
-        match c {
-            '*' if chars.peek() == Some(&'*') => {
-                while chars.next_if_eq(&'*').is_some() {}
-                out.push_str(".*");
-            }
-            '*' => out.push_str("[^/]*"),
-            '?' => out.push_str("[^/]"),
-            '{' => {
-                groups += 1;
-                out.push_str("(?:");
-            }
-            '}' if groups > 0 => {
-                groups -= 1;
-                out.push(')');
-            }
-            ',' if groups > 0 => out.push('|'),
-            '[' => class(&mut chars, &mut out)?,
-            '\\' => out.push_str(&regex::escape(&chars.next()?.to_string())),
-            c => out.push_str(&regex::escape(&c.to_string())),
-        }
-    }
-    out.push_str(r")\z");
-    (groups == 0).then_some(out)
-}
-
-/// `[abc]`, `[a-z]` and their negations, after the opening bracket.
-fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) -> Option<()> {
-    out.push('[');
-    if chars.next_if_eq(&'!').is_some() {
-        out.push('^');
-    }
-    let mut empty = true;
-    loop {
-        match chars.next()? {
-            ']' if !empty => break,
-            '\\' => out.push_str(&regex::escape(&chars.next()?.to_string())),
-            '-' if !empty && chars.peek() != Some(&']') => out.push('-'),
-            c => out.push_str(&regex::escape(&c.to_string())),
-        }
-        empty = false;
-    }
-    out.push(']');
-    Some(())
 }
 
 #[cfg(test)]
@@ -101,8 +56,24 @@ mod tests {
         assert!(matches("[!a-c]x", "dx"));
         assert!(!matches("[!a-c]x", "bx"));
         assert!(matches(r"a\*", "a*"));
-        assert!(Glob::new("{a").is_err());
-        assert!(Glob::new("[a").is_err());
+        assert!(matches("{a", "a") && !matches("{a", "ab"));
         assert!(matches("**", "a/b/c"));
+    }
+
+    #[test]
+    fn a_bracket_holds_one_range_or_one_list() {
+        for bad in ["[a", "[]", "[]]", "[!]", "[a-z0-9]", "[a-cx]", "[z-a]", "[a-]"] {
+            assert!(Glob::new(bad).is_err(), "{bad}");
+        }
+        assert!(Glob::new(r"[\]x]").unwrap().matches("]"));
+    }
+
+    /// What the library does with these surprises, but charts get these files from Helm.
+    #[test]
+    fn alternatives_of_varying_length_count_as_long_as_a_later_fixed_one() {
+        let matches = |pattern: &str, name: &str| Glob::new(pattern).unwrap().matches(name);
+        assert!(!matches("x/{y/*,y.conf}", "x/y/z.conf"));
+        assert!(matches("x/{y/*,y.conf}", "x/y/abcd"));
+        assert!(matches("x/{y.conf,y/*}", "x/y/z.conf"));
     }
 }

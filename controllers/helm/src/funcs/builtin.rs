@@ -32,12 +32,21 @@ fn printed(ctx: &mut Ctx<'_>, value: Vec<u8>) -> Out {
 }
 
 fn same(a: &Value, b: &Value) -> Result<bool, FuncError> {
+    let shown = |verb: &[u8], value: &Value| {
+        String::from_utf8_lossy(&gofmt::sprintf(verb, std::slice::from_ref(value))).into_owned()
+    };
     equal(a, b).map_err(|error| match error {
         CompareError::NonComparable => {
-            let shown = gofmt::sprintf(b"%s", std::slice::from_ref(b));
-            let shown = String::from_utf8_lossy(&shown);
-            FuncError::new(format!("non-comparable type {shown}: {}", b.type_name()))
+            FuncError::new(format!("non-comparable type {}: {}", shown(b"%s", b), b.type_name()))
         }
+        // Go swaps the second value and its type.
+        CompareError::NonComparableKinds => FuncError::new(format!(
+            "non-comparable types {}: {}, {}: {}",
+            shown(b"%s", a),
+            a.type_name(),
+            b.type_name(),
+            shown(b"%v", b)
+        )),
         other => FuncError::new(other.to_string()),
     })
 }

@@ -105,16 +105,17 @@ fn dig(_: &mut Ctx<'_>, args: &[Value]) -> Out {
         return fail("dig needs at least three arguments");
     };
     let mut current = last.clone();
+    let type_name = |value: &Value| if let Value::Nil = value { "nil" } else { value.type_name() };
     let plain = |value: &Value| match value {
         Value::Map(map) if map.map_type() == MapType::Any => Ok(map.clone()),
         other => fail(format!(
             "interface conversion: interface {{}} is {}, not map[string]interface {{}}",
-            other.type_name()
+            type_name(other)
         )),
     };
     plain(&current)?;
     if let Some(wrong) = keys.iter().find(|key| key.as_text().is_none()) {
-        return fail(format!("interface conversion: interface {{}} is {}, not string", wrong.type_name()));
+        return fail(format!("interface conversion: interface {{}} is {}, not string", type_name(wrong)));
     }
     for key in keys.iter().filter_map(Value::as_text) {
         match plain(&current)?.get(key) {

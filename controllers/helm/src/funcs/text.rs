@@ -92,22 +92,17 @@ fn trunc(count: i64, value: &[u8]) -> &[u8] {
 fn substr(_: &mut Ctx<'_>, args: &[Value]) -> Out {
     let (start, end, value) = (int(args, 0), int(args, 1), bytes(args, 2));
     let place = |at: i64| usize::try_from(at).unwrap_or(usize::MAX);
-    let part = if start < 0 {
-        value.get(..place(end))
-    } else if end < 0 || place(end) > value.len() {
-        value.get(place(start)..)
+    let length = value.len();
+    let (part, range) = if start < 0 {
+        let with_length = if end < 0 { String::new() } else { format!(" with length {length}") };
+        (value.get(..place(end)), format!("[:{end}]{with_length}"))
+    } else if end < 0 || place(end) > length {
+        (value.get(place(start)..), format!("[{start}:{length}]"))
     } else {
-        value.get(place(start)..place(end))
+        (value.get(place(start)..place(end)), format!("[{start}:{end}]"))
     };
-    part.map_or_else(
-        || {
-            super::args::fail(format!(
-                "slice bounds out of range [{start}:{end}] with length {}",
-                value.len()
-            ))
-        },
-        text,
-    )
+    let outside = || super::args::fail(format!("runtime error: slice bounds out of range {range}"));
+    part.map_or_else(outside, text)
 }
 
 pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {

@@ -112,7 +112,11 @@ impl Printer {
                 self.out.push(b'&');
                 self.fields(object, verb, depth);
             }
-            Kind::Pointer => self.out.extend_from_slice(b"0xc000000000"),
+            // Where Go prints an address, no two renders of Helm are alike.
+            Kind::Pointer if matches!(verb, 'v' | 'p' | 'b' | 'o' | 'd' | 'x' | 'X') => {
+                self.out.extend_from_slice(b"0xc000000000");
+            }
+            Kind::Pointer => self.bad_verb(value, verb),
             _ => self.value(&object.plain(), verb, depth + 1),
         }
     }

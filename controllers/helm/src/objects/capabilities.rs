@@ -206,6 +206,14 @@ impl Object for CapabilitiesObject {
         ["KubeVersion", "APIVersions", "HelmVersion"].iter().filter_map(|name| self.field(name)).collect()
     }
 
+    fn field_names(&self) -> Vec<&'static str> {
+        vec!["KubeVersion", "APIVersions", "HelmVersion"]
+    }
+
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        Some(self.field_names().into_iter().zip(self.fields()).collect())
+    }
+
     fn plain(&self) -> Value {
         let names = ["KubeVersion", "APIVersions", "HelmVersion"];
         Value::map(names.iter().filter_map(|&name| Some((Text::from(name), self.field(name)?))))
@@ -278,6 +286,14 @@ impl Object for KubeVersion {
 
     fn fields(&self) -> Vec<Value> {
         [&self.version, &self.major, &self.minor].map(|text| Value::text(text.as_str())).into()
+    }
+
+    fn field_names(&self) -> Vec<&'static str> {
+        vec!["Version", "Major", "Minor"]
+    }
+
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        Some(self.field_names().into_iter().zip(self.fields()).collect())
     }
 
     fn plain(&self) -> Value {

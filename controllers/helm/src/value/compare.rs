@@ -12,6 +12,8 @@ pub enum CompareError {
     Invalid,
     #[error("non-comparable type")]
     NonComparable,
+    #[error("non-comparable types")]
+    NonComparableKinds,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,7 +71,11 @@ pub fn equal(left: &Value, right: &Value) -> Result<bool, CompareError> {
 
 /// Values that are neither numbers, texts nor booleans: nil equals nil, pointers equal themselves.
 fn equal_other(left: &Value, right: &Value) -> Result<bool, CompareError> {
-    let comparable = |value: &Value| !matches!(value, Value::List(_) | Value::Map(_));
+    let comparable = |value: &Value| !matches!(value.kind(), Kind::Slice | Kind::Map);
+    let untyped = |value: &Value| matches!(value, Value::Nil);
+    if left.kind() != right.kind() && !untyped(left) && !untyped(right) {
+        return Err(CompareError::NonComparableKinds);
+    }
     if left.is_nil() || right.is_nil() {
         return Ok(left.is_nil() == right.is_nil());
     }
@@ -77,7 +83,9 @@ fn equal_other(left: &Value, right: &Value) -> Result<bool, CompareError> {
         return Err(CompareError::NonComparable);
     }
     match (left, right) {
-        (Value::Object(a), Value::Object(b)) => Ok(std::rc::Rc::ptr_eq(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            Ok(a.equals(b.as_ref()).unwrap_or_else(|| std::rc::Rc::ptr_eq(a, b)))
+        }
         _ => Ok(false),
     }
 }

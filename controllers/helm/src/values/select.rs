@@ -31,6 +31,8 @@ pub(crate) struct Node<'c> {
     pub path: String,
     pub listed: Vec<Shared>,
     lists_dependencies: bool,
+    /// Its parent lists dependencies, but not this one: copies of the parent under other names have the very same chart.
+    unlisted: bool,
     pub values: Cow<'c, JsonMap<String, Json>>,
     pub dependencies: Vec<Self>,
 }
@@ -65,14 +67,19 @@ impl<'c> Node<'c> {
             path,
             listed: listed.collect(),
             lists_dependencies: chart.metadata.lists_dependencies,
+            unlisted: false,
             values: chart.values.as_ref().map_or_else(Cow::default, Cow::Borrowed),
             dependencies,
         }
     }
 
-    /// A text that two trees share only if the same charts take part in both.
+    /// A text that two trees share only if the same charts take part in both, and list the same dependencies.
     pub fn signature(&self, out: &mut String) {
         out.push_str(&self.path);
+        for listed in &self.listed {
+            out.push(',');
+            out.push_str(&listed.borrow().dependency.name);
+        }
         out.push('(');
         for child in &self.dependencies {
             child.signature(out);
@@ -129,7 +136,25 @@ fn enable(node: &mut Node<'_>, overrides: &Map, path: &str, warnings: &mut Warni
         let path = format!("{path}{}.", child.name);
         enable(child, &values, &path, warnings)?;
     }
+    share_unlisted(&mut node.dependencies);
     Ok(())
+}
+
+/// Of a chart that takes part under several names, the charts below that it does not list exist once: they are found
+/// at the path of the last copy, and look as it left them.
+fn share_unlisted(copies: &mut [Node<'_>]) {
+    for last in (1..copies.len()).rev() {
+        let (before, rest) = copies.split_at_mut(last);
+        let Some(last) = rest.first() else { continue };
+        for copy in before.iter_mut().filter(|copy| copy.chart.id == last.chart.id) {
+            for child in copy.dependencies.iter_mut().filter(|child| child.unlisted) {
+                let same = |other: &&Node<'_>| other.unlisted && other.chart.id == child.chart.id;
+                if let Some(shared) = last.dependencies.iter().find(same) {
+                    *child = shared.clone();
+                }
+            }
+        }
+    }
 }
 
 /// The charts present: first those nobody lists, then the listed ones in their order, under their aliases.
@@ -141,6 +166,9 @@ fn resolve<'c>(node: &Node<'c>) -> Vec<Node<'c>> {
         |child: &Node<'_>| node.listed.iter().any(|listed| fits(child, &listed.borrow().dependency));
     let mut present: Vec<Node<'c>> =
         node.dependencies.iter().filter(|child| !is_listed(child)).cloned().collect();
+    for child in &mut present {
+        child.unlisted = true;
+    }
     for listed in &node.listed {
         let mut listed = listed.borrow_mut();
         let found = node.dependencies.iter().find(|child| fits(child, &listed.dependency));

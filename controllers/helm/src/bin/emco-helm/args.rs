@@ -14,6 +14,8 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Render a chart's templates and print the manifests
+    // Of a flag that is given twice the last one counts, as in Helm.
+    #[command(args_override_self = true)]
     Template(Box<Template>),
 }
 

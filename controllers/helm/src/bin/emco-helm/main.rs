@@ -2,6 +2,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod args;
+mod name;
 mod output;
 
 use std::io::{Read, Write};
@@ -34,6 +35,7 @@ fn template(args: &Template) -> Result<(), String> {
         _ => return Err("give a release name and a chart, or a chart alone".to_owned()),
     };
     let values = values(args)?;
+    name::check(name)?;
     let chart = Chart::load_path(path.as_ref(), &Limits::default()).map_err(|error| error.to_string())?;
     let deprecated = chart.metadata().deprecated;
     let compiled = Compiled::new(chart).map_err(|error| error.to_string())?;
@@ -88,7 +90,9 @@ fn values(args: &Template) -> Result<Value, String> {
             Ok(Value::Null) => {}
             Ok(file @ Value::Object(_)) => merge_values(&mut values, file),
             Ok(_) => return Err(format!("failed to parse {path}: it holds no mapping")),
-            Err(error) => return Err(format!("failed to parse {path}: {error}")),
+            Err(error) => {
+                return Err(format!("failed to parse {path}: error converting YAML to JSON: {error}"));
+            }
         }
     }
     Ok(values)
