@@ -61,7 +61,6 @@ pub struct Metrics {
     registry: RwLock<Registry>,
     reconciles: Family<KindAndResult, Counter>,
     seconds: Seconds,
-    queue: Family<Kind, Gauge>,
     leader: Gauge,
     epoch: Gauge,
 }
@@ -76,8 +75,6 @@ impl Metrics {
         let seconds = Seconds::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_5, 4.0, 9)));
         let help = "Time of one reconcile, by kind";
         registry.register_with_unit("reconcile_duration", help, Unit::Seconds, seconds.clone());
-        let queue = Family::default();
-        registry.register("queue_length", "Objects that wait to be reconciled, by kind", queue.clone());
         let leader = Gauge::default();
         registry.register("leader", "1 while this process holds the lease", leader.clone());
         let epoch = Gauge::default();
@@ -87,18 +84,13 @@ impl Metrics {
             epoch.clone(),
         );
         registry.register_collector(Box::new(process::Process::new()));
-        Arc::new(Self { registry: RwLock::new(registry), reconciles, seconds, queue, leader, epoch })
+        Arc::new(Self { registry: RwLock::new(registry), reconciles, seconds, leader, epoch })
     }
 
     /// One reconcile of a kind ended.
     pub fn reconciled(&self, kind: &'static str, result: ReconcileResult, took: Duration) {
         self.reconciles.get_or_create(&KindAndResult { kind, result }).inc();
         self.seconds.get_or_create(&Kind { kind }).observe(took.as_secs_f64());
-    }
-
-    /// So many objects of a kind wait.
-    pub fn queued(&self, kind: &'static str, length: usize) {
-        self.queue.get_or_create(&Kind { kind }).set(i64::try_from(length).unwrap_or(i64::MAX));
     }
 
     /// Whether this process leads, and in which epoch.
@@ -131,18 +123,22 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::metrics::count;
+    use crate::dialer::{Dialer, DialerSettings, SystemResolver};
+    use crate::remote::PoolSettings;
+    use crate::remote::testing::Steady;
+    use crate::sync::metrics::{Applied, count};
 
     #[test]
     fn the_page_shows_what_was_counted_with_units_and_fixed_labels() {
         let metrics = Metrics::new("1.2.3");
         metrics.reconciled("Cluster", ReconcileResult::Settled, Duration::from_millis(3));
         metrics.reconciled("Cluster", ReconcileResult::Failed, Duration::from_millis(5));
-        metrics.queued("Cluster", 7);
         metrics.leading(Some(4));
         let sync = Arc::new(SyncMetrics::default());
         metrics.watch_sync(Arc::clone(&sync));
-        count(&sync.applied);
+        sync.applied(Applied::Made);
+        sync.applied(Applied::Failed("Forbidden"));
+        count(&sync.drifts);
         sync.refused("Conflict");
         sync.refused("Conflict");
         let page = metrics.page().unwrap();
@@ -151,10 +147,11 @@ mod tests {
             "emco_reconciles_total{kind=\"Cluster\",result=\"settled\"} 1",
             "emco_reconciles_total{kind=\"Cluster\",result=\"failed\"} 1",
             "emco_reconcile_duration_seconds_count{kind=\"Cluster\"} 2",
-            "emco_queue_length{kind=\"Cluster\"} 7",
             "emco_leader 1",
             "emco_lease_epoch 4",
-            "emco_edge_applies_total 1",
+            "emco_edge_applies_total{result=\"applied\",reason=\"Made\"} 1",
+            "emco_edge_applies_total{result=\"failed\",reason=\"Forbidden\"} 1",
+            "emco_edge_drifts_total 1",
             "emco_edge_failures_total{reason=\"Conflict\"} 2",
             "# TYPE emco_process_resident_memory_bytes gauge",
             "# EOF",
@@ -163,5 +160,40 @@ mod tests {
         }
         metrics.leading(None);
         assert!(metrics.page().unwrap().contains("emco_leader 0\n"));
+    }
+
+    #[tokio::test]
+    async fn the_book_has_every_metric_and_no_other() {
+        let metrics = Metrics::new("1");
+        metrics.reconciled("Cluster", ReconcileResult::Settled, Duration::from_millis(1));
+        let dialer = Dialer::new(DialerSettings::default(), Arc::new(SystemResolver::new().unwrap()));
+        let pool = Pool::new(
+            PoolSettings::default(),
+            dialer,
+            Arc::new(Steady::default()),
+            Arc::new(Steady::default()),
+        );
+        metrics.watch_pool(&pool);
+        metrics.watch_sync(Arc::new(SyncMetrics::default()));
+        let page = metrics.page().unwrap();
+        // The exposition's TYPE lines have the names without the suffixes of counters and infos; the book has those, too.
+        let mut names: Vec<String> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+            .map(|(name, kind)| match kind {
+                "counter" => format!("{name}_total"),
+                "info" => format!("{name}_info"),
+                _ => name.to_owned(),
+            })
+            .collect();
+        let book = include_str!("../../docs/metrics.md");
+        let mut written: Vec<String> = book
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        names.sort();
+        written.sort();
+        assert_eq!(written, names);
     }
 }

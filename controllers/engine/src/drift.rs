@@ -1,49 +1,68 @@
 //! The `managedFields` of a live object in, whether our part of it is still as our own apply left it out. Metadata alone:
 //! values that a server defaulted never look like drift.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::canonical;
+use crate::identity::{Identity, split_api_version};
 
-/// What became of our part of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drift {
-    /// It is as our apply left it.
-    None,
-    /// Somebody took fields of ours, or gave us others.
-    Changed,
-    /// We own nothing there any more.
-    Gone,
-}
+/// What stands behind the hash while the number of replicas is ours.
+const REPLICAS: &str = "r";
 
-/// Hash of our entry: the fields that our applies own, 32 hexadecimal digits. `None`: there is no entry of ours. Times are
-/// not in it.
+/// Hash of our entry: the fields that our applies own, 32 hexadecimal digits, and whether `spec.replicas` is among them. `None`:
+/// there is no entry of ours. Times are not in it.
 pub fn of_ours(managed_fields: &[Value], manager: &str) -> Option<String> {
     let ours = managed_fields.iter().find(|e| {
         e["manager"] == manager && e["operation"] == "Apply" && e.get("subresource").is_none_or(|s| s == "")
     })?;
-    let fields = canonical::json(ours.get("fieldsV1").unwrap_or(&Value::Null));
-    let mut hash = hex::encode(Sha256::digest(fields));
+    let mut fields = ours.get("fieldsV1").cloned().unwrap_or_default();
+    let spec = fields.get_mut("f:spec").and_then(Value::as_object_mut);
+    let replicas = spec.and_then(|spec| spec.remove("f:replicas")).is_some();
+    let mut hash = hex::encode(Sha256::digest(canonical::json(&fields)));
     hash.truncate(32);
+    if replicas {
+        hash.push_str(REPLICAS);
+    }
     Some(hash)
 }
 
-/// Compares with the hash that the answer to our own apply had.
-pub fn compare(managed_fields: &[Value], manager: &str, expected: &str) -> Drift {
-    match of_ours(managed_fields, manager) {
-        None => Drift::Gone,
-        Some(hash) if hash == expected => Drift::None,
-        Some(_) => Drift::Changed,
-    }
+/// Whether our part is as the answer to our own apply showed it; both sides from [`of_ours`], nothing for no entry. `scaled`:
+/// an autoscaler of the same owner sets the number of replicas, which is then no drift.
+pub fn same(baseline: &str, now: &str, scaled: bool) -> bool {
+    let cut = |text: &'_ str| -> String {
+        if scaled { text.trim_end_matches(REPLICAS).to_owned() } else { text.to_owned() }
+    };
+    cut(baseline) == cut(now)
 }
 
-/// Names of the other managers with an entry, each once, sorted: who may have changed it.
+/// What an autoscaler scales, of all manifests of an owner on a cluster.
+pub fn scaled<'a>(manifests: impl Iterator<Item = &'a Value>) -> BTreeSet<Identity> {
+    manifests
+        .filter(|json| json["kind"] == "HorizontalPodAutoscaler")
+        .filter_map(|json| {
+            let target = json.pointer("/spec/scaleTargetRef")?;
+            let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (group, _) = split_api_version(target.get("apiVersion").and_then(Value::as_str)?);
+            Some(Identity {
+                group: group.to_owned(),
+                kind: text(target.get("kind")),
+                namespace: text(json.pointer("/metadata/namespace")),
+                name: text(target.get("name")),
+            })
+        })
+        .collect()
+}
+
+/// Names of the other managers that wrote more than a status, each once, sorted: who may have changed it.
 pub fn others(managed_fields: &[Value], manager: &str) -> Vec<String> {
     let mut names: Vec<String> = managed_fields
         .iter()
+        .filter(|e| e.get("subresource").is_none_or(|s| s != "status"))
         .filter_map(|e| e.get("manager")?.as_str())
-        .filter(|name| *name != manager)
+        .filter(|name| !name.is_empty() && *name != manager)
         .map(str::to_owned)
         .collect();
     names.sort();
@@ -65,16 +84,34 @@ mod tests {
     #[test]
     fn a_field_that_somebody_took_is_drift_and_the_time_is_not() {
         let ours = |fields| entry("emco-1", "Apply", fields);
-        let first =
-            vec![entry("kubectl", "Update", json!({"f:x": {}})), ours(json!({"f:spec": {"f:replicas": {}}}))];
+        let mut status = entry("kube-controller-manager", "Update", json!({"f:status": {}}));
+        status["subresource"] = json!("status");
+        let first = vec![
+            entry("kubectl", "Update", json!({"f:x": {}})),
+            status,
+            ours(json!({"f:spec": {"f:paused": {}}})),
+        ];
         let baseline = of_ours(&first, "emco-1").unwrap();
         let mut later = first.clone();
-        later[1]["time"] = json!("2027-01-01T00:00:00Z");
-        assert_eq!(compare(&later, "emco-1", &baseline), Drift::None);
-        later[1]["fieldsV1"] = json!({"f:spec": {}});
-        assert_eq!(compare(&later, "emco-1", &baseline), Drift::Changed);
-        assert_eq!(compare(&later[..1], "emco-1", &baseline), Drift::Gone);
+        later[2]["time"] = json!("2027-01-01T00:00:00Z");
+        assert!(same(&baseline, &of_ours(&later, "emco-1").unwrap(), false));
+        later[2]["fieldsV1"] = json!({"f:spec": {}});
+        assert!(!same(&baseline, &of_ours(&later, "emco-1").unwrap(), false));
+        assert_eq!(of_ours(&later[..2], "emco-1"), None);
         assert_eq!(others(&later, "emco-1"), ["kubectl"]);
+    }
+
+    #[test]
+    fn replicas_are_drift_unless_an_autoscaler_of_the_owner_sets_them() {
+        let of = |fields| of_ours(&[entry("emco-1", "Apply", fields)], "emco-1").unwrap();
+        let before = of(json!({"f:spec": {"f:replicas": {}, "f:paused": {}}}));
+        let scaled_away = of(json!({"f:spec": {"f:paused": {}}}));
+        assert!(!same(&before, &scaled_away, false) && same(&before, &scaled_away, true));
+        assert!(!same(&before, &of(json!({"f:spec": {}})), true), "only the replicas are excused");
+        let scaler = json!({"kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "shop"},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
+        let targets = scaled([&scaler, &json!({"kind": "Deployment"})].into_iter());
+        assert_eq!(targets.iter().map(ToString::to_string).collect::<Vec<_>>(), ["apps/Deployment/shop/web"]);
     }
 
     #[test]

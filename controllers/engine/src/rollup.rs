@@ -3,11 +3,12 @@
 
 mod apps;
 mod facts;
+mod notes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::deployment_intent_group::status::{
-    AppStatus, DeployedCounts, DeploymentClusters, ReadyCounts,
+    AppStatus, DeployedCounts, DeploymentClusters, DriftCounts, ReadyCounts,
 };
 use emco_crds::logical_cloud::CloudClusters;
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, LogicalCloudReason};
@@ -18,6 +19,7 @@ use crate::identity::{ClusterId, Combination};
 use crate::plan::AppPlacement;
 use crate::state::{self, Observation};
 use facts::{ClusterFact, Kind, Tally};
+pub use notes::Notes;
 
 /// Most clusters that are named as failing.
 const MOST_FAILING: usize = 10;
@@ -92,6 +94,10 @@ pub struct DigRollup {
     pub deployed: Verdict,
     /// Condition Ready, as far as the running revision goes.
     pub ready: Verdict,
+    /// For `status.drift`.
+    pub drift: Option<DriftCounts>,
+    /// What the condition Deployed says besides.
+    pub notes: Notes,
     /// Clusters where something of this owner may still be that is not wanted there.
     pub left: usize,
 }
@@ -102,8 +108,12 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
     let tally = Tally::of(&facts);
     let seen = observation(&tally, inputs);
     let failing = failing(&facts);
-    let deployed = deployed(&tally, &failing, inputs.revision);
+    let mut deployed = deployed(&tally, &failing, inputs.revision);
     let ready = ready(&tally, &failing, &deployed, inputs.ready_clusters);
+    let (drift, notes) = notes::of(&facts);
+    for note in notes.sentences() {
+        deployed.message = format!("{}; {note}", deployed.message);
+    }
     DigRollup {
         state: state::next(inputs.before.state, &seen),
         summary: Summary {
@@ -135,6 +145,8 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
         failing,
         deployed,
         ready,
+        drift,
+        notes,
         left: tally.left,
     }
 }

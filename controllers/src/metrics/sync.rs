@@ -23,7 +23,6 @@ impl Collector for SyncCounters {
             let counter = ConstCounter::new(value.load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(name, help, unit, counter.metric_type())?)
         };
-        counter("edge_applies", "Objects applied to clusters", None, &sync.applied)?;
         counter("edge_deletes", "Objects deleted on clusters", None, &sync.deleted)?;
         counter(
             "edge_releases",
@@ -34,6 +33,12 @@ impl Collector for SyncCounters {
         counter("edge_hooks", "Hooks that ran to their end", None, &sync.hooks)?;
         counter("edge_lists", "Lists of a kind read from a cluster", None, &sync.lists)?;
         counter("edge_drifts", "Objects found changed by others", None, &sync.drifts)?;
+        counter(
+            "edge_fields_left_out",
+            "Fields of manifests left out because a cluster does not know them",
+            None,
+            &sync.left_out,
+        )?;
         counter("edge_fenced", "Writes not sent because the lease was not ours", None, &sync.fenced)?;
         counter("shard_status_writes", "Shard statuses written", None, &sync.status_writes)?;
         counter(
@@ -46,6 +51,13 @@ impl Collector for SyncCounters {
         let gauge = ConstGauge::new(jobs);
         let help = "Rows, pairs of an owner and a cluster, that are worked on";
         gauge.encode(encoder.encode_descriptor("rows_active", help, None, gauge.metric_type())?)?;
+        let help = "Objects applied to clusters, by result and reason";
+        let mut family = encoder.encode_descriptor("edge_applies", help, None, MetricType::Counter)?;
+        for (applied, count) in sync.applies() {
+            let (result, reason) = applied.labels();
+            let labels = [("result", result), ("reason", reason)];
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+        }
         let help = "Requests that clusters refused or that failed, by reason";
         let mut family = encoder.encode_descriptor("edge_failures", help, None, MetricType::Counter)?;
         for (reason, count) in sync.refusals() {

@@ -2,7 +2,7 @@
 //! whether a cluster is reachable, by one small task per cluster: connect, probe, learn, wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -74,6 +74,8 @@ struct Entry {
     target: Mutex<Target>,
     wake: Notify,
     learn: AtomicBool,
+    /// When a probe was answered last, Unix milliseconds; before the first answer, when the cluster was wanted.
+    answered_ms: AtomicI64,
     view: RwLock<View>,
     stop: CancellationToken,
 }
@@ -124,6 +126,7 @@ impl Pool {
             target: Mutex::new(target),
             wake: Notify::new(),
             learn: AtomicBool::new(false),
+            answered_ms: AtomicI64::new(since_ms),
             view: RwLock::new(View { observation, edge: None }),
             stop: CancellationToken::new(),
         });
@@ -146,6 +149,11 @@ impl Pool {
         if let Some(entry) = self.entries.read().get(cluster) {
             entry.wake.notify_one();
         }
+    }
+
+    /// When a cluster answered a probe last, Unix milliseconds; before its first answer, since when it is wanted.
+    pub fn answered_ms(&self, cluster: &ClusterId) -> Option<i64> {
+        self.entries.read().get(cluster).map(|entry| entry.answered_ms.load(Ordering::Relaxed))
     }
 
     /// Clusters that are wanted.

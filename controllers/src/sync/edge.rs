@@ -51,6 +51,16 @@ pub struct Session {
     pub uid: Option<String>,
 }
 
+/// Why there is no connection.
+pub enum NoSession {
+    /// It is being made for the first time.
+    Awaited,
+    /// Nobody asked for one: the Cluster is not registered, or was not looked at yet.
+    Unknown,
+    /// The last probe failed.
+    Down(Trouble),
+}
+
 impl Edge {
     /// A cluster with `in_flight` requests at most at a time.
     pub fn new(
@@ -89,23 +99,18 @@ impl Edge {
     }
 
     /// The connection for one pass, or why there is none.
-    pub fn session(&self) -> Result<Session, Trouble> {
-        let none = |text: &str| Trouble::new("Unreachable", text, Retry::WhenBack);
+    pub fn session(&self) -> Result<Session, NoSession> {
         let link = self.link.borrow().clone();
-        let Some(link) = link else {
-            return Err(none("the cluster is not registered, or not connected yet"));
-        };
-        match &link.state {
-            State::Connected => {}
-            State::Connecting => return Err(none("the connection is being made")),
-            State::Failed { reason, message } => return Err(none(&format!("{reason}: {message}"))),
+        let Some(link) = link else { return Err(NoSession::Unknown) };
+        if let State::Failed { reason, message } = &link.state {
+            let text = format!("{reason}: {message}");
+            return Err(NoSession::Down(Trouble::new("Unreachable", &text, Retry::WhenBack)));
         }
-        let Some(apis) = link.apis.clone() else {
-            return Err(none("what the cluster serves is being asked for"));
+        // Nothing but the end of the first probe is waited for, and that is bounded.
+        let (true, Some(apis)) = (link.connected(), link.apis.clone()) else {
+            return Err(NoSession::Awaited);
         };
-        let Some(server) = self.connections.get(&self.id) else {
-            return Err(none("the connection is being made"));
-        };
+        let Some(server) = self.connections.get(&self.id) else { return Err(NoSession::Awaited) };
         Ok(Session { server, apis, epoch: link.epoch, uid: link.uid.clone() })
     }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::content::{Content, Source};
-use super::edge::{Edge, Session};
+use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
 use super::pace::Backoff;
 use super::report::Rows;
@@ -33,7 +33,9 @@ mod remove;
 mod row;
 mod undeclared;
 
+use drift::Drift;
 use row::Facts;
+use undeclared::LeftOuts;
 
 /// What a deployment says about its own pace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +106,12 @@ pub(super) struct Memory {
     applied_named: Option<Named>,
     /// Our fields of an object as our own apply's answer showed them.
     baseline: BTreeMap<Identity, String>,
+    /// What others changed.
+    drift: Drift,
+    /// What the cluster does not know.
+    left_out: LeftOuts,
+    /// When this job began.
+    begun: Instant,
     /// When something last went forward, and what that looked like.
     progress: (Instant, (i64, i64, i64)),
     deleted: i64,
@@ -127,6 +135,14 @@ pub(super) enum Key {
 pub(super) struct Pass {
     facts: Facts,
     wake: Option<Instant>,
+    /// Nothing was learned that the row should say.
+    silent: bool,
+}
+
+impl Pass {
+    fn of(facts: Facts) -> Self {
+        Self { wake: facts.wake, facts, silent: false }
+    }
 }
 
 impl Job {
@@ -147,6 +163,9 @@ impl Job {
             applied: status.applied.clone(),
             applied_named,
             baseline: BTreeMap::new(),
+            drift: Drift::of(&status),
+            left_out: LeftOuts::of(&status),
+            begun: Instant::now(),
             progress: (Instant::now(), (0, 0, 0)),
             deleted: 0,
             epoch: None,
@@ -174,15 +193,18 @@ impl Job {
             link.borrow_and_update();
             if before.as_ref().is_none_or(|before| !before.same_wish(&work)) {
                 self.begin();
-                if !self.is_complete(&work) && !self.memory.status.cluster.is_empty() {
+                let begun = before.is_some() && !self.memory.status.cluster.is_empty();
+                if begun && !self.is_complete(&work) {
                     // Seen, and begun: what the last wish came to is no longer the state.
-                    self.report(&work, &Facts { keep: true, ..Facts::default() });
+                    self.report(&work, &Facts { keep: true, unasked: true, ..Facts::default() });
                 }
             }
             before = Some(work.clone());
             let begun = Instant::now();
             let pass = Box::pin(self.pass(&work)).await;
-            self.report(&work, &pass.facts);
+            if !pass.silent {
+                self.report(&work, &pass.facts);
+            }
             // What was due when the pass began had its turn.
             let wake = [pass.wake.filter(|at| *at > begun), self.memory.backoff.next(begun)]
                 .into_iter()
@@ -216,20 +238,11 @@ impl Job {
         if work.fenced {
             facts.trouble(None, None, &Trouble::new("Progressing", FENCED, Retry::WhenBack), 1);
             facts.keep = true;
-            return Pass { facts, wake: None };
+            return Pass::of(facts);
         }
         let session = match self.ctx.edge.session() {
             Ok(session) => session,
-            Err(trouble) => {
-                facts.unreachable = true;
-                if !self.is_complete(work) {
-                    facts.wake_at(row::deadline(self));
-                }
-                facts.trouble(None, None, &trouble, 1);
-                facts.keep = true;
-                let wake = facts.wake;
-                return Pass { facts, wake };
-            }
+            Err(why) => return self.without(work, why, facts),
         };
         if self.memory.epoch != Some(session.epoch) {
             self.memory.epoch = Some(session.epoch);
@@ -246,21 +259,43 @@ impl Job {
             );
             facts.trouble(None, None, &Trouble::new("ClusterReplaced", &text, Retry::Slowly), 1);
             facts.keep = true;
-            return Pass { facts, wake: None };
+            return Pass::of(facts);
         }
         if !work.lost.is_empty() {
             let text = format!("the shard names combinations it does not have: {}", work.lost.join(", "));
             facts.trouble(None, None, &Trouble::new("ContentLost", &text, Retry::Slowly), 1);
             facts.keep = true;
-            return Pass { facts, wake: None };
+            return Pass::of(facts);
         }
         match &work.target {
             Some(target) => Box::pin(self.install(work, target, &session, &mut facts)).await,
             None if work.removal => Box::pin(self.remove(work, &session, &mut facts)).await,
             None => facts.keep = true,
         }
-        let wake = facts.wake;
-        Pass { facts, wake }
+        Pass::of(facts)
+    }
+
+    /// A pass without a connection. Before the first contact came to an end, and right after a restart, there is nothing to
+    /// tell: what the row says stays.
+    fn without(&self, work: &Work, why: NoSession, mut facts: Facts) -> Pass {
+        let trouble = match why {
+            NoSession::Awaited => return Pass { facts, wake: None, silent: true },
+            NoSession::Unknown if self.memory.begun.elapsed() < REGISTRATION => {
+                return Pass { facts, wake: Some(self.memory.begun + REGISTRATION), silent: true };
+            }
+            NoSession::Unknown => {
+                let text = "the Cluster is not registered, or its kubeconfig cannot be used: see its own condition Ready";
+                Trouble::new("Unreachable", text, Retry::WhenBack)
+            }
+            NoSession::Down(trouble) => trouble,
+        };
+        facts.unreachable = true;
+        facts.keep = true;
+        if !self.is_complete(work) {
+            facts.wake_at(row::deadline(self));
+        }
+        facts.trouble(None, None, &trouble, 1);
+        Pass::of(facts)
     }
 
     /// Whether the wish changed or ended while this pass runs: it ends before its next request.
@@ -280,6 +315,10 @@ impl Job {
     /// Records that everything is as the row says.
     fn complete(&mut self, work: &Work) {
         let combination = work.target.as_ref().map(|target| target.name.clone());
+        if self.memory.applied.as_ref().is_none_or(|before| before.combination != combination) {
+            self.memory.drift.completed();
+            self.memory.left_out.completed();
+        }
         self.memory.applied = Some(Applied { combination, generation: work.generation });
         self.memory.applied_named.clone_from(&work.target);
         self.memory.hooks.clear();
@@ -321,6 +360,9 @@ impl Job {
         self.memory.backoff.failed(key, trouble);
     }
 }
+
+/// So long after a start a Cluster may not be registered yet.
+const REGISTRATION: Duration = Duration::from_secs(15);
 
 const FENCED: &str = "the shard was written by a later operator: this one does nothing with it";
 

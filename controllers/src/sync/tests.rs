@@ -4,4 +4,5 @@ mod crash;
 mod errors;
 mod hooks;
 mod install;
+mod notes;
 mod rig;

@@ -52,6 +52,7 @@ pub struct ShardSummary {
 
 /// Rows that are as wanted, with the same numbers.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AsWanted {
     /// Ranges over row ids: `1-8,11`.
     #[schemars(length(min = 1, max = 32768))]
@@ -65,6 +66,20 @@ pub struct AsWanted {
     pub ready: i64,
     /// All objects of each.
     pub total: i64,
+    /// Fields that these clusters do not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+}
+
+/// Fields of manifests that a cluster's API server does not declare: they were left out, as they are of what Helm installs.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// How many.
+    pub fields: i64,
+    /// The first of them: object and path.
+    #[schemars(length(max = 4), inner(length(max = 400)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<String>,
 }
 
 /// One cluster that is not as wanted, or remarkable.
@@ -115,6 +130,45 @@ pub struct RowStatus {
     /// The first error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RowError>,
+    /// Changes by others since the target was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<RowDrift>,
+    /// Fields that the cluster does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+}
+
+/// Changes by others on a cluster.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowDrift {
+    /// Objects that were deleted or replaced and made again, counted each time.
+    #[serde(default)]
+    pub corrected: i64,
+    /// Objects of which others changed fields, and that differ now.
+    #[serde(default)]
+    pub reported: i64,
+    /// The first of those that differ.
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<RowDrifted>,
+    /// When the last change was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Time>,
+}
+
+/// An object that differs from what was applied.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowDrifted {
+    /// `group/kind/namespace/name`.
+    #[schemars(length(max = 600))]
+    pub resource: String,
+    /// Managers that may have done it.
+    #[schemars(length(max = 256))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// Hash of the fields that our own apply left us with: it differs until they are back.
+    #[schemars(length(max = 64))]
+    pub fields: String,
 }
 
 /// Whether a cluster can be reached.

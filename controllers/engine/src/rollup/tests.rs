@@ -1,4 +1,6 @@
-use emco_crds::sync_shard::status::{Applied, Connectivity, RowApp, RowCounts, RowError};
+use emco_crds::sync_shard::status::{
+    Applied, Connectivity, LeftOut, RowApp, RowCounts, RowDrift, RowDrifted, RowError,
+};
 use emco_crds::{RowStatus, Time};
 use k8s_openapi::jiff::Timestamp;
 
@@ -303,4 +305,46 @@ fn a_logical_cloud_is_ready_where_it_is() {
     fleet.lose(1);
     fleet.lose(2);
     assert_eq!(fleet.with(None, cloud).ready.reason, "Unreachable");
+}
+
+#[test]
+fn changes_by_others_are_counted_and_named_and_make_nothing_less_ready() {
+    let mut fleet = Fleet::new(3);
+    assert_eq!(fleet.dig().drift, None);
+    let last = |second| Some(Time(Timestamp::new(second, 0).unwrap()));
+    fleet.change(1, |row| row.drift = Some(RowDrift { corrected: 2, last: last(50), ..RowDrift::default() }));
+    fleet.change(3, |row| {
+        let object = RowDrifted {
+            resource: "ConfigMap/shop/web".to_owned(),
+            by: "kubectl-edit".to_owned(),
+            fields: "f".to_owned(),
+        };
+        row.drift = Some(RowDrift { corrected: 1, reported: 1, objects: vec![object], last: last(40) });
+    });
+    let status = fleet.dig();
+    let drift = status.drift.unwrap();
+    assert_eq!((drift.corrected, drift.reported, drift.last), (3, Some(1), last(50)));
+    assert_eq!(
+        text(&status.deployed),
+        "True Deployed: 3 clusters have revision 3; others changed 1 object on 1 cluster, which is reported and not undone: \
+         ConfigMap/shop/web on acme/edge-03 (written by kubectl-edit)"
+    );
+    assert_eq!((status.ready.status, status.clusters.ready), ("True", 3));
+}
+
+#[test]
+fn fields_that_clusters_do_not_know_are_said_and_make_nothing_less_ready() {
+    let mut fleet = Fleet::new(3);
+    for id in [1, 3] {
+        let first = vec!["apps/DaemonSet/shop/agent .spec.replicas".to_owned()];
+        fleet.change(id, |row| row.left_out = Some(LeftOut { fields: 1, first }));
+    }
+    let status = fleet.dig();
+    assert_eq!(
+        text(&status.deployed),
+        "True Deployed: 3 clusters have revision 3; fields unknown to clusters are left out, as by Helm: 1 on 2 clusters, \
+         first apps/DaemonSet/shop/agent .spec.replicas"
+    );
+    assert_eq!((status.ready.status, status.clusters.ready), ("True", 3));
+    assert_eq!(status.notes.left_out_example.as_deref(), Some("apps/DaemonSet/shop/agent .spec.replicas"));
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::reasons::SyncShardReason as Reason;
 use emco_crds::sync_shard::ShardRow;
-use emco_crds::sync_shard::status::{Applied, AsWanted, Connectivity, RowCounts, ShardSummary};
+use emco_crds::sync_shard::status::{Applied, AsWanted, Connectivity, LeftOut, RowCounts, ShardSummary};
 use emco_crds::{RowStatus, State, SyncShardSpec, SyncShardStatus};
 
 use super::{LONGEST_ERROR, is_complete};
@@ -12,6 +12,12 @@ use crate::conditions::truncate;
 
 /// Longest name of a resource in a row's error, in bytes.
 const LONGEST_RESOURCE: usize = 600;
+/// Longest name of a field that was left out, with its object, in bytes.
+const LONGEST_FIELD: usize = 400;
+/// Fields that a row names.
+const MOST_FIELDS: usize = 4;
+/// Objects that differ, and that a row names.
+const MOST_DRIFTED: usize = 16;
 
 /// The status of a shard. `observed_generation` is the generation of exactly this `spec`; results of rows that the spec
 /// does not have are left out. Conditions are the caller's ([`ready_condition`]).
@@ -23,23 +29,27 @@ pub fn encode_status(
     rows: &BTreeMap<i64, RowStatus>,
 ) -> SyncShardStatus {
     let present: BTreeSet<&str> = spec.combinations.iter().map(|c| c.name.as_str()).collect();
-    let mut ranges: BTreeMap<(String, i64, i64), Vec<i64>> = BTreeMap::new();
+    let mut ranges: BTreeMap<(String, i64, i64, Option<LeftOut>), Vec<i64>> = BTreeMap::new();
     let mut clusters = Vec::new();
     for row in &spec.clusters {
         let Some(status) = rows.get(&row.id) else { continue };
         match unremarkable(row, status) {
-            Some(applied) => ranges.entry((applied, status.ready, status.total)).or_default().push(row.id),
+            Some(applied) => {
+                let same = (applied, status.ready, status.total, status.left_out.clone().map(bounded));
+                ranges.entry(same).or_default().push(row.id);
+            }
             None => clusters.push(spelled(row, status, observed_generation, &present)),
         }
     }
     let as_wanted = ranges
         .into_iter()
-        .map(|((applied, ready, total), ids)| AsWanted {
+        .map(|((applied, ready, total, left_out), ids)| AsWanted {
             ids: range_text(ids),
             applied,
             generation: observed_generation,
             ready,
             total,
+            left_out,
         })
         .collect();
     SyncShardStatus {
@@ -154,13 +164,17 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         unknown,
         since: _,
         error,
+        drift,
+        // The same on all clusters of a version that have the same set: a range says it once.
+        left_out: _,
     } = status;
     let plain = *connectivity == Connectivity::Reachable
         && matches!(state, State::Instantiated | State::Updated)
         && counts.is_none_or(|counts| counts == all_ready(*total))
         && apps.is_empty()
         && (*applied_count, *ready, *unknown) == (*total, *total, 0)
-        && error.is_none();
+        && error.is_none()
+        && drift.is_none();
     if plain && is_complete(row, applied.as_ref()) { row.target.clone() } else { None }
 }
 
@@ -180,11 +194,28 @@ fn spelled(row: &ShardRow, status: &RowStatus, generation: i64, present: &BTreeS
         status.applied = Some(Applied { combination: row.target.clone(), generation });
         status.hooks.clear();
     }
+    status.left_out = status.left_out.map(bounded);
+    if let Some(drift) = &mut status.drift {
+        drift.objects.truncate(MOST_DRIFTED);
+        for object in &mut drift.objects {
+            object.resource = truncate(&object.resource, LONGEST_RESOURCE);
+            object.by = truncate(&object.by, LONGEST_ERROR);
+        }
+    }
     if let Some(error) = &mut status.error {
         error.message = truncate(&error.message, LONGEST_ERROR);
         error.resource = error.resource.take().map(|text| truncate(&text, LONGEST_RESOURCE));
     }
     status
+}
+
+/// At most four names, within their length.
+fn bounded(mut left_out: LeftOut) -> LeftOut {
+    left_out.first.truncate(MOST_FIELDS);
+    for field in &mut left_out.first {
+        *field = truncate(field, LONGEST_FIELD);
+    }
+    left_out
 }
 
 fn from_range(row: &ShardRow, wanted: &AsWanted) -> RowStatus {
@@ -198,6 +229,7 @@ fn from_range(row: &ShardRow, wanted: &AsWanted) -> RowStatus {
         total: wanted.total,
         applied_count: wanted.total,
         ready: wanted.ready,
+        left_out: wanted.left_out.clone(),
         ..RowStatus::default()
     }
 }

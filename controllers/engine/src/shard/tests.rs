@@ -246,3 +246,29 @@ fn both_halves_of_a_split_hold_all_that_their_clusters_may_have() {
             .all(|h| rows(&h.spec, Some(&h.status)).iter().all(|r| r.complete))
     );
 }
+
+#[test]
+fn unknown_fields_stay_in_ranges_and_a_row_that_drifted_is_spelled_out() {
+    use emco_crds::sync_shard::status::{LeftOut, RowDrift, RowDrifted};
+    let spec =
+        retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1"), ("a/2", "s1"), ("a/3", "s1")])).unwrap();
+    let mut rows: BTreeMap<i64, RowStatus> = spec
+        .clusters
+        .iter()
+        .map(|row| (row.id, RowStatus { cluster: row.cluster.clone(), ..done(row, 1, 20) }))
+        .collect();
+    let left_out = LeftOut { fields: 1, first: vec!["apps/DaemonSet/shop/agent .spec.replicas".to_owned()] };
+    for row in rows.values_mut() {
+        row.left_out = Some(left_out.clone());
+    }
+    let status = encode_status(&spec, 1, &rows);
+    assert_eq!((status.as_wanted.len(), status.clusters.len()), (1, 0), "one text for all of them");
+    assert_eq!(decode_status(&spec, &status), rows);
+    let objects =
+        vec![RowDrifted { resource: "ConfigMap/n/c".to_owned(), by: "x".to_owned(), fields: "f".to_owned() }];
+    rows.get_mut(&2).unwrap().drift = Some(RowDrift { corrected: 0, reported: 1, objects, last: None });
+    let status = encode_status(&spec, 1, &rows);
+    assert_eq!(status.as_wanted[0].ids, "1,3");
+    assert_eq!(decode_status(&spec, &status), rows);
+    assert!(super::rows(&spec, Some(&status)).iter().all(|row| row.complete), "drift is not incompleteness");
+}

@@ -62,6 +62,7 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
         match current.round(&context, &mut known, &mut observation).await {
             Ok(()) => {
                 known.failures = 0;
+                entry.answered_ms.store(context.clock.now_ms(), Ordering::Relaxed);
                 observation.state = State::Connected;
             }
             Err(error) => {

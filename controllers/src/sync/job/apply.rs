@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use emco_engine::apis::ApiResource;
 use emco_engine::identity::Identity;
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
-use super::super::metrics::count;
+use super::super::metrics::Applied;
 use super::super::observe::Seen;
 use super::desired::Item;
 use super::row::Facts;
@@ -266,29 +267,34 @@ impl Job {
                 // The wish changed meanwhile: what is not sent yet is not sent any more.
                 let stale = || input.has_changed().unwrap_or(true);
                 let answer = apply(&item, uid.as_deref(), &session, &ctx, &placed_by, stale).await;
-                (item, answer)
+                (item, uid.is_some(), answer)
             }
         }))
         .buffer_unordered(ctx.in_flight);
         let mut all = true;
-        while let Some((item, answer)) = answers.next().await {
+        while let Some((item, there, answer)) = answers.next().await {
             let key = Key::Object(item.id.clone());
             match answer {
-                Some(Ok(object)) => {
-                    count(&self.ctx.edge.metrics.applied);
+                Some((Ok(object), left_out)) => {
+                    self.ctx.edge.metrics.applied(match there {
+                        _ if self.memory.settled => Applied::Restored,
+                        true => Applied::Changed,
+                        false => Applied::Made,
+                    });
+                    self.memory.left_out.applied(&item.id.to_string(), left_out);
                     self.memory.backoff.worked(&key);
                     self.restored(&item);
                     self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&item.id);
                     self.ctx.edge.observed.learn(&item.id, &object);
                     let fields = Seen::of(&item.id, &object).and_then(|seen| seen.fields);
-                    if let Some(fields) = fields {
-                        self.memory.baseline.insert(item.id.clone(), fields);
-                    }
+                    self.memory.baseline.insert(item.id.clone(), fields.unwrap_or_default());
                 }
-                Some(Err(error)) => {
+                Some((Err(error), _)) => {
                     all = false;
-                    self.item_failed(&item, &Trouble::of_apply(&error), facts);
+                    let trouble = Trouble::of_apply(&error);
+                    self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
+                    self.item_failed(&item, &trouble, facts);
                 }
                 None => all = false,
             }
@@ -309,7 +315,8 @@ fn found_of(id: &Identity, object: &Value) -> Found {
 }
 
 /// The apply of one object: with force over what is ours, and only over this very object; without over what is absent, so
-/// that an object made by others at this moment is met as a conflict. Fields that the cluster does not know are left out.
+/// that an object made by others at this moment is met as a conflict. Fields that the cluster does not know are left out, and
+/// come with the answer.
 async fn apply(
     item: &Item,
     uid: Option<&str>,
@@ -317,7 +324,7 @@ async fn apply(
     ctx: &JobContext,
     placed_by: &str,
     stale: impl Fn() -> bool,
-) -> Option<ApiResult<Value>> {
+) -> Option<(ApiResult<Value>, Vec<String>)> {
     let manifest = item.manifest()?;
     let resource: &ApiResource = session.resource_of(&manifest.json)?;
     let mut marked = marks::mark(manifest.json.clone(), &ctx.hash, &item.token, placed_by);
@@ -327,6 +334,7 @@ async fn apply(
     let path = resource.path(&item.id.namespace, Some(&item.id.name));
     let force = if uid.is_some() { "true" } else { "false" };
     let mut answer = None;
+    let mut left_out = Vec::new();
     for _ in 0..TRIES_TO_KNOW {
         if stale() {
             return None;
@@ -340,10 +348,13 @@ async fn apply(
         answer = Some(answered);
         match unknown {
             Some(fields) if !fields.is_empty() => {
-                tracing::warn!(object = %item.id, ?fields, "the cluster does not know these fields: applied without");
+                tracing::info!(object = %item.id, ?fields, "the cluster does not know these fields: applied without");
+                let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
+                ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);
+                left_out.extend(fields);
             }
             _ => break,
         }
     }
-    answer
+    answer.map(|answer| (answer, left_out))
 }

@@ -46,6 +46,7 @@ impl Job {
             done = done && step == Step::Done;
         }
         self.drifted(&apps);
+        self.memory.left_out.retain(&apps);
         self.count(&apps, session, facts);
         if settled {
             return;

@@ -27,6 +27,8 @@ pub(super) struct Count {
 #[derive(Default)]
 pub(super) struct Facts {
     pub unreachable: bool,
+    /// The cluster was not asked anything: whether it can be reached is as it was.
+    pub unasked: bool,
     /// Nothing new is known of the objects: the numbers of the last pass stay.
     pub keep: bool,
     pub apps: BTreeMap<String, Count>,
@@ -131,7 +133,11 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     RowStatus {
         id: work.id,
         cluster: job.ctx.edge.id.as_str().to_owned(),
-        connectivity: if facts.unreachable { Connectivity::Unreachable } else { Connectivity::Reachable },
+        connectivity: match facts.unreachable {
+            true => Connectivity::Unreachable,
+            false if facts.unasked => before.connectivity,
+            false => Connectivity::Reachable,
+        },
         state,
         applied: job.memory.applied.clone(),
         counts: Some(counts),
@@ -143,6 +149,8 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         unknown: counts.unknown,
         since,
         error,
+        drift: job.memory.drift.row(),
+        left_out: job.memory.left_out.row(),
     }
 }
 
@@ -200,7 +208,7 @@ fn apps(job: &Job, facts: &Facts, state: State, since: Option<&Time>) -> Vec<Row
     all
 }
 
-fn now(job: &Job) -> Option<Time> {
+pub(super) fn now(job: &Job) -> Option<Time> {
     jiff::Timestamp::from_second(job.ctx.clock.now_ms() / 1000).ok().map(Time)
 }
 

@@ -1,13 +1,76 @@
 //! What an API server says about fields it does not know in; a manifest without them out.
 //!
 //! Server-side apply refuses such fields, while an object that is created or updated loses them without a word, as does one
-//! that Helm installs: charts in use hold some, and they are to run here as they do there.
+//! that Helm installs: charts in use hold some, and they are to run here as they do there. The row says which.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::RowStatus;
+use emco_crds::sync_shard::status::LeftOut;
 use serde_json::Value;
 
+use super::desired::App;
 use crate::api::ApiError;
 
 const COMPLAINT: &str = ": field not declared in schema";
+
+/// Fields that were left out, by object. A job that begins goes on with what the row says, as nothing is applied again then.
+#[derive(Default)]
+pub(super) struct LeftOuts {
+    by_object: BTreeMap<String, Vec<String>>,
+    /// Those that the row counts and does not name.
+    unnamed: i64,
+}
+
+impl LeftOuts {
+    pub fn of(status: &RowStatus) -> Self {
+        let mut left_outs = Self::default();
+        let Some(LeftOut { fields, first }) = &status.left_out else { return left_outs };
+        for (object, path) in first.iter().filter_map(|text| text.split_once(" .")) {
+            left_outs.by_object.entry(object.to_owned()).or_default().push(format!(".{path}"));
+        }
+        left_outs.unnamed = fields - left_outs.named();
+        left_outs
+    }
+
+    fn named(&self) -> i64 {
+        i64::try_from(self.by_object.values().map(Vec::len).sum::<usize>()).unwrap_or(i64::MAX)
+    }
+
+    /// An object was applied, without these.
+    pub fn applied(&mut self, object: &str, fields: Vec<String>) {
+        if fields.is_empty() {
+            self.by_object.remove(object);
+        } else {
+            self.by_object.insert(object.to_owned(), fields);
+        }
+    }
+
+    /// Another target was completed, each of whose new objects was applied.
+    pub fn completed(&mut self) {
+        self.unnamed = 0;
+    }
+
+    /// Forgets what is not wanted any more.
+    pub fn retain(&mut self, apps: &[App]) {
+        if self.by_object.is_empty() {
+            return;
+        }
+        let manifests = apps.iter().flat_map(|app| &app.set.manifests);
+        let wanted: BTreeSet<String> = manifests.map(|manifest| manifest.identity().to_string()).collect();
+        self.by_object.retain(|object, _| wanted.contains(object));
+    }
+
+    /// For the row; `None` where everything is known.
+    pub fn row(&self) -> Option<LeftOut> {
+        let fields = self.named() + self.unnamed;
+        let named = self
+            .by_object
+            .iter()
+            .flat_map(|(object, paths)| paths.iter().map(move |p| format!("{object} {p}")));
+        (fields > 0).then(|| LeftOut { fields, first: named.take(4).collect() })
+    }
+}
 
 /// Removes the fields that the answer to an apply calls unknown, and answers their paths; none when it says something else.
 pub(super) fn leave_out(manifest: &mut Value, error: &ApiError) -> Vec<String> {

@@ -47,12 +47,7 @@ impl Seen {
         let owner = text(metadata.get("labels").and_then(|all| all.get(label::OWNER)));
         let entries = metadata.get("managedFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let ours = owner.as_deref().map(marks::field_manager).unwrap_or_default();
-        let name =
-            |entry: &Value| entry.get("manager").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut managers: Vec<String> =
-            entries.iter().map(name).filter(|m| !m.is_empty() && *m != ours).collect();
-        managers.sort();
-        managers.dedup();
+        let mut managers = drift::others(entries, &ours);
         managers.truncate(16);
         Some(Self {
             uid: text(metadata.get("uid"))?,

@@ -186,3 +186,39 @@ async fn a_job_that_removes_itself_is_carried_out_once() {
     rig.until_complete("a").await;
     assert_eq!(patched(&rig).iter().filter(|name| *name == "seed").count(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_before_and_after_the_rest_runs_both_times_though_it_has_no_delete_policy() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let set = |value: &str| {
+        let events = ["pre-install", "post-install", "pre-upgrade", "post-upgrade"];
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "runner", "namespace": "shop"}});
+        let both = vec![
+            hook(account, &events, -1, &[]),
+            hook(job("both"), &events, 0, &[]),
+            manifest(config("c", value), None),
+        ];
+        on("a", &[app_of("web", both)])
+    };
+    for value in ["1", "2"] {
+        rig.target(&set(value)).await;
+        rig.until_complete("a").await;
+        assert_eq!(patched(&rig), ["runner", "both", "c", "runner", "both"], "at {value}");
+    }
+    // Neither is it taken for done when the operator ends between the two.
+    rig.edge("a").set_workloads_ready(false);
+    rig.target(&set("3")).await;
+    let path = "/apis/batch/v1/namespaces/shop/jobs/both";
+    let running =
+        |rig: &Rig| rig.edge("a").object(path).is_some_and(|job| job["status"]["succeeded"].is_null());
+    rig.until("the first one runs", running).await;
+    rig.crash().await;
+    rig.edge("a").set_workloads_ready(true);
+    let mut done = rig.edge("a").object(path).unwrap();
+    done["status"] = ended();
+    rig.edge("a").replace(&format!("{path}/status"), &done).await.unwrap();
+    rig.start().await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig), ["runner", "both", "c", "runner", "both"]);
+}

@@ -1,0 +1,76 @@
+//! Facts per cluster in, what is worth knowing although nothing failed out: changes by others, and fields that clusters do
+//! not know. Neither makes a cluster less ready.
+
+use emco_crds::deployment_intent_group::status::DriftCounts;
+
+use super::clusters;
+use super::facts::ClusterFact;
+use crate::conditions::truncate;
+
+/// Longest example in a sentence, in bytes.
+const LONGEST: usize = 256;
+
+/// What the clusters have to say besides how they are. The same clusters give the same words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Objects that differ from what was applied: a sentence.
+    pub drift: Option<String>,
+    /// Fields that were left out: a sentence.
+    pub left_out: Option<String>,
+    /// The field that the sentence names, which stays while clusters come and go.
+    pub left_out_example: Option<String>,
+}
+
+impl Notes {
+    /// What there is, in order.
+    pub fn sentences(&self) -> impl Iterator<Item = &str> {
+        let Self { drift, left_out, left_out_example: _ } = self;
+        [drift, left_out].into_iter().flatten().map(String::as_str)
+    }
+}
+
+/// Sums and sentences over all clusters that are to have something.
+pub fn of(facts: &[ClusterFact<'_>]) -> (Option<DriftCounts>, Notes) {
+    let wanted = || facts.iter().filter(|fact| fact.wanted.is_some());
+    let mut sum = DriftCounts::default();
+    let mut reported = 0;
+    let mut drifted = 0_usize;
+    let mut example = None;
+    for (fact, drift) in wanted().filter_map(|fact| Some((fact, fact.status.as_ref()?.drift.as_ref()?))) {
+        sum.corrected += drift.corrected;
+        reported += drift.reported;
+        drifted += usize::from(drift.reported > 0);
+        sum.last = sum.last.max(drift.last.clone());
+        example = example.or_else(|| drift.objects.first().map(|object| (&fact.cluster, object)));
+    }
+    sum.reported = (reported > 0).then_some(reported);
+    let drift = (reported > 0).then(|| {
+        let first = example.map(|(cluster, object)| {
+            let by =
+                if object.by.is_empty() { String::new() } else { format!(" (written by {})", object.by) };
+            truncate(&format!(": {} on {cluster}{by}", object.resource), LONGEST)
+        });
+        let objects = if reported == 1 { "1 object".to_owned() } else { format!("{reported} objects") };
+        let first = first.unwrap_or_default();
+        format!("others changed {objects} on {}, which is reported and not undone{first}", clusters(drifted))
+    });
+    let mut fields = 0;
+    let mut without = 0;
+    let mut field: Option<&String> = None;
+    for left_out in wanted().filter_map(|fact| fact.status.as_ref()?.left_out.as_ref()) {
+        without += 1;
+        fields = left_out.fields.max(fields);
+        // The smallest, so that the order of clusters does not matter.
+        field = left_out.first.iter().chain(field).min();
+    }
+    let left_out = (without > 0).then(|| {
+        let first = field.map(|field| format!(", first {}", truncate(field, LONGEST))).unwrap_or_default();
+        format!(
+            "fields unknown to clusters are left out, as by Helm: {fields} on {}{first}",
+            clusters(without)
+        )
+    });
+    let left_out_example = field.map(|field| truncate(field, LONGEST));
+    let any = sum.corrected > 0 || reported > 0;
+    (any.then_some(sum), Notes { drift, left_out, left_out_example })
+}
