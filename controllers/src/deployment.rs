@@ -13,6 +13,7 @@ use crate::objects;
 use crate::revisions::{self, Draft, Owner, Stored};
 use crate::stores::StoreExt;
 
+mod events;
 mod gather;
 mod report;
 mod terminate;
@@ -81,6 +82,7 @@ async fn carry_out(
                 apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
                 assignment: plan.assignment.clone(),
                 sets: plan.sets.clone(),
+                explanation: plan.explanation.clone(),
             };
             // Written together with the last look at the inputs: a mixture that never existed is never targeted.
             let (stored, still) =

@@ -165,6 +165,7 @@ async fn plan(
                 apps: vec![cloud::APP.to_owned()],
                 assignment: planned.assignment.clone(),
                 sets: planned.sets.clone(),
+                explanation: Vec::new(),
             };
             Some(revisions::commit(ctx, draft).await?)
         }

@@ -23,12 +23,15 @@ use crate::objects;
 mod commit;
 mod content;
 mod end;
+mod explain;
+mod lately;
 mod outcome;
 mod targets;
 
 pub use commit::{Draft, commit};
 use content::contents;
 pub use end::{Ending, end, trim};
+pub use lately::lately;
 pub use outcome::note;
 pub use targets::retarget;
 

@@ -12,6 +12,7 @@ pub mod canonical;
 pub mod cloud;
 pub mod conditions;
 pub mod drift;
+pub mod explain;
 pub mod health;
 pub mod holders;
 pub mod identity;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::deployment_intent_group::placement::Placement;
 
+use crate::explain::Explained;
 use crate::identity::ClusterId;
 use crate::plan::{AppPlacement, Refusal};
 use crate::set::Assignment;
@@ -38,9 +39,37 @@ pub struct Request<'a> {
 
 /// Chooses clusters for every app, in the order of the apps.
 pub fn place(request: &Request<'_>) -> Result<Vec<(String, AppPlacement)>, Box<Refusal>> {
+    let mut placed = Vec::with_capacity(request.apps.len());
+    each(request, |app, field, used, frozen| {
+        placed.push((app.to_owned(), field.choose(app, used, frozen)?));
+        Ok::<(), Box<Refusal>>(())
+    })?;
+    Ok(placed)
+}
+
+/// What was decided of every cluster for every app, and why. `placed` is the outcome of [`place`] for the same request.
+pub fn explain(request: &Request<'_>, placed: &[(String, AppPlacement)]) -> Vec<Explained> {
+    let mut explained = Vec::with_capacity(placed.len());
+    let done = each(request, |app, field, used, frozen| {
+        let chosen: BTreeSet<&ClusterId> = placed
+            .iter()
+            .filter(|(name, _)| name == app)
+            .flat_map(|(_, placement)| &placement.chosen)
+            .collect();
+        explained.push(Explained { app: app.to_owned(), clusters: field.considered(&chosen, used, frozen) });
+        Ok::<(), std::convert::Infallible>(())
+    });
+    let Ok(()) = done;
+    explained
+}
+
+/// Every app with its rule compared with every cluster, the clusters that have it, and whether its choice is frozen.
+fn each<E>(
+    request: &Request<'_>,
+    mut visit: impl FnMut(&str, &Field<'_>, &BTreeSet<&ClusterId>, bool) -> Result<(), E>,
+) -> Result<(), E> {
     let candidates: Vec<_> = request.clusters.values().map(Candidate::new).collect();
     let mut fields: BTreeMap<String, Field<'_>> = BTreeMap::new();
-    let mut placed = Vec::with_capacity(request.apps.len());
     for &app in request.apps {
         let rule = Rule::of(request.placement, app);
         // Most apps share one rule; every cluster is compared with it once.
@@ -55,9 +84,9 @@ pub fn place(request: &Request<'_>) -> Result<Vec<(String, AppPlacement)>, Box<R
             .map(|(cluster, _)| cluster)
             .collect();
         let frozen = rule.frozen && request.unchanged && !used.is_empty();
-        placed.push((app.to_owned(), field.choose(app, &used, frozen)?));
+        visit(app, field, &used, frozen)?;
     }
-    Ok(placed)
+    Ok(())
 }
 
 /// One rule, compared with every cluster.

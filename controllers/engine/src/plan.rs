@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::identity::{ClusterId, SetDigest};
 use crate::set::{Assignment, ManifestSet};
 use crate::snapshot::Snapshot;
-use crate::{canonical, inputs, place, resolve};
+use crate::{canonical, explain, inputs, place, resolve};
 
 mod budget;
 mod build;
@@ -115,6 +115,8 @@ pub struct Plan {
     /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
     /// no revision is made.
     pub change: Option<Change>,
+    /// Why each cluster was chosen or not, as it is stored beside a revision ([`explain::read`]); empty without a change.
+    pub explanation: Vec<Vec<u8>>,
 }
 
 /// Works out the whole plan. The same snapshot gives the same plan.
@@ -123,19 +125,33 @@ pub fn plan(snapshot: &Snapshot) -> Result<Plan, Box<Refusal>> {
     let inputs_digest = inputs::digest(&resolved);
     let running = snapshot.running.as_ref();
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
-    let placement = place::place(&place::Request {
+    let unchanged = running.is_some_and(|running| running.inputs_digest == inputs_digest);
+    let request = place::Request {
         clusters: &snapshot.clusters,
         cloud: resolved.cloud,
         placement: &resolved.dig.spec.placement,
         apps: &apps,
         running: running.map(|running| &running.assignment),
-        unchanged: running.is_some_and(|running| running.inputs_digest == inputs_digest),
-    })?;
+        unchanged,
+    };
+    let placement = place::place(&request)?;
     let build::Built { assignment, waiting, sets, warnings } = build::build(&resolved, &placement)?;
     let plan_digest = plan_digest(&inputs_digest, resolved.dig.spec.rollout.as_ref(), &assignment);
-    let mut plan =
-        Plan { inputs_digest, plan_digest, assignment, waiting, sets, placement, warnings, change: None };
+    let mut plan = Plan {
+        inputs_digest,
+        plan_digest,
+        assignment,
+        waiting,
+        sets,
+        placement,
+        warnings,
+        change: None,
+        explanation: Vec::new(),
+    };
     plan.change = change::change(&resolved, &plan);
+    if plan.change.is_some() {
+        plan.explanation = explain::write(&place::explain(&request, &plan.placement));
+    }
     Ok(plan)
 }
 

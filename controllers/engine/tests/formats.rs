@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use emco_engine::explain::{self, Considered, Explained, Explanation, Verdict};
 use emco_engine::identity::{ClusterId, Identity, SetDigest};
 use emco_engine::pack::{self, Pack};
 use emco_engine::set::{Assigned, Assignment, HookSpec, ManifestSet, Phase, SetManifest};
@@ -100,6 +101,38 @@ fn packs_of_format_1_are_read() {
     }
     assert_eq!(pack::assignment(&[&golden("1-assignment.pack")]).unwrap(), assignment());
     assert_eq!(golden("1-identities.pack").identities().unwrap(), Some(identities()));
+}
+
+fn explained() -> Vec<Explained> {
+    let row = |cluster: &str, verdict, reason: &str, needs: &str| Considered {
+        cluster: cluster.to_owned(),
+        verdict,
+        reason: reason.to_owned(),
+        needs: needs.to_owned(),
+    };
+    vec![
+        Explained {
+            app: "web".to_owned(),
+            clusters: vec![
+                row("acme/berlin-1", Verdict::Chosen, "allOf", ""),
+                row("acme/oslo-2", Verdict::Rejected, "LabelMissing", "label tier=edge"),
+            ],
+        },
+        Explained {
+            app: "db".to_owned(),
+            clusters: vec![row("acme/berlin-1", Verdict::Chosen, "anyOf[0]", "")],
+        },
+    ]
+}
+
+#[test]
+fn explanations_of_format_1_are_read() {
+    let stored = include_bytes!("formats/1-explain.json.zst");
+    let wanted = Explanation { apps: explained(), left_out: 0, missing: 0 };
+    assert_eq!(explain::read(&[stored]), Ok(wanted.clone()));
+    let written = explain::write(&explained());
+    assert_eq!(written.len(), 1);
+    assert_eq!(explain::read(&[&written[0]]), Ok(wanted));
 }
 
 #[test]

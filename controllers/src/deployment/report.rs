@@ -1,6 +1,7 @@
 //! A plan or its refusal and the shards' results in, the deployment's status out.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use emco_crds::app_context::OwnerRef;
 use emco_crds::conditions::types;
@@ -9,15 +10,22 @@ use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
 use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, SyncShardStatus};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
-use emco_engine::plan::{AppPlacement, Plan, Refusal};
+use emco_engine::plan::{AppPlacement, Plan, Refusal, over_budget as over};
 use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
+use emco_engine::set::Assignment;
 use emco_engine::{conditions, shard};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use crate::context::{Context, Outcome, Reconciled};
+use super::events;
+use crate::composite_app;
+use crate::context::{Context, Failure, Outcome, Reconciled};
 use crate::logical_cloud::combinations;
 use crate::objects;
 use crate::remote::State;
 use crate::revisions::{self, Owner, Stored};
+
+/// Removals of so long count together.
+const BUDGET_WINDOW: SignedDuration = SignedDuration::from_hours(24);
 
 /// What planning came to.
 pub enum Planned {
@@ -84,12 +92,43 @@ pub async fn write(
     }
     status.history = history(ctx, dig, owner);
     status.last_handled_request = super::request(dig);
-    state(ctx, dig, &mut status, planned, &rolled);
-    objects::write_status(ctx, dig, dig.status.as_ref(), &status).await?;
+    let (over, until) = match planned {
+        Planned::Refused(..) => (String::new(), None),
+        Planned::Done(plan, _) => over_budget(ctx, owner, plan).await?,
+    };
+    state(ctx, dig, &mut status, planned, &rolled, &over);
+    if objects::write_status(ctx, dig, dig.status.as_ref(), &status).await? {
+        events::tell(ctx, dig, &status, &rolled, &over).await;
+    }
     if let Some(stored) = stored {
         revisions::note(ctx, owner, stored.spec.revision, rolled.state).await?;
     }
-    Ok(Outcome::Settled)
+    // What was removed is no longer lately at some time, and nothing else would say so.
+    Ok(match until {
+        Some(until) if !over.is_empty() => {
+            let seconds = until.duration_since(ctx.now()).as_secs().max(1);
+            Outcome::After(Duration::from_secs(u64::try_from(seconds).unwrap_or(1)))
+        }
+        _ => Outcome::Settled,
+    })
+}
+
+/// Says when apps left more clusters than the project's removal budget, and until when that counts at most. It is carried out
+/// all the same: there are no approvals yet.
+async fn over_budget(
+    ctx: &Context,
+    owner: &Owner,
+    plan: &Plan,
+) -> Result<(String, Option<Timestamp>), Failure> {
+    let Some(project) = composite_app::project(ctx, &owner.namespace) else {
+        return Ok((String::new(), None));
+    };
+    let (ran, until) = revisions::lately(ctx, owner, BUDGET_WINDOW).await?;
+    let lately: Vec<&Assignment> = ran.iter().map(|running| &running.assignment).collect();
+    let over = over(&plan.assignment, &lately, &project.spec.removal_budget);
+    let said =
+        over.map(|over| format!("{over}; it is carried out all the same, as approvals do not exist yet"));
+    Ok((said.unwrap_or_default(), until))
 }
 
 /// States as they are stored: the next ones move from them.
@@ -110,6 +149,7 @@ pub fn fill(status: &mut DeploymentIntentGroupStatus, rolled: &DigRollup, keep_p
     status.deployed = Some(rolled.deployed_counts);
     status.ready = Some(rolled.ready_counts);
     status.failing.clone_from(&rolled.failing);
+    status.drift.clone_from(&rolled.drift);
     let old: BTreeMap<String, AppStatus> =
         std::mem::take(&mut status.apps).into_iter().map(|app| (app.name.clone(), app)).collect();
     status.apps = rolled
@@ -203,6 +243,7 @@ fn state(
     status: &mut DeploymentIntentGroupStatus,
     planned: &Planned,
     rolled: &DigRollup,
+    over: &str,
 ) {
     let generation = objects::generation(dig);
     let now = ctx.now();
@@ -226,7 +267,7 @@ fn state(
             (Some(_), Some(refused)) if at > refused => {
                 say(type_, "Unknown", "Progressing", "an earlier step was refused");
             }
-            _ => say(type_, "True", reason, &stage_message(planned, type_, dig)),
+            _ => say(type_, "True", reason, &stage_message(planned, type_, over)),
         }
     }
     let rolled_ready = &rolled.ready;
@@ -261,7 +302,7 @@ fn state(
     }
 }
 
-fn stage_message(planned: &Planned, type_: &str, dig: &DeploymentIntentGroup) -> String {
+fn stage_message(planned: &Planned, type_: &str, over: &str) -> String {
     let Planned::Done(plan, _) = planned else { return String::new() };
     match type_ {
         types::PLACED => {
@@ -274,23 +315,7 @@ fn stage_message(planned: &Planned, type_: &str, dig: &DeploymentIntentGroup) ->
                 |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
             format!("{} on {}", plural(plan.placement.len(), "app"), plural(clusters.len(), "cluster"))
         }
-        types::APPROVED => {
-            plan.change.as_ref().map(|change| over_budget(change, dig, plan)).unwrap_or_default()
-        }
+        types::APPROVED => over.to_owned(),
         _ => String::new(),
     }
-}
-
-/// Says when a plan takes an app from more clusters than the removal budget would allow. It is carried out all the same: there
-/// are no approvals yet.
-fn over_budget(change: &emco_engine::plan::Change, _: &DeploymentIntentGroup, plan: &Plan) -> String {
-    let over = change.removals.iter().find(|(app, removed)| {
-        let kept = plan.assignment.values().filter(|apps| apps.contains_key(*app)).count();
-        let before = kept + **removed;
-        **removed > 2.max(before / 2)
-    });
-    over.map(|(app, removed)| {
-        format!("revision removes app {app} from {removed} clusters, which is more than half: it was carried out, as approvals do not exist yet")
-    })
-    .unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use futures::future::{join, try_join_all};
 use kube::Resource;
 use serde_json::{Value, json};
 
-use super::{Owner, Stored, contexts, pack_bytes, pack_collection, pack_object, reference};
+use super::{Owner, Stored, contexts, explain, pack_bytes, pack_collection, pack_object, reference};
 use crate::api::{ApiError, ApiServerExt, parse};
 use crate::context::{Context, Failure};
 use crate::objects;
@@ -52,6 +52,8 @@ pub struct Draft<'a> {
     pub assignment: Assignment,
     /// The sets.
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    /// Why each cluster was chosen or not, in parts; none for logical clouds.
+    pub explanation: Vec<Vec<u8>>,
 }
 
 /// Writes the next revision and its packs.
@@ -86,7 +88,7 @@ pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> 
         apps: draft.apps.iter().map(|app| context_app(app, &draft)).collect(),
         packs: packs.iter().map(reference).collect(),
         assignment: assignment_ref,
-        explain: None,
+        explain: explain::names(&draft.owner.context_name(revision), &draft.explanation),
     };
     let unfinished = unfinished(ctx, known.first(), &spec).await?;
     if let Some(context) = &unfinished {
@@ -104,7 +106,9 @@ pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> 
         "spec": spec,
     });
     let collection = objects::collection::<AppContext>(Some(&draft.owner.namespace));
+    let explained = explain::store(ctx, draft.owner, revision, spec.explain.as_ref(), &draft.explanation);
     let stored_packs = try_join_all(packs.iter().map(|object| store_pack(ctx, draft.owner, object)));
+    let stored_packs = async { join(stored_packs, explained).await.0 };
     let context: AppContext = if let Some(context) = unfinished {
         stored_packs.await?;
         context
@@ -135,8 +139,10 @@ async fn unfinished(
 ) -> Result<Option<AppContext>, Failure> {
     let Some(newest) = newest else { return Ok(None) };
     let same = |known: &AppContextSpec| {
-        let AppContextSpec { revision, previous, .. } = known;
-        *known == AppContextSpec { revision: *revision, previous: *previous, ..wanted.clone() }
+        // The explanation is named after the revision, and decides nothing.
+        let AppContextSpec { revision, previous, explain, .. } = known;
+        let (revision, previous, explain) = (*revision, *previous, explain.clone());
+        *known == AppContextSpec { revision, previous, explain, ..wanted.clone() }
     };
     // A status that knows a later number than what is stored: that number is not used again.
     if newest.spec.revision + 1 != wanted.revision || !same(&newest.spec) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emco_crds::app_context::PackKind;
 use emco_crds::{AppContext, SyncShard};
 
-use super::{INVENTORY, Owner, contexts, pack_collection, retarget, shards};
+use super::{INVENTORY, Owner, contexts, explain, pack_collection, retarget, shards};
 use crate::api::ApiServerExt;
 use crate::context::{Context, Failure};
 use crate::objects;
@@ -40,6 +40,7 @@ pub async fn end(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<End
         for context in &all {
             remove_context(ctx, context, &none).await?;
         }
+        explain::sweep(ctx, owner).await?;
         ctx.revisions.written.lock().remove(&owner.hash);
     }
     Ok(Ending::Done)
@@ -89,6 +90,7 @@ async fn remove_context(ctx: &Context, context: &AppContext, keep: &BTreeSet<Str
             .delete(&format!("{}/{}", pack_collection(&ctx.namespace, kind), pack.name), None, None)
             .await?;
     }
+    explain::remove(ctx, context).await?;
     let path = objects::path(context);
     if !objects::deleting(context) {
         ctx.hub().delete(&path, Some(objects::uid(context)), None).await?;

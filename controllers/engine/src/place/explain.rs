@@ -7,6 +7,7 @@ use emco_crds::fields::ClusterTerm;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
 use super::{Entry, Field, Group};
+use crate::explain::{Considered, Verdict};
 use crate::identity::ClusterId;
 use crate::plan::{Refusal, Rejected};
 use crate::snapshot::Scheduling;
@@ -30,6 +31,18 @@ mod verdict {
     pub const FROZEN: &str = "Frozen";
     /// A group names it, and there is no such Cluster.
     pub const NOT_FOUND: &str = "ClusterNotFound";
+}
+
+/// What a name that nobody has needs.
+const MISSING: &str = "a Cluster of that name";
+
+/// The part of the rule that took a cluster.
+fn chosen_by(entry: &Entry<'_>, frozen: bool) -> String {
+    match entry.groups.first() {
+        _ if frozen => "membership Frozen".to_owned(),
+        Some(position) if !entry.all_of => format!("anyOf[{position}]"),
+        _ => "allOf".to_owned(),
+    }
 }
 
 impl Field<'_> {
@@ -69,15 +82,44 @@ impl Field<'_> {
         rejected
     }
 
+    /// Every cluster with what was decided of it and why.
+    pub(super) fn considered(
+        &self,
+        chosen: &BTreeSet<&ClusterId>,
+        used: &BTreeSet<&ClusterId>,
+        frozen: bool,
+    ) -> Vec<Considered> {
+        let known = self.entries.iter().map(|entry| {
+            let taken = chosen.contains(entry.id());
+            Considered {
+                cluster: entry.id().to_string(),
+                verdict: if taken { Verdict::Chosen } else { Verdict::Rejected },
+                reason: if taken { chosen_by(entry, frozen) } else { self.verdict(entry, frozen).to_owned() },
+                needs: if taken { String::new() } else { self.needs(entry, used, frozen) },
+            }
+        });
+        let missing = self.missing_names().into_iter().map(|id| Considered {
+            cluster: id.to_string(),
+            verdict: Verdict::Rejected,
+            reason: verdict::NOT_FOUND.to_owned(),
+            needs: MISSING.to_owned(),
+        });
+        known.chain(missing).collect()
+    }
+
     /// Clusters that groups name and that do not exist: one candidate less, not a mistake that stops everything.
-    fn names_nobody_has(&self) -> Option<Rejected> {
+    fn missing_names(&self) -> BTreeSet<ClusterId> {
         let groups = self.rule.any_of.iter().flat_map(|group| group.from);
-        let missing: BTreeSet<_> = groups.filter_map(named).filter(|id| !self.knows(id)).collect();
+        groups.filter_map(named).filter(|id| !self.knows(id)).collect()
+    }
+
+    fn names_nobody_has(&self) -> Option<Rejected> {
+        let missing = self.missing_names();
         missing.first().map(|example| Rejected {
             reason: verdict::NOT_FOUND.to_owned(),
             clusters: missing.len(),
             example: example.clone(),
-            needs: "a Cluster of that name".to_owned(),
+            needs: MISSING.to_owned(),
         })
     }
 

@@ -286,3 +286,45 @@ fn overlapping_groups_keep_both_their_choices() {
     let rule = "anyOf: [{from: [{provider: acme}]}, {from: [{provider: acme, cluster: a}]}]";
     assert_eq!(choose(&["acme/a", "acme/b"], rule, &["acme/a", "acme/b"]), ["acme/a", "acme/b"]);
 }
+
+#[test]
+fn every_cluster_has_a_verdict_and_a_reason() {
+    let (clusters, cloud) = world(&[
+        "acme/a tier=edge",
+        "acme/b tier=edge !cordoned",
+        "acme/c",
+        "acme/d tier=edge !outside",
+        "acme/e disk=nvme",
+    ]);
+    let placement: Placement = serde_json::from_value(serde_json::json!({
+        "allOf": [{"selector": {"matchLabels": {"tier": "edge"}}}],
+        "anyOf": [{"from": [{"selector": {"matchLabels": {"disk": "nvme"}}}, {"provider": "acme", "cluster": "ghost"}]}],
+    }))
+    .unwrap();
+    let request = Request {
+        clusters: &clusters,
+        cloud: &cloud,
+        placement: &placement,
+        apps: &["web"],
+        running: None,
+        unchanged: false,
+    };
+    let explained = explain(&request, &place(&request).unwrap());
+    let rows: Vec<String> = explained[0]
+        .clusters
+        .iter()
+        .map(|row| format!("{} {:?} {} [{}]", row.cluster, row.verdict, row.reason, row.needs))
+        .collect();
+    assert_eq!(explained[0].app, "web");
+    assert_eq!(
+        rows,
+        [
+            "acme/a Chosen allOf []",
+            "acme/b Rejected Cordoned [scheduling: Enabled]",
+            "acme/c Rejected LabelMissing [label tier=edge]",
+            "acme/d Rejected NotInLogicalCloud [to be a cluster of logical cloud edge]",
+            "acme/e Chosen anyOf[0] []",
+            "acme/ghost Rejected ClusterNotFound [a Cluster of that name]",
+        ]
+    );
+}

@@ -1,26 +1,42 @@
-//! A plan, what runs and a Project's removal budget in; what goes beyond the budget, as a sentence, out.
+//! A plan, what ran lately and a Project's removal budget in; what goes beyond the budget, as a sentence, out.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::fields::{IntOrText, PercentOrCount};
 
-use super::Plan;
-use crate::snapshot::Running;
+use crate::identity::ClusterId;
+use crate::set::Assignment;
 
 /// No budget is so small that not even this many clusters may lose an app.
 const ALWAYS: usize = 2;
 
-/// Says which apps would leave more clusters than the budget allows in this one plan; `None` where none does.
-pub fn over_budget(plan: &Plan, running: &Running, budget: &PercentOrCount) -> Option<String> {
-    let removals = &plan.change.as_ref()?.removals;
+/// Says which apps leave more clusters than the budget allows; `None` where none does. `lately` is what was assigned at any
+/// time within the last 24 hours: what was removed in many small steps counts as in one. A cluster that has the app again
+/// does not count.
+pub fn over_budget(now: &Assignment, lately: &[&Assignment], budget: &PercentOrCount) -> Option<String> {
+    let mut had: BTreeMap<&str, BTreeSet<&ClusterId>> = BTreeMap::new();
+    for (cluster, apps) in lately.iter().flat_map(|assignment| assignment.iter()) {
+        for app in apps.keys() {
+            had.entry(app).or_default().insert(cluster);
+        }
+    }
     let mut over = Vec::new();
-    for (app, removed) in removals {
-        let had = running.assignment.values().filter(|apps| apps.contains_key(app)).count();
-        let allowed = allowed(budget, had);
-        if *removed > allowed {
-            over.push(format!("app {app} would leave {removed} of {had} clusters"));
+    for (app, had) in &had {
+        let has = |cluster: &&&ClusterId| now.get(**cluster).is_some_and(|apps| apps.contains_key(*app));
+        let removed = had.len() - had.iter().filter(has).count();
+        if removed > allowed(budget, had.len()) {
+            over.push(format!(
+                "app {app} leaves {removed} of the {} clusters it had within 24 hours",
+                had.len()
+            ));
         }
     }
     let first = over.first()?;
-    let more = if over.len() > 1 { format!(", {} more apps as well", over.len() - 1) } else { String::new() };
+    let more = match over.len() {
+        1 => String::new(),
+        2 => ", 1 more app as well".to_owned(),
+        n => format!(", {} more apps as well", n - 1),
+    };
     Some(format!("{first}{more}: more than the project's removalBudget {budget} (at least {ALWAYS})"))
 }
 
@@ -39,13 +55,48 @@ fn allowed(budget: &PercentOrCount, of: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::SetDigest;
+    use crate::set::Assigned;
+
+    fn text(text: &str) -> PercentOrCount {
+        PercentOrCount(IntOrText::Text(text.to_owned()))
+    }
+
+    fn on(clusters: std::ops::RangeInclusive<u32>) -> Assignment {
+        let assigned = Assigned {
+            set: SetDigest("s".to_owned()),
+            render_key: String::new(),
+            now: 0,
+            release_revision: 1,
+        };
+        clusters
+            .map(|n| (ClusterId::new("acme", &n.to_string()), [("web".to_owned(), assigned.clone())].into()))
+            .collect()
+    }
 
     #[test]
     fn a_share_is_rounded_down_and_never_below_two() {
-        let text = |text: &str| PercentOrCount(IntOrText::Text(text.to_owned()));
         assert_eq!(allowed(&text("50%"), 9), 4);
         assert_eq!(allowed(&text("50%"), 1), 2);
         assert_eq!(allowed(&text("7"), 100), 7);
         assert_eq!(allowed(&PercentOrCount(IntOrText::Int(0)), 100), 2);
+    }
+
+    #[test]
+    fn the_budget_is_the_projects_and_not_half() {
+        assert_eq!(over_budget(&on(1..=2), &[&on(1..=5)], &text("60%")), None);
+        assert_eq!(
+            over_budget(&on(1..=2), &[&on(1..=5)], &text("40%")).unwrap(),
+            "app web leaves 3 of the 5 clusters it had within 24 hours: more than the project's removalBudget 40% (at least 2)"
+        );
+    }
+
+    #[test]
+    fn many_small_steps_of_a_day_count_as_one() {
+        let steps = [on(1..=6), on(1..=5), on(1..=4), on(1..=3)];
+        let lately: Vec<&Assignment> = steps.iter().collect();
+        assert_eq!(over_budget(&on(1..=2), &lately[3..], &text("50%")), None);
+        assert!(over_budget(&on(1..=2), &lately, &text("50%")).unwrap().contains("leaves 4 of the 6"));
+        assert_eq!(over_budget(&on(1..=6), &lately, &text("50%")), None, "what came back never left");
     }
 }

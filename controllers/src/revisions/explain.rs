@@ -1,0 +1,103 @@
+//! The explanation of a revision in, ConfigMaps beside it out, and away with it. In the project's namespace, so that whoever
+//! wrote the placement can read it; whoever deletes or edits one harms nobody, and a revision never waits for one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use emco_crds::AppContext;
+use emco_crds::deployment_intent_group::status::Explain;
+use emco_crds::names::label;
+use serde_json::{Value, json};
+
+use super::Owner;
+use crate::api::{ApiResult, ApiServerExt, Method, Request};
+use crate::context::Context;
+
+/// Key of the bytes.
+const KEY: &str = "explain.json.zst";
+
+/// The ConfigMaps that a revision's explanation is in; `None` where there is none.
+pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {
+    let name = |at: usize| {
+        if at == 0 { format!("{context}-explain") } else { format!("{context}-explain-{}", at + 1) }
+    };
+    let config_maps: Vec<String> = (0..parts.len()).map(name).collect();
+    (!config_maps.is_empty()).then_some(Explain { config_maps })
+}
+
+/// Writes what is not there yet. What cannot be written is missing, which is said in the log.
+pub async fn store(ctx: &Context, owner: &Owner, revision: i64, names: Option<&Explain>, parts: &[Vec<u8>]) {
+    for (name, part) in names.iter().flat_map(|names| &names.config_maps).zip(parts) {
+        if let Err(error) = store_one(ctx, owner, revision, name, part).await {
+            tracing::warn!(namespace = owner.namespace, name, %error, "a ConfigMap that explains a placement was not written");
+        }
+    }
+}
+
+async fn store_one(ctx: &Context, owner: &Owner, revision: i64, name: &str, part: &[u8]) -> ApiResult<()> {
+    let mut labels = owner.labels();
+    labels.insert(label::REVISION, revision.to_string());
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": owner.namespace, "labels": labels},
+        "binaryData": {KEY: STANDARD.encode(part)},
+    });
+    match ctx.hub().create(&collection(owner), &object).await {
+        // Made by an earlier attempt at this revision, which may have known other clusters; or somebody's own.
+        Err(error) if error.already_exists() => {
+            let Some(there) = ctx.hub().get_opt(&path(owner, name)).await? else { return Err(error) };
+            if !is_ours(&there, &owner.hash) {
+                return Err(error);
+            }
+            if there.get("binaryData") == object.get("binaryData") {
+                return Ok(());
+            }
+            let patch = json!({"data": null, "binaryData": object["binaryData"]});
+            ctx.hub().merge(&path(owner, name), &patch).await.map(drop)
+        }
+        done => done.map(drop),
+    }
+}
+
+/// Deletes what explained a revision, as far as it is ours.
+pub async fn remove(ctx: &Context, context: &AppContext) -> ApiResult<()> {
+    let namespace = context.metadata.namespace.as_deref().unwrap_or_default();
+    let owner = context.metadata.labels.as_ref().and_then(|labels| labels.get(label::OWNER));
+    let (Some(explain), Some(owner)) = (&context.spec.explain, owner) else { return Ok(()) };
+    for name in &explain.config_maps {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+        let Some(there) = ctx.hub().get_opt(&path).await? else { continue };
+        let uid = there.pointer("/metadata/uid").and_then(Value::as_str);
+        if is_ours(&there, owner) {
+            ctx.hub().delete(&path, uid, None).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes what an owner that ends has left: an explanation whose revision was never written, because the process died.
+pub async fn sweep(ctx: &Context, owner: &Owner) -> ApiResult<()> {
+    let request = Request::new(Method::Get, collection(owner))
+        .query("labelSelector", format!("{}={}", label::OWNER, owner.hash))
+        .metadata();
+    let list = ctx.hub().send(request).await?;
+    for object in list.get("items").and_then(Value::as_array).into_iter().flatten() {
+        let text = |key: &str| object.pointer(key).and_then(Value::as_str);
+        if let Some(name) = text("/metadata/name") {
+            ctx.hub().delete(&path(owner, name), text("/metadata/uid"), None).await?;
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(object: &Value, owner: &str) -> bool {
+    let labels = object.pointer("/metadata/labels");
+    labels.and_then(|labels| labels.get(label::OWNER)).and_then(Value::as_str) == Some(owner)
+}
+
+fn collection(owner: &Owner) -> String {
+    format!("/api/v1/namespaces/{}/configmaps", owner.namespace)
+}
+
+fn path(owner: &Owner, name: &str) -> String {
+    format!("{}/{name}", collection(owner))
+}

@@ -1,0 +1,95 @@
+//! Stored revisions in, what was assigned within a time out: derived from the times of their objects, remembered nowhere.
+
+use std::sync::Arc;
+
+use emco_crds::AppContext;
+use emco_engine::snapshot::Running;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::{Owner, contexts, load};
+use crate::context::{Context, Failure};
+
+/// Contents of revisions that ran at any time within `window`: those made in it, and the one that it began with. With them,
+/// when the oldest of them is no longer in it; `None` where only the newest is.
+pub async fn lately(
+    ctx: &Context,
+    owner: &Owner,
+    window: SignedDuration,
+) -> Result<(Vec<Arc<Running>>, Option<Timestamp>), Failure> {
+    let all = contexts(ctx, owner);
+    let (within, until) = within(&all, ctx.now(), window);
+    let mut ran = Vec::new();
+    for context in within {
+        // What cannot be read any more counts for nothing: this is a report.
+        if let Ok(running) = load(ctx, context).await? {
+            ran.push(running);
+        }
+    }
+    Ok((ran, until))
+}
+
+/// Of revisions, newest first, those that ran within the window; and when that changes by itself.
+fn within(
+    all: &[Arc<AppContext>],
+    now: Timestamp,
+    window: SignedDuration,
+) -> (Vec<&Arc<AppContext>>, Option<Timestamp>) {
+    let mut found = Vec::new();
+    let mut until = None;
+    for (at, context) in all.iter().enumerate() {
+        // One that was never targeted, because the process died while it was written, put nothing anywhere.
+        let stored = context.status.as_ref().is_some_and(|status| status.stored == Some(true));
+        if at > 0 && !stored {
+            continue;
+        }
+        found.push(context);
+        let made = context.metadata.creation_timestamp.as_ref().map_or(now, |time| time.0);
+        let leaves = made.checked_add(window).unwrap_or(now);
+        if leaves <= now {
+            break;
+        }
+        // The one before it counts until this one is old.
+        if at + 1 < all.len() {
+            until = Some(leaves);
+        }
+    }
+    (found, until)
+}
+
+#[cfg(test)]
+mod tests {
+    use emco_crds::app_context::AppContextStatus;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    /// Revisions made so many hours ago, newest first; those in brackets were never targeted.
+    fn made(hours: &[(i64, bool)], now: Timestamp) -> Vec<Arc<AppContext>> {
+        let count = i64::try_from(hours.len()).unwrap();
+        let of = |(at, (ago, stored)): (i64, &(i64, bool))| {
+            let mut context = AppContext::default();
+            context.spec.revision = count - at;
+            context.metadata.creation_timestamp = Some(Time(now - SignedDuration::from_hours(*ago)));
+            context.status = Some(AppContextStatus { stored: Some(*stored), ..AppContextStatus::default() });
+            Arc::new(context)
+        };
+        (0..).zip(hours).map(of).collect()
+    }
+
+    #[test]
+    fn what_ran_within_a_day_is_what_was_made_in_it_and_what_it_began_with() {
+        let now = Timestamp::new(1_795_000_000, 0).unwrap();
+        let day = SignedDuration::from_hours(24);
+        let case = |hours: &[(i64, bool)]| {
+            let all = made(hours, now);
+            let (found, until) = within(&all, now, day);
+            let numbers: Vec<i64> = found.iter().map(|context| context.spec.revision).collect();
+            (numbers, until.map(|until| until.duration_since(now).as_hours()))
+        };
+        assert_eq!(case(&[]), (vec![], None));
+        assert_eq!(case(&[(1, true)]), (vec![1], None));
+        assert_eq!(case(&[(30, true), (40, true)]), (vec![2], None), "it ran all day");
+        assert_eq!(case(&[(1, true), (5, true), (30, true), (40, true)]), (vec![4, 3, 2], Some(19)));
+        assert_eq!(case(&[(1, false), (5, false), (30, true)]), (vec![3, 1], Some(23)), "never targeted");
+    }
+}
