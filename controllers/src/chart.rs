@@ -17,6 +17,7 @@ use crate::dialer::Dialer;
 use crate::remote::wire::cut;
 
 mod disk;
+mod docker;
 mod http;
 mod index;
 mod ready;
@@ -132,8 +133,9 @@ impl fmt::Debug for ChartCredentials {
 }
 
 impl ChartCredentials {
-    /// Reads a Secret's data.
-    pub fn read<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<Self, ChartError> {
+    /// Reads a Secret's data. `url` is the repository that they are for: logins of a Secret of type
+    /// `kubernetes.io/dockerconfigjson` are found by host.
+    pub fn read<V: AsRef<[u8]>>(data: &BTreeMap<String, V>, url: Option<&str>) -> Result<Self, ChartError> {
         let refused = |message: &str| ChartError::new("ChartUnauthorized", message);
         let bytes = |key: &str| data.get(key).map(AsRef::as_ref);
         let text = |key: &str| match bytes(key).map(std::str::from_utf8) {
@@ -141,9 +143,14 @@ impl ChartCredentials {
             Some(Ok(text)) => Ok(Some(text.to_owned())),
             Some(Err(_)) => Err(refused(&format!("the Secret's key {key} is not UTF-8 text"))),
         };
+        let (mut username, mut password) = (text("username")?, text("password")?.map(SecretString::from));
+        if let (None, None, Some(config)) = (&username, &password, bytes(docker::KEY)) {
+            let login = docker::login(config, url).map_err(|message| refused(&message))?;
+            (username, password) = (Some(login.username), Some(login.password));
+        }
         let credentials = Self {
-            username: text("username")?,
-            password: text("password")?.map(SecretString::from),
+            username,
+            password,
             ca_crt: bytes("ca.crt").map(<[u8]>::to_vec),
             tls_crt: bytes("tls.crt").map(<[u8]>::to_vec),
             tls_key: text("tls.key")?.map(SecretString::from),
@@ -157,7 +164,7 @@ impl ChartCredentials {
         }
         if username.is_none() && tls_crt.is_none() && ca_crt.is_none() {
             return Err(refused(
-                "the Secret has none of the keys username and password, ca.crt, tls.crt and tls.key",
+                "the Secret has none of the keys username and password, ca.crt, tls.crt and tls.key, .dockerconfigjson",
             ));
         }
         Ok(credentials)

@@ -160,7 +160,7 @@ async fn fetch(
                     );
                     return Ok(Err(("SecretNotFound", message)));
                 }
-                Some(secret) => match read_credentials(&secret) {
+                Some(secret) => match read_credentials(&secret, app) {
                     Ok(credentials) => Some(credentials),
                     Err(error) => {
                         return Ok(Err((error.reason(), format!("Secret {}: {error}", reference.name))));
@@ -203,14 +203,15 @@ async fn fetch(
     Ok(ctx.charts.fetch(request).await.map_err(|error: ChartError| (error.reason(), error.to_string())))
 }
 
-fn read_credentials(secret: &Value) -> Result<ChartCredentials, ChartError> {
+fn read_credentials(secret: &Value, app: &App) -> Result<ChartCredentials, ChartError> {
     let keys =
         secret.get("data").and_then(Value::as_object).map(|data| data.keys().cloned().collect::<Vec<_>>());
     let data = keys
         .unwrap_or_default()
         .into_iter()
         .filter_map(|key| Some((key.clone(), sources::bytes(secret, &key)?)));
-    ChartCredentials::read(&data.collect())
+    let repository = app.chart.repository.as_ref().map(|repository| repository.url.as_str());
+    ChartCredentials::read(&data.collect(), repository)
 }
 
 /// A pinned chart, parsed; fetched again where this process does not have it.

@@ -141,7 +141,7 @@ impl Bench {
 fn login(user: &str) -> Option<ChartCredentials> {
     let data: BTreeMap<String, &str> =
         [("username".to_owned(), user), ("password".to_owned(), "hunter2")].into();
-    Some(ChartCredentials::read(&data).unwrap())
+    Some(ChartCredentials::read(&data, None).unwrap())
 }
 
 #[tokio::test]
@@ -402,11 +402,14 @@ async fn a_config_map_holds_an_archive_or_is_told_what_it_should_hold() {
 #[test]
 fn half_credentials_are_refused_and_none_are_shown() {
     let read = |keys: &[(&str, &str)]| {
-        ChartCredentials::read(&keys.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect::<BTreeMap<_, _>>())
+        let keys = keys.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect::<BTreeMap<_, _>>();
+        ChartCredentials::read(&keys, Some("https://charts.example.com/"))
     };
     assert!(read(&[("username", "a")]).unwrap_err().to_string().contains("needs both"));
     assert!(read(&[("tls.crt", "a")]).unwrap_err().to_string().contains("tls.key"));
-    assert!(read(&[(".dockerconfigjson", "{}")]).is_err());
+    assert!(read(&[(".dockerconfigjson", "{}")]).unwrap_err().to_string().contains("no login for"));
+    let auths = r#"{"auths": {"charts.example.com": {"username": "ann", "password": "hunter2"}}}"#;
+    assert_eq!(read(&[(".dockerconfigjson", auths)]).unwrap().username.as_deref(), Some("ann"));
     let shown = format!("{:?}", read(&[("username", "ann"), ("password", "hunter2")]).unwrap());
     assert!(!shown.contains("hunter2"), "{shown}");
 }
