@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -15,6 +14,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Failure, Outcome, Reconciled};
@@ -27,13 +27,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// How many reconciles run.
+static RUNNING: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::channel(0).0);
 
 /// Waits until no reconcile runs.
 pub async fn idle() {
-    while RUNNING.load(Ordering::Acquire) > 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    // The sender is never dropped.
+    let _ = RUNNING.subscribe().wait_for(|running| *running == 0).await;
 }
 
 /// Kinds as metrics name them.
@@ -60,14 +60,14 @@ struct Counted;
 
 impl Counted {
     fn new() -> Self {
-        RUNNING.fetch_add(1, Ordering::AcqRel);
+        RUNNING.send_modify(|running| *running += 1);
         Self
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::AcqRel);
+        RUNNING.send_modify(|running| *running = running.saturating_sub(1));
     }
 }
 
@@ -143,4 +143,24 @@ where
         tracing::warn!(kind = %K::kind(&()), namespace = key.0, name = key.1, %failure, "a reconcile failed");
     }
     Action::requeue(doubled + jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn idle_is_told_by_the_last_reconcile_that_ends() {
+        let (one, two) = (Counted::new(), Counted::new());
+        let idle = tokio::spawn(idle());
+        tokio::task::yield_now().await;
+        drop(one);
+        tokio::task::yield_now().await;
+        assert!(!idle.is_finished());
+        drop(two);
+        idle.await.unwrap();
+        assert_eq!(super::idle().now_or_never(), Some(()), "nothing runs");
+    }
 }

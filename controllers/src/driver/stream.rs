@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::{Stream, TryStreamExt};
 use kube::Resource;
 use kube::api::Api;
+use kube::core::Status;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_events};
@@ -43,9 +44,13 @@ where
         .modify(|object| object.meta_mut().managed_fields = None)
         .default_backoff()
         .reflect(writer)
-        .inspect_err(
-            |error| tracing::warn!(kind = %K::kind(&()), %error, "a watch of the hub was interrupted"),
-        )
+        .inspect_err(|error| {
+            let kind = K::kind(&());
+            match busy(error) {
+                Some(words) => tracing::debug!(%kind, words, "the hub asks to wait before a watch begins"),
+                None => tracing::warn!(%kind, error = brief(error), "a watch of the hub was interrupted"),
+            }
+        })
         .inspect_ok(move |event| match event {
             Event::Apply(object) => tell(Change { object, gone: false }),
             Event::Delete(object) => tell(Change { object, gone: true }),
@@ -73,8 +78,45 @@ where
         .touched_objects()
 }
 
+/// What the hub says where it only asks to come again soon: right after the kinds were defined, for one, its caches begin.
+fn busy(error: &watcher::Error) -> Option<&str> {
+    status(error).filter(|status| status.code == 429).map(|status| status.message.as_str())
+}
+
+/// The hub's own sentence, where there is one: the error's text would repeat it with all its parts.
+fn brief(error: &watcher::Error) -> String {
+    status(error).map_or_else(|| error.to_string(), |status| format!("{} ({})", status.message, status.code))
+}
+
+fn status(error: &watcher::Error) -> Option<&Status> {
+    match error {
+        watcher::Error::WatchError(status) => Some(status),
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
+        _ => None,
+    }
+}
+
 type Key = (Option<String>, Option<String>);
 
 fn key<K: Resource>(object: &K) -> Key {
     (object.meta().namespace.clone(), object.meta().name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_that_begins_is_busy_and_all_else_is_told_in_its_own_words() {
+        let of = |code, message: &str| {
+            let status = Status::failure(message, "TooManyRequests").with_code(code);
+            watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+        };
+        assert_eq!(busy(&of(429, "storage is (re)initializing")), Some("storage is (re)initializing"));
+        assert_eq!(busy(&of(403, "no")), None);
+        assert_eq!(brief(&of(403, "clusters.emco.io is forbidden")), "clusters.emco.io is forbidden (403)");
+        assert_eq!(busy(&watcher::Error::NoResourceVersion), None);
+    }
 }
