@@ -2,52 +2,15 @@
 
 use std::cmp::Reverse;
 
+use emco_helm::render::INSTALL_ORDER;
 use serde_json::Value;
 
 use crate::identity::{Identity, split_api_version};
 use crate::set::{HookSpec, Phase, SetManifest};
 
-/// Helm's install order of kinds. Groups play no part in it, as in Helm.
-const INSTALL: [&str; 38] = [
-    "PriorityClass",
-    "Namespace",
-    "NetworkPolicy",
-    "ResourceQuota",
-    "LimitRange",
-    "PodSecurityPolicy",
-    "PodDisruptionBudget",
-    "ServiceAccount",
-    "Secret",
-    "SecretList",
-    "ConfigMap",
-    "StorageClass",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "CustomResourceDefinition",
-    "ClusterRole",
-    "ClusterRoleList",
-    "ClusterRoleBinding",
-    "ClusterRoleBindingList",
-    "Role",
-    "RoleList",
-    "RoleBinding",
-    "RoleBindingList",
-    "Service",
-    "DaemonSet",
-    "Pod",
-    "ReplicationController",
-    "ReplicaSet",
-    "Deployment",
-    "HorizontalPodAutoscaler",
-    "StatefulSet",
-    "Job",
-    "CronJob",
-    "IngressClass",
-    "Ingress",
-    "APIService",
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-];
+/// Kinds of every API server that Helm's order does not know and that answer for other objects: they follow it, before what
+/// they answer for.
+const BEHIND: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// Groups that every API server has itself; kinds of other groups come from custom resource
 /// definitions or aggregation.
@@ -93,10 +56,13 @@ pub fn phase_of(manifest: &Value, hook: Option<&HookSpec>) -> Phase {
     }
 }
 
-/// Place of a kind in Helm's install order; kinds it does not know come last.
+/// Place of a kind in Helm's install order (groups play no part in it, as in Helm); kinds that are not known come last.
 pub fn rank(kind: &str) -> usize {
-    INSTALL.iter().position(|known| *known == kind).unwrap_or(INSTALL.len())
+    INSTALL_ORDER.iter().chain(&BEHIND).position(|known| *known == kind).unwrap_or(KNOWN)
 }
+
+/// The rank of all others.
+const KNOWN: usize = INSTALL_ORDER.len() + BEHIND.len();
 
 /// Sorts the manifests of one set by phase; hooks by weight, kind and name; the others by kind, unknown kinds by their
 /// name. Equal ones keep their order: Helm's is that of the chart's files.
@@ -104,7 +70,7 @@ pub fn sort(manifests: &mut [SetManifest]) {
     manifests.sort_by_cached_key(|manifest| {
         let id = manifest.identity();
         let rank = rank(&id.kind);
-        let known = rank < INSTALL.len();
+        let known = rank < KNOWN;
         let weight = manifest.hook.as_ref().map_or(0, |hook| hook.weight);
         let kind = if known { String::new() } else { id.kind };
         let name = if manifest.hook.is_some() { id.name } else { String::new() };

@@ -10,6 +10,7 @@ mod variant;
 pub use compiled::{CompileError, Compiled};
 pub use error::RenderError;
 pub use manifests::{Document, Hook, HookDeletePolicy, HookEvent, Manifest, split};
+pub use order::INSTALL_ORDER;
 
 pub use crate::template::exec::{Lookup, LookupRead};
 

@@ -1,7 +1,7 @@
 //! The order of installation: kinds come in, ranks go out.
 
 /// Kinds in the order Helm 3.17 installs them; others follow, in the order of their names.
-const INSTALL_ORDER: &[&str] = &[
+pub const INSTALL_ORDER: &[&str] = &[
     "PriorityClass",
     "Namespace",
     "NetworkPolicy",
