@@ -66,7 +66,12 @@ async fn carry_out(
     newest: Option<Stored>,
 ) -> Result<Option<Option<Stored>>, Failure> {
     let stored = match (&plan.change, newest) {
-        (None, newest) => newest,
+        (None, newest) => {
+            if let Some(stored) = &newest {
+                revisions::mend(ctx, owner, stored, &plan.sets).await?;
+            }
+            newest
+        }
         (Some(change), _) => {
             let draft = Draft {
                 owner,

@@ -148,7 +148,10 @@ async fn plan(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let stored = match (&planned.change, newest) {
-        (None, Some(stored)) => Some(stored),
+        (None, Some(stored)) => {
+            revisions::mend(ctx, owner, &stored, &planned.sets).await?;
+            Some(stored)
+        }
         (None, None) => None,
         (Some(change), _) => {
             let draft = Draft {
