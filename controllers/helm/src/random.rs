@@ -24,6 +24,12 @@ impl Stream {
         Ok(Self(ChaCha20Rng::from_seed(key)))
     }
 
+    /// A stream that is the same in every run.
+    #[cfg(test)]
+    pub fn of_seed(seed: usize) -> Self {
+        Self(ChaCha20Rng::seed_from_u64(seed as u64))
+    }
+
     pub fn rng(&mut self) -> &mut ChaCha20Rng {
         &mut self.0
     }

@@ -4,6 +4,7 @@ mod engine;
 mod error;
 mod manifests;
 mod order;
+mod reads;
 mod set;
 mod variant;
 
@@ -11,6 +12,8 @@ pub use compiled::{CompileError, Compiled};
 pub use error::RenderError;
 pub use manifests::{Document, Hook, HookDeletePolicy, HookEvent, Manifest, split};
 pub use order::INSTALL_ORDER;
+
+use std::collections::BTreeMap;
 
 pub use crate::template::exec::{Lookup, LookupRead};
 
@@ -58,6 +61,8 @@ pub enum Set {
     Json(String),
     /// `--set-literal`
     Literal(String),
+    /// `--set-file`: the assignments, and the texts of the files they name, by path.
+    File(String, BTreeMap<String, Vec<u8>>),
 }
 
 /// What to render.
@@ -94,7 +99,7 @@ pub struct Rendered {
     pub documents: Vec<Document>,
     /// The text of `NOTES.txt`.
     pub notes: Option<String>,
-    /// What the render asked about the cluster.
+    /// What of the cluster and of the values the render depended on.
     pub reads: Reads,
     pub warnings: Vec<String>,
 }

@@ -1,10 +1,7 @@
 //! The grammar of `--set`: `a.b=1,c[0]={x,y}` comes in, and is written into a map of values.
-mod literal;
 mod parse;
 
 use crate::value::{Map, Value};
-
-pub use literal::parse_literal_into;
 
 /// List indexes go up to this.
 const MAX_INDEX: i64 = 65_536;
@@ -19,6 +16,8 @@ pub(super) enum Reader<'a> {
     Text,
     /// `--set-json`: JSON.
     Json,
+    /// `--set-literal`: the text as it is, up to the end.
+    Literal,
     /// `--set-file`: what the function gives for the text.
     File(&'a mut dyn FnMut(&str) -> Result<Value, String>),
 }
@@ -45,6 +44,11 @@ pub fn parse_file_into(
     read: &mut dyn FnMut(&str) -> Result<Value, String>,
 ) -> Result<(), String> {
     parse::parse(text, values, Reader::File(read))
+}
+
+/// `--set-literal`: one name and a value that is taken as it is, commas and backslashes included.
+pub fn parse_literal_into(text: &str, values: &Map) -> Result<(), String> {
+    parse::parse(text, values, Reader::Literal)
 }
 
 /// Why parsing stopped.

@@ -10,6 +10,7 @@ mod list;
 mod map;
 mod object;
 mod text;
+mod watch;
 
 pub use compare::{CompareError, equal, less};
 pub use int::{Int, IntKind};
@@ -17,6 +18,7 @@ pub use list::{List, ListType};
 pub use map::{Map, MapType, WeakMap};
 pub use object::{Method, Object};
 pub use text::Text;
+pub(crate) use watch::Watch;
 
 use std::rc::Rc;
 

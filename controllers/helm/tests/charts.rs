@@ -41,6 +41,8 @@ fn render(case: &Path, values: &Path) -> Printed {
         .args(["--namespace", "store", "--include-crds", "--kube-version", "1.32.0", "--values"])
         .arg(values)
         .args(flags.split_whitespace())
+        // Files that flags name.
+        .current_dir(folder())
         .output()
         .unwrap();
     Printed {

@@ -18,7 +18,7 @@ fn error(template: &str) -> RenderError {
     let limits = Limits {
         memory_bytes: 64 << 20,
         iterations: 1_000_000,
-        time: Duration::from_secs(5),
+        time: Duration::from_secs(30),
         ..Limits::default()
     };
     render_within(template, limits).unwrap_err()
@@ -101,6 +101,20 @@ fn a_slow_chart_ends_at_its_time_limit() {
     let error = render_within(template, limits.clone()).unwrap_err();
     assert_eq!(error.limit(), Some(LimitError::Time(limits.time)));
     assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_key_that_takes_too_long_to_make_ends_at_the_time_limit() {
+    let limits = Limits { time: Duration::from_millis(5), ..Limits::default() };
+    for call in [r#"genPrivateKey "rsa""#, r#"genPrivateKey "dsa""#, r#"genCA "ca" 1"#] {
+        // One call, which begins in time; with a seed, so that no lucky draw is a prime at once.
+        let template = format!("a: {{{{ {call} | toString | len }}}}");
+        let compiled = Compiled::new(chart(&[("templates/a.yaml", &template)])).unwrap();
+        let request =
+            RenderRequest { limits: limits.clone(), seed: Some([1; 32]), ..RenderRequest::default() };
+        let error = compiled.render(&request).unwrap_err();
+        assert_eq!(error.limit(), Some(LimitError::Time(limits.time)), "{call}: {error}");
+    }
 }
 
 #[test]

@@ -134,8 +134,9 @@ impl<'a> Group<'a> {
 impl Outcome<'_> {
     /// Whether the chart would have got the same answers on that cluster.
     fn holds_for(&self, cluster: &ClusterFacts) -> bool {
-        let Reads { random, kube_version, all_api_versions, api_versions, lookups: _ } = &self.reads;
-        // Lookups find nothing anywhere: rendering reaches no cluster.
+        let Reads { random, kube_version, all_api_versions, api_versions, values: _, lookups: _ } =
+            &self.reads;
+        // Lookups find nothing anywhere: rendering reaches no cluster. Values are alike: they are part of the key.
         !random
             && (!kube_version || self.cluster.kubernetes_version == cluster.kubernetes_version)
             && (!all_api_versions || same_apis(self.cluster, cluster))

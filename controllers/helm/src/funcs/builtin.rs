@@ -99,11 +99,11 @@ fn index(_: &mut Ctx<'_>, args: &[Value]) -> Out {
         item = match &item {
             Value::Nil => return fail("index of nil pointer"),
             Value::Text(text) => {
-                let byte = place(key, text.len())?;
+                let byte = place(key, text.len(), "string")?;
                 let byte = text.as_bytes().get(byte).copied().unwrap_or(0);
                 Value::Int(Int::unsigned(IntKind::Uint8, u64::from(byte)))
             }
-            Value::List(list) => list.get(place(key, list.len())?).cloned().unwrap_or_default(),
+            Value::List(list) => list.get(place(key, list.len(), "slice")?).cloned().unwrap_or_default(),
             Value::Map(map) => match key {
                 Value::Text(key) => map.get(key).unwrap_or_else(|| match map.map_type() {
                     MapType::String => Value::text(""),
@@ -118,13 +118,15 @@ fn index(_: &mut Ctx<'_>, args: &[Value]) -> Out {
     Ok(item)
 }
 
-/// An index into a sequence.
-fn place(key: &Value, length: usize) -> Result<usize, FuncError> {
+/// An index into a sequence of a kind.
+fn place(key: &Value, length: usize, kind: &str) -> Result<usize, FuncError> {
     match key {
-        Value::Int(int) => {
-            let found = usize::try_from(int.as_i128()).ok().filter(|place| *place < length);
-            found.map_or_else(|| fail(format!("index out of range: {int}")), Ok)
-        }
+        Value::Int(int) => match usize::try_from(int.as_i128()) {
+            Ok(place) if place < length => Ok(place),
+            // Go's check lets one too many pass, and its reflection complains in other words.
+            Ok(place) if place == length => fail(format!("reflect: {kind} index out of range")),
+            _ => fail(format!("index out of range: {int}")),
+        },
         Value::Nil => fail("cannot index slice/array with nil"),
         other => fail(format!("cannot index slice/array with type {}", other.type_name())),
     }

@@ -2,6 +2,7 @@
 mod certificate;
 mod key;
 mod pem;
+mod prime;
 
 use aes::Aes256;
 use aes::cipher::block_padding::{NoPadding, Pkcs7};
@@ -36,11 +37,12 @@ pub(super) const FUNCS: &[FuncDef] = &[
     def("genPrivateKey", &[Str], |c, a| {
         c.shared.meter.check_time()?;
         let kind = lossy(a, 0);
-        let made = key::PrivateKey::generate(&kind, &mut Stream::of_call(c)?);
+        let made = key::PrivateKey::generate(&kind, &mut Stream::of_call(c)?, &c.shared.meter);
         text(match made {
             Ok(Some(key)) => key.to_pem()?,
             Ok(None) => format!("Unknown type {kind}"),
-            Err(error) => format!("failed to generate private key: {error}"),
+            Err(FuncError::Failed(error)) => format!("failed to generate private key: {error}"),
+            Err(limit @ FuncError::Limit(_)) => return Err(limit),
         })
     }),
 ];

@@ -57,18 +57,19 @@ impl Reader<'_> {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
             Some(b'"') => Ok(Value::Text(self.string()?)),
-            Some(b't') => self.word(b"true", Value::Bool(true)),
-            Some(b'f') => self.word(b"false", Value::Bool(false)),
-            Some(b'n') => self.word(b"null", Value::Nil),
+            Some(b't') => self.word("true", Value::Bool(true)),
+            Some(b'f') => self.word("false", Value::Bool(false)),
+            Some(b'n') => self.word("null", Value::Nil),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => Err(self.unexpected("looking for beginning of value")),
         }
     }
 
-    fn word(&mut self, word: &[u8], value: Value) -> Result<Value, String> {
-        for expected in word {
-            if self.peek() != Some(*expected) {
-                return Err(self.unexpected("in literal"));
+    fn word(&mut self, word: &str, value: Value) -> Result<Value, String> {
+        for expected in word.bytes() {
+            if self.peek() != Some(expected) {
+                let expecting = char::from(expected);
+                return Err(self.unexpected(&format!("in literal {word} (expecting '{expecting}')")));
             }
             self.at += 1;
         }

@@ -58,6 +58,14 @@ impl Object for TimeObject {
         self
     }
 
+    fn is_unexported(&self, name: &str) -> bool {
+        matches!(name, "wall" | "ext" | "loc")
+    }
+
+    fn equals(&self, other: &dyn Object) -> Option<bool> {
+        other.as_any().downcast_ref::<Self>().map(|other| self.0 == other.0)
+    }
+
     fn type_name(&self) -> &'static str {
         TIME
     }

@@ -104,6 +104,14 @@ pub struct Reads {
     pub all_api_versions: bool,
     /// The cluster's version was read.
     pub kube_version: bool,
+    /// Parts of `.Values` that were read, such as `["image", "tag"]`, as paths in the values of the chart that was
+    /// rendered; none leads to another. The empty path stands for all of them.
+    ///
+    /// Conditions and tags of dependencies count. A map that was printed, copied, counted or ranged over was read
+    /// whole. What is named here may be more than mattered, never less: renders of one chart for which these parts
+    /// and everything else in `Reads` are alike are the same, unless values are refused before anything is rendered
+    /// (by a schema, or because a dependency's values are no mapping); warnings may differ.
+    pub values: BTreeSet<Vec<String>>,
     /// Random functions were called: another seed gives other manifests.
     pub random: bool,
     /// Objects asked for with `lookup`.

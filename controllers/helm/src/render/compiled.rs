@@ -1,5 +1,5 @@
 //! Compiled charts: a chart comes in once, any number of renders goes out, from any number of threads.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::manifests::CrdFile;
@@ -63,7 +63,9 @@ impl Compiled {
         let crds = schemas.iter().map(|_| OnceLock::new()).collect();
         let compiled = Self { chart, schemas, crds, cache: Mutex::default() };
         // What most renders need is made ready; errors are reported by the render that meets them.
-        let warmed = on_big_stack(|| compiled.variant(&Map::default(), &mut Warnings::default()).is_ok());
+        let warm =
+            || compiled.variant(&Map::default(), &mut Warnings::default(), &mut BTreeSet::new()).is_ok();
+        let warmed = on_big_stack(warm);
         warmed.map_err(|error| CompileError::Thread(error.to_string()))?;
         Ok(compiled)
     }
@@ -101,13 +103,14 @@ impl Compiled {
         self.schemas.iter().any(Option::is_some)
     }
 
-    /// The selection the overrides lead to.
+    /// The selection the overrides lead to; the paths of values it depends on are added to `reads`.
     pub(super) fn variant(
         &self,
         overrides: &Map,
         warnings: &mut Warnings,
+        reads: &mut BTreeSet<Vec<String>>,
     ) -> Result<Arc<Variant>, RenderError> {
-        let mut node = select(&self.chart, overrides, warnings).map_err(RenderError::new)?;
+        let mut node = select(&self.chart, overrides, warnings, reads).map_err(RenderError::new)?;
         let mut signature = String::new();
         node.signature(&mut signature);
         if let Some(variant) = self.lock().variants.get(&signature) {

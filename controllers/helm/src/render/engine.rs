@@ -1,6 +1,6 @@
 //! One render: a compiled chart and a request come in, rendered files go out as manifests, hooks and notes.
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,13 +8,13 @@ use serde_json::Value as Json;
 
 use super::compiled::Compiled;
 use super::variant::{Member, Variant};
-use super::{RenderError, RenderRequest, Rendered, manifests};
+use super::{RenderError, RenderRequest, Rendered, manifests, reads};
 use crate::chart::Chart;
 use crate::funcs::Shared;
 use crate::limits::Meter;
 use crate::objects::{CapabilitiesObject, FilesObject, Reads, chart_object};
 use crate::template::exec::{Render, StackGuard};
-use crate::value::{Map, MapType, Object, Text, Value};
+use crate::value::{Map, MapType, Object, Text, Value, Watch};
 use crate::values::{Warnings, coalesce};
 use crate::versions;
 
@@ -27,13 +27,14 @@ pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result
         warnings.add(warning);
     }
     let overrides = overrides(request)?;
-    let variant = compiled.variant(&overrides, &mut warnings)?;
+    let mut chosen_by = BTreeSet::new();
+    let variant = compiled.variant(&overrides, &mut warnings, &mut chosen_by)?;
     coalesce(&variant.root, &overrides, false, &mut warnings).map_err(RenderError::new)?;
     if !request.skip_schema {
         validate(compiled, &variant.root, &overrides, &mut warnings)?;
     }
-    let reads = Rc::new(RefCell::new(Reads::default()));
-    let capabilities = CapabilitiesObject::new(&request.capabilities, &reads)
+    let recorder = Rc::new(RefCell::new(Reads::default()));
+    let capabilities = CapabilitiesObject::new(&request.capabilities, &recorder)
         .map_err(|error| RenderError::new(error.to_string()))?;
     let wanted = &variant.root.metadata.kube_version;
     let given = capabilities.kube_version();
@@ -50,6 +51,8 @@ pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result
         by_path: RefCell::default(),
     };
     charts.add(&variant.root, true, &Value::Map(overrides.with_type(MapType::Values)));
+    let watch = Watch::top();
+    reads::watch(&variant.root, &overrides, &watch);
     let render = Render::new(&shared, &variant.templates, request.lookup, guard);
     let files = files(&variant, &charts, &render)?;
     let mut rendered = finish(compiled, &variant, request, files, &mut warnings)?;
@@ -57,9 +60,10 @@ pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result
         warnings.add(warning);
     }
     rendered.warnings = warnings.into_vec();
-    reads.borrow_mut().random = shared.drawn.get();
-    reads.borrow_mut().lookups = render.lookups.take();
-    rendered.reads = reads.take();
+    recorder.borrow_mut().random = shared.drawn.get();
+    recorder.borrow_mut().lookups = render.lookups.take();
+    recorder.borrow_mut().values = reads::paths(&variant.root, &watch, chosen_by);
+    rendered.reads = recorder.take();
     Ok(rendered)
 }
 

@@ -42,6 +42,15 @@ impl Object for VersionObject {
         self
     }
 
+    fn is_unexported(&self, name: &str) -> bool {
+        matches!(name, "major" | "minor" | "patch" | "pre" | "metadata" | "original")
+    }
+
+    fn equals(&self, other: &dyn Object) -> Option<bool> {
+        let other = other.as_any().downcast_ref::<Self>()?;
+        (!self.pointer && !other.pointer).then(|| self.version == other.version)
+    }
+
     fn type_name(&self) -> &'static str {
         if self.pointer { POINTER } else { "semver.Version" }
     }

@@ -1,4 +1,4 @@
-//! `--set`, `--set-string`, `--set-json` and `--set-file`.
+//! The text of one assignment comes in; names and indexes are followed, and the value is set where they lead.
 use super::{Reader, Stop, failed, index, inner_list, inner_map, nesting, place, set, set_index};
 use crate::gojson;
 use crate::value::{Map, Value};
@@ -31,14 +31,15 @@ impl Parser<'_, '_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Text up to one of some characters; a backslash takes the next one as it is. `None` stands for the end.
+    /// Text up to one of some characters; a backslash takes the next one as it is, except where all text is literal.
+    /// `None` stands for the end.
     fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut out = String::new();
         while let Some(c) = self.next() {
             if stops.contains(&c) {
                 return (out, Some(c));
             }
-            if c == '\\' {
+            if c == '\\' && !matches!(self.reader, Reader::Literal) {
                 match self.next() {
                     Some(c) => out.push(c),
                     None => return (out, None),
@@ -51,24 +52,22 @@ impl Parser<'_, '_> {
     }
 
     fn key(&mut self, values: &Map, level: usize) -> Result<(), Stop> {
-        let (key, stop) = self.until(&['=', '[', ',', '.']);
+        let stops: &[char] =
+            if matches!(self.reader, Reader::Literal) { &['=', '[', '.'] } else { &['=', '[', '.', ','] };
+        let (key, stop) = self.until(stops);
         match stop {
             None if key.is_empty() => Err(Stop::End),
             None => failed(format!("key {key:?} has no value")),
             Some('[') => {
                 let index = self.index()?;
-                let list = inner_list(values.get(&key))?;
+                let old = inner_list(values.get(&key))?;
                 // The list is stored even if the rest fails, as an empty value at the end shows.
-                match self.item(&list, index, level) {
-                    Ok(list) => {
-                        set(values, &key, Value::list(list));
-                        Ok(())
-                    }
-                    Err(stop) => {
-                        set(values, &key, Value::list(list));
-                        Err(stop)
-                    }
-                }
+                let (list, result) = match self.item(&old, index, level) {
+                    Ok(new) => (new, Ok(())),
+                    Err(stop) => (old, Err(stop)),
+                };
+                set(values, &key, Value::list(list));
+                result
             }
             Some('=') => self.assign(values, &key),
             Some(',') => {
@@ -91,34 +90,38 @@ impl Parser<'_, '_> {
     }
 
     fn assign(&mut self, values: &Map, key: &str) -> Result<(), Stop> {
-        if matches!(self.reader, Reader::Json) {
-            let value = self.json()?;
-            set(values, key, value);
-            return Ok(());
-        }
-        if self.rest().is_empty() {
-            set(values, key, Value::text(""));
-            return Err(Stop::End);
-        }
-        let value = match self.list()? {
-            Some(list) => list,
-            None => self.value()?,
-        };
+        let ends_here = self.rest().is_empty() && !matches!(self.reader, Reader::Json | Reader::Literal);
+        let value = self.value()?;
         set(values, key, value);
-        Ok(())
+        if ends_here { Err(Stop::End) } else { Ok(()) }
     }
 
-    /// One value up to a comma.
+    /// What stands after `=`, as its kind of assignment reads it.
     fn value(&mut self) -> Result<Value, Stop> {
-        let (text, _) = self.until(&[',']);
-        self.read(&text)
+        match self.reader {
+            Reader::Json => self.json(),
+            Reader::Literal => {
+                let text = self.rest();
+                let value = Value::from(text);
+                self.at = self.text.len();
+                Ok(value)
+            }
+            _ if self.rest().is_empty() => Ok(Value::text("")),
+            _ => {
+                if let Some(list) = self.list()? {
+                    return Ok(list);
+                }
+                let (text, _) = self.until(&[',']);
+                self.read(&text)
+            }
+        }
     }
 
     fn read(&mut self, text: &str) -> Result<Value, Stop> {
         match &mut self.reader {
             Reader::File(read) => read(text).map_err(Stop::Failed),
             Reader::Typed => Ok(typed(text)),
-            Reader::Text | Reader::Json => Ok(Value::from(text)),
+            Reader::Text | Reader::Json | Reader::Literal => Ok(Value::from(text)),
         }
     }
 
@@ -189,16 +192,7 @@ impl Parser<'_, '_> {
         match stop {
             None => Err(Stop::End),
             Some('=') => {
-                let value = if matches!(self.reader, Reader::Json) {
-                    self.json()?
-                } else if self.rest().is_empty() {
-                    Value::text("")
-                } else {
-                    match self.list()? {
-                        Some(list) => list,
-                        None => self.value()?,
-                    }
-                };
+                let value = self.value()?;
                 set_index(list, at, value)
             }
             Some('[') => {

@@ -1,9 +1,10 @@
 //! Go maps with string keys: entries come in, a map shared by reference with its Go type goes out.
-use std::cell::{Ref, RefCell};
+use std::cell::{OnceCell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use super::dismantle::{dismantle, is_container};
+use super::watch::Watch;
 use super::{Text, Value};
 
 /// The Go type of a map.
@@ -28,17 +29,34 @@ impl MapType {
 }
 
 #[derive(Debug)]
-struct Entries(RefCell<BTreeMap<Text, Value>>);
+struct Entries {
+    items: RefCell<BTreeMap<Text, Value>>,
+    /// Told of every read, if anybody wants to know.
+    watch: OnceCell<Rc<Watch>>,
+}
 
 impl Entries {
+    /// One value, or `None` when the key is absent.
+    fn get(&self, key: &[u8]) -> Option<Value> {
+        let value = self.items.borrow().get(key).cloned();
+        if let Some(watch) = self.watch.get() {
+            watch.read(key, value.as_ref());
+        }
+        value
+    }
+
+    /// All values.
     fn borrow(&self) -> Ref<'_, BTreeMap<Text, Value>> {
-        self.0.borrow()
+        if let Some(watch) = self.watch.get() {
+            watch.read_whole();
+        }
+        self.items.borrow()
     }
 }
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        let entries = self.0.get_mut();
+        let entries = self.items.get_mut();
         if entries.values().any(is_container) {
             dismantle(std::mem::take(entries).into_values());
         }
@@ -61,7 +79,7 @@ impl WeakMap {
     /// Empties the map, if it is still there, to break a cycle it may be part of.
     pub fn clear(&self) {
         if let Some(entries) = self.0.upgrade() {
-            let old = std::mem::take(&mut *entries.0.borrow_mut());
+            let old = std::mem::take(&mut *entries.items.borrow_mut());
             dismantle(old.into_values());
         }
     }
@@ -76,7 +94,8 @@ impl Default for Map {
 impl std::fmt::Debug for Map {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Entries are left out: a map may contain itself.
-        write!(f, "{}[{}]", self.map_type.name(), self.len())
+        let len = self.entries.as_ref().map_or(0, |entries| entries.items.borrow().len());
+        write!(f, "{}[{len}]", self.map_type.name())
     }
 }
 
@@ -91,7 +110,8 @@ impl Map {
     }
 
     pub fn from_entries(map_type: MapType, entries: impl IntoIterator<Item = (Text, Value)>) -> Self {
-        Self { map_type, entries: Some(Rc::new(Entries(RefCell::new(entries.into_iter().collect())))) }
+        let items = RefCell::new(entries.into_iter().collect());
+        Self { map_type, entries: Some(Rc::new(Entries { items, watch: OnceCell::new() })) }
     }
 
     pub fn map_type(&self) -> MapType {
@@ -118,11 +138,11 @@ impl Map {
 
     /// The value of a key, or `None` when the key is absent (a key whose value is nil gives `Some(Nil)`).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.entries.as_ref()?.borrow().get(key.as_ref()).cloned()
+        self.entries.as_ref()?.get(key.as_ref())
     }
 
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> bool {
-        self.entries.as_ref().is_some_and(|entries| entries.borrow().contains_key(key.as_ref()))
+        self.get(key).is_some()
     }
 
     /// Sets a key, seen by all who share the map. False for a nil map, where Go panics.
@@ -131,13 +151,13 @@ impl Map {
     pub fn insert(&self, key: impl Into<Text>, value: Value) -> bool {
         let Some(entries) = &self.entries else { return false };
         // The old value is dropped after the borrow ends, since it may own this very map.
-        let old = entries.0.borrow_mut().insert(key.into(), value);
+        let old = entries.items.borrow_mut().insert(key.into(), value);
         drop(old);
         true
     }
 
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.entries.as_ref()?.0.borrow_mut().remove(key.as_ref())
+        self.entries.as_ref()?.items.borrow_mut().remove(key.as_ref())
     }
 
     /// The keys in bytewise order.
@@ -170,6 +190,11 @@ impl Map {
             (None, None) => true,
             _ => false,
         }
+    }
+
+    /// The watch of this map, which from now on is `watch` when there was none; `None` for a nil map.
+    pub(super) fn watched_as(&self, watch: impl FnOnce() -> Rc<Watch>) -> Option<&Watch> {
+        Some(self.entries.as_ref()?.watch.get_or_init(watch))
     }
 
     /// A handle that does not keep the entries alive; `None` for a nil map.

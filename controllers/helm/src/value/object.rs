@@ -39,8 +39,18 @@ pub trait Object: fmt::Debug {
         None
     }
 
+    /// Whether a name is a field of the struct that templates may not read.
+    fn is_unexported(&self, _name: &str) -> bool {
+        false
+    }
+
     /// The signature of an exported method.
     fn method(&self, _name: &str) -> Option<Method> {
+        None
+    }
+
+    /// Go's `==` for structs that are no pointers; `None` where only the very same object is equal.
+    fn equals(&self, _other: &dyn Object) -> Option<bool> {
         None
     }
 

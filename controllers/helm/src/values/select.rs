@@ -1,6 +1,7 @@
 //! Which dependencies of a chart take part: conditions, tags and overrides come in, a tree of charts goes out.
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::{Map as JsonMap, Value as Json};
@@ -100,18 +101,28 @@ fn child_path(parent: &str, name: &str) -> String {
     format!("{parent}/charts/{name}")
 }
 
+/// Paths of values that conditions and tags asked for.
+type Reads = BTreeSet<Vec<String>>;
+
 /// Chooses the charts that take part, given the overrides.
 pub(crate) fn select<'c>(
     chart: &'c Chart,
     overrides: &Map,
     warnings: &mut Warnings,
+    reads: &mut Reads,
 ) -> Result<Node<'c>, String> {
     let mut root = Node::new(chart, chart.name().to_owned());
-    enable(&mut root, overrides, "", warnings)?;
+    enable(&mut root, overrides, "", warnings, reads)?;
     Ok(root)
 }
 
-fn enable(node: &mut Node<'_>, overrides: &Map, path: &str, warnings: &mut Warnings) -> Result<(), String> {
+fn enable(
+    node: &mut Node<'_>,
+    overrides: &Map,
+    path: &str,
+    warnings: &mut Warnings,
+    reads: &mut Reads,
+) -> Result<(), String> {
     if !node.lists_dependencies {
         return Ok(());
     }
@@ -121,8 +132,8 @@ fn enable(node: &mut Node<'_>, overrides: &Map, path: &str, warnings: &mut Warni
     }
     let values = deep_copy(overrides);
     coalesce(node, &values, false, warnings)?;
-    tags(&node.listed, &values, warnings);
-    conditions(&node.listed, &values, path, warnings);
+    tags(&node.listed, &values, warnings, reads);
+    conditions(&node.listed, &values, path, warnings, reads);
     let disabled: Vec<String> = node
         .listed
         .iter()
@@ -134,7 +145,7 @@ fn enable(node: &mut Node<'_>, overrides: &Map, path: &str, warnings: &mut Warni
     node.listed.retain(|listed| !disabled.contains(&listed.borrow().dependency.name));
     for child in &mut node.dependencies {
         let path = format!("{path}{}.", child.name);
-        enable(child, &values, &path, warnings)?;
+        enable(child, &values, &path, warnings, reads)?;
     }
     share_unlisted(&mut node.dependencies);
     Ok(())
@@ -193,7 +204,9 @@ fn resolve<'c>(node: &Node<'c>) -> Vec<Node<'c>> {
     present
 }
 
-fn tags(listed: &[Shared], values: &Map, warnings: &mut Warnings) {
+fn tags(listed: &[Shared], values: &Map, warnings: &mut Warnings, reads: &mut Reads) {
+    let names = listed.iter().flat_map(|listed| listed.borrow().dependency.tags.clone());
+    reads.extend(names.map(|tag| vec!["tags".to_owned(), tag]));
     let Some(Value::Map(tags)) = values.get("tags") else { return };
     for listed in listed {
         let mut listed = listed.borrow_mut();
@@ -211,12 +224,14 @@ fn tags(listed: &[Shared], values: &Map, warnings: &mut Warnings) {
     }
 }
 
-fn conditions(listed: &[Shared], values: &Map, path: &str, warnings: &mut Warnings) {
+fn conditions(listed: &[Shared], values: &Map, path: &str, warnings: &mut Warnings, reads: &mut Reads) {
     for listed in listed {
         let mut listed = listed.borrow_mut();
         let dependency = &mut listed.dependency;
         for condition in dependency.condition.trim().split(',').filter(|condition| !condition.is_empty()) {
-            match value_at(values, &format!("{path}{condition}")) {
+            let condition_path = format!("{path}{condition}");
+            reads.insert(condition_path.split('.').map(str::to_owned).collect());
+            match value_at(values, &condition_path) {
                 Some(Value::Bool(enabled)) => {
                     dependency.enabled = enabled;
                     break;

@@ -46,8 +46,8 @@ pub struct Template {
     #[arg(long, value_name = "ASSIGNMENTS")]
     pub set_json: Vec<String>,
 
-    /// Set a value to the text of a file: key=path
-    #[arg(long, value_name = "ASSIGNMENT")]
+    /// Set values to the texts of files: key1=path1,key2=path2
+    #[arg(long, value_name = "ASSIGNMENTS")]
     pub set_file: Vec<String>,
 
     /// Set a value to the text as it stands: key=text

@@ -5,12 +5,16 @@ mod args;
 mod name;
 mod output;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
 use args::{Cli, Command, Template};
 use clap::Parser;
-use emco_helm::{Capabilities, Chart, Compiled, Limits, Release, RenderRequest, Set, merge_values, yaml};
+use emco_helm::value::{Map, Value as GoValue};
+use emco_helm::{
+    Capabilities, Chart, Compiled, Limits, Release, RenderRequest, Set, merge_values, strvals, yaml,
+};
 use serde_json::Value;
 
 /// The largest values file that is read.
@@ -103,33 +107,49 @@ fn sets(args: &Template) -> Result<Vec<Set>, String> {
     let mut sets: Vec<Set> = args.set_json.iter().cloned().map(Set::Json).collect();
     sets.extend(args.set.iter().cloned().map(Set::Typed));
     sets.extend(args.set_string.iter().cloned().map(Set::Text));
-    for assignment in &args.set_file {
-        let (key, path) = assignment.split_once('=').ok_or_else(|| {
-            format!("failed parsing --set-file data: {assignment:?} is not of the form key=path")
-        })?;
-        let text = read(path)?;
-        sets.push(Set::Literal(format!("{key}={}", String::from_utf8_lossy(&text))));
+    for assignments in &args.set_file {
+        sets.push(Set::File(assignments.clone(), files_of(assignments)?));
     }
     sets.extend(args.set_literal.iter().cloned().map(Set::Literal));
     Ok(sets)
 }
 
+/// The files that assignments of `--set-file` name.
+fn files_of(assignments: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let mut files = BTreeMap::new();
+    // Where the texts go is the render's business; here only the names of the files are of interest.
+    strvals::parse_file_into(assignments, &Map::default(), &mut |path| {
+        if !files.contains_key(path) {
+            files.insert(path.to_owned(), read(path)?);
+        }
+        Ok(GoValue::Nil)
+    })
+    .map_err(|error| format!("failed parsing --set-file data: {error}"))?;
+    Ok(files)
+}
+
 fn read(path: &str) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("open {path}: {error}");
     let mut text = Vec::new();
     if path.trim() == "-" {
-        std::io::stdin().take(MAX_VALUES + 1).read_to_end(&mut text).map_err(failed)?;
+        let stdin = std::io::stdin().take(MAX_VALUES + 1).read_to_end(&mut text);
+        stdin.map_err(|error| format!("read /dev/stdin: {}", words(&error)))?;
     } else {
-        std::fs::File::open(path)
-            .map_err(failed)?
-            .take(MAX_VALUES + 1)
-            .read_to_end(&mut text)
-            .map_err(failed)?;
+        let file = std::fs::File::open(path).map_err(|error| format!("open {path}: {}", words(&error)))?;
+        let read = file.take(MAX_VALUES + 1).read_to_end(&mut text);
+        read.map_err(|error| format!("read {path}: {}", words(&error)))?;
     }
     if u64::try_from(text.len()).is_ok_and(|len| len > MAX_VALUES) {
         return Err(format!("{path} has more than {MAX_VALUES} bytes"));
     }
     Ok(text)
+}
+
+/// The words Helm has for an error of the system: no number behind, and no capital in front.
+fn words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// A seed of any text: its bytes, folded to the length seeds have.

@@ -167,7 +167,7 @@ fn issue(ctx: &mut Ctx<'_>, wanted: &Wanted, issuer: Option<&Issuer>, key: Optio
     let mut stream = Stream::of_call(ctx)?;
     let key = match key {
         Some(key) => key,
-        None => PrivateKey::rsa(CERTIFICATE_RSA, &mut stream)?,
+        None => PrivateKey::rsa(CERTIFICATE_RSA, &mut stream, &ctx.shared.meter)?,
     };
     let certificate = certificate(ctx, wanted, issuer, &key, &mut stream)
         .map_err(|error| FuncError::new(format!("error creating certificate: {error}")))?;

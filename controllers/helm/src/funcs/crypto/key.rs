@@ -12,7 +12,8 @@ use rsa::{BigUint, RsaPrivateKey, pkcs1v15};
 use sec1::EcPrivateKey;
 
 use super::super::FuncError;
-use super::pem;
+use super::{pem, prime};
+use crate::limits::Meter;
 use crate::random::Stream;
 
 const RSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11");
@@ -27,6 +28,7 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 /// Bits of the RSA key `genPrivateKey` makes; certificates have keys of 2048.
 const LARGE_RSA: usize = 4096;
 pub(super) const CERTIFICATE_RSA: usize = 2048;
+const RSA_EXPONENT: u32 = 65_537;
 
 /// A private key of any kind templates can make or give.
 pub(super) enum PrivateKey {
@@ -55,18 +57,25 @@ fn wrong(error: impl std::fmt::Display) -> FuncError {
 
 impl PrivateKey {
     /// A new key of a kind by its name; `None` for an unknown one.
-    pub fn generate(kind: &str, stream: &mut Stream) -> Result<Option<Self>, FuncError> {
+    pub fn generate(kind: &str, stream: &mut Stream, meter: &Meter) -> Result<Option<Self>, FuncError> {
         Ok(Some(match kind {
-            "" | "rsa" => Self::rsa(LARGE_RSA, stream)?,
+            "" | "rsa" => Self::rsa(LARGE_RSA, stream, meter)?,
             "ecdsa" => Self::P256(p256::SecretKey::random(stream.rng())),
             "ed25519" => Self::Ed25519(Box::new(SigningKey::from_bytes(&stream.bytes()))),
-            "dsa" => Self::Dsa(generate_dsa(stream)?),
+            "dsa" => Self::Dsa(generate_dsa(stream, meter)?),
             _ => return Ok(None),
         }))
     }
 
-    pub fn rsa(bits: usize, stream: &mut Stream) -> Result<Self, FuncError> {
-        RsaPrivateKey::new(stream.rng(), bits).map(|key| Self::Rsa(Box::new(key))).map_err(wrong)
+    /// A new RSA key. Its primes are searched for here because the library's search cannot be interrupted.
+    pub fn rsa(bits: usize, stream: &mut Stream, meter: &Meter) -> Result<Self, FuncError> {
+        loop {
+            let primes = vec![prime::prime(bits / 2, stream, meter)?, prime::prime(bits / 2, stream, meter)?];
+            // Very few primes do not go with each other or with the exponent.
+            if let Ok(key) = RsaPrivateKey::from_primes(primes, BigUint::from(RSA_EXPONENT)) {
+                return Ok(Self::Rsa(Box::new(key)));
+            }
+        }
     }
 
     pub fn from_pem(text: &str) -> Result<Self, FuncError> {
@@ -202,8 +211,9 @@ impl PrivateKey {
 }
 
 /// A DSA key of 2048 and 256 bits in its traditional form.
-fn generate_dsa(stream: &mut Stream) -> Result<Vec<u8>, FuncError> {
-    let components = dsa::Components::generate(stream.rng(), dsa::KeySize::DSA_2048_256);
+fn generate_dsa(stream: &mut Stream, meter: &Meter) -> Result<Vec<u8>, FuncError> {
+    let [p, q, g] = prime::group(2048, 256, stream, meter)?;
+    let components = dsa::Components::from_components(p, q, g).map_err(wrong)?;
     let key = dsa::SigningKey::generate(stream.rng(), components);
     let public = key.verifying_key();
     let bytes = |number: &BigUint| number.to_bytes_be();

@@ -74,6 +74,10 @@ impl<'a> State<'a> {
                 Err(self.error(format!("{name} has arguments but cannot be invoked as function")))
             }
             (_, Some(value)) => Ok(Slot::typed(value)),
+            (_, None) if object.is_unexported(name) => {
+                Err(self
+                    .error(format!("{name} is an unexported field of struct type {}", object.type_name())))
+            }
             (_, None) => Err(self.no_field(receiver, name)),
         }
     }
