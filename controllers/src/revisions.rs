@@ -25,6 +25,7 @@ mod content;
 mod end;
 mod explain;
 mod lately;
+mod mend;
 mod outcome;
 mod targets;
 
@@ -32,6 +33,7 @@ pub use commit::{Draft, commit};
 use content::contents;
 pub use end::{Ending, end, trim};
 pub use lately::lately;
+pub use mend::mend;
 pub use outcome::note;
 pub use targets::retarget;
 
