@@ -9,6 +9,7 @@ mod apply;
 mod fields;
 mod kinds;
 mod query;
+mod refusals;
 mod store;
 mod workloads;
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fields::{self, FieldSet};
+use super::refusals;
 use crate::api::ApiError;
 
 /// One entry of `managedFields`.
@@ -58,25 +59,46 @@ fn write(object: &mut Value, entries: &[Entry]) {
     }
 }
 
+impl Entry {
+    fn is(&self, manager: &str, operation: &str, subresource: &str) -> bool {
+        self.manager == manager && self.operation == operation && self.subresource == subresource
+    }
+
+    /// The entry's manager, as a conflict with it names it.
+    fn shown(&self, api_version: &str) -> String {
+        let mut shown = format!("\"{}\"", self.manager);
+        if !self.subresource.is_empty() {
+            shown.push_str(&format!(" with subresource \"{}\"", self.subresource));
+        }
+        if self.operation == "Update" {
+            shown.push_str(&format!(" using {api_version}"));
+        }
+        shown
+    }
+}
+
 /// After a create, replace or patch by `manager`: what it changed is its own now, and nobody else's.
-pub(super) fn updated(before: Option<&Value>, after: &mut Value, manager: &str) {
+pub(super) fn updated(before: Option<&Value>, after: &mut Value, manager: &str, subresource: &str) {
     let mut entries = before.map(read).unwrap_or_default();
-    let now = fields::leaves(after);
-    let changed: FieldSet = now
+    let mut now = fields::leaves(after, "");
+    now.extend(fields::leaves(after, "status"));
+    let written = fields::leaves(after, subresource);
+    let changed: FieldSet = written
         .iter()
         .filter(|path| before.and_then(|b| fields::get(b, path)) != fields::get(after, path))
         .cloned()
         .collect();
     for entry in &mut entries {
-        entry.set.retain(|path| now.contains(path) && !(changed.contains(path) && entry.manager != manager));
+        let own = entry.is(manager, "Update", subresource);
+        entry.set.retain(|path| now.contains(path) && (own || !changed.contains(path)));
     }
     if !changed.is_empty() {
-        match entries.iter_mut().find(|e| e.manager == manager && e.operation == "Update") {
+        match entries.iter_mut().find(|entry| entry.is(manager, "Update", subresource)) {
             Some(entry) => entry.set.extend(changed),
             None => entries.push(Entry {
                 manager: manager.to_owned(),
                 operation: "Update".to_owned(),
-                subresource: String::new(),
+                subresource: subresource.to_owned(),
                 set: changed,
             }),
         }
@@ -84,12 +106,13 @@ pub(super) fn updated(before: Option<&Value>, after: &mut Value, manager: &str) 
     write(after, &entries);
 }
 
-/// Server-side apply of `intent` onto `live`.
+/// Server-side apply of `intent`, or of its status, onto `live`.
 pub(super) fn apply(
     live: Option<&Value>,
     intent: &Value,
     manager: &str,
     force: bool,
+    subresource: &str,
 ) -> Result<Value, ApiError> {
     let mut object = live.cloned().unwrap_or_else(|| {
         json!({"apiVersion": intent.get("apiVersion"), "kind": intent.get("kind"), "metadata": {
@@ -98,36 +121,28 @@ pub(super) fn apply(
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|_, value| !value.is_null());
     }
+    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut entries = read(&object);
-    let wanted = fields::leaves(intent);
-    let mut causes = Vec::new();
-    for entry in entries.iter().filter(|e| e.manager != manager || e.operation != "Apply") {
+    let wanted = fields::leaves(intent, subresource);
+    let mut conflicts = Vec::new();
+    for entry in entries.iter().filter(|entry| !entry.is(manager, "Apply", subresource)) {
         for path in wanted.intersection(&entry.set) {
             if fields::get(&object, path) != fields::get(intent, path) {
-                causes.push((path.join("."), format!("conflict with \"{}\"", entry.manager)));
+                conflicts.push((entry.shown(&api_version), fields::shown(path)));
             }
         }
     }
-    if !causes.is_empty() && !force {
-        let first = causes.first().map(|(_, cause)| cause.clone()).unwrap_or_default();
-        let message = format!("Apply failed with {} conflicts: {first}", causes.len());
-        causes.truncate(16);
-        return Err(ApiError::Status {
-            code: 409,
-            reason: "Conflict".to_owned(),
-            message,
-            retry_after: None,
-            causes,
-        });
+    if !conflicts.is_empty() && !force {
+        return Err(refusals::apply_conflicts(conflicts));
     }
     let before: FieldSet = entries
         .iter()
-        .find(|e| e.manager == manager && e.operation == "Apply")
+        .find(|entry| entry.is(manager, "Apply", subresource))
         .map(|entry| entry.set.clone())
         .unwrap_or_default();
     for path in before.difference(&wanted) {
         let others =
-            entries.iter().any(|e| (e.manager != manager || e.operation != "Apply") && e.set.contains(path));
+            entries.iter().any(|entry| !entry.is(manager, "Apply", subresource) && entry.set.contains(path));
         if !others {
             fields::remove(&mut object, path);
         }
@@ -142,11 +157,11 @@ pub(super) fn apply(
             fields::set(&mut object, path, value);
         }
     }
-    entries.retain(|e| e.manager != manager || e.operation != "Apply");
+    entries.retain(|entry| !entry.is(manager, "Apply", subresource));
     entries.push(Entry {
         manager: manager.to_owned(),
         operation: "Apply".to_owned(),
-        subresource: String::new(),
+        subresource: subresource.to_owned(),
         set: wanted,
     });
     write(&mut object, &entries);

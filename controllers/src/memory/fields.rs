@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// One step of a path: `f:name`, or `k:{...}` for an item of an associative list.
+/// One step of a path: `f:name`, `k:{...}` for an item of an associative list, `v:...` for a member of a set.
 pub(super) type Step = String;
 /// A path from the root to a leaf (an atomic list is a leaf).
 pub(super) type Path = Vec<Step>;
@@ -28,6 +28,9 @@ fn merge_keys(list: &str, item: &Value) -> Option<&'static [&'static str]> {
 
 /// The step of a list item, or `None` where the list is atomic.
 fn item_step(list: &str, item: &Value) -> Option<Step> {
+    if list == "finalizers" {
+        return Some(format!("v:{item}"));
+    }
     let keys = merge_keys(list, item)?;
     let mut key = Map::new();
     for name in keys {
@@ -48,9 +51,16 @@ fn steps_of_list(name: &str, items: &[Value]) -> Option<Vec<Step>> {
     items.iter().map(|item| item_step(name, item)).collect()
 }
 
-/// All leaves of an object that managers own: everything but identity and what the server writes.
-pub(super) fn leaves(object: &Value) -> FieldSet {
+/// All leaves that managers own of an object, or of its `status` where that is the subresource: everything but identity and
+/// what the server writes.
+pub(super) fn leaves(object: &Value, subresource: &str) -> FieldSet {
     let mut set = FieldSet::new();
+    if subresource == "status" {
+        if let Some(status) = object.get("status") {
+            collect("status", status, vec!["f:status".to_owned()], &mut set);
+        }
+        return set;
+    }
     if let Value::Object(map) = object {
         for (name, value) in map {
             match name.as_str() {
@@ -102,6 +112,9 @@ fn collect(name: &str, value: &Value, path: Path, set: &mut FieldSet) {
 }
 
 fn position(items: &[Value], step: &str) -> Option<usize> {
+    if let Some(member) = step.strip_prefix("v:") {
+        return items.iter().position(|item| item.to_string() == member);
+    }
     let key: Value = serde_json::from_str(step.strip_prefix("k:")?).ok()?;
     let key = key.as_object()?;
     items.iter().position(|item| {
@@ -138,7 +151,7 @@ pub(super) fn set(object: &mut Value, path: &[Step], value: &Value) {
         if let Some(map) = object.as_object_mut() {
             set(map.entry(name).or_insert(Value::Null), rest, value);
         }
-    } else if let Some(key) = step.strip_prefix("k:") {
+    } else if let Some(key) = step.strip_prefix("k:").or_else(|| step.strip_prefix("v:")) {
         if !object.is_array() {
             *object = json!([]);
         }
@@ -192,6 +205,22 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         _ => false,
     }
+}
+
+/// A path as conflicts name it: `.spec.containers[name="web"].image`.
+pub(super) fn shown(path: &[Step]) -> String {
+    let step = |step: &Step| match (step.strip_prefix("f:"), step.strip_prefix("k:"), step.strip_prefix("v:"))
+    {
+        (Some(name), ..) => format!(".{name}"),
+        (_, Some(key), _) => {
+            let key: Map<String, Value> = serde_json::from_str(key).unwrap_or_default();
+            let parts: Vec<String> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("[{}]", parts.join(","))
+        }
+        (.., Some(member)) => format!("[={member}]"),
+        _ => String::new(),
+    };
+    path.iter().map(step).collect()
 }
 
 /// Writes a set as `fieldsV1`.

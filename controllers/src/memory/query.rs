@@ -3,9 +3,10 @@
 use futures::channel::mpsc::UnboundedReceiver;
 use serde_json::{Value, json};
 
+use super::refusals;
 use super::status;
-use super::store::{Store, Target};
-use crate::api::{Accept, ApiResult, Content, Method, Request, WatchEvent};
+use super::store::{Store, Target, Via};
+use crate::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
 
 /// A parameter of the query.
 pub(super) fn value<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
@@ -25,7 +26,7 @@ pub(super) fn answer(store: &mut Store, request: &Request) -> ApiResult<Value> {
         Method::Get if target.name.is_empty() => list(store, &target, request),
         Method::Get => Ok(represent(store.get(&target)?, request.accept)),
         Method::Post => store.create(&target, &body()?, manager),
-        Method::Put => store.replace(&target, &body()?, manager),
+        Method::Put => store.replace(&target, &body()?, manager, Via::Put),
         Method::Delete => {
             let options =
                 request.body.as_ref().and_then(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok());
@@ -43,6 +44,13 @@ fn patch(
     body: &Value,
 ) -> ApiResult<Value> {
     match request.body.as_ref().map(|(content, _)| *content) {
+        Some(Content::Apply) if value(request, "fieldManager").is_none() => Err(ApiError::Status {
+            code: 422,
+            reason: "Invalid".to_owned(),
+            message: "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch".to_owned(),
+            retry_after: None,
+            causes: vec![("fieldManager".to_owned(), "Required value: is required for apply patch".to_owned())],
+        }),
         Some(Content::Apply) => store.apply(target, body, manager, value(request, "force") == Some("true")),
         Some(Content::Merge) => {
             let mut object = store.get(target)?;
@@ -52,14 +60,14 @@ fn patch(
             {
                 metadata.remove("resourceVersion");
             }
-            store.replace(target, &object, manager)
+            store.replace(target, &object, manager, Via::Patch)
         }
         Some(Content::JsonPatch) => {
             let mut object = store.get(target)?;
             let operations: json_patch::Patch = serde_json::from_value(body.clone())
                 .map_err(|error| status(400, "BadRequest", error.to_string()))?;
             json_patch::patch(&mut object, &operations)
-                .map_err(|error| status(422, "Invalid", error.to_string()))?;
+                .map_err(|_| status(422, "Invalid", "the server rejected our request due to an error in our request"))?;
             store.replace_with_fields(target, &object, manager)
         }
         _ => Err(status(415, "UnsupportedMediaType", "the body of the request was in an unknown format")),
@@ -82,10 +90,23 @@ fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
     if let (true, Some(map)) = (all.len() > start.saturating_add(limit), metadata.as_object_mut()) {
         map.insert("continue".to_owned(), json!((start + limit).to_string()));
     }
-    let items: Vec<Value> =
+    let metadata_only = request.accept == Accept::Metadata;
+    let mut items: Vec<Value> =
         all.into_iter().skip(start).take(limit).map(|object| represent(object, request.accept)).collect();
+    // Items of built-in kinds do not repeat what the list says.
+    if !metadata_only && !refusals::is_custom(&target.resource) {
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            item.remove("apiVersion");
+            item.remove("kind");
+        }
+    }
+    let (api_version, kind) = if metadata_only {
+        ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+    } else {
+        (target.resource.api_version(), format!("{}List", target.resource.kind))
+    };
     Ok(json!({
-        "apiVersion": target.resource.api_version(), "kind": format!("{}List", target.resource.kind),
+        "apiVersion": api_version, "kind": kind,
         "metadata": metadata, "items": items,
     }))
 }
@@ -102,14 +123,62 @@ pub(super) fn watch(store: &mut Store, request: &Request) -> ApiResult<Unbounded
     Ok(store.watch(&target, since, Box::new(move |object| in_namespace(object) && selects(object))))
 }
 
-/// `labelSelector` (`a`, `!a`, `a=b`, `a!=b`, joined by commas) and `fieldSelector` on name and namespace.
-#[allow(clippy::type_complexity)]
-fn selector(request: &Request) -> ApiResult<Box<dyn Fn(&Value) -> bool + Send>> {
-    let labels = value(request, "labelSelector").unwrap_or_default().to_owned();
-    let fields = value(request, "fieldSelector").unwrap_or_default().to_owned();
-    if labels.contains('(') {
-        return Err(status(400, "BadRequest", "set-based label selectors are not known here"));
+type Selects = Box<dyn Fn(&Value) -> bool + Send>;
+
+/// One requirement of a label selector.
+enum Term {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    Absent(String),
+}
+
+/// Splits at commas outside of parentheses.
+fn terms(selector: &str) -> Vec<String> {
+    let (mut all, mut depth) = (vec![String::new()], 0_i32);
+    for c in selector.chars() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        match all.last_mut() {
+            Some(last) if c != ',' || depth > 0 => last.push(c),
+            _ => all.push(String::new()),
+        }
     }
+    all.into_iter().map(|term| term.trim().to_owned()).filter(|term| !term.is_empty()).collect()
+}
+
+fn term(text: &str) -> ApiResult<Term> {
+    let set = |list: &str| -> Vec<String> {
+        list.trim_matches(['(', ')']).split(',').map(|value| value.trim().to_owned()).collect()
+    };
+    let key = |text: &str| text.trim().to_owned();
+    let words: Vec<&str> = text.splitn(3, ' ').collect();
+    let term = if let [name, "notin", list] = words.as_slice() {
+        Term::NotIn(key(name), set(list))
+    } else if let [name, "in", list] = words.as_slice() {
+        Term::In(key(name), set(list))
+    } else if let Some((name, value)) = text.split_once("!=") {
+        Term::NotIn(key(name), vec![key(value)])
+    } else if let Some((name, value)) = text.split_once('=') {
+        Term::In(key(name), vec![key(value.trim_start_matches('='))])
+    } else if let Some(name) = text.strip_prefix('!') {
+        Term::Absent(key(name))
+    } else {
+        Term::Exists(key(text))
+    };
+    let (Term::In(name, _) | Term::NotIn(name, _) | Term::Exists(name) | Term::Absent(name)) = &term;
+    if name.is_empty() || name.contains(['(', ')', ' ']) {
+        return Err(status(400, "BadRequest", format!("unable to parse requirement: {text}")));
+    }
+    Ok(term)
+}
+
+/// `labelSelector`, with sets, and `fieldSelector` on name and namespace.
+fn selector(request: &Request) -> ApiResult<Selects> {
+    let labels: Vec<Term> = terms(value(request, "labelSelector").unwrap_or_default())
+        .iter()
+        .map(|text| term(text))
+        .collect::<ApiResult<_>>()?;
+    let fields = value(request, "fieldSelector").unwrap_or_default().to_owned();
     Ok(Box::new(move |object| {
         let label = |name: &str| {
             object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str)
@@ -120,16 +189,13 @@ fn selector(request: &Request) -> ApiResult<Box<dyn Fn(&Value) -> bool + Send>> 
                 .and_then(Value::as_str)
                 .unwrap_or_default()
         };
-        labels.split(',').filter(|term| !term.is_empty()).all(|term| {
-            if let Some((name, want)) = term.split_once("!=") {
-                label(name) != Some(want)
-            } else if let Some((name, want)) = term.split_once('=') {
-                label(name) == Some(want.trim_start_matches('='))
-            } else if let Some(name) = term.strip_prefix('!') {
-                label(name).is_none()
-            } else {
-                label(term).is_some()
-            }
+        let among =
+            |name: &str, values: &[String]| label(name).is_some_and(|v| values.iter().any(|w| w == v));
+        labels.iter().all(|term| match term {
+            Term::In(name, values) => among(name, values),
+            Term::NotIn(name, values) => !among(name, values),
+            Term::Exists(name) => label(name).is_some(),
+            Term::Absent(name) => label(name).is_none(),
         }) && fields.split(',').filter(|term| !term.is_empty()).all(|term| {
             term.split_once('=').is_some_and(|(name, want)| field(name) == want.trim_start_matches('='))
         })

@@ -68,7 +68,9 @@ async fn a_finalizer_holds_a_deleted_object_and_its_namespace() {
     server.create("/api/v1/namespaces/n/configmaps", &object).await.unwrap();
     server.delete("/api/v1/namespaces/n", None, None).await.unwrap();
     assert!(server.object("/api/v1/namespaces/n").is_some());
-    let refused = server.create("/api/v1/namespaces/n/configmaps", &map("b", &json!({}))).await.unwrap_err();
+    let mut late = map("b", &json!({}));
+    late["metadata"]["namespace"] = json!("n");
+    let refused = server.create("/api/v1/namespaces/n/configmaps", &late).await.unwrap_err();
     assert_eq!(refused.code(), 403);
     server
         .merge("/api/v1/namespaces/n/configmaps/a", &json!({"metadata": {"finalizers": null}}))
