@@ -13,10 +13,12 @@ use tokio::time::timeout;
 
 pub use address::Class;
 pub use origin::{Listing, check_source, shown};
+pub use proxy::Proxy;
 pub use resolve::{Resolve, SystemResolver};
 
 mod address;
 mod origin;
+mod proxy;
 mod resolve;
 
 /// Addresses tried of one name.
@@ -69,6 +71,8 @@ pub struct DialerSettings {
     pub allow_edge_addresses: Vec<IpNet>,
     /// The hub's own addresses: its API server as the operator reaches it, and its services.
     pub hub_addresses: Vec<IpNet>,
+    /// The way to public addresses; all others are on this side of it.
+    pub proxy: Option<Proxy>,
     /// Connections being made at once.
     pub max_connects: usize,
     /// Bound on resolving, and on connecting to one address.
@@ -80,6 +84,7 @@ impl Default for DialerSettings {
         Self {
             allow_edge_addresses: Vec::new(),
             hub_addresses: Vec::new(),
+            proxy: None,
             max_connects: 64,
             connect_timeout: Duration::from_secs(5),
         }
@@ -128,34 +133,30 @@ impl Dialer {
 
     async fn connect(&self, host: &str, address: SocketAddr) -> Result<TcpStream, DialError> {
         let limit = self.settings.connect_timeout;
-        match timeout(limit, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => {
-                // Small requests must not wait for each other's acknowledgement; without the option they still arrive.
-                let _ = stream.set_nodelay(true);
-                Ok(stream)
-            }
-            Ok(Err(error)) => Err(connect_error(host, address, &error)),
-            Err(_) => Err(DialError::Timeout(format!(
-                "{host} ({address}) did not accept a connection within {limit:?}"
-            ))),
+        let late =
+            || DialError::Timeout(format!("{host} ({address}) did not accept a connection within {limit:?}"));
+        let outside = self.class(address::embedded(address.ip())) == Class::Public;
+        match self.settings.proxy.as_ref().filter(|_| outside) {
+            None => timeout(limit, open(host, address)).await.map_err(|_| late())?,
+            Some(proxy) => timeout(limit, self.through(proxy, host, address)).await.map_err(|_| late())?,
         }
+    }
+
+    /// A connection through the proxy, whose own address an admin named.
+    async fn through(&self, proxy: &Proxy, host: &str, to: SocketAddr) -> Result<TcpStream, DialError> {
+        let mut last = DialError::Dns(format!("the proxy {} has no address", proxy.host()));
+        for address in self.resolve(proxy.host()).await?.into_iter().take(ADDRESSES_TRIED) {
+            match open(proxy.host(), SocketAddr::new(address, proxy.port())).await {
+                Ok(mut stream) => return proxy.tunnel(&mut stream, host, to).await.map(|()| stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     }
 
     /// The addresses of a host that the policy allows, in the resolver's order.
     pub async fn addresses(&self, host: &str, policy: Policy) -> Result<Vec<IpAddr>, DialError> {
-        let all = match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-            Ok(address) => vec![address],
-            Err(_) => match timeout(self.settings.connect_timeout, self.resolver.resolve(host)).await {
-                Ok(Ok(all)) => all,
-                Ok(Err(why)) => return Err(DialError::Dns(format!("{host} does not resolve: {why}"))),
-                Err(_) => {
-                    let limit = self.settings.connect_timeout;
-                    return Err(DialError::Dns(format!(
-                        "{host} does not resolve: no answer within {limit:?}"
-                    )));
-                }
-            },
-        };
+        let all = self.resolve(host).await?;
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in all {
@@ -171,23 +172,52 @@ impl Dialer {
         }
     }
 
+    /// Addresses of a name; an address is its own.
+    async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DialError> {
+        if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            return Ok(vec![address]);
+        }
+        let limit = self.settings.connect_timeout;
+        match timeout(limit, self.resolver.resolve(host)).await {
+            Ok(Ok(all)) => Ok(all),
+            Ok(Err(why)) => Err(DialError::Dns(format!("{host} does not resolve: {why}"))),
+            Err(_) => Err(DialError::Dns(format!("{host} does not resolve: no answer within {limit:?}"))),
+        }
+    }
+
+    fn class(&self, address: IpAddr) -> Class {
+        match address::class(address) {
+            Class::Nowhere => Class::Nowhere,
+            _ if within(&self.settings.hub_addresses, address) => Class::Hub,
+            class => class,
+        }
+    }
+
     fn judge(&self, address: IpAddr, policy: Policy) -> Result<(), Class> {
         let address = address::embedded(address);
-        let within = |ranges: &[IpNet]| ranges.iter().any(|range| range.contains(&address));
-        let class = match address::class(address) {
-            Class::Nowhere => return Err(Class::Nowhere),
-            _ if within(&self.settings.hub_addresses) => Class::Hub,
-            class => class,
-        };
+        let class = self.class(address);
         let allowed = match policy {
+            _ if class == Class::Nowhere => false,
             Policy::TenantListed => true,
             Policy::Tenant => class == Class::Public,
             Policy::Admin => {
-                matches!(class, Class::Public | Class::Private) || within(&self.settings.allow_edge_addresses)
+                matches!(class, Class::Public | Class::Private)
+                    || within(&self.settings.allow_edge_addresses, address)
             }
         };
         if allowed { Ok(()) } else { Err(class) }
     }
+}
+
+fn within(ranges: &[IpNet], address: IpAddr) -> bool {
+    ranges.iter().any(|range| range.contains(&address))
+}
+
+async fn open(host: &str, address: SocketAddr) -> Result<TcpStream, DialError> {
+    let stream = TcpStream::connect(address).await.map_err(|error| connect_error(host, address, &error))?;
+    // Small requests must not wait for each other's acknowledgement; without the option they still arrive.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
 }
 
 fn refusal(host: &str, address: IpAddr, class: Class, policy: Policy) -> DialError {

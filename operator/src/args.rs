@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use emco_controllers::dialer::Proxy;
 use ipnet::IpNet;
 
 /// EMCO: composite applications on many clusters.
@@ -64,6 +65,11 @@ pub struct RunArgs {
     #[arg(long, env = "EMCO_ALLOW_EDGE_ADDRESS", value_name = "CIDR", value_delimiter = ',', value_parser = range)]
     pub allow_edge_address: Vec<IpNet>,
 
+    /// HTTP proxy for charts and clusters at public addresses, as http://host:port or http://user:password@host:port. Other
+    /// addresses are dialled directly.
+    #[arg(long, env = "EMCO_PROXY", value_name = "URL", hide_env_values = true, value_parser = proxy)]
+    pub proxy: Option<ProxyText>,
+
     /// Requests in flight per cluster, watches apart.
     #[arg(long, env = "EMCO_EDGE_IN_FLIGHT", default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub edge_in_flight: u16,
@@ -71,6 +77,23 @@ pub struct RunArgs {
     /// Connections being made at once.
     #[arg(long, env = "EMCO_MAX_CONNECTS", default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub max_connects: u16,
+}
+
+/// What stands behind `--proxy`. Judged later: an error of the command line would quote it, with its password.
+#[derive(Clone, Debug)]
+pub struct ProxyText(Result<Proxy, String>);
+
+#[allow(clippy::unnecessary_wraps)] // the form of a value parser
+fn proxy(text: &str) -> Result<ProxyText, String> {
+    Ok(ProxyText(Proxy::parse(text)))
+}
+
+impl RunArgs {
+    /// The proxy, if there is one.
+    pub fn proxy(&self) -> anyhow::Result<Option<Proxy>> {
+        let read = self.proxy.as_ref().map(|ProxyText(read)| read.clone()).transpose();
+        read.map_err(|why| anyhow::anyhow!("--proxy: {why}"))
+    }
 }
 
 fn namespace(text: &str) -> Result<String, String> {
@@ -101,4 +124,25 @@ fn range(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
     let parsed = text.parse::<IpNet>().or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
     parsed.map_err(|_| "write an address or a range, such as 127.0.0.0/8 or fd00::/8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_that_cannot_be_read_is_refused_without_being_quoted() {
+        let read = |proxy: &str| {
+            let Command::Run(args) =
+                Args::try_parse_from(["emco-operator", "run", "--proxy", proxy]).unwrap().command
+            else {
+                panic!("run is run")
+            };
+            assert!(!format!("{args:?}").contains("hunter2"), "{args:?}");
+            args.proxy()
+        };
+        assert_eq!(read("http://ann:hunter2@proxy:3128").unwrap().unwrap().to_string(), "proxy:3128");
+        let error = read("socks5://ann:hunter2@proxy").unwrap_err().to_string();
+        assert!(error.starts_with("--proxy: write") && !error.contains("hunter2"), "{error}");
+    }
 }

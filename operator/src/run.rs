@@ -74,6 +74,7 @@ pub fn main(args: RunArgs) -> ExitCode {
 /// Listens first, so that probes see why the rest waits.
 async fn serve(args: RunArgs, log: LogFilter) -> anyhow::Result<()> {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = args.namespace, "emco-operator starts");
+    args.proxy()?;
     let readiness = Readiness::default();
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let shown = Arc::new(Shown::new(readiness.clone()));

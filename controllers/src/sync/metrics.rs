@@ -68,6 +68,12 @@ impl SyncMetrics {
         self.applied.lock().clone()
     }
 
+    /// Objects that were applied, for whatever reason.
+    pub fn applied_objects(&self) -> u64 {
+        let failed = |applied: &Applied| matches!(applied, Applied::Failed(_));
+        self.applied.lock().iter().filter(|(applied, _)| !failed(applied)).map(|(_, count)| count).sum()
+    }
+
     /// Counts one refused or failed request by its reason (a closed set).
     pub fn refused(&self, reason: &'static str) {
         *self.refused.lock().entry(reason).or_default() += 1;

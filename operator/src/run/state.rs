@@ -84,7 +84,7 @@ fn clusters(pool: &Pool) -> Value {
 
 fn counters(sync: &SyncMetrics) -> Value {
     json!({
-        "applied": sync.applied.load(Ordering::Relaxed),
+        "applied": sync.applied_objects(),
         "deleted": sync.deleted.load(Ordering::Relaxed),
         "fenced": sync.fenced.load(Ordering::Relaxed),
         "rowsActive": sync.jobs.load(Ordering::Relaxed),

@@ -52,6 +52,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         DialerSettings {
             allow_edge_addresses: args.allow_edge_address.clone(),
             hub_addresses: own_addresses(&config),
+            proxy: args.proxy()?,
             max_connects: usize::from(args.max_connects),
             ..DialerSettings::default()
         },
