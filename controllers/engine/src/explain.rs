@@ -99,6 +99,10 @@ struct Format {
 
 /// The parts to store, each at most 700 KiB and eight at most.
 pub fn write(explained: &[Explained]) -> Vec<Vec<u8>> {
+    write_within(explained, ROWS, LARGEST)
+}
+
+fn write_within(explained: &[Explained], most_rows: usize, most_bytes: usize) -> Vec<Vec<u8>> {
     let rows: Vec<(&str, &Considered)> = explained
         .iter()
         .flat_map(|app| app.clusters.iter().map(move |row| (app.app.as_str(), row)))
@@ -106,9 +110,10 @@ pub fn write(explained: &[Explained]) -> Vec<Vec<u8>> {
     let mut chunks: Vec<&[(&str, &Considered)]> = Vec::new();
     let mut rest = rows.as_slice();
     while !rest.is_empty() && chunks.len() < MOST_PARTS {
-        let mut length = rest.len().min(ROWS);
+        let mut length = rest.len().min(most_rows);
         // Counters of the header change its length by a few bytes: the limit is far below that of a ConfigMap.
-        while length > 1 && rest.get(..length).is_some_and(|chunk| encode(chunk, 1, 1, 0).len() > LARGEST) {
+        while length > 1 && rest.get(..length).is_some_and(|chunk| encode(chunk, 1, 1, 0).len() > most_bytes)
+        {
             length /= 2;
         }
         let (chunk, after) = rest.split_at(length);
@@ -175,6 +180,8 @@ fn decode(bytes: &[u8]) -> Result<Part<Vec<Explained>>, ExplainError> {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
     fn explained(app: &str, clusters: usize, needs: impl Fn(usize) -> String) -> Explained {
@@ -204,25 +211,23 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted_and_no_part_is_too_large() {
-        // Digests do not compress: four parts of such rows would be one too large.
-        let needs = |n: usize| {
-            hex::encode([0_u8; 100].map(|_| 0)).replace('0', &format!("{:x}", n * 2_654_435_761 % 997))
-        };
-        let parts = write(&[explained("web", 210_000, needs)]);
+        // Texts that hardly compress: parts are cut by their size.
+        let needs = |n: usize| hex::encode(Sha256::digest(n.to_be_bytes())).repeat(5);
+        let parts = write_within(&[explained("web", 3_000, needs)], 500, 8 * 1024);
         assert_eq!(parts.len(), MOST_PARTS);
-        assert!(parts.iter().all(|part| part.len() <= LARGEST + 64));
+        assert!(parts.iter().all(|part| part.len() <= 8 * 1024 + 64));
         let read = back(&parts);
         assert!(read.left_out > 0);
-        assert_eq!(read.apps[0].clusters.len() + read.left_out, 210_000);
+        assert_eq!(read.apps[0].clusters.len() + read.left_out, 3_000);
         assert!(read.apps[0].clusters.iter().all(|row| row.needs.len() <= LONGEST_NEEDS));
     }
 
     #[test]
     fn lost_parts_are_counted_and_strange_bytes_refused() {
-        let parts = write(&[explained("web", 60_000, |_| String::new())]);
+        let parts = write_within(&[explained("web", 600, |_| String::new())], 250, LARGEST);
         assert_eq!(parts.len(), 3);
         let read = back(&parts[1..2]);
-        assert_eq!((read.missing, read.apps[0].clusters.len()), (2, 25_000));
+        assert_eq!((read.missing, read.apps[0].clusters.len()), (2, 250));
         assert!(matches!(super::read(&[b"nonsense"]), Err(ExplainError::Corrupt(_))));
         let newer = zstd::bulk::compress(br#"{"format": 2, "rows": "elsewhere"}"#, 1).unwrap();
         assert_eq!(super::read(&[&newer]), Err(ExplainError::Newer(2)));
