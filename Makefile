@@ -122,7 +122,7 @@ fuzz: $(CARGO_FUZZ) ## Fuzz emco-helm with RUNS inputs per target (1,000,000 unl
 	  mkdir -p "fuzz/corpus/$$target"; \
 	  PATH="$(dir $(CARGO_FUZZ)):$$PATH" $(CARGO) +nightly fuzz run --fuzz-dir fuzz --sanitizer none "$$target" \
 	    "$$PWD/fuzz/corpus/$$target" "$$PWD/tests/fuzz_corpus/$$target" -- \
-	    -runs=$(RUNS) -max_len=16384 -timeout=20 -rss_limit_mb=1024 -print_final_stats=1 \
+	    -runs=$(RUNS) -max_len=16384 -timeout=20 -rss_limit_mb=1024 -reload=0 -print_final_stats=1 \
 	    -artifact_prefix="$$PWD/tests/fuzz_corpus/$$target/"; \
 	done
 

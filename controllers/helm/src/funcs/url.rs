@@ -37,27 +37,7 @@ fn escapes(byte: u8, part: Part) -> bool {
     if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
         return false;
     }
-    if matches!(part, Part::Host | Part::Zone)
-        && matches!(
-            byte,
-            b'!' | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b';'
-                | b'='
-                | b':'
-                | b'['
-                | b']'
-                | b'<'
-                | b'>'
-                | b'"'
-        )
-    {
+    if matches!(part, Part::Host | Part::Zone) && b"!$&'()*+,;=:[]<>\"".contains(&byte) {
         return false;
     }
     match byte {
@@ -224,26 +204,7 @@ impl Url {
 
     /// The path as it is printed: as it was given where that is valid.
     fn escaped_path(&self) -> Vec<u8> {
-        let valid = |byte: &u8| {
-            matches!(
-                byte,
-                b'!' | b'$'
-                    | b'&'
-                    | b'\''
-                    | b'('
-                    | b')'
-                    | b'*'
-                    | b'+'
-                    | b','
-                    | b';'
-                    | b'='
-                    | b':'
-                    | b'@'
-                    | b'['
-                    | b']'
-                    | b'%'
-            ) || !escapes(*byte, Part::Path)
-        };
+        let valid = |byte: &u8| b"!$&'()*+,;=:@[]%".contains(byte) || !escapes(*byte, Part::Path);
         if !self.raw_path.is_empty()
             && self.raw_path.iter().all(valid)
             && unescape(&self.raw_path, Part::Path).as_deref() == Ok(&self.path)
