@@ -1,4 +1,6 @@
 //! `values.schema.json`: a schema and values come in, what does not fit goes out. Nothing is fetched.
+mod formats;
+
 use std::fmt::Write;
 
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, Validator};
@@ -30,16 +32,26 @@ impl Retrieve for Offline {
 
 impl Schema {
     pub fn new(data: &[u8]) -> Self {
-        let schema: Value = match serde_json::from_slice(data) {
+        let mut schema: Value = match serde_json::from_slice(data) {
             Ok(schema) => schema,
             Err(error) => return Self::Broken(format!("values.schema.json is no JSON: {error}")),
         };
-        let built = jsonschema::options()
-            .with_draft(draft(&schema))
+        let draft = draft(&schema);
+        if draft.is_none() {
+            loosen(&mut schema);
+        }
+        let mut options = jsonschema::options()
+            .with_draft(draft.unwrap_or(Draft::Draft7))
             .with_retriever(Offline)
             // The linear engine: patterns are tenant input.
             .with_pattern_options(PatternOptions::regex())
-            .build(&schema);
+            // Helm's validator does not look into texts.
+            .without_content_encoding_support("base64")
+            .without_content_media_type_support("application/json");
+        for (name, check) in formats::FORMATS {
+            options = options.with_format(*name, check);
+        }
+        let built = options.build(&schema);
         match built {
             Ok(validator) => Self::Ready(Box::new(validator)),
             Err(error) => {
@@ -78,15 +90,31 @@ impl Schema {
     }
 }
 
-/// The draft a schema names; what Helm's validator does not know is read as draft 7, its newest.
-fn draft(schema: &Value) -> Draft {
+/// The draft a schema names; `None` for those that Helm's validator does not know, and for none.
+fn draft(schema: &Value) -> Option<Draft> {
     let named = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    if named.contains("draft-04") {
-        Draft::Draft4
-    } else if named.contains("draft-06") {
-        Draft::Draft6
-    } else {
-        Draft::Draft7
+    let drafts = [("draft-04", Draft::Draft4), ("draft-06", Draft::Draft6), ("draft-07", Draft::Draft7)];
+    drafts.into_iter().find(|(name, _)| named.contains(name)).map(|(_, draft)| draft)
+}
+
+/// A schema of no draft may use the words of all drafts; those of draft 4 are put in the words of draft 7, and what
+/// the schema calls its draft is left out. Recursion ends where the JSON does, whose depth the parser bounds.
+fn loosen(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.retain(|key, value| !(key == "$schema" && value.is_string()));
+            for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+                if let Some(&Value::Bool(excluded)) = map.get(exclusive) {
+                    map.remove(exclusive);
+                    if let Some(limit) = excluded.then(|| map.remove(bound)).flatten() {
+                        map.insert(exclusive.to_owned(), limit);
+                    }
+                }
+            }
+            map.values_mut().for_each(loosen);
+        }
+        Value::Array(items) => items.iter_mut().for_each(loosen),
+        _ => {}
     }
 }
 
@@ -127,6 +155,28 @@ mod tests {
         assert!(check(&remote, &json!({})).is_err());
         assert!(check(&json!({"type": 5}), &json!({})).unwrap().is_some());
         assert!(Schema::new(b"{").check(&json!({})).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_schema_of_no_known_draft_may_use_the_words_of_all() {
+        for named in [json!("nope"), json!("https://json-schema.org/draft/2020-12/schema"), json!(null)] {
+            let mut schema = json!({"properties": {
+                "a": {"minimum": 1, "exclusiveMinimum": true}, "b": {"exclusiveMaximum": 5},
+            }});
+            if named.is_string() {
+                schema["$schema"] = named;
+            }
+            assert_eq!(check(&schema, &json!({"a": 2, "b": 4})), Ok(None));
+            for (a, b) in [(1, 4), (2, 5)] {
+                assert!(check(&schema, &json!({"a": a, "b": b})).unwrap().is_some(), "{schema}");
+            }
+        }
+    }
+
+    #[test]
+    fn encoded_texts_are_not_looked_into() {
+        let schema = json!({"properties": {"a": {"contentEncoding": "base64", "contentMediaType": "application/json"}}});
+        assert_eq!(check(&schema, &json!({"a": "?"})), Ok(None));
     }
 
     #[test]

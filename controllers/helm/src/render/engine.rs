@@ -213,8 +213,13 @@ fn files(
         let text = render
             .file(&file.path, &Value::Map(data.with_type(MapType::Values)))
             .map_err(|error| RenderError::exec(&error))?;
-        let text = String::from_utf8(text)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let text = match String::from_utf8(text) {
+            Ok(text) => text,
+            Err(error) if file.path.ends_with(NOTES) => {
+                String::from_utf8_lossy(error.as_bytes()).into_owned()
+            }
+            Err(error) => return Err(manifests::not_text(&file.path, error.as_bytes())),
+        };
         out.insert(file.path.clone(), text);
     }
     Ok(out)

@@ -196,6 +196,13 @@ fn yaml_error(path: &str, error: &impl std::fmt::Display) -> RenderError {
     RenderError::new(format!("YAML parse error on {path}: {error}"))
 }
 
+/// The complaint about a rendered file that is not UTF-8, and so no YAML.
+pub(super) fn not_text(path: &str, bytes: &[u8]) -> RenderError {
+    let error = to_json(bytes.trim_ascii()).err();
+    let unread = || "error converting YAML to JSON: yaml: invalid leading UTF-8 octet".to_owned();
+    yaml_error(path, &error.unwrap_or_else(unread))
+}
+
 /// Reads one document. `None` for a hook of unknown events, which Helm skips.
 fn parse(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Parsed>, RenderError> {
     let mut json = line_to_json(text).map_err(|error| yaml_error(path, &error))?;
