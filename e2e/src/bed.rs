@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
+pub(crate) use certs::Authority;
 pub use faults::Snapshot;
 pub use plane::Plane;
 pub use shared::{SharedBed, serial};

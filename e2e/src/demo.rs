@@ -7,7 +7,6 @@ mod live;
 mod look;
 mod sample;
 mod screen;
-mod server;
 mod stage;
 mod view;
 
@@ -19,6 +18,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use apps::Apps;
+use emco_e2e::repository::Repository;
 use screen::Screen;
 use stage::Stage;
 
@@ -79,7 +79,7 @@ async fn play(args: &DemoArgs, apps: Option<Apps>) -> Result<()> {
 }
 
 /// All of it. What it answers is kept until the end: a server of charts.
-async fn story(stage: &Stage, screen: &Screen, apps: Option<Apps>) -> Result<Option<server::Server>> {
+async fn story(stage: &Stage, screen: &Screen, apps: Option<Apps>) -> Result<Option<Repository>> {
     stage.register_clusters(screen).await?;
     let server = if let Some(apps) = &apps {
         Some(apps.play(stage, screen).await?)

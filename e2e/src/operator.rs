@@ -53,18 +53,29 @@ pub struct Operator {
     /// One state directory for all its lives: the same replica comes back.
     state: PathBuf,
     process: Process,
+    installed: String,
 }
 
 impl Operator {
     /// Installs the kinds on the hub and starts the operator there.
     pub async fn start(bed: &Bed, program: &Path) -> Result<Self> {
         let crds = root().join("config/crd").display().to_string();
-        bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
+        let installed = bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
         let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
         bed.hub().kubectl().run(&established).await?;
         let state = bed.dir().join("operator");
         let process = run(bed, program, &state).await?;
-        Ok(Self { program: program.to_owned(), state, process })
+        Ok(Self { program: program.to_owned(), state, process, installed })
+    }
+
+    /// What kubectl said when the kinds were installed.
+    pub fn installed(&self) -> &str {
+        &self.installed
+    }
+
+    /// Its command line, as somebody would type it.
+    pub fn command_line(&self) -> String {
+        format!("emco-operator {}", arguments(&self.state).join(" "))
     }
 
     /// Its present process.
@@ -88,11 +99,9 @@ impl Operator {
 }
 
 /// Its edges are on loopback, which it refuses unless told; its ports are any free ones.
-async fn run(bed: &Bed, program: &Path, state: &Path) -> Result<Process> {
-    let program = program.canonicalize().with_context(|| format!("there is no {}", program.display()))?;
+fn arguments(state: &Path) -> [String; 11] {
     let state = state.display().to_string();
-    let kubeconfig = bed.hub().kubeconfig_file()?.display().to_string();
-    let args = [
+    [
         "run",
         "--namespace",
         "emco-system",
@@ -104,7 +113,15 @@ async fn run(bed: &Bed, program: &Path, state: &Path) -> Result<Process> {
         "127.0.0.1:0",
         "--allow-edge-address",
         "127.0.0.0/8",
-    ];
+    ]
+    .map(str::to_owned)
+}
+
+async fn run(bed: &Bed, program: &Path, state: &Path) -> Result<Process> {
+    let program = program.canonicalize().with_context(|| format!("there is no {}", program.display()))?;
+    let kubeconfig = bed.hub().kubeconfig_file()?.display().to_string();
+    let args = arguments(state);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     bed.run("operator", &program, &args, &[("KUBECONFIG", &kubeconfig), ("NO_COLOR", "1")]).await
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
-use emco_e2e::bed::{Bed, BedSpec};
+use emco_e2e::bed::{Bed, BedSpec, PlaneSpec};
 use emco_e2e::operator::{
     Operator, SOON, chart, chart_map, deployed, deployment, program, project, register, unless_ended,
 };
@@ -158,9 +158,36 @@ impl Random {
     }
 }
 
+/// What is wrong with the line to an edge while the operator dies and comes back.
+#[derive(Debug, Clone, Copy)]
+enum Line {
+    Good,
+    /// Every answer comes late, so reads are cut in the middle.
+    Slow,
+    /// Nothing passes; connections stay open.
+    Cut,
+    /// Every connection is closed.
+    Closed,
+}
+
+const LINES: [Line; 4] = [Line::Good, Line::Slow, Line::Cut, Line::Closed];
+
+async fn disturb(bed: &Bed, edge: &str, line: Line) -> Result<()> {
+    let edge = bed.edge(edge);
+    match line {
+        Line::Good => edge.restore().await,
+        Line::Slow => edge.slow(Duration::from_millis(150)).await,
+        Line::Cut => edge.cut_off().await,
+        Line::Closed => edge.refuse().await,
+    }
+}
+
 #[tokio::test]
 async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone_ends() {
-    let bed = Bed::start(BedSpec::hub().edges(&EDGES)).await.unwrap();
+    let bed =
+        Bed::start(EDGES.iter().fold(BedSpec::hub(), |bed, edge| bed.with(PlaneSpec::edge(edge).proxied())))
+            .await;
+    let bed = bed.unwrap();
     let lives = async {
         let mut operator = Operator::start(&bed, &program()?).await?;
         register(&bed, "acme", &EDGES).await?;
@@ -188,13 +215,20 @@ async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone
             for (step, (took, wanted)) in LIFE.into_iter().zip(&alone) {
                 let most = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 let moment = Duration::from_millis(random.below(most));
+                let line = LINES[usize::try_from(random.below(4))?];
+                let edge = EDGES[usize::try_from(random.below(2))?];
                 begin(&bed, step, &web).await?;
+                disturb(&bed, edge, line).await?;
                 // Not a wait for something: the moment of the kill.
                 tokio::time::sleep(moment).await;
                 operator.kill().await?;
                 kills += 1;
-                eprintln!("kill {kills}: {step:?} of {most} ms, after {} ms", moment.as_millis());
+                eprintln!(
+                    "kill {kills}: {step:?} of {most} ms, after {} ms; the line to {edge}: {line:?}",
+                    moment.as_millis()
+                );
                 operator.restart(&bed).await?;
+                disturb(&bed, edge, Line::Good).await?;
                 unless_ended(operator.process(), end(&bed, step)).await.with_context(|| {
                     format!("after kill {kills}, {step:?}, {} ms, EMCO_TEST_SEED={seed}", moment.as_millis())
                 })?;

@@ -42,7 +42,7 @@ async fn the_shop_is_deployed_and_the_stock_moves() {
 async fn packaged_charts_go_everywhere_and_leave_the_small_edge() {
     let _turn = serial().await;
     let dir = tempfile::tempdir().unwrap();
-    for chart in ["stock", "telemetry"] {
+    for chart in ["stock", "storefront", "telemetry"] {
         let folder = operator::root().join("config/samples/charts").join(chart);
         let package = Package::of_folder(&folder).unwrap();
         std::fs::write(dir.path().join(package.file_name()), &package.bytes).unwrap();
@@ -58,4 +58,17 @@ async fn a_folder_without_charts_is_refused_before_anything_starts() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
     assert!(said.contains("holds no .tgz: package charts into it first"), "{said}");
+}
+
+#[tokio::test]
+async fn an_archive_that_is_none_is_refused_with_its_name_before_anything_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = operator::root().join("config/samples/charts/stock");
+    let package = Package::of_folder(&folder).unwrap();
+    std::fs::write(dir.path().join(package.file_name()), &package.bytes).unwrap();
+    std::fs::write(dir.path().join("cut-1.0.0.tgz"), &package.bytes[..package.bytes.len() / 2]).unwrap();
+    let output = demo(Some(dir.path())).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
+    assert!(said.contains("cut-1.0.0.tgz"), "{said}");
 }

@@ -20,7 +20,7 @@ const SERVER_NAMES: [&str; 7] = [
 ];
 
 /// A certificate with its key, in PEM.
-pub(super) struct Pair {
+pub(crate) struct Pair {
     pub cert: String,
     pub key: String,
 }
@@ -35,7 +35,7 @@ impl Pair {
 }
 
 /// The one authority of a plane: for its server, its clients and the certificates it signs.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     pub ca: Pair,
     issuer: Issuer<'static, KeyPair>,
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use emco_e2e::package::Package;
+use emco_e2e::repository::Repository;
 use serde_json::{Value, json};
 
 use super::screen::Screen;
-use super::server::Server;
 use super::stage::Stage;
 use super::{READY, checks, look, sample};
 
@@ -57,27 +57,22 @@ impl Apps {
         self.0.insert(name, package);
     }
 
-    /// Each archive.
-    pub fn packages(&self) -> impl Iterator<Item = &Package> {
-        self.0.values()
-    }
-
     /// Serves the charts, deploys them everywhere, then takes the small edge away from them. The server is to be kept.
-    pub async fn play(&self, stage: &Stage, screen: &Screen) -> Result<Server> {
+    pub async fn play(&self, stage: &Stage, screen: &Screen) -> Result<Repository> {
         screen.step(&format!("Serving {} charts as a Helm repository on loopback", self.0.len()));
-        let server = Server::start(self).await?;
+        let server = Repository::start(self.0.values().cloned()).await?;
         screen.say(&format!("{}/index.yaml", server.url()));
 
         screen.step("Deploying each of them to every edge");
         let everywhere = json!({"selector": {}});
-        stage.apply_text(screen, &self.objects(server.url(), &everywhere)?).await?;
+        stage.apply_text(screen, &self.objects(&server.url(), &everywhere)?).await?;
         let took = stage.watch(screen, PROJECT, NAME).await?.until_ready(1, READY).await?;
         screen.say(&format!("Ready {:.1} s after it was applied.", took.as_secs_f64()));
         look::status(stage, screen, PROJECT).await?;
 
         screen.step("Taking the small edge away: the same deployment, placed on all others");
         let not_small = json!({"selector": {"matchExpressions": [{"key": "size", "operator": "NotIn", "values": ["small"]}]}});
-        stage.apply_text(screen, &self.objects(server.url(), &not_small)?).await?;
+        stage.apply_text(screen, &self.objects(&server.url(), &not_small)?).await?;
         let took = stage.watch(screen, PROJECT, NAME).await?.until_ready(2, READY).await?;
         checks::empty(stage, "porto").await?;
         screen.say(&format!(

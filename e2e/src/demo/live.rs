@@ -61,7 +61,7 @@ impl<'a> Live<'a> {
     pub async fn until_ready(&mut self, at_least: i64, limit: Duration) -> Result<Duration> {
         let mut table = self.screen.table();
         let deadline = tokio::time::sleep(limit);
-        let ended = self.stage.operator.ended();
+        let ended = self.stage.operator.process().ended();
         tokio::pin!(deadline, ended);
         loop {
             let view = self.view();

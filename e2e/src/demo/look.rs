@@ -40,6 +40,6 @@ pub fn around(stage: &Stage, screen: &Screen, project: &str) {
         let kubeconfig = stage.bed.edge(edge).kubectl().kubeconfig().display().to_string();
         lines.push(format!("  kubectl --kubeconfig {kubeconfig} get all -n {project}    # {edge}"));
     }
-    lines.push(format!("  tail -f {}", stage.operator.log().display()));
+    lines.push(format!("  tail -f {}", stage.operator.process().log().display()));
     screen.say(&lines.join("\n"));
 }

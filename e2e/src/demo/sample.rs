@@ -1,10 +1,11 @@
 //! In: the stage. Out: the project's own shop, deployed by label and moved: what `make demo` shows unless told otherwise.
 
 use anyhow::Result;
+use emco_e2e::operator::root;
 use emco_e2e::package::Package;
 
 use super::screen::Screen;
-use super::stage::{Stage, root};
+use super::stage::Stage;
 use super::{READY, checks, look};
 
 /// What an administrator writes.

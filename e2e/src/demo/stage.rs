@@ -1,13 +1,13 @@
 //! In: the operator's program. Out: a hub and three edges of different sizes with the operator at work, and ways to give them
 //! commands that people see.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context as _, Error, Result};
+use anyhow::{Error, Result};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, Conditioned as _};
 use emco_e2e::bed::{Bed, BedSpec, Capacity, NodeSpec, PlaneSpec};
-use emco_e2e::supervisor::Process;
+use emco_e2e::operator::{Operator, root, unless_ended};
 use emco_e2e::wait::wait_for;
 use kube::Api;
 
@@ -29,7 +29,7 @@ const TAIL: usize = 20;
 /// What the demo plays on.
 pub struct Stage {
     pub bed: Bed,
-    pub operator: Process,
+    pub operator: Operator,
 }
 
 impl Stage {
@@ -52,33 +52,10 @@ impl Stage {
         }
 
         screen.step("Installing the kinds on the hub and starting the operator");
-        let crds = root().join("config/crd").display().to_string();
-        let answer = bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
-        screen.command("kubectl apply --server-side -k config/crd", &answer);
-        let state = bed.dir().join("operator");
-        let kubeconfig = bed.hub().kubeconfig_file()?.display().to_string();
-        let program = operator
-            .canonicalize()
-            .with_context(|| format!("cannot find the operator {}", operator.display()))?;
-        // Its edges are on loopback, which it refuses unless told; its ports are any free ones.
-        let args = [
-            "run",
-            "--state-dir",
-            &state.display().to_string(),
-            "--listen",
-            "127.0.0.1:0",
-            "--debug-listen",
-            "127.0.0.1:0",
-            "--allow-edge-address",
-            "127.0.0.0/8",
-        ];
-        let env = [("KUBECONFIG", kubeconfig.as_str()), ("NO_COLOR", "1")];
-        let operator = bed.run("operator", &program, &args, &env).await?;
-        screen.say(&format!(
-            "emco-operator {} runs, its log is {}",
-            args.join(" "),
-            operator.log().display()
-        ));
+        let operator = Operator::start(&bed, operator).await?;
+        screen.command("kubectl apply --server-side -k config/crd", operator.installed());
+        let log = operator.process().log().display();
+        screen.say(&format!("{} runs, its log is {log}", operator.command_line()));
         Ok(Self { bed, operator })
     }
 
@@ -110,7 +87,7 @@ impl Stage {
                 .collect();
             if waiting.is_empty() { Ok(()) } else { Err(waiting.join("; ")) }
         });
-        self.unless_operator_ends(all_ready).await?;
+        unless_ended(self.operator.process(), all_ready).await?;
         self.kubectl(screen, &["get", "ecl", "-A"]).await
     }
 
@@ -149,14 +126,6 @@ impl Stage {
         Live::start(self, screen, project, name).await
     }
 
-    /// `future`, unless the operator ends before: then nothing that is waited for will come.
-    pub async fn unless_operator_ends<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
-        tokio::select! {
-            result = future => result,
-            how = self.operator.ended() => Err(anyhow::anyhow!("the operator ended: {how}")),
-        }
-    }
-
     /// What may have caused a failure.
     pub async fn explain(&self, screen: &Screen, error: &Error) {
         screen.say(&format!("\nfailed: {error:#}\n"));
@@ -165,20 +134,15 @@ impl Stage {
             Ok(output) => screen.command(&format!("kubectl {}", args.join(" ")), &output.stdout),
             Err(error) => screen.say(&format!("kubectl does not answer: {error:#}")),
         }
-        screen.say(&format!("\nthe end of the operator's log:\n{}", self.operator.log_tail(TAIL)));
+        screen.say(&format!("\nthe end of the operator's log:\n{}", self.operator.process().log_tail(TAIL)));
     }
 
     /// Ends the operator as Kubernetes would, then all planes.
     pub async fn end(self) -> Result<()> {
-        if self.operator.is_running() {
-            self.operator.terminate().await?;
+        if self.operator.process().is_running() {
+            self.operator.process().terminate().await?;
         }
         drop(self.operator);
         self.bed.end().await
     }
-}
-
-/// The root of the repository, where samples and definitions are.
-pub fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

@@ -3,6 +3,7 @@
 mod charts;
 mod clusters;
 mod deployments;
+mod repository;
 
 use anyhow::Result;
 use emco_crds::conditions::types;

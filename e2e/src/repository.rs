@@ -1,0 +1,238 @@
+//! In: packaged charts. Out: a Helm repository on loopback that lists and serves them, with TLS and a login where asked for, for
+//! as long as it is kept. It can go down and come back, and what it gives can change.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::get;
+use base64::Engine as _;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::bed::Authority;
+use crate::package::Package;
+
+/// A repository. It ends when it is dropped.
+pub struct Repository {
+    address: SocketAddr,
+    tls: Option<(TlsAcceptor, String)>,
+    files: Arc<Files>,
+    task: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Files {
+    /// `Basic ...`, where a login is asked for.
+    login: Option<String>,
+    served: Mutex<Served>,
+}
+
+#[derive(Default)]
+struct Served {
+    index: String,
+    archives: BTreeMap<String, Vec<u8>>,
+}
+
+impl Repository {
+    /// Starts it on a free port, for everybody.
+    pub async fn start(packages: impl IntoIterator<Item = Package>) -> Result<Self> {
+        Self::serve(packages, None, None).await
+    }
+
+    /// Starts it on a free port, with a certificate of an authority of its own, for whoever knows the login.
+    pub async fn start_guarded(
+        packages: impl IntoIterator<Item = Package>,
+        username: &str,
+        password: &str,
+    ) -> Result<Self> {
+        let (ca, acceptor) = certificate()?;
+        let login = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
+        Self::serve(packages, Some((acceptor, ca)), Some(format!("Basic {login}"))).await
+    }
+
+    async fn serve(
+        packages: impl IntoIterator<Item = Package>,
+        tls: Option<(TlsAcceptor, String)>,
+        login: Option<String>,
+    ) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot listen on loopback")?;
+        let files = Arc::new(Files { login, served: Mutex::default() });
+        let mut this = Self { address: listener.local_addr()?, tls, files, task: None };
+        this.publish(packages)?;
+        this.listen(listener);
+        Ok(this)
+    }
+
+    /// Its address, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("{}://{}", if self.tls.is_some() { "https" } else { "http" }, self.address)
+    }
+
+    /// The authority of its certificate, in PEM; empty where it has none.
+    pub fn ca(&self) -> &str {
+        self.tls.as_ref().map_or("", |(_, ca)| ca)
+    }
+
+    /// Lists and serves these and nothing else.
+    pub fn publish(&self, packages: impl IntoIterator<Item = Package>) -> Result<()> {
+        let packages: Vec<Package> = packages.into_iter().collect();
+        let served = Served {
+            index: index(&packages)?,
+            archives: packages.into_iter().map(|package| (package.file_name(), package.bytes)).collect(),
+        };
+        *self.files.served.lock().unwrap_or_else(PoisonError::into_inner) = served;
+        Ok(())
+    }
+
+    /// Closes its port.
+    pub async fn stop(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+
+    /// Opens its port again.
+    pub async fn resume(&mut self) -> Result<()> {
+        self.stop().await;
+        let listener = TcpListener::bind(self.address).await;
+        let listener = listener.with_context(|| format!("cannot listen on {} again", self.address))?;
+        self.listen(listener);
+        Ok(())
+    }
+
+    fn listen(&mut self, listener: TcpListener) {
+        let router = Router::new()
+            .route("/index.yaml", get(list))
+            .route("/{file}", get(archive))
+            .with_state(Arc::clone(&self.files));
+        let acceptor = self.tls.as_ref().map(|(acceptor, _)| acceptor.clone());
+        self.task = Some(tokio::spawn(async move {
+            let ended = match acceptor {
+                None => axum::serve(listener, router).await,
+                Some(acceptor) => axum::serve(Tls { listener, acceptor }, router).await,
+            };
+            if let Err(error) = ended {
+                eprintln!("the repository of charts ended: {error}");
+            }
+        }));
+    }
+}
+
+impl Drop for Repository {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// An authority in PEM, and a server of its.
+fn certificate() -> Result<(String, TlsAcceptor)> {
+    let authority = Authority::new("charts")?;
+    let pair = authority.server()?;
+    let certificate = CertificateDer::from_pem_slice(pair.cert.as_bytes()).context("no certificate")?;
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).context("no key")?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .context("no version of TLS")?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .context("the certificate cannot be used")?;
+    Ok((authority.ca.cert, TlsAcceptor::from(Arc::new(config))))
+}
+
+/// Connections after their handshake.
+struct Tls {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl axum::serve::Listener for Tls {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
+            // Whoever does not trust the certificate hangs up; the next one may.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+type Refused = (StatusCode, String);
+
+impl Files {
+    fn read<T>(&self, headers: &HeaderMap, what: impl FnOnce(&Served) -> Option<T>) -> Result<T, Refused> {
+        let given = headers.get("authorization").and_then(|value| value.to_str().ok());
+        if self.login.is_some() && self.login.as_deref() != given {
+            return Err((StatusCode::UNAUTHORIZED, "who are you?\n".to_owned()));
+        }
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        what(&served).ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such chart\n".to_owned()))
+    }
+}
+
+async fn list(State(files): State<Arc<Files>>, headers: HeaderMap) -> Result<String, Refused> {
+    files.read(&headers, |served| Some(served.index.clone()))
+}
+
+async fn archive(
+    State(files): State<Arc<Files>>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Result<Vec<u8>, Refused> {
+    files.read(&headers, |served| served.archives.get(&file).cloned())
+}
+
+/// `index.yaml`, as `helm repo index` would list them.
+fn index(packages: &[Package]) -> Result<String> {
+    let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for package in packages {
+        let digest = hex::encode(Sha256::digest(&package.bytes));
+        entries.entry(&package.name).or_default().push(json!({
+            "apiVersion": "v2", "name": package.name, "version": package.version,
+            "digest": digest, "urls": [package.file_name()],
+        }));
+    }
+    serde_yaml::to_string(&json!({"apiVersion": "v1", "entries": entries})).context("cannot write index.yaml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_of_a_chart_is_listed_with_its_digest() {
+        let package = |version: &str| Package {
+            name: "web".to_owned(),
+            version: version.to_owned(),
+            bytes: version.as_bytes().to_vec(),
+        };
+        let index: Value =
+            serde_yaml::from_str(&index(&[package("1.0.0"), package("2.0.0")]).unwrap()).unwrap();
+        assert_eq!(index.pointer("/entries/web/0/urls/0").unwrap(), "web-1.0.0.tgz");
+        assert_eq!(index.pointer("/entries/web/1/version").unwrap(), "2.0.0");
+        let digest = "92521fc3cbd964bdc9f584a991b89fddaa5754ed1cc96d6d42445338669c1305";
+        assert_eq!(index.pointer("/entries/web/0/digest").unwrap(), digest);
+    }
+}
