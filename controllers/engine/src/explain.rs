@@ -83,7 +83,7 @@ pub enum ExplainError {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<A> {
+struct Stored<A> {
     format: u32,
     part: usize,
     parts: usize,
@@ -137,7 +137,7 @@ fn encode(rows: &[(&str, &Considered)], part: usize, parts: usize, left_out: usi
             None => apps.push(Explained { app: (*app).to_owned(), clusters: vec![row] }),
         }
     }
-    let part = Part { format: FORMAT, part, parts, left_out, apps };
+    let part = Stored { format: FORMAT, part, parts, left_out, apps };
     // Neither fails on memory: texts and numbers are always JSON, and a frame of them is always written.
     let json = serde_json::to_vec(&part).unwrap_or_default();
     zstd::bulk::compress(&json, LEVEL).unwrap_or_default()
@@ -165,7 +165,7 @@ pub fn read(parts: &[&[u8]]) -> Result<Explanation, ExplainError> {
     Ok(explanation)
 }
 
-fn decode(bytes: &[u8]) -> Result<Part<Vec<Explained>>, ExplainError> {
+fn decode(bytes: &[u8]) -> Result<Stored<Vec<Explained>>, ExplainError> {
     let corrupt = |error: &dyn std::fmt::Display| ExplainError::Corrupt(error.to_string());
     let size = zstd::zstd_safe::get_frame_content_size(bytes).ok().flatten();
     let size = size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size <= LARGEST_CONTENT);
