@@ -8,6 +8,7 @@ use emco_engine::snapshot::Installation;
 
 use crate::api::{ApiError, ApiServer};
 use crate::chart::ChartStore;
+use crate::namespace_access::Account;
 use crate::remote::{Connections, Pool, Target};
 use crate::revisions::Revisions;
 use crate::stores::Stores;
@@ -49,6 +50,8 @@ pub struct Context {
     pub charts: Arc<ChartStore>,
     /// Keys of this installation.
     pub installation: Arc<Installation>,
+    /// Who we are on the hub, where rights in owned namespaces have to be given; `None` for users who have them.
+    pub account: Option<Account>,
     /// The operator's namespace: packs live there.
     pub namespace: String,
     /// Of our Lease; written into shards.

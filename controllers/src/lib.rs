@@ -22,6 +22,7 @@ pub mod logical_cloud;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
 pub mod metrics;
+pub mod namespace_access;
 pub mod objects;
 pub mod owned_namespace;
 pub mod project;

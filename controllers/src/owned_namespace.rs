@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::api::{ApiError, ApiResult, ApiServerExt};
 use crate::context::Context;
 use crate::stores::{NamespaceMeta, StoreExt};
+use crate::{namespace_access, objects};
 
 /// Why a namespace is not the owner's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,15 @@ pub struct Owner<'a> {
 pub async fn ensure(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResult<Result<(), Refused>> {
     if let Some(known) = ctx.stores.namespaces.named("", namespace) {
         let labels = known.meta().labels.clone().unwrap_or_default();
-        return Ok(judge(namespace, owner, |key| labels.get(key).cloned()));
+        let judged = judge(namespace, owner, |key| labels.get(key).cloned());
+        if judged.is_ok() {
+            if objects::deleting(known.as_ref()) {
+                let_go_of_an_empty_one(ctx, namespace).await?;
+            } else {
+                namespace_access::ensure(ctx, namespace).await?;
+            }
+        }
+        return Ok(judged);
     }
     let object = json!({
         "apiVersion": "v1", "kind": "Namespace",
@@ -43,7 +52,10 @@ pub async fn ensure(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResu
         },
     });
     match ctx.hub().create("/api/v1/namespaces", &object).await {
-        Ok(_) => Ok(Ok(())),
+        Ok(_) => {
+            namespace_access::ensure(ctx, namespace).await?;
+            Ok(Ok(()))
+        }
         Err(error) if error.already_exists() => {
             let live =
                 ctx.hub().get_opt(&format!("/api/v1/namespaces/{namespace}")).await?.unwrap_or_default();
@@ -89,6 +101,9 @@ pub async fn remove(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResu
     let ours = text(&live, &["metadata", "annotations", annotation::MADE_BY]).as_deref()
         == Some(ctx.installation.id.as_str())
         && text(&live, &["metadata", "labels", owner.label]).as_deref() == Some(owner.name);
+    if text(&live, &["metadata", "labels", owner.label]).as_deref() == Some(owner.name) {
+        namespace_access::release(ctx, namespace).await?;
+    }
     if !ours {
         return Ok(true);
     }
@@ -101,6 +116,17 @@ pub async fn remove(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResu
         }
     }
     Ok(ctx.hub().get_opt(&path).await?.is_none())
+}
+
+/// Somebody deletes a namespace under its owner: our rights in it stay until nothing is left that needs them.
+async fn let_go_of_an_empty_one(ctx: &Context, namespace: &str) -> ApiResult<()> {
+    let stores = &ctx.stores;
+    let needed = !stores.clusters.within(namespace).is_empty()
+        || !stores.digs.within(namespace).is_empty()
+        || !stores.clouds.within(namespace).is_empty()
+        || !stores.contexts.within(namespace).is_empty()
+        || !stores.shards.within(namespace).is_empty();
+    if needed { Ok(()) } else { namespace_access::release(ctx, namespace).await }
 }
 
 /// The Project that owns a namespace, by the namespace's label.

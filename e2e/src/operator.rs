@@ -52,6 +52,8 @@ pub struct Operator {
     program: PathBuf,
     /// One state directory for all its lives: the same replica comes back.
     state: PathBuf,
+    /// Of the hub, as whom it runs.
+    kubeconfig: PathBuf,
     process: Process,
     installed: String,
 }
@@ -63,9 +65,15 @@ impl Operator {
         let installed = bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
         let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
         bed.hub().kubectl().run(&established).await?;
+        Self::start_as(bed, program, bed.hub().kubeconfig_file()?, installed).await
+    }
+
+    /// Starts the operator as the user of a kubeconfig, on a hub that has the kinds since somebody installed them and was told
+    /// `installed`.
+    pub async fn start_as(bed: &Bed, program: &Path, kubeconfig: PathBuf, installed: String) -> Result<Self> {
         let state = bed.dir().join("operator");
-        let process = run(bed, program, &state).await?;
-        Ok(Self { program: program.to_owned(), state, process, installed })
+        let process = run(bed, program, &state, &kubeconfig).await?;
+        Ok(Self { program: program.to_owned(), state, kubeconfig, process, installed })
     }
 
     /// What kubectl said when the kinds were installed.
@@ -93,7 +101,7 @@ impl Operator {
         if self.process.is_running() {
             self.process.kill().await?;
         }
-        self.process = run(bed, &self.program, &self.state).await?;
+        self.process = run(bed, &self.program, &self.state, &self.kubeconfig).await?;
         Ok(())
     }
 }
@@ -117,9 +125,9 @@ fn arguments(state: &Path) -> [String; 11] {
     .map(str::to_owned)
 }
 
-async fn run(bed: &Bed, program: &Path, state: &Path) -> Result<Process> {
+async fn run(bed: &Bed, program: &Path, state: &Path, kubeconfig: &Path) -> Result<Process> {
     let program = program.canonicalize().with_context(|| format!("there is no {}", program.display()))?;
-    let kubeconfig = bed.hub().kubeconfig_file()?.display().to_string();
+    let kubeconfig = kubeconfig.display().to_string();
     let args = arguments(state);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     bed.run("operator", &program, &args, &[("KUBECONFIG", &kubeconfig), ("NO_COLOR", "1")]).await

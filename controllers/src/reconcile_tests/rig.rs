@@ -101,6 +101,7 @@ fn context(hub: &MemoryServer, seeing: &Arc<Seeing>, charts: &tempfile::TempDir)
             digest_key: [7; 32],
             random_key: [8; 32],
         }),
+        account: None,
         namespace: "emco-system".to_owned(),
         epoch: 1,
         revisions: Revisions::default(),

@@ -11,12 +11,14 @@ use emco_controllers::driver::{Parts, drive};
 use emco_controllers::hub::{HubApi, own_addresses};
 use emco_controllers::installation;
 use emco_controllers::lease::LeaseFence;
+use emco_controllers::namespace_access::Account;
 use emco_controllers::remote::{EdgeSettings, Pool, PoolSettings};
 use emco_controllers::revisions::Revisions;
 use emco_controllers::stores::{Stores, stores};
 use emco_controllers::sync::{Sync, SyncContext, SyncSettings};
 use emco_controllers::world::World;
 use emco_controllers::world::system::{SystemClock, SystemRandom};
+use emco_engine::snapshot::Installation;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +47,8 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let Leader { config, hub, random, fence, epoch } = leader;
     let args = &process.args;
     let Some(keys) = halt.run_until_cancelled(keys(process, &hub, &random)).await else { return Ok(()) };
-    let keys = Arc::new(keys?);
+    let (keys, account) = keys?;
+    let keys = Arc::new(keys);
 
     let resolver = Arc::new(SystemResolver::new().map_err(anyhow::Error::msg)?);
     let dialer = Dialer::new(
@@ -88,6 +91,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         connector: pool,
         charts,
         installation: keys,
+        account,
         namespace: args.namespace.clone(),
         epoch,
         revisions: Revisions::default(),
@@ -112,25 +116,28 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     if early { Err(anyhow!("the sync engine ended although nobody stopped it")) } else { Ok(()) }
 }
 
+/// What this installation is, and who we are in it.
 async fn keys(
     process: &Process,
     hub: &HubApi,
     random: &SystemRandom,
-) -> anyhow::Result<emco_engine::snapshot::Installation> {
+) -> anyhow::Result<(Installation, Option<Account>)> {
     let hold = process.readiness.hold("installation", "its keys are not read yet");
     loop {
-        match installation::load(hub, &process.args.namespace, random).await {
-            Ok(keys) => return Ok(keys),
+        let problem = match installation::load(hub, &process.args.namespace, random).await {
+            Ok(keys) => match Account::of(hub).await {
+                Ok(account) => return Ok((keys, account)),
+                Err(error) => format!("the hub does not tell who we are: {error}"),
+            },
             Err(error) if error.is_fatal() => {
                 return Err(error).context("this installation has no usable keys");
             }
-            Err(error) => {
-                if hold.explain(error.to_string()) {
-                    tracing::warn!(%error, "the installation's keys are not available; trying again");
-                }
-                sleep(PAUSE).await;
-            }
+            Err(error) => error.to_string(),
+        };
+        if hold.explain(problem.clone()) {
+            tracing::warn!(problem, "the installation's keys are not available; trying again");
         }
+        sleep(PAUSE).await;
     }
 }
 

@@ -1,0 +1,101 @@
+//! A namespace that we own in; our rights in it out. Secrets are readable to the operator only where a RoleBinding says so, and
+//! it makes these itself: in the namespaces of Projects and ClusterProviders, and nowhere else.
+//!
+//! The binding carries a finalizer. Deleting a namespace removes plain bindings at once, and the kubeconfigs that the removal
+//! of deployments needs could not be read any more; a binding that is held still authorises.
+
+use emco_crds::names::{finalizer, object};
+use serde_json::{Value, json};
+
+use crate::api::{ApiError, ApiResult, ApiServer, ApiServerExt};
+use crate::context::Context;
+
+/// Name of the binding in each owned namespace.
+const BINDING: &str = "emco-operator";
+
+/// The ServiceAccount the operator runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Account {
+    /// Asks the hub who we are. Other users, such as a person at a terminal, have the rights they have.
+    pub async fn of(hub: &dyn ApiServer) -> ApiResult<Option<Self>> {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let answer = hub.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await?;
+        let user = answer.pointer("/status/userInfo/username").and_then(Value::as_str).unwrap_or_default();
+        Ok(Self::parse(user))
+    }
+
+    fn parse(user: &str) -> Option<Self> {
+        let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+        Some(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+}
+
+fn collection(namespace: &str) -> String {
+    format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings")
+}
+
+/// Gives us the rights of the `ClusterRole` `emco-namespace-access` in a namespace. One that is there is left as it is: who
+/// may write it may also read the Secrets.
+pub async fn ensure(ctx: &Context, namespace: &str) -> ApiResult<()> {
+    let Some(account) = &ctx.account else { return Ok(()) };
+    if ctx.hub().get_opt(&format!("{}/{BINDING}", collection(namespace))).await?.is_some() {
+        return Ok(());
+    }
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": BINDING, "namespace": namespace, "finalizers": [finalizer::IN_USE]},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": object::NAMESPACE_ACCESS},
+        "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
+    });
+    match ctx.hub().create(&collection(namespace), &binding).await {
+        Err(error) if !error.already_exists() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Gives the rights back.
+pub async fn release(ctx: &Context, namespace: &str) -> ApiResult<()> {
+    if ctx.account.is_none() {
+        return Ok(());
+    }
+    let path = format!("{}/{BINDING}", collection(namespace));
+    let Some(live) = ctx.hub().get_opt(&path).await? else { return Ok(()) };
+    let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str);
+    let held =
+        live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    if held {
+        let patch =
+            json!({"metadata": {"finalizers": null, "resourceVersion": text("/metadata/resourceVersion")}});
+        gone_is_fine(ctx.hub().merge(&path, &patch).await)?;
+    }
+    if text("/metadata/deletionTimestamp").is_none() {
+        ctx.hub().delete(&path, text("/metadata/uid"), None).await?;
+    }
+    Ok(())
+}
+
+fn gone_is_fine(result: ApiResult<Value>) -> Result<(), ApiError> {
+    match result {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_service_account_needs_bindings() {
+        let account = Account::parse("system:serviceaccount:emco-system:emco-operator").unwrap();
+        assert_eq!((account.namespace.as_str(), account.name.as_str()), ("emco-system", "emco-operator"));
+        assert_eq!(Account::parse("kubernetes-admin"), None);
+    }
+}
