@@ -7,8 +7,11 @@ use std::net::IpAddr;
 use crate::value::Value;
 use crate::{goregex, gotime, versions};
 
+/// Whether a text has a format.
+type Check = fn(&str) -> bool;
+
 /// Names and checks.
-pub(super) const FORMATS: &[(&str, fn(&str) -> bool)] = &[
+pub(super) const FORMATS: &[(&str, Check)] = &[
     ("date", |text| is_time(text, &[DATE])),
     ("time", |text| is_time(text, &[ZONED_TIME, TIME])),
     ("date-time", |text| is_time(text, &[TIME, ZONED_TIME, DATE, DATE_TIME])),
