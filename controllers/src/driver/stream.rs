@@ -46,9 +46,10 @@ where
         .reflect(writer)
         .inspect_err(|error| {
             let kind = K::kind(&());
-            match busy(error) {
-                Some(words) => tracing::debug!(%kind, words, "the hub asks to wait before a watch begins"),
-                None => tracing::warn!(%kind, error = brief(error), "a watch of the hub was interrupted"),
+            if let Some(words) = busy(error) {
+                tracing::debug!(%kind, words, "the hub asks to wait before a watch begins");
+            } else {
+                tracing::warn!(%kind, error = brief(error), "a watch of the hub was interrupted");
             }
         })
         .inspect_ok(move |event| match event {
@@ -90,8 +91,8 @@ fn brief(error: &watcher::Error) -> String {
 
 fn status(error: &watcher::Error) -> Option<&Status> {
     match error {
-        watcher::Error::WatchError(status) => Some(status),
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        watcher::Error::WatchError(status)
+        | watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
         _ => None,

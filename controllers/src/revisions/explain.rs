@@ -36,10 +36,11 @@ pub async fn store(ctx: &Context, owner: &Owner, revision: i64, names: Option<&E
 async fn store_one(ctx: &Context, owner: &Owner, revision: i64, name: &str, part: &[u8]) -> ApiResult<()> {
     let mut labels = owner.labels();
     labels.insert(label::REVISION, revision.to_string());
+    let data = json!({KEY: STANDARD.encode(part)});
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": owner.namespace, "labels": labels},
-        "binaryData": {KEY: STANDARD.encode(part)},
+        "binaryData": data,
     });
     match ctx.hub().create(&collection(owner), &object).await {
         // Made by an earlier attempt at this revision, which may have known other clusters; or somebody's own.
@@ -48,10 +49,10 @@ async fn store_one(ctx: &Context, owner: &Owner, revision: i64, name: &str, part
             if !is_ours(&there, &owner.hash) {
                 return Err(error);
             }
-            if there.get("binaryData") == object.get("binaryData") {
+            if there.get("binaryData") == Some(&data) {
                 return Ok(());
             }
-            let patch = json!({"data": null, "binaryData": object["binaryData"]});
+            let patch = json!({"data": null, "binaryData": data});
             ctx.hub().merge(&path(owner, name), &patch).await.map(drop)
         }
         done => done.map(drop),

@@ -110,24 +110,24 @@ impl Job {
             return Hook::Waiting;
         }
         let failed_before = self.memory.backoff.last(&key).is_some();
-        let outcome = match self.outcome(hook, failed_before) {
-            Some(outcome) => Some(outcome),
-            None => {
-                // What another run left, or this one's last try, makes room first.
-                if let Look::There(seen) = self.ctx.edge.observed.look(&hook.id)
-                    && seen.owner.as_ref() == Some(&self.ctx.hash)
-                    && (seen.manifest.as_ref() != Some(&hook.token) || failed_before || seen.deleting)
-                    && !self.memory.running.contains_key(&hook.token)
-                {
-                    self.clear(hook, session, facts).await;
-                    return Hook::Waiting;
-                }
-                if !self.ensure(std::slice::from_ref(hook), session, facts).await {
-                    return Hook::Waiting;
-                }
-                self.memory.running.entry(hook.token.clone()).or_insert_with(Instant::now);
-                self.outcome(hook, false)
+        let ended = self.outcome(hook, failed_before);
+        let outcome = if ended.is_some() {
+            ended
+        } else {
+            // What another run left, or this one's last try, makes room first.
+            if let Look::There(seen) = self.ctx.edge.observed.look(&hook.id)
+                && seen.owner.as_ref() == Some(&self.ctx.hash)
+                && (seen.manifest.as_ref() != Some(&hook.token) || failed_before || seen.deleting)
+                && !self.memory.running.contains_key(&hook.token)
+            {
+                self.clear(hook, session, facts).await;
+                return Hook::Waiting;
             }
+            if !self.ensure(std::slice::from_ref(hook), session, facts).await {
+                return Hook::Waiting;
+            }
+            self.memory.running.entry(hook.token.clone()).or_insert_with(Instant::now);
+            self.outcome(hook, false)
         };
         let begun = self.memory.running.get(&hook.token).copied().unwrap_or_else(Instant::now);
         let end = begun + self.policy().hook_timeout;

@@ -25,6 +25,7 @@ pub(super) struct Count {
 
 /// What a pass found.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // four independent answers, none of them a state
 pub(super) struct Facts {
     pub unreachable: bool,
     /// The cluster was not asked anything: whether it can be reached is as it was.
