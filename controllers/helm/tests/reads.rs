@@ -16,7 +16,7 @@ const TEMPLATES: [&str; 14] = [
     r#"a: {{ default "x" .Values.image.digest }}{{ coalesce .Values.none .Values.on }}"#,
     r#"a: {{ (pick .Values.image "tag").tag }}{{ pluck "A" .Values.env | first }}"#,
     r#"{{ $_ := set .Values.image "tag" "2" }}a: {{ .Values.image.tag }}{{ $_ := unset .Values "on" }}{{ .Values.on }}"#,
-    r#"{{ $c := deepCopy .Values.image }}{{ $_ := merge $c .Values.env }}a: {{ $c.tag }}{{ $c.A }}"#,
+    r"{{ $c := deepCopy .Values.image }}{{ $_ := merge $c .Values.env }}a: {{ $c.tag }}{{ $c.A }}",
     r#"a: {{ eq .Values.image.tag "1" | ternary .Values.env.A .Values.env.B }}{{ .Values.cluster.labels | toJson | quote }}"#,
     "{{ define \"t\" }}{{ range $k, $v := .env }}{{ $k }}{{ end }}{{ end }}a: {{ include \"t\" .Values }}",
     "a: {{ .Values.PathValue \"image.tag\" }}{{ (.Values.Table \"cluster.labels\").zone }}",
@@ -72,7 +72,7 @@ fn functions_read_the_keys_they_are_given() {
         template(r#"a: {{ hasKey .Values "zone" }}{{ .Values.image.digest }}"#),
         ["image.digest", "zone"]
     );
-    assert_eq!(template(r#"a: {{ kindOf .Values.image.pull }}"#), ["image.pull"]);
+    assert_eq!(template(r"a: {{ kindOf .Values.image.pull }}"), ["image.pull"]);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_dependency_that_reads_all_its_values_reads_the_global_ones() {
 /// All paths of mappings and leaves.
 fn all_paths(value: &Value, path: &[String], out: &mut BTreeSet<Vec<String>>) {
     for (key, below) in value.as_object().into_iter().flatten() {
-        let path = [path, &[key.clone()]].concat();
+        let path = [path, std::slice::from_ref(key)].concat();
         all_paths(below, &path, out);
         out.insert(path);
     }
