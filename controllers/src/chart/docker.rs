@@ -96,8 +96,8 @@ mod tests {
         login(config.as_bytes(), Some(url)).map(|l| (l.username, l.password.expose_secret().to_owned()))
     }
 
-    fn pair(user: &str, password: &str) -> Result<(String, String), String> {
-        Ok((user.to_owned(), password.to_owned()))
+    fn pair(user: &str, password: &str) -> (String, String) {
+        (user.to_owned(), password.to_owned())
     }
 
     #[test]
@@ -106,9 +106,9 @@ mod tests {
             "charts.example.com": {"username": "ann", "password": "one"},
             "https://Charts.example.com:8443/v1/": {"auth": STANDARD.encode("bob:t:wo")},
         });
-        assert_eq!(of(&auths, "https://charts.example.com/stable"), pair("ann", "one"));
-        assert_eq!(of(&auths, "https://charts.example.com:443/"), pair("ann", "one"));
-        assert_eq!(of(&auths, "https://charts.example.com:8443/stable"), pair("bob", "t:wo"));
+        assert_eq!(of(&auths, "https://charts.example.com/stable").unwrap(), pair("ann", "one"));
+        assert_eq!(of(&auths, "https://charts.example.com:443/").unwrap(), pair("ann", "one"));
+        assert_eq!(of(&auths, "https://charts.example.com:8443/stable").unwrap(), pair("bob", "t:wo"));
         let error = of(&auths, "https://evil.example/").unwrap_err();
         assert!(
             error.contains("no login for evil.example") && error.contains("charts.example.com"),
