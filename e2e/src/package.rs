@@ -45,21 +45,28 @@ impl Package {
         Ok(Self { name: chart.name, version: chart.version, bytes })
     }
 
-    /// Reads what a packaged chart calls itself.
+    /// Reads what a packaged chart calls itself. All of it is read, so that one that was cut off is noticed.
     pub fn of_archive(bytes: Vec<u8>) -> Result<Self> {
         let mut archive = tar::Archive::new(GzDecoder::new(bytes.as_slice()).take(MOST_BYTES * 10));
+        let mut chart = None;
         for entry in archive.entries().context("it is not a tar archive")? {
-            let mut entry = entry.context("it is not a gzipped tar archive")?;
+            let mut entry = entry.context("it is not a gzipped tar archive, or not all of one")?;
             let path = entry.path().context("it holds a path that cannot be read")?.into_owned();
-            if path.components().count() != 2 || !path.ends_with("Chart.yaml") {
-                continue;
-            }
             let mut text = Vec::new();
-            (&mut entry).take(MOST_BYTES).read_to_end(&mut text).context("its Chart.yaml cannot be read")?;
-            let chart = chart_file(&text).with_context(|| path.display().to_string())?;
-            return Ok(Self { name: chart.name, version: chart.version, bytes });
+            (&mut entry)
+                .take(MOST_BYTES)
+                .read_to_end(&mut text)
+                .with_context(|| format!("its {} cannot be read", path.display()))?;
+            if path.components().count() == 2 && path.ends_with("Chart.yaml") {
+                chart = Some(chart_file(&text).with_context(|| path.display().to_string())?);
+            }
         }
-        bail!("it has no NAME/Chart.yaml, so it is not a packaged chart")
+        // What is left holds the checksum.
+        std::io::copy(&mut archive.into_inner(), &mut std::io::sink()).context("its end is missing")?;
+        match chart {
+            Some(chart) => Ok(Self { name: chart.name, version: chart.version, bytes }),
+            None => bail!("it has no NAME/Chart.yaml, so it is not a packaged chart"),
+        }
     }
 
     /// `NAME-VERSION.tgz`, as Helm names it.
@@ -156,5 +163,10 @@ mod tests {
         let error = Package::of_folder(dir.path()).unwrap_err();
         assert!(format!("{error:#}").contains("has no Chart.yaml"), "{error:#}");
         assert!(Package::of_archive(b"no archive".to_vec()).is_err());
+        chart(dir.path());
+        let whole = Package::of_folder(dir.path()).unwrap().bytes;
+        for end in [whole.len() / 2, whole.len() - 1] {
+            assert!(Package::of_archive(whole[..end].to_vec()).is_err(), "{end} of {} bytes", whole.len());
+        }
     }
 }
