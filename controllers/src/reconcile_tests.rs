@@ -1,5 +1,12 @@
 //! Objects as administrators make them in, reconcilers run to rest against a hub in memory, what is stored out.
 
 mod clusters;
+mod crashes;
+mod deployments;
+mod explained;
+mod faults;
+mod life;
+mod orders;
 mod rig;
+mod shop;
 mod stored;

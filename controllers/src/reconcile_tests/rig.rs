@@ -1,8 +1,8 @@
 //! A hub in memory and the reconcilers of administrators' objects, run until nothing is written any more.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,12 +21,15 @@ use crate::chart::{ChartLimits, ChartStore};
 use crate::context::{Connector, Context, Failure};
 use crate::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::memory::{MemoryServer, Seen};
+use crate::objects::{name, namespace as namespace_of};
 use crate::remote::testing::kubeconfig;
 use crate::remote::{Connections, Observation, State, Target};
 use crate::revisions::Revisions;
 use crate::stores::{StoreExt, Writers, stores};
 use crate::world::{Clock, Edges, Random, World};
-use crate::{cluster, cluster_provider, logical_cloud, project};
+use crate::{
+    cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, project,
+};
 
 /// More rounds than any of these worlds needs.
 const ROUNDS: usize = 40;
@@ -49,19 +52,24 @@ impl Random for Counter {
     }
 }
 
-/// What is seen of clusters is what the test says.
+/// What is seen of clusters is what the test says; behind some of them is a server.
 #[derive(Default)]
-pub struct Seeing(Mutex<BTreeMap<ClusterId, Arc<Observation>>>);
+pub struct Seeing {
+    seen: Mutex<BTreeMap<ClusterId, Arc<Observation>>>,
+    servers: Mutex<BTreeMap<ClusterId, MemoryServer>>,
+}
 
 impl Edges for Seeing {
-    fn get(&self, _: &ClusterId) -> Option<Arc<dyn ApiServer>> {
-        None
+    fn get(&self, cluster: &ClusterId) -> Option<Arc<dyn ApiServer>> {
+        let connected = self.seen.lock().get(cluster).is_some_and(|seen| seen.connected());
+        let server = self.servers.lock().get(cluster).filter(|_| connected).cloned()?;
+        Some(Arc::new(server))
     }
 }
 
 impl Connections for Seeing {
     fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
-        self.0.lock().get(cluster).cloned()
+        self.seen.lock().get(cluster).cloned()
     }
     fn changes(&self) -> BoxStream<'static, ClusterId> {
         futures::stream::pending().boxed()
@@ -77,8 +85,8 @@ impl Connector for Seeing {
 
 pub struct Rig {
     pub hub: MemoryServer,
-    seeing: Arc<Seeing>,
-    ctx: Context,
+    pub seeing: Arc<Seeing>,
+    pub ctx: Context,
     writers: Writers,
     charts: tempfile::TempDir,
 }
@@ -143,7 +151,13 @@ impl Rig {
             apis: Some(Arc::new(self.hub.apis())),
             ..Observation::default()
         };
-        self.seeing.0.lock().insert(ClusterId::new("acme", cluster), Arc::new(observation));
+        self.seeing.seen.lock().insert(ClusterId::new("acme", cluster), Arc::new(observation));
+    }
+
+    /// The same, with a server that takes what is applied.
+    pub fn attach(&self, cluster: &str, server: &MemoryServer) {
+        self.seeing.servers.lock().insert(ClusterId::new("acme", cluster), server.clone());
+        self.answers(cluster, &format!("uid-{cluster}"));
     }
 
     fn see(&mut self) {
@@ -152,43 +166,45 @@ impl Rig {
         list(&mut self.writers.clusters, &objects, "Cluster");
         list(&mut self.writers.projects, &objects, "Project");
         list(&mut self.writers.clouds, &objects, "LogicalCloud");
+        list(&mut self.writers.apps, &objects, "CompositeApp");
+        list(&mut self.writers.profiles, &objects, "CompositeProfile");
         list(&mut self.writers.contexts, &objects, "AppContext");
         list(&mut self.writers.shards, &objects, "SyncShard");
         list(&mut self.writers.digs, &objects, "DeploymentIntentGroup");
         list(&mut self.writers.namespaces, &objects, "Namespace");
     }
 
-    /// Every reconciler once over every object, as the watches would show them before.
-    async fn round(&mut self) -> Result<(), Failure> {
+    /// Every reconciler once over every object, as the watches would show them before. A failure keeps nobody else from
+    /// being looked at.
+    pub async fn round(&mut self) -> Vec<Failure> {
         self.see();
         let ctx = &self.ctx;
-        for provider in ctx.stores.providers.sorted() {
-            cluster_provider::reconcile(ctx, provider.metadata.name.as_deref().unwrap()).await?;
+        let mut failures = Vec::new();
+        macro_rules! each {
+            ($store:ident, $object:ident => $reconcile:expr) => {
+                for $object in ctx.stores.$store.sorted() {
+                    failures.extend($reconcile.await.err());
+                }
+            };
         }
-        for cluster in ctx.stores.clusters.sorted() {
-            let meta = &cluster.metadata;
-            cluster::reconcile(ctx, meta.namespace.as_deref().unwrap(), meta.name.as_deref().unwrap())
-                .await?;
-        }
-        for project in ctx.stores.projects.sorted() {
-            project::reconcile(ctx, project.metadata.name.as_deref().unwrap()).await?;
-        }
-        for cloud in ctx.stores.clouds.sorted() {
-            let meta = &cloud.metadata;
-            logical_cloud::reconcile(ctx, meta.namespace.as_deref().unwrap(), meta.name.as_deref().unwrap())
-                .await?;
-        }
-        Ok(())
+        each!(providers, o => cluster_provider::reconcile(ctx, name(o.as_ref())));
+        each!(clusters, o => cluster::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        each!(projects, o => project::reconcile(ctx, name(o.as_ref())));
+        each!(clouds, o => logical_cloud::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        each!(profiles, o => composite_profile::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        each!(apps, o => composite_app::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        each!(digs, o => deployment::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        failures
     }
 
     /// Rounds until one writes nothing. A failure is a crash: the process starts again.
     pub async fn settle(&mut self) {
         for _ in 0..ROUNDS {
             self.hub.take_seen();
-            match self.round().await {
-                Err(_) => self.restart(),
-                Ok(()) if self.writes().is_empty() => return,
-                Ok(()) => {}
+            if !self.round().await.is_empty() {
+                self.restart();
+            } else if self.writes().is_empty() {
+                return;
             }
         }
         panic!("still writing after {ROUNDS} rounds: {:?}", self.writes());
@@ -240,8 +256,10 @@ pub fn cluster_object(name: &str) -> Value {
 }
 
 pub fn secret(name: &str) -> Value {
-    let authority = rcgen::generate_simple_self_signed(vec!["edge".to_owned()]).unwrap().cert.pem();
-    let config = STANDARD.encode(kubeconfig("https://192.0.2.1:6443", &authority, "t"));
+    static AUTHORITY: OnceLock<String> = OnceLock::new();
+    let authority = AUTHORITY
+        .get_or_init(|| rcgen::generate_simple_self_signed(vec!["edge".to_owned()]).unwrap().cert.pem());
+    let config = STANDARD.encode(kubeconfig("https://192.0.2.1:6443", authority, "t"));
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "acme"},
         "data": {"kubeconfig": config}})
 }

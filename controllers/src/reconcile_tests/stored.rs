@@ -16,8 +16,16 @@ fn check(rig: &Rig) {
     let shards: Vec<_> =
         rig.hub.objects().into_values().filter(|object| object["kind"] == "SyncShard").collect();
     assert_eq!(shards.len(), 1);
-    assert_eq!(shards[0]["spec"]["clusters"][0]["cluster"], "acme/a");
+    let spec = &shards[0]["spec"];
+    assert_eq!(spec["clusters"].as_array().unwrap().len(), 1, "{spec:#}");
+    let row = &spec["clusters"][0];
+    assert_eq!(row["cluster"], "acme/a");
+    // One combination, the newest revision's, and it is what the row wants; nothing else may be there.
     let newest = rig.revisions().last().unwrap().0;
+    assert_eq!(spec["combinations"].as_array().unwrap().len(), 1, "{spec:#}");
+    assert_eq!(spec["combinations"][0]["name"], row["target"], "{spec:#}");
+    assert_eq!(spec["combinations"][0]["revision"], newest, "{spec:#}");
+    assert!(row["held"].as_array().is_none_or(Vec::is_empty), "{row:#}");
     assert_eq!(rig.hub.object(CLOUD).unwrap()["status"]["revision"], newest);
 }
 
@@ -39,8 +47,8 @@ async fn objects_in_any_order_end_in_one_targeted_revision() {
                 rig.settle().await;
             }
             check(&rig);
-            let revisions = rig.revisions();
-            assert_eq!(revisions.last().unwrap().0, i64::try_from(revisions.len()).unwrap(), "{revisions:?}");
+            let revisions: Vec<i64> = rig.revisions().iter().map(|(number, _)| *number).collect();
+            assert_eq!(revisions, [1], "rotated {rotated}, reversed {reversed}");
         }
     }
 }

@@ -1,0 +1,181 @@
+//! A deployment's life: installed, changed, refused, ended.
+
+use serde_json::json;
+
+use super::life::*;
+use super::shop::{TENANT, composite_app, deployment, objects, values};
+
+const BOTH: [&str; 6] = [
+    "configmaps./team-a/old",
+    "configmaps./team-a/page",
+    "deployments.apps/team-a/web",
+    "jobs.batch/team-a/prepare",
+    "namespaces.//team-a",
+    "",
+];
+
+fn web() -> Vec<&'static str> {
+    BOTH.into_iter().filter(|name| !name.is_empty()).collect()
+}
+
+async fn installed() -> Life {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    life
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_deployment_ends_instantiated_with_exactly_its_objects() {
+    let life = installed().await;
+    let status = &life.dig()["status"];
+    assert_eq!(status["state"], "Instantiated", "{status:#}");
+    assert_eq!(status["revision"], 1);
+    assert_eq!(life.says("Ready").0, "True");
+    assert_eq!(life.says("Deployed").0, "True");
+    assert_eq!(life.names_on("a"), web());
+    let mut with_store = web();
+    with_store.extend(["secrets./team-a/key", "statefulsets.apps/team-a/db"]);
+    assert_eq!(life.names_on("b"), with_store);
+    let page = &life.on("a")["configmaps./team-a/page"];
+    assert_eq!(page["data"]["text"], "red", "from the ConfigMap that the profile names");
+    assert_eq!(life.on("b")["deployments.apps/team-a/web"]["spec"]["replicas"], 2, "from the profile itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_starts_on_a_settled_hub_writes_nothing_anywhere() {
+    let mut life = installed().await;
+    let before: Vec<_> = life.edges.values().chain([&life.rig.hub]).map(versions).collect();
+    life.restart().await;
+    life.settle().await;
+    let after: Vec<_> = life.edges.values().chain([&life.rig.hub]).map(versions).collect();
+    assert_eq!(before, after);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_changes_what_differs_and_prunes_what_the_chart_no_longer_makes() {
+    let mut life = installed().await;
+    let store = life.edges["b"].object("/apis/apps/v1/namespaces/team-a/statefulsets/db").unwrap();
+    life.put(&composite_app("1.1.0"));
+    life.put(&values("blue"));
+    life.settle().await;
+    let status = &life.dig()["status"];
+    assert_eq!(
+        (&status["state"], &status["history"][0]["revision"]),
+        (&json!("Updated"), &status["revision"])
+    );
+    for edge in EDGES {
+        assert!(!life.names_on(edge).iter().any(|name| name.ends_with("/old")), "{edge}");
+        assert_eq!(life.on(edge)["configmaps./team-a/page"]["data"]["text"], "blue");
+    }
+    let now = life.edges["b"].object("/apis/apps/v1/namespaces/team-a/statefulsets/db").unwrap();
+    assert_eq!(store, now, "an app that did not change is not written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_placement_that_matches_nothing_is_refused_and_what_runs_stays() {
+    let mut life = installed().await;
+    let edges: Vec<_> = life.edges.values().map(versions).collect();
+    let shards = names(&life.rig.hub, &format!("{TENANT}/syncshards")).await;
+    life.put(&deployment("nowhere"));
+    life.settle().await;
+    let (status, reason, message) = life.says("Placed");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NoClusterMatches"));
+    assert!(message.contains("tier=nowhere"), "{message}");
+    assert_eq!(edges, life.edges.values().map(versions).collect::<Vec<_>>());
+    assert_eq!(shards, names(&life.rig.hub, &format!("{TENANT}/syncshards")).await);
+    assert_eq!(life.dig()["status"]["revision"], 1);
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!(life.says("Placed").0, "True");
+    assert_eq!(edges, life.edges.values().map(versions).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_loses_its_label_is_left_and_no_other_is_touched() {
+    let mut life = installed().await;
+    let other = versions(&life.edges["b"]);
+    life.put(&super::rig::cluster_object("a"));
+    // Another manager's apply does not take the label away: the tenant's own does.
+    life.settle().await;
+    assert_eq!(life.names_on("a"), ["namespaces.//team-a"]);
+    assert_eq!(other, versions(&life.edges["b"]));
+    assert_eq!(life.dig()["status"]["clusters"]["total"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminated_deployment_leaves_every_edge_keeps_its_history_and_comes_back() {
+    let mut life = installed().await;
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Terminated");
+    for edge in EDGES {
+        assert_eq!(life.names_on(edge), ["namespaces.//team-a"], "the logical cloud's own");
+    }
+    let shop = |all: Vec<String>| all.into_iter().filter(|name| name.starts_with("dig-")).collect::<Vec<_>>();
+    let hub = life.rig.hub.clone();
+    assert!(shop(names(&hub, &format!("{TENANT}/syncshards")).await).is_empty());
+    assert_eq!(shop(names(&hub, &format!("{TENANT}/appcontexts")).await), ["dig-shop-1"]);
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!(life.says("Ready").0, "True");
+    assert_eq!(life.names_on("a"), web());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_deployment_leaves_nothing_on_edges_or_hub() {
+    let mut life = Life::with(&objects()[..objects().len() - 1]);
+    life.settle().await;
+    let before = life.everything();
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_ne!(before, life.everything());
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    assert_eq!(before, life.everything());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_deployment_uses_is_held_until_it_is_gone() {
+    let mut life = installed().await;
+    for what in ["compositeapps/shop", "compositeprofiles/shop", "logicalclouds/default"] {
+        life.delete(&format!("{TENANT}/{what}")).await;
+    }
+    life.settle().await;
+    for what in ["compositeapps/shop", "compositeprofiles/shop", "logicalclouds/default"] {
+        let object = life.rig.hub.object(&format!("{TENANT}/{what}")).unwrap_or_default();
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let held = conditions.iter().find(|condition| condition["type"] == "InUse");
+        let message = held.map(|held| held["message"].to_string()).unwrap_or_default();
+        assert!(message.contains("DeploymentIntentGroup/team-a/shop"), "{what}: {object:#}");
+    }
+    assert_eq!(life.names_on("a"), web());
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    for what in ["compositeapps/shop", "compositeprofiles/shop"] {
+        assert!(life.rig.hub.object(&format!("{TENANT}/{what}")).is_none(), "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_profile_and_an_app_say_what_is_missing_and_notice_its_arrival() {
+    let all = objects();
+    let (sources, rest): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|object| ["charts", "values"].iter().any(|name| object["metadata"]["name"] == *name));
+    let mut life = Life::with(&rest);
+    life.settle().await;
+    let ready = |life: &Life, what: &str| life.rig.ready(&format!("{TENANT}/{what}/shop")).1;
+    assert_eq!(ready(&life, "compositeapps"), "ConfigMapNotFound");
+    assert_eq!(ready(&life, "compositeprofiles"), "ConfigMapNotFound");
+    assert_eq!(life.says("Resolved").1, "ChartNotReady");
+    assert!(life.dig()["status"]["revision"].is_null());
+    for object in &sources {
+        life.put(object);
+    }
+    life.settle().await;
+    assert_eq!(ready(&life, "compositeapps"), "ChartsResolved");
+    assert_eq!(ready(&life, "compositeprofiles"), "Valid");
+    assert_eq!(life.dig()["status"]["state"], "Instantiated");
+}

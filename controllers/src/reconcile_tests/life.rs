@@ -1,0 +1,349 @@
+//! A whole process on a hub in memory: every reconciler, and the sync engine with its edges. It can be killed at any write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use emco_crds::{RowStatus, SyncShard};
+use emco_engine::{marks, shard};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::rig::Rig;
+use super::shop::TENANT;
+use crate::api::{ApiError, ApiServer, ApiServerExt as _, Method};
+use crate::context::Context;
+use crate::memory::{Fault, Faults, MemoryServer};
+use crate::sync::{Fence, Owner, Policies, Policy, Sync, SyncContext, SyncSettings};
+
+/// Longer than anything the engine waits for between two tries. The clock is paused: it costs nothing.
+const REST: Duration = Duration::from_mins(2);
+/// More rounds than anything here needs.
+const ROUNDS: usize = 60;
+pub const EDGES: [&str; 2] = ["a", "b"];
+
+struct Open;
+impl Fence for Open {
+    fn may_write(&self) -> bool {
+        true
+    }
+}
+
+struct Usual;
+impl Policies for Usual {
+    fn policy(&self, owner: &Owner) -> Policy {
+        Policy::of(owner)
+    }
+}
+
+/// The end of a process: its n-th write, to the hub or to an edge, is its last request.
+#[derive(Clone)]
+pub struct Death {
+    at: u64,
+    /// Whether that write still arrives.
+    arrives: bool,
+    writes: Arc<AtomicU64>,
+    dead: Arc<AtomicBool>,
+}
+
+impl Death {
+    pub fn at(at: u64, arrives: bool) -> Self {
+        Self { at, arrives, writes: Arc::default(), dead: Arc::default() }
+    }
+
+    fn faults(&self) -> Faults {
+        let me = self.clone();
+        Arc::new(move |request, _| {
+            if me.dead.load(Ordering::SeqCst) {
+                return Some(Fault::Refuse(lost()));
+            }
+            if request.method == Method::Get || me.writes.fetch_add(1, Ordering::SeqCst) != me.at {
+                return None;
+            }
+            me.dead.store(true, Ordering::SeqCst);
+            Some(if me.arrives { Fault::LoseAnswer } else { Fault::Refuse(lost()) })
+        })
+    }
+}
+
+pub fn lost() -> ApiError {
+    ApiError::Unreachable { reason: "ConnectionLost", message: "the connection was lost".to_owned() }
+}
+
+struct Engine {
+    sync: Arc<Sync>,
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+    /// Shards it was told of, with their versions.
+    told: BTreeMap<(String, String), String>,
+}
+
+impl Engine {
+    fn start(ctx: &Context) -> Self {
+        let sync = Sync::new(SyncContext {
+            world: ctx.world.clone(),
+            connections: ctx.connector.clone(),
+            installation: ctx.installation.clone(),
+            namespace: ctx.namespace.clone(),
+            policies: Arc::new(Usual),
+            fence: Arc::new(Open),
+            epoch: ctx.epoch,
+            settings: SyncSettings::default(),
+        });
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(sync.clone().run(stop.clone()));
+        Self { sync, stop, task, told: BTreeMap::new() }
+    }
+
+    /// Tells what the watch of shards would tell.
+    fn tell(&mut self, hub: &MemoryServer) {
+        let mut now = BTreeMap::new();
+        for shard in hub.objects().into_values().filter(|object| object["kind"] == "SyncShard") {
+            let text = |key: &str| shard["metadata"][key].as_str().unwrap().to_owned();
+            let (key, version) = ((text("namespace"), text("name")), text("resourceVersion"));
+            if self.told.get(&key) != Some(&version) {
+                self.sync.shard(serde_json::from_value(shard.clone()).unwrap());
+            }
+            now.insert(key, version);
+        }
+        for (namespace, name) in self.told.keys().filter(|key| !now.contains_key(*key)) {
+            self.sync.shard_gone(namespace, name);
+        }
+        self.told = now;
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+pub struct Life {
+    pub rig: Rig,
+    pub edges: BTreeMap<&'static str, MemoryServer>,
+    engine: Option<Engine>,
+    death: Option<Death>,
+}
+
+impl Life {
+    pub fn new() -> Self {
+        let rig = Rig::new();
+        let edges: BTreeMap<_, _> = EDGES.into_iter().map(|name| (name, MemoryServer::new())).collect();
+        for (name, server) in &edges {
+            rig.attach(name, server);
+        }
+        let engine = Some(Engine::start(&rig.ctx));
+        Self { rig, edges, engine, death: None }
+    }
+
+    /// One that found all of these on its hub.
+    pub fn with(objects: &[Value]) -> Self {
+        let life = Self::new();
+        for object in objects {
+            life.put(object);
+        }
+        life
+    }
+
+    pub fn put(&self, object: &Value) {
+        self.rig.hub.put("tenant", object);
+    }
+
+    /// Removes what `put` made, as kubectl would.
+    pub async fn delete(&self, path: &str) {
+        self.rig.hub.delete(path, None, None).await.unwrap();
+    }
+
+    /// What goes wrong with requests to the hub.
+    pub fn hub_faults(&self, faults: Faults) {
+        self.rig.hub.faults(Some(faults));
+    }
+
+    /// From here on the process has so many writes to live.
+    pub fn doom(&mut self, death: &Death) {
+        self.rig.hub.faults(Some(death.faults()));
+        for edge in self.edges.values() {
+            edge.faults(Some(death.faults()));
+        }
+        self.death = Some(death.clone());
+    }
+
+    fn died(&self) -> bool {
+        self.death.as_ref().is_some_and(|death| death.dead.load(Ordering::SeqCst))
+    }
+
+    /// What was only remembered is gone; the next process has no faults.
+    pub async fn restart(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            engine.end().await;
+        }
+        self.death = None;
+        self.rig.hub.faults(None);
+        for edge in self.edges.values() {
+            edge.faults(None);
+        }
+        self.rig.restart();
+        self.engine = Some(Engine::start(&self.rig.ctx));
+    }
+
+    /// Rounds until nobody writes and nobody fails. A process that dies on the way is followed by another.
+    /// Returns whether one did.
+    pub async fn settle(&mut self) -> bool {
+        let mut died = false;
+        let mut failures = Vec::new();
+        for _ in 0..ROUNDS {
+            self.rig.hub.take_seen();
+            for edge in self.edges.values() {
+                edge.take_seen();
+            }
+            failures = self.rig.round().await;
+            if let Some(engine) = &mut self.engine {
+                engine.tell(&self.rig.hub);
+            }
+            if !self.died() {
+                tokio::time::sleep(REST).await;
+            }
+            if self.died() {
+                died = true;
+                self.restart().await;
+            } else if failures.is_empty() && self.quiet() {
+                return died;
+            }
+        }
+        panic!("no rest after {ROUNDS} rounds; failures {failures:?}, writes {:?}", self.rig.writes());
+    }
+
+    fn quiet(&self) -> bool {
+        self.rig.hub.writes().is_empty() && self.edges.values().all(|edge| edge.writes().is_empty())
+    }
+
+    /// The deployment, as it is on the hub.
+    pub fn dig(&self) -> Value {
+        self.rig.hub.object(&format!("{TENANT}/deploymentintentgroups/shop")).unwrap_or_default()
+    }
+
+    /// The deployment's condition of a type: status, reason, message.
+    pub fn says(&self, type_: &str) -> (String, String, String) {
+        let dig = self.dig();
+        let conditions = dig["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.into_iter().find(|c| c["type"] == type_).unwrap_or_default();
+        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+
+    /// Our objects on an edge by path, with what they say. The namespace of the logical cloud is one.
+    pub fn on(&self, edge: &str) -> BTreeMap<String, Value> {
+        let ours = |(_, object): &(String, Value)| marks::owner_of(object).is_some();
+        self.edges[edge]
+            .objects()
+            .into_iter()
+            .filter(ours)
+            .map(|(key, object)| (key, essence(object)))
+            .collect()
+    }
+
+    pub fn names_on(&self, edge: &str) -> Vec<String> {
+        self.on(edge).into_keys().collect()
+    }
+
+    /// Everything on the hub and the edges, without what depends on how many requests it took.
+    pub fn everything(&self) -> BTreeMap<String, Value> {
+        // Events and explanations are for people, and may be lost.
+        let for_people = |key: &str| key.starts_with("events.") || key.ends_with("-explain");
+        let hub = self.rig.hub.objects().into_iter().filter(|(key, _)| !for_people(key));
+        let mut all: BTreeMap<String, Value> =
+            hub.map(|(key, object)| (format!("hub/{key}"), essence(object))).collect();
+        for edge in EDGES {
+            all.extend(self.on(edge).into_iter().map(|(key, object)| (format!("{edge}/{key}"), object)));
+        }
+        all
+    }
+}
+
+/// An object without what the server numbers, and without how many objects this very process saw go: a process that died
+/// after a deletion cannot tell the next one. A row without such a count is stored in the short form, which says neither its
+/// state nor since when; the deployment's status says the state.
+fn essence(mut object: Value) -> Value {
+    if object["kind"] == "SyncShard" {
+        let shard: SyncShard = serde_json::from_value(object.clone()).unwrap();
+        let rows = shard.status.as_ref().map(|status| shard::decode_status(&shard.spec, status));
+        let rows: Vec<Value> = rows
+            .into_iter()
+            .flatten()
+            .map(|(_, row)| {
+                json!(RowStatus { counts: None, since: None, state: emco_crds::State::default(), ..row })
+            })
+            .collect();
+        object["status"] = json!({"rows": rows, "conditions": object["status"]["conditions"]});
+    }
+    if let Some(deployed) = object.pointer_mut("/status/deployed").and_then(Value::as_object_mut) {
+        deployed.remove("deleted");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| !matches!(key.as_str(), "uid" | "resourceVersion" | "managedFields"));
+    }
+    object
+}
+
+/// Where two ends differ: object by object, field by field.
+pub fn difference(left: &BTreeMap<String, Value>, right: &BTreeMap<String, Value>) -> String {
+    let mut all = String::new();
+    differ("", &json!(left), &json!(right), &mut all);
+    all
+}
+
+fn differ(path: &str, left: &Value, right: &Value, all: &mut String) {
+    match (left, right) {
+        (Value::Object(l), Value::Object(r)) => {
+            let keys: BTreeSet<&String> = l.keys().chain(r.keys()).collect();
+            for key in keys {
+                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+                differ(&format!("{path} {key}"), &of(l), &of(r), all);
+            }
+        }
+        (Value::Array(l), Value::Array(r)) if l.len() == r.len() => {
+            for (at, (l, r)) in l.iter().zip(r).enumerate() {
+                differ(&format!("{path} {at}"), l, r, all);
+            }
+        }
+        _ if left == right => {}
+        _ => all.push_str(&format!("{path}:\n  {left}\n  {right}\n")),
+    }
+}
+
+/// Every resource version of the hub: to see that nothing at all was written.
+pub fn versions(server: &MemoryServer) -> BTreeMap<String, Value> {
+    server
+        .objects()
+        .into_iter()
+        .map(|(key, object)| (key, json!(object["metadata"]["resourceVersion"])))
+        .collect()
+}
+
+/// Every seventh request to the hub that `picks` accepts goes wrong, from `first` on, until the hub had enough of it. With
+/// 0 to 6 as first, every request goes wrong once.
+pub fn every_seventh(first: u64, picks: fn(Method) -> bool, fault: &Fault) -> (Faults, Arc<AtomicU64>) {
+    const ENOUGH: u64 = 400;
+    let met = Arc::new(AtomicU64::new(0));
+    let (count, counted, fault) = (AtomicU64::new(0), met.clone(), fault.clone());
+    let faults: Faults = Arc::new(move |request, _| {
+        if !picks(request.method) {
+            return None;
+        }
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        if number >= ENOUGH || number % 7 != first {
+            return None;
+        }
+        counted.fetch_add(1, Ordering::SeqCst);
+        Some(fault.clone())
+    });
+    (faults, met)
+}
+
+/// The server is asked through the trait, as everywhere.
+pub async fn names(server: &MemoryServer, path: &str) -> Vec<String> {
+    let list = server.send(crate::api::Request::new(Method::Get, path)).await.unwrap();
+    let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    list["items"].as_array().unwrap().iter().map(name).collect()
+}
