@@ -1,5 +1,5 @@
-//! A namespace that we own in; our rights in it out. Secrets are readable to the operator only where a RoleBinding says so, and
-//! it makes these itself: in the namespaces of Projects and ClusterProviders, and nowhere else.
+//! A namespace that we own in; our rights in it out. Secrets are readable to the operator only where a `RoleBinding` says so, and
+//! it makes these itself: in the namespaces of Projects and providers, and nowhere else.
 //!
 //! The binding carries a finalizer. Deleting a namespace removes plain bindings at once, and the kubeconfigs that the removal
 //! of deployments needs could not be read any more; a binding that is held still authorises.
@@ -13,7 +13,7 @@ use crate::context::Context;
 /// Name of the binding in each owned namespace.
 const BINDING: &str = "emco-operator";
 
-/// The ServiceAccount the operator runs as.
+/// The `ServiceAccount` the operator runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Its namespace.

@@ -1,5 +1,5 @@
 //! In: the charts of this repository on a real hub. Out: Helm and our own engine make the same of them, and the operator does
-//! its whole work with the rights that they give to its ServiceAccount: none is missing, none is there for nothing.
+//! its whole work with the rights that they give to its service account: none is missing, none is there for nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ async fn install(bed: &Bed) -> Result<String> {
     Ok(told)
 }
 
-/// A kubeconfig of the ServiceAccount that the chart made.
+/// A kubeconfig of the service account that the chart made.
 async fn account(bed: &Bed) -> Result<PathBuf> {
     let args = ["create", "token", "emco-operator", "--namespace", "emco-system", "--duration", "2h"];
     let token = bed.hub().kubectl().run(&args).await?;

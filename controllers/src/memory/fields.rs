@@ -113,7 +113,7 @@ fn collect(name: &str, value: &Value, path: Path, set: &mut FieldSet) {
 
 fn position(items: &[Value], step: &str) -> Option<usize> {
     if let Some(member) = step.strip_prefix("v:") {
-        return items.iter().position(|item| item.to_string() == member);
+        return items.iter().position(|item| serde_json::from_str::<Value>(member).is_ok_and(|m| m == *item));
     }
     let key: Value = serde_json::from_str(step.strip_prefix("k:")?).ok()?;
     let key = key.as_object()?;

@@ -202,9 +202,10 @@ impl Store {
         }
         let version = before.as_ref().and_then(|b| b.pointer("/metadata/resourceVersion")).cloned();
         self.tell(target.kind_key(), before, if gone { None } else { Some(object.clone()) }, &object);
-        if let (true, Some(version)) = (gone, version) {
+        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+        if let (true, Some(version), Some(metadata)) = (gone, version, metadata) {
             // The last write of an object is answered with the version that it changed.
-            object["metadata"]["resourceVersion"] = version;
+            metadata.insert("resourceVersion".to_owned(), version);
         }
         if is_namespace && deleting && full {
             self.drain(&target.name);

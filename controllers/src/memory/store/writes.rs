@@ -106,7 +106,7 @@ impl Store {
     }
 
     /// What must hold of a new state before it is taken.
-    fn check(&self, target: &Target, before: &Value, after: &Value, via: Via) -> ApiResult<()> {
+    fn check(target: &Target, before: &Value, after: &Value, via: Via) -> ApiResult<()> {
         let (resource, name) = (&target.resource, target.name.as_str());
         let named = text(after, "/metadata/name");
         if named != name {
@@ -161,7 +161,7 @@ impl Store {
     /// Replaces the whole object or its status; `body` carries the resourceVersion it was read with, or none.
     pub fn replace(&mut self, target: &Target, body: &Value, manager: &str, via: Via) -> ApiResult<Value> {
         let before = self.get(target)?;
-        self.check(target, &before, body, via)?;
+        Self::check(target, &before, body, via)?;
         let mut object;
         if target.subresource == "status" {
             object = before.clone();
@@ -197,7 +197,7 @@ impl Store {
         if before.pointer("/metadata/managedFields") == body.pointer("/metadata/managedFields") {
             return self.replace(target, body, manager, Via::Patch);
         }
-        self.check(target, &before, body, Via::Patch)?;
+        Self::check(target, &before, body, Via::Patch)?;
         let mut object = body.clone();
         self.stamp(target, &mut object, Some(&before));
         Ok(self.commit(target, Some(before), object))
@@ -229,12 +229,10 @@ impl Store {
         if let Some(before) = &before {
             // Conflicts come first; then what the intent says of identity and version is looked at.
             for name in ["uid", "resourceVersion"] {
-                if let Some(value) = intent.pointer(&format!("/metadata/{name}")) {
-                    object["metadata"][name] = value.clone();
-                }
+                set_metadata(&mut object, name, intent.pointer(&format!("/metadata/{name}")));
             }
-            self.check(target, before, &object, Via::Patch)?;
-            object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+            Self::check(target, before, &object, Via::Patch)?;
+            set_metadata(&mut object, "resourceVersion", before.pointer("/metadata/resourceVersion"));
         }
         self.stamp(target, &mut object, before.as_ref());
         Ok(self.commit(target, before, object))
@@ -289,13 +287,20 @@ impl Store {
         if is_namespace || self.get(target).is_ok() {
             return Ok(marked);
         }
-        let mut details =
-            json!({"name": target.name, "kind": target.resource.plural, "uid": before["metadata"]["uid"]});
-        if !target.resource.group.is_empty() {
-            details["group"] = json!(target.resource.group);
+        let mut details = json!({"name": target.name, "kind": target.resource.plural, "uid": before.pointer("/metadata/uid")});
+        if let (false, Some(details)) = (target.resource.group.is_empty(), details.as_object_mut()) {
+            details.insert("group".to_owned(), json!(target.resource.group));
         }
         Ok(
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}),
         )
+    }
+}
+
+/// Sets a field of the metadata to what another object has there; absent there, it stays.
+fn set_metadata(object: &mut Value, name: &str, value: Option<&Value>) {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let (Some(metadata), Some(value)) = (metadata, value) {
+        metadata.insert(name.to_owned(), value.clone());
     }
 }
