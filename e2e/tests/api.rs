@@ -111,7 +111,9 @@ async fn valid_samples_are_accepted_and_stored_as_written() {
     let bed = hub().await.unwrap();
     bed.explain(async {
         let client = bed.hub().client().await?;
-        for folder in ["config/samples", "config/samples/first", "crds/tests/full"] {
+        for folder in
+            ["config/samples", "config/samples/generated", "config/samples/first", "crds/tests/full"]
+        {
             for (name, text) in files(folder)? {
                 for document in documents(&text)? {
                     let stored = apply(&client, &document, false)
