@@ -1,9 +1,10 @@
 //! An API server in memory: requests in, the answers a real one would give out, with faults on demand. Reconcilers and the
-//! sync engine run against it in fast tests; its cases are replayed on a real API server to keep it honest.
+//! sync engine run against it in fast tests; `e2e/tests/memory` asks it and a real API server the same and compares the answers.
 //!
 //! It knows resourceVersions, generations, finalizers, preconditions, label selectors, watches, namespaces that drain,
-//! server-side apply with field ownership, and workloads that become ready at once. It does not validate schemas, run
-//! admission, or check rights.
+//! server-side apply with field ownership, and workloads that become ready at once. It does not validate schemas, set
+//! defaults, run admission, or check rights; its watches send no bookmarks. It knows who owns a field, not who owns the map
+//! around it: on a real server the maker of a map that was taken away as a whole still conflicts over it.
 
 mod apply;
 mod fields;

@@ -127,7 +127,7 @@ pub(super) fn apply(
     let mut conflicts = Vec::new();
     for entry in entries.iter().filter(|entry| !entry.is(manager, "Apply", subresource)) {
         for path in wanted.intersection(&entry.set) {
-            if fields::get(&object, path) != fields::get(intent, path) {
+            if fields::would_change(&object, intent, path) {
                 conflicts.push((entry.shown(&api_version), fields::shown(path)));
             }
         }
@@ -148,22 +148,25 @@ pub(super) fn apply(
         }
     }
     for path in &wanted {
-        if let Some(value) = fields::get(intent, path) {
-            if fields::get(&object, path) != Some(value) {
-                for entry in &mut entries {
-                    entry.set.remove(path);
-                }
+        if let Some(value) = fields::get(intent, path)
+            && fields::would_change(&object, intent, path)
+        {
+            for entry in &mut entries {
+                entry.set.remove(path);
             }
             fields::set(&mut object, path, value);
         }
     }
-    entries.retain(|entry| !entry.is(manager, "Apply", subresource));
-    entries.push(Entry {
-        manager: manager.to_owned(),
-        operation: "Apply".to_owned(),
-        subresource: subresource.to_owned(),
-        set: wanted,
-    });
+    // In its place: an apply that changes nothing must not move the version by turning entries round.
+    match entries.iter_mut().find(|entry| entry.is(manager, "Apply", subresource)) {
+        Some(entry) => entry.set = wanted,
+        None => entries.push(Entry {
+            manager: manager.to_owned(),
+            operation: "Apply".to_owned(),
+            subresource: subresource.to_owned(),
+            set: wanted,
+        }),
+    }
     write(&mut object, &entries);
     Ok(object)
 }

@@ -11,9 +11,33 @@ pub(super) type Path = Vec<Step>;
 /// A set of leaves.
 pub(super) type FieldSet = BTreeSet<Path>;
 
+/// What is known of a kind's schema.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Schema {
+    /// A kind of Kubernetes' own.
+    BuiltIn,
+    /// A kind of EMCO's own: its lists of conditions go by type, any other is taken as one leaf.
+    Own,
+    /// A custom kind of which nothing is known: each list is one leaf, each map is not.
+    Unknown,
+}
+
+impl Schema {
+    fn of(object: &Value) -> Self {
+        let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        match api_version.split_once('/').map_or("", |(group, _)| group) {
+            "emco.io" => Self::Own,
+            group if group.contains('.') && !group.ends_with(".k8s.io") => Self::Unknown,
+            _ => Self::BuiltIn,
+        }
+    }
+}
+
 /// Merge keys of the associative lists that workloads use; any other list is one leaf.
-fn merge_keys(list: &str, item: &Value) -> Option<&'static [&'static str]> {
+fn merge_keys(schema: Schema, list: &str, item: &Value) -> Option<&'static [&'static str]> {
     match list {
+        "ownerReferences" => Some(&["uid"]),
+        _ if schema == Schema::Unknown || (schema == Schema::Own && list != "conditions") => None,
         "containers" | "initContainers" | "env" | "volumes" | "imagePullSecrets" | "ephemeralContainers" => {
             Some(&["name"])
         }
@@ -21,17 +45,36 @@ fn merge_keys(list: &str, item: &Value) -> Option<&'static [&'static str]> {
         "ports" if item.get("containerPort").is_some() => Some(&["containerPort", "protocol"]),
         "ports" if item.get("port").is_some() => Some(&["port", "protocol"]),
         "conditions" => Some(&["type"]),
-        "ownerReferences" => Some(&["uid"]),
         _ => None,
     }
 }
 
+/// Whether a map, or an item of a list, is one leaf.
+fn is_atomic(schema: Schema, name: &str) -> bool {
+    let built_in = matches!(
+        name,
+        "selector"
+            | "labelSelector"
+            | "namespaceSelector"
+            | "podSelector"
+            | "nodeSelector"
+            | "imagePullSecrets"
+            | "configMapKeyRef"
+            | "secretKeyRef"
+            | "fieldRef"
+            | "resourceFieldRef"
+            | "roleRef"
+            | "scaleTargetRef"
+    );
+    name == "ownerReferences" || (built_in && schema == Schema::BuiltIn)
+}
+
 /// The step of a list item, or `None` where the list is atomic.
-fn item_step(list: &str, item: &Value) -> Option<Step> {
+fn item_step(schema: Schema, list: &str, item: &Value) -> Option<Step> {
     if list == "finalizers" {
         return Some(format!("v:{item}"));
     }
-    let keys = merge_keys(list, item)?;
+    let keys = merge_keys(schema, list, item)?;
     let mut key = Map::new();
     for name in keys {
         let value = match item.get(*name) {
@@ -44,20 +87,21 @@ fn item_step(list: &str, item: &Value) -> Option<Step> {
     Some(format!("k:{}", Value::Object(key)))
 }
 
-fn steps_of_list(name: &str, items: &[Value]) -> Option<Vec<Step>> {
+fn steps_of_list(schema: Schema, name: &str, items: &[Value]) -> Option<Vec<Step>> {
     if items.is_empty() {
         return None;
     }
-    items.iter().map(|item| item_step(name, item)).collect()
+    items.iter().map(|item| item_step(schema, name, item)).collect()
 }
 
 /// All leaves that managers own of an object, or of its `status` where that is the subresource: everything but identity and
 /// what the server writes.
 pub(super) fn leaves(object: &Value, subresource: &str) -> FieldSet {
     let mut set = FieldSet::new();
+    let schema = Schema::of(object);
     if subresource == "status" {
         if let Some(status) = object.get("status") {
-            collect("status", status, vec!["f:status".to_owned()], &mut set);
+            collect(schema, "status", status, vec!["f:status".to_owned()], &mut set);
         }
         return set;
     }
@@ -69,6 +113,7 @@ pub(super) fn leaves(object: &Value, subresource: &str) -> FieldSet {
                     for part in ["labels", "annotations", "finalizers", "ownerReferences"] {
                         if let Some(value) = value.get(part) {
                             collect(
+                                schema,
                                 part,
                                 value,
                                 vec!["f:metadata".to_owned(), format!("f:{part}")],
@@ -77,28 +122,29 @@ pub(super) fn leaves(object: &Value, subresource: &str) -> FieldSet {
                         }
                     }
                 }
-                _ => collect(name, value, vec![format!("f:{name}")], &mut set),
+                _ => collect(schema, name, value, vec![format!("f:{name}")], &mut set),
             }
         }
     }
     set
 }
 
-fn collect(name: &str, value: &Value, path: Path, set: &mut FieldSet) {
+fn collect(schema: Schema, name: &str, value: &Value, path: Path, set: &mut FieldSet) {
     match value {
-        Value::Object(map) if !map.is_empty() => {
+        Value::Object(map) if !map.is_empty() && !is_atomic(schema, name) => {
             for (key, value) in map {
                 let mut path = path.clone();
                 path.push(format!("f:{key}"));
-                collect(key, value, path, set);
+                collect(schema, key, value, path, set);
             }
         }
-        Value::Array(items) => match steps_of_list(name, items) {
+        Value::Array(items) => match steps_of_list(schema, name, items) {
             Some(steps) => {
                 for (step, item) in steps.into_iter().zip(items) {
                     let mut path = path.clone();
                     path.push(step);
-                    collect("", item, path, set);
+                    // An item is named as its list, so that it may be atomic.
+                    collect(schema, name, item, path, set);
                 }
             }
             None => {
@@ -136,6 +182,17 @@ pub(super) fn get<'a>(object: &'a Value, path: &[Step]) -> Option<&'a Value> {
         };
     }
     Some(at)
+}
+
+/// Whether an apply that says a leaf changes what is there. An empty map adds nothing to a map.
+pub(super) fn would_change(object: &Value, intent: &Value, path: &[Step]) -> bool {
+    match (get(object, path), get(intent, path)) {
+        (Some(Value::Object(_)), Some(Value::Object(wanted))) if wanted.is_empty() => {
+            let name = path.last().and_then(|step| step.strip_prefix("f:")).unwrap_or_default();
+            is_atomic(Schema::of(object), name)
+        }
+        (there, wanted) => there != wanted,
+    }
 }
 
 /// Writes the value at a path, making what is missing on the way.

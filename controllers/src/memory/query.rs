@@ -74,7 +74,7 @@ fn patch(
     }
 }
 
-fn represent(object: Value, accept: Accept) -> Value {
+pub(super) fn represent(object: Value, accept: Accept) -> Value {
     if accept == Accept::Full {
         return object;
     }
@@ -91,10 +91,15 @@ fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
         map.insert("continue".to_owned(), json!((start + limit).to_string()));
     }
     let metadata_only = request.accept == Accept::Metadata;
+    let custom = refusals::is_custom(&target.resource);
+    if let (true, false, Some(map)) = (custom, metadata_only, metadata.as_object_mut()) {
+        // Custom kinds say in words that there is no more.
+        map.entry("continue").or_insert_with(|| json!(""));
+    }
     let mut items: Vec<Value> =
         all.into_iter().skip(start).take(limit).map(|object| represent(object, request.accept)).collect();
     // Items of built-in kinds do not repeat what the list says.
-    if !metadata_only && !refusals::is_custom(&target.resource) {
+    if !metadata_only && !custom {
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             item.remove("apiVersion");
             item.remove("kind");
@@ -105,10 +110,9 @@ fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
     } else {
         (target.resource.api_version(), format!("{}List", target.resource.kind))
     };
-    Ok(json!({
-        "apiVersion": api_version, "kind": kind,
-        "metadata": metadata, "items": items,
-    }))
+    // An empty list of metadata has no list at all.
+    let items = if metadata_only && items.is_empty() { Value::Null } else { json!(items) };
+    Ok(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items}))
 }
 
 pub(super) fn watch(store: &mut Store, request: &Request) -> ApiResult<UnboundedReceiver<WatchEvent>> {
@@ -120,7 +124,12 @@ pub(super) fn watch(store: &mut Store, request: &Request) -> ApiResult<Unbounded
         namespace.is_empty()
             || object.pointer("/metadata/namespace").and_then(Value::as_str) == Some(namespace.as_str())
     };
-    Ok(store.watch(&target, since, Box::new(move |object| in_namespace(object) && selects(object))))
+    Ok(store.watch(
+        &target,
+        since,
+        request.accept,
+        Box::new(move |object| in_namespace(object) && selects(object)),
+    ))
 }
 
 type Selects = Box<dyn Fn(&Value) -> bool + Send>;

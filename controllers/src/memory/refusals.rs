@@ -29,10 +29,15 @@ pub(super) fn already_exists(resource: &ApiResource, name: &str, deleting: bool)
 
 /// A field that cannot be so: `what` is such as `Required value: ...`.
 pub(super) fn invalid(resource: &ApiResource, name: &str, field: &str, what: &str) -> ApiError {
-    // Custom resources are named as in the URL, built-in ones by their kind.
-    let kind =
-        if is_custom(resource) { plural(resource) } else { qualified(&resource.kind, &resource.group) };
+    let kind = qualified(&resource.kind, &resource.group);
     let message = format!("{kind} \"{name}\" is invalid: {field}: {what}");
+    caused(422, "Invalid", message, vec![(field.to_owned(), what.to_owned())])
+}
+
+/// A replacement that does not say which version it replaces; the one refusal of a field that names the kind as the URL does.
+pub(super) fn unversioned(resource: &ApiResource, name: &str) -> ApiError {
+    let (field, what) = ("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+    let message = format!("{} \"{name}\" is invalid: {field}: {what}", plural(resource));
     caused(422, "Invalid", message, vec![(field.to_owned(), what.to_owned())])
 }
 

@@ -7,7 +7,7 @@ use futures::channel::mpsc::UnboundedSender;
 use serde_json::{Value, json};
 
 use super::{kinds, refusals, status, workloads};
-use crate::api::{ApiResult, WatchEvent};
+use crate::api::{Accept, ApiResult, WatchEvent};
 
 mod namespaces;
 mod watches;
@@ -43,6 +43,7 @@ struct Change {
 struct Watcher {
     kind: String,
     selects: Box<dyn Fn(&Value) -> bool + Send>,
+    accept: Accept,
     sender: UnboundedSender<WatchEvent>,
 }
 
@@ -201,7 +202,7 @@ impl Store {
             }
         }
         let version = before.as_ref().and_then(|b| b.pointer("/metadata/resourceVersion")).cloned();
-        self.tell(target.kind_key(), before, if gone { None } else { Some(object.clone()) }, &object);
+        self.tell(target.kind_key(), before, if gone { None } else { Some(object.clone()) });
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         if let (true, Some(version), Some(metadata)) = (gone, version, metadata) {
             // The last write of an object is answered with the version that it changed.

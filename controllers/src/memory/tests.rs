@@ -1,9 +1,9 @@
-//! Facts about the in-memory server; `e2e` replays the same requests on a real one.
+//! Facts about the in-memory server. That a real one answers so too is compared in `e2e/tests/memory`.
 
 use serde_json::json;
 
 use super::MemoryServer;
-use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
+use crate::api::{ApiServer, ApiServerExt, Content, Method, Request, WatchEvent};
 use futures::StreamExt;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -50,6 +50,43 @@ async fn an_unchanged_apply_moves_no_revision() {
 }
 
 #[tokio::test]
+async fn an_unchanged_apply_of_one_among_several_managers_moves_no_revision() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    server.send(apply(&path, "one", false, &map("a", &json!({"x": "1"})))).await.unwrap();
+    let before = server.send(apply(&path, "two", false, &map("a", &json!({"y": "1"})))).await.unwrap();
+    let after = server.send(apply(&path, "one", false, &map("a", &json!({"x": "1"})))).await.unwrap();
+    assert_eq!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test]
+async fn an_apply_of_an_empty_map_takes_nothing_from_others() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    server.send(apply(&path, "one", false, &map("a", &json!({"x": "1"})))).await.unwrap();
+    let after = server.send(apply(&path, "two", false, &map("a", &json!({})))).await.unwrap();
+    assert_eq!(after["data"], json!({"x": "1"}));
+}
+
+#[tokio::test]
+async fn a_watch_is_told_of_what_leaves_its_selection_as_it_was_at_the_new_version() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    let mut object = map("a", &json!({"x": "1"}));
+    object["metadata"]["labels"] = json!({"k": "1"});
+    server.create(MAPS, &object).await.unwrap();
+    let request = Request::new(Method::Get, MAPS).query("labelSelector", "k=1").metadata();
+    let mut events = server.watch(request).await.unwrap();
+    // Without a version, a watch begins with what there is; asked for metadata, it tells no more.
+    let there = events.next().await.unwrap().unwrap();
+    assert!(matches!(there, WatchEvent::Applied(object) if object.get("data").is_none()));
+    let moved = server.merge(&path, &json!({"metadata": {"labels": {"k": "2"}}})).await.unwrap();
+    let WatchEvent::Deleted(last) = events.next().await.unwrap().unwrap() else { panic!() };
+    assert_eq!(last["metadata"]["labels"], json!({"k": "1"}));
+    assert_eq!(last["metadata"]["resourceVersion"], moved["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test]
 async fn a_stale_replacement_is_refused() {
     let server = MemoryServer::new();
     let path = format!("{MAPS}/a");
@@ -89,7 +126,7 @@ async fn a_watch_replays_what_came_after_its_revision() {
     let mut events =
         server.watch(Request::new(Method::Get, MAPS).query("resourceVersion", revision)).await.unwrap();
     let event = events.next().await.unwrap().unwrap();
-    assert!(matches!(event, crate::api::WatchEvent::Applied(object) if object["metadata"]["name"] == "b"));
+    assert!(matches!(event, WatchEvent::Applied(object) if object["metadata"]["name"] == "b"));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Namespaces: what they take in, and how they drain.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Store, Target};
 use crate::api::ApiResult;
@@ -70,13 +70,8 @@ impl Store {
             .is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some());
         if terminating {
             let before = self.objects.get_mut("namespaces.").and_then(|all| all.remove(&key));
-            if let Some(mut last) = before.clone() {
-                self.revision += 1;
-                if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
-                    metadata.insert("resourceVersion".to_owned(), json!(self.revision.to_string()));
-                }
-                self.tell("namespaces.".to_owned(), before, None, &last);
-            }
+            self.revision += 1;
+            self.tell("namespaces.".to_owned(), before, None);
         }
     }
 }

@@ -1,38 +1,46 @@
 //! Watches: what is told of each change, and what a watch that begins at an older revision is told first.
 
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Change, Store, Target, Watcher};
-use crate::api::WatchEvent;
+use crate::api::{Accept, WatchEvent};
+use crate::memory::query::represent;
 
 impl Store {
-    pub(super) fn tell(&mut self, kind: String, before: Option<Value>, after: Option<Value>, last: &Value) {
-        for watcher in self.watchers.iter().filter(|w| w.kind == kind) {
-            if let Some(event) = event(&*watcher.selects, before.as_ref(), after.as_ref(), last) {
+    /// Tells of the change that the present revision is.
+    pub(super) fn tell(&mut self, kind: String, before: Option<Value>, after: Option<Value>) {
+        let change = Change { revision: self.revision, kind, before, after };
+        for watcher in self.watchers.iter().filter(|w| w.kind == change.kind) {
+            if let Some(event) = event(&*watcher.selects, watcher.accept, &change) {
                 let _ = watcher.sender.unbounded_send(event);
             }
         }
         self.watchers.retain(|watcher| !watcher.sender.is_closed());
-        self.log.push(Change { revision: self.revision, kind, before, after });
+        self.log.push(change);
     }
 
-    /// Changes after a revision, then everything that comes.
+    /// Changes after a revision, or what there is where none is given (0), then everything that comes.
     pub fn watch(
         &mut self,
         target: &Target,
         since: u64,
+        accept: Accept,
         selects: Box<dyn Fn(&Value) -> bool + Send>,
     ) -> UnboundedReceiver<WatchEvent> {
         let (sender, receiver) = unbounded();
         let kind = target.kind_key();
-        for change in self.log.iter().filter(|change| change.kind == kind && change.revision > since) {
-            let last = change.after.as_ref().or(change.before.as_ref()).cloned().unwrap_or_default();
-            if let Some(event) = event(&*selects, change.before.as_ref(), change.after.as_ref(), &last) {
-                let _ = sender.unbounded_send(event);
-            }
+        let past: Vec<WatchEvent> = if since == 0 {
+            let all = self.list(target).into_iter().filter(|object| selects(object));
+            all.map(|object| WatchEvent::Applied(represent(object, accept))).collect()
+        } else {
+            let changes = self.log.iter().filter(|change| change.kind == kind && change.revision > since);
+            changes.filter_map(|change| event(&*selects, accept, change)).collect()
+        };
+        for event in past {
+            let _ = sender.unbounded_send(event);
         }
-        self.watchers.push(Watcher { kind, selects, sender });
+        self.watchers.push(Watcher { kind, selects, accept, sender });
         receiver
     }
 
@@ -41,16 +49,14 @@ impl Store {
     }
 }
 
-fn event(
-    selects: &dyn Fn(&Value) -> bool,
-    before: Option<&Value>,
-    after: Option<&Value>,
-    last: &Value,
-) -> Option<WatchEvent> {
-    let was = before.is_some_and(selects);
-    match after {
-        Some(object) if selects(object) => Some(WatchEvent::Applied(object.clone())),
-        _ if was => Some(WatchEvent::Deleted(last.clone())),
-        _ => None,
+fn event(selects: &dyn Fn(&Value) -> bool, accept: Accept, change: &Change) -> Option<WatchEvent> {
+    if let Some(object) = change.after.as_ref().filter(|object| selects(object)) {
+        return Some(WatchEvent::Applied(represent(object.clone(), accept)));
     }
+    // What is gone, or selected no longer, is told as it was before, at the version of the change.
+    let mut last = change.before.clone().filter(|object| selects(object))?;
+    if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".to_owned(), json!(change.revision.to_string()));
+    }
+    Some(WatchEvent::Deleted(represent(last, accept)))
 }

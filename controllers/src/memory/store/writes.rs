@@ -103,6 +103,12 @@ impl Store {
                 metadata.remove(name);
             }
         }
+        if !refusals::is_custom(&target.resource) {
+            // Built-in kinds know no difference between an empty map of data and none.
+            let empty =
+                |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+            map.retain(|name, value| !matches!(name.as_str(), "data" | "binaryData") || !empty(value));
+        }
     }
 
     /// What must hold of a new state before it is taken.
@@ -125,8 +131,7 @@ impl Store {
         }
         let version = text(after, "/metadata/resourceVersion");
         if version.is_empty() && via == Via::Put && refusals::is_custom(resource) {
-            let what = "Invalid value: 0: must be specified for an update";
-            return Err(refusals::invalid(resource, name, "metadata.resourceVersion", what));
+            return Err(refusals::unversioned(resource, name));
         }
         if !version.is_empty() && text(before, "/metadata/resourceVersion") != version {
             return Err(refusals::modified(resource, name));

@@ -1,0 +1,125 @@
+//! What is compared otherwise than by one answer: watches, and the ownership of a workload's fields.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use emco_controllers::api::{ApiServerExt as _, Content, Method, Request, WatchEvent};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::pair::{BED, Pair};
+use super::scripts::{map, pair, with};
+
+#[tokio::test]
+async fn a_watch_tells_the_same_changes() {
+    let pair = pair("watch").await;
+    let maps = pair.maps();
+    let script = async {
+        let mut told = Vec::new();
+        for side in [&pair.real, &pair.memory] {
+            let server = &side.server;
+            server.create(&maps, &map("before", &json!({}))).await?;
+            let list = server.send(Request::new(Method::Get, maps.as_str())).await?;
+            let since = list["metadata"]["resourceVersion"].as_str().context("a version")?.to_owned();
+            let request = Request::new(Method::Get, maps.as_str())
+                .query("resourceVersion", since)
+                .query("labelSelector", "k=1");
+            let mut events = server.watch(request).await?;
+            let path_of = |name: &str| format!("{maps}/{name}");
+            let (path, yes, no) = (path_of("a"), json!({"k": "1"}), json!({"k": "2"}));
+            server.create(&maps, &with(map("a", &json!({})), "labels", yes.clone())).await?;
+            server.create(&maps, &with(map("unseen", &json!({})), "labels", no.clone())).await?;
+            server.merge(&path, &json!({"data": {"x": "1"}})).await?;
+            server.merge(&path, &json!({"data": {"x": "1"}})).await?;
+            // Out of the selection, and into it again.
+            server.merge(&path, &json!({"metadata": {"labels": no}})).await?;
+            server
+                .merge(&path, &json!({"metadata": {"labels": yes, "finalizers": ["example.com/hold"]}}))
+                .await?;
+            server.delete(&path, None, None).await?;
+            server.merge(&path, &json!({"metadata": {"finalizers": null}})).await?;
+            // Nothing holds this one.
+            server.merge(&path_of("unseen"), &json!({"metadata": {"labels": yes}})).await?;
+            server.delete(&path_of("unseen"), None, None).await?;
+            server.create(&maps, &with(map("last", &json!({})), "labels", yes)).await?;
+            let (mut seen, mut versions) = (Vec::new(), Vec::new());
+            let reading = async {
+                while let Some(event) = events.next().await {
+                    let (what, object) = match event? {
+                        WatchEvent::Applied(object) => ("applied", object),
+                        WatchEvent::Deleted(object) => ("deleted", object),
+                        WatchEvent::Bookmark(_) => continue,
+                    };
+                    let metadata = &object["metadata"];
+                    let deleting = metadata.get("deletionTimestamp").is_some();
+                    seen.push(format!(
+                        "{what} {} {} {} {deleting} {}",
+                        metadata["name"], metadata["labels"], metadata["finalizers"], object["data"]
+                    ));
+                    let version = metadata["resourceVersion"].as_str().context("a version")?;
+                    versions.push(version.parse::<u64>()?);
+                    if metadata["name"] == "last" {
+                        break;
+                    }
+                }
+                anyhow::Ok(())
+            };
+            tokio::time::timeout(Duration::from_secs(30), reading).await??;
+            // Each event, of a deletion too, is a point from which another watch could go on.
+            ensure!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
+            told.push(seen);
+        }
+        ensure!(told[0] == told[1], "real {:#?}\nmemory {:#?}", told[0], told[1]);
+        ensure!(told[0].len() == 9, "{:#?}", told[0]);
+        anyhow::Ok(())
+    };
+    script.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_an_apply_owns_of_a_workload_is_written_alike() {
+    let bed = BED.get().await.unwrap();
+    let pair = Pair::new(bed, "workload").await.unwrap();
+    let deployment = |image: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
+                {"name": "c", "image": image, "ports": [{"containerPort": 80}],
+                 "env": [{"name": "E", "value": "1"}, {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+                 "args": ["a", "b"], "resources": {"limits": {"memory": "1Gi"}},
+                 "volumeMounts": [{"name": "v", "mountPath": "/v"}]},
+            ], "imagePullSecrets": [{"name": "p"}], "nodeSelector": {"n": "o"}, "volumes": [{"name": "v", "emptyDir": {}}]}},
+        }})
+    };
+    let script = async {
+        let path = "/apis/apps/v1/namespaces/workload/deployments/w";
+        let mut told = Vec::new();
+        for side in [&pair.real, &pair.memory] {
+            let apply = |manager: &str, image: &str| {
+                Request::new(Method::Patch, path)
+                    .query("fieldManager", manager)
+                    .body(Content::Apply, &deployment(image))
+            };
+            let made = side.server.send(apply("one", "i")).await?;
+            let entries = made["metadata"]["managedFields"].as_array().context("entries")?.clone();
+            let ours = entries.into_iter().find(|entry| entry["manager"] == "one").context("an entry")?;
+            let refused = side.server.send(apply("two", "j")).await.err().context("a conflict")?;
+            told.push((plain(&ours["fieldsV1"]), refused.code(), refused.to_string()));
+        }
+        ensure!(told[0] == told[1], "{told:#?}");
+        anyhow::Ok(())
+    };
+    script.await.unwrap();
+}
+
+/// Without the dots, which say that an item itself is owned.
+fn plain(fields: &Value) -> Value {
+    match fields {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(key, _)| *key != ".")
+            .map(|(key, value)| (key.clone(), plain(value)))
+            .collect(),
+        other => other.clone(),
+    }
+}
