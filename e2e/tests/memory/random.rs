@@ -1,5 +1,5 @@
 //! Long random lives of a few objects under several managers, the same on both servers. A failure prints its seed;
-//! `EMCO_TEST_SEED` lives it again.
+//! `EMCO_TEST_SEED` lives it again, or another one.
 
 use anyhow::{Context as _, Result};
 use emco_controllers::api::{Content, Method, Request};
@@ -107,7 +107,8 @@ async fn step(pair: &mut Pair, random: &mut Random) -> Result<()> {
 #[tokio::test]
 async fn random_lives_are_the_same_on_both() {
     let again: Option<u64> = std::env::var("EMCO_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let first = again.unwrap_or_else(|| u64::from(std::process::id()) * LIVES);
+    // The same lives in every run: a difference that nobody made is not found in somebody else's change.
+    let first = again.unwrap_or(1);
     let bed = BED.get().await.unwrap();
     for seed in (0..if again.is_some() { 1 } else { LIVES }).map(|life| first + life) {
         let mut random = Random((seed << 16) | 0x9e37);
