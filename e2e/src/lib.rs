@@ -11,6 +11,7 @@ pub mod launch;
 pub mod operator;
 pub mod package;
 pub mod programs;
+pub mod random;
 pub mod repository;
 pub mod supervisor;
 pub mod usage;

@@ -10,6 +10,7 @@ use emco_e2e::operator::{
     Operator, SOON, chart, chart_map, deployed, deployment, program, project, register, unless_ended,
 };
 use emco_e2e::package::Package;
+use emco_e2e::random::Random;
 use emco_e2e::wait::wait_until_gone;
 use serde_json::Value;
 
@@ -146,18 +147,6 @@ async fn left(bed: &Bed) -> Result<Left> {
     Ok(left)
 }
 
-/// Numbers that look random and are the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end.max(1)
-    }
-}
-
 /// What is wrong with the line to an edge while the operator dies and comes back.
 #[derive(Debug, Clone, Copy)]
 enum Line {
@@ -215,8 +204,8 @@ async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone
             for (step, (took, wanted)) in LIFE.into_iter().zip(&alone) {
                 let most = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 let moment = Duration::from_millis(random.below(most));
-                let line = LINES[usize::try_from(random.below(4))?];
-                let edge = EDGES[usize::try_from(random.below(2))?];
+                let line = *random.of(&LINES);
+                let edge = *random.of(&EDGES);
                 begin(&bed, step, &web).await?;
                 disturb(&bed, edge, line).await?;
                 // Not a wait for something: the moment of the kill.

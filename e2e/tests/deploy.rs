@@ -14,6 +14,7 @@ use emco_e2e::operator::{
     wait,
 };
 use emco_e2e::package::Package;
+use emco_e2e::random::Random;
 use emco_e2e::wait::wait_until_gone;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -294,24 +295,6 @@ async fn nothing_is_written_at_rest() {
         Ok(())
     })
     .await;
-}
-
-/// Numbers that look random and are the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % end as u64).unwrap_or(0)
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, Result};
 use emco_controllers::api::{Content, Method, Request};
+use emco_e2e::random::Random;
 use serde_json::{Map, Value, json};
 
 use super::pair::{BED, Pair};
@@ -11,46 +12,28 @@ use super::scripts::{map, widget};
 const LIVES: u64 = 6;
 const STEPS: usize = 120;
 
-/// Numbers that look random and are the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end.max(1)
-    }
-
-    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        let at = usize::try_from(self.below(all.len() as u64)).unwrap_or_default();
-        &all[at]
-    }
-
-    /// At least one of three fields, each with one of three values. Never none: who owns an empty map is not what is tested.
-    fn data(&mut self) -> Value {
-        let mut data = Map::new();
-        while data.is_empty() {
-            for key in ["x", "y", "z"] {
-                if self.below(2) == 0 {
-                    data.insert(key.to_owned(), json!(self.below(3).to_string()));
-                }
+/// At least one of three fields, each with one of three values. Never none: who owns an empty map is not what is tested.
+fn data(random: &mut Random) -> Value {
+    let mut data = Map::new();
+    while data.is_empty() {
+        for key in ["x", "y", "z"] {
+            if random.below(2) == 0 {
+                data.insert(key.to_owned(), json!(random.below(3).to_string()));
             }
         }
-        Value::Object(data)
     }
+    Value::Object(data)
 }
-
 /// One request about one of a few objects.
 async fn step(pair: &mut Pair, random: &mut Random) -> Result<()> {
     let custom = random.below(2) == 0;
     let name = *random.of(&["a", "b", "c"]);
     let (collection, part) = if custom { (pair.widgets(), "spec") } else { (pair.maps(), "data") };
     let path = format!("{collection}/{name}");
-    let mut object = if custom { widget(name, &random.data()) } else { map(name, &random.data()) };
+    let mut object = if custom { widget(name, &data(random)) } else { map(name, &data(random)) };
     // One label always, so that labels are never taken away as a whole: on a real server whoever made a map owns the map itself,
     // still conflicts over it when it is gone, and that the server in memory does not know.
-    object["metadata"]["labels"] = if random.below(4) == 0 { random.data() } else { json!({}) };
+    object["metadata"]["labels"] = if random.below(4) == 0 { data(random) } else { json!({}) };
     object["metadata"]["labels"]["of"] = json!("lives");
     match random.below(12) {
         0 | 1 => drop(pair.create(&collection, &object).await?),
@@ -94,7 +77,7 @@ async fn step(pair: &mut Pair, random: &mut Random) -> Result<()> {
             drop(pair.delete(&path, random.of(&choices)).await?);
         }
         10 if custom => {
-            let status = json!({"status": random.data(), "spec": random.data()});
+            let status = json!({"status": data(random), "spec": data(random)});
             let request =
                 Request::new(Method::Patch, format!("{path}/status")).query("fieldManager", "reporter");
             drop(pair.ask(&request.body(Content::Merge, &status), None).await?);

@@ -1,0 +1,148 @@
+//! In: names. Out: the hub's objects that an administrator and a tenant make: provider, clusters, project, charts, deployment.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use emco_crds::Cluster;
+use emco_crds::conditions::types;
+use serde_json::json;
+
+use super::{is, wait};
+use crate::bed::Bed;
+use crate::package::Package;
+
+/// Makes a provider that grants everything to everyone, and registers planes of the bed with it under their own names, each
+/// with the labels `tier: edge` and `edge: NAME`.
+pub async fn register(bed: &Bed, provider: &str, edges: &[&str]) -> Result<()> {
+    let kubectl = bed.hub().kubectl();
+    kubectl
+        .apply(&format!(
+            "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {provider}, labels: {{emco.io/provider: {provider}}}}}
+---
+apiVersion: emco.io/v1alpha1
+kind: ClusterProvider
+metadata: {{name: {provider}}}
+spec: {{grants: [{{name: everyone, projectSelector: {{}}, maxLevel: Admin}}]}}
+"
+        ))
+        .await?;
+    for edge in edges {
+        secret(bed, provider, edge, &bed.edge(edge).kubeconfig()?).await?;
+        kubectl.apply(&cluster(provider, edge)).await?;
+    }
+    for edge in edges {
+        wait::<Cluster, _>(bed, provider, edge, |cluster| is(cluster.status.as_ref(), types::READY, "True"))
+            .await?;
+    }
+    Ok(())
+}
+
+/// A Cluster whose kubeconfig is in the Secret `NAME-kubeconfig`, as YAML.
+pub fn cluster(provider: &str, name: &str) -> String {
+    format!(
+        "
+apiVersion: emco.io/v1alpha1
+kind: Cluster
+metadata: {{name: {name}, namespace: {provider}, labels: {{tier: edge, edge: {name}}}}}
+spec: {{access: {{kubeconfigSecretRef: {{name: {name}-kubeconfig}}}}}}
+"
+    )
+}
+
+/// Makes or changes the Secret `NAME-kubeconfig` of a cluster.
+pub async fn secret(bed: &Bed, provider: &str, cluster: &str, kubeconfig: &str) -> Result<()> {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": format!("{cluster}-kubeconfig"), "namespace": provider},
+        "stringData": {"kubeconfig": kubeconfig},
+    });
+    bed.hub().kubectl().apply(&secret.to_string()).await.map(drop)
+}
+
+/// Makes a project of its own namespace, with the logical cloud `default` of level Admin.
+pub async fn project(bed: &Bed, name: &str) -> Result<()> {
+    bed.hub()
+        .kubectl()
+        .apply(&format!(
+            "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}, labels: {{emco.io/project: {name}}}}}
+---
+apiVersion: emco.io/v1alpha1
+kind: Project
+metadata: {{name: {name}}}
+spec: {{logicalCloud: {{level: Admin}}}}
+"
+        ))
+        .await
+        .map(drop)
+}
+
+/// Packages a chart of these files; `Chart.yaml` is made from `name` and `version`.
+pub fn chart(name: &str, version: &str, files: &[(&str, &str)]) -> Result<Package> {
+    let dir = tempfile::tempdir().context("no folder for a chart")?;
+    let chart = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
+    for (path, text) in [("Chart.yaml", chart.as_str())].iter().chain(files) {
+        let file = dir.path().join(path);
+        let folder = file.parent().context("a file of a chart is in its folder")?;
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+    }
+    Package::of_folder(dir.path())
+}
+
+/// Makes or replaces the ConfigMap `name` that holds packaged charts under their file names.
+pub async fn chart_map(bed: &Bed, namespace: &str, name: &str, charts: &[Package]) -> Result<()> {
+    let files = charts.iter().map(|chart| (chart.file_name(), chart.bytes.clone()));
+    binary_map(bed, namespace, name, files.collect()).await
+}
+
+/// Makes or replaces a ConfigMap of any bytes.
+pub async fn binary_map(
+    bed: &Bed,
+    namespace: &str,
+    name: &str,
+    data: BTreeMap<String, Vec<u8>>,
+) -> Result<()> {
+    use base64::Engine as _;
+    let encode = |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let data: BTreeMap<_, _> = data.into_iter().map(|(key, bytes)| (key, encode(bytes))).collect();
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "binaryData": data,
+    });
+    bed.hub().kubectl().apply(&map.to_string()).await.map(drop)
+}
+
+/// A CompositeApp and a DeploymentIntentGroup, both called `name`, as YAML: each chart of the ConfigMap `charts` is an app of
+/// its own name. `spec` is what the group says beside them, in YAML without indentation, such as a placement.
+pub fn deployment(namespace: &str, name: &str, charts: &[Package], spec: &str) -> String {
+    let apps: String = charts
+        .iter()
+        .map(|chart| {
+            let (app, key) = (&chart.name, chart.file_name());
+            format!("  - {{name: {app}, chart: {{configMapRef: {{name: charts, key: {key}}}}}}}\n")
+        })
+        .collect();
+    let spec: String = spec.lines().map(|line| format!("  {line}\n")).collect();
+    format!(
+        "
+apiVersion: emco.io/v1alpha1
+kind: CompositeApp
+metadata: {{name: {name}, namespace: {namespace}}}
+spec:
+  apps:
+{apps}---
+apiVersion: emco.io/v1alpha1
+kind: DeploymentIntentGroup
+metadata: {{name: {name}, namespace: {namespace}}}
+spec:
+  compositeAppRef: {{name: {name}}}
+{spec}"
+    )
+}

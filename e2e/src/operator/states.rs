@@ -1,0 +1,135 @@
+//! In: what somebody waits for. Out: the object in that state, or what was missing last.
+
+use std::fmt::Debug;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use emco_crds::conditions::types;
+use emco_crds::{Conditioned, DeploymentIntentGroup};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use super::SOON;
+use crate::bed::Bed;
+use crate::supervisor::Process;
+use crate::wait::wait_for_some;
+
+/// Waits until `check` accepts the object of the hub, and answers it; else the error says what was missing last.
+pub async fn wait<K, T>(
+    bed: &Bed,
+    namespace: &str,
+    name: &str,
+    check: impl FnMut(&K) -> Result<T, String>,
+) -> Result<T>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
+{
+    wait_in(bed.hub().api(namespace).await?, name, check).await
+}
+
+/// As [`wait`], for objects of any API.
+pub async fn wait_in<K, T>(
+    api: Api<K>,
+    name: &str,
+    mut check: impl FnMut(&K) -> Result<T, String>,
+) -> Result<T>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let what = format!("{} {name}", K::kind(&()));
+    let config = kube::runtime::watcher::Config::default().fields(&format!("metadata.name={name}"));
+    wait_for_some(api, config, SOON, &what, |objects| {
+        objects.values().next().map_or_else(|| Err("it does not exist".to_owned()), &mut check)
+    })
+    .await
+}
+
+/// Whether a condition has a status.
+pub fn is<S: Conditioned>(status: Option<&S>, type_: &str, wanted: &str) -> Result<(), String> {
+    let condition =
+        status.and_then(|status| status.condition(type_)).ok_or_else(|| format!("it has no {type_}"))?;
+    if condition.status == wanted {
+        return Ok(());
+    }
+    Err(format!("{type_}={} {}: {}", condition.status, condition.reason, condition.message))
+}
+
+/// The message of a condition that has a reason and a status other than True.
+pub fn refused<S: Conditioned>(status: Option<&S>, type_: &str, reason: &str) -> Result<String, String> {
+    let condition =
+        status.and_then(|status| status.condition(type_)).ok_or_else(|| format!("it has no {type_}"))?;
+    if condition.reason == reason && condition.status != "True" {
+        return Ok(condition.message.clone());
+    }
+    Err(format!("{type_}={} {}: {}", condition.status, condition.reason, condition.message))
+}
+
+/// Whether a deployment runs as its present definition wants, and nothing is under way.
+pub fn settled(dig: &DeploymentIntentGroup) -> Result<(), String> {
+    let status = dig.status.as_ref().ok_or("it has no status yet")?;
+    if status.observed_generation != dig.metadata.generation {
+        return Err("the last change was not looked at yet".to_owned());
+    }
+    for type_ in [types::DEPLOYED, types::READY] {
+        is(Some(status), type_, "True")?;
+    }
+    match status.condition(types::RECONCILING) {
+        None => Ok(()),
+        Some(condition) => Err(format!("Reconciling {}: {}", condition.reason, condition.message)),
+    }
+}
+
+/// Waits until the deployment runs as its present definition wants, with `revision` or a later one.
+pub async fn deployed(
+    bed: &Bed,
+    namespace: &str,
+    name: &str,
+    revision: i64,
+) -> Result<DeploymentIntentGroup> {
+    wait(bed, namespace, name, |dig: &DeploymentIntentGroup| {
+        let now = dig.status.as_ref().and_then(|status| status.revision).unwrap_or_default();
+        if now < revision {
+            let why = is(dig.status.as_ref(), types::READY, "True").err().unwrap_or_default();
+            return Err(format!("it runs revision {now}, not {revision}: {why}"));
+        }
+        settled(dig).map(|()| dig.clone())
+    })
+    .await
+}
+
+/// `future`, unless the operator ends before: then nothing that is waited for will come.
+pub async fn unless_ended<T>(operator: &Process, future: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        result = future => result,
+        how = operator.ended() => Err(anyhow!("the operator ended: {how}\n{}", operator.log_tail(20))),
+    }
+}
+
+/// The objects of some kinds on a plane that the operator applied there, as `KIND/NAMESPACE/NAME` (or `KIND/NAME`).
+/// `kinds` is what kubectl takes, such as `configmaps,deployments`.
+pub async fn ours(bed: &Bed, plane: &str, kinds: &str, namespace: Option<&str>) -> Result<Vec<String>> {
+    let scope = namespace.map_or_else(|| vec!["--all-namespaces"], |namespace| vec!["-n", namespace]);
+    let mut args = vec!["get", kinds, "-l", "emco.io/owner", "-o", "json"];
+    args.extend(scope);
+    let answer = bed.edge(plane).kubectl().run(&args).await?;
+    let list: serde_json::Value = serde_json::from_str(&answer).context("kubectl did not answer in JSON")?;
+    let Some(items) = list["items"].as_array() else { bail!("kubectl answered no list: {answer}") };
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let mut names: Vec<_> = items
+        .iter()
+        .map(|item| {
+            let (kind, meta) = (text(&item["kind"]), &item["metadata"]);
+            match text(&meta["namespace"]) {
+                namespace if namespace.is_empty() => format!("{kind}/{}", text(&meta["name"])),
+                namespace => format!("{kind}/{namespace}/{}", text(&meta["name"])),
+            }
+        })
+        .collect();
+    names.sort();
+    Ok(names)
+}
