@@ -18,6 +18,7 @@ use crate::context::{Context, Reconciled};
 use crate::facts;
 use crate::metrics::Metrics;
 use crate::objects::{name, namespace};
+use crate::revisions::Collector;
 use crate::stores::{StoreExt, Stores, Writers};
 use crate::sync::Sync;
 use crate::wakes::Wakes;
@@ -215,6 +216,7 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
     tasks.push(
         sources::follow(client, stores.clone(), Arc::clone(&wakes), stop.clone()).map(|()| "sources").boxed(),
     );
+    tasks.push(Collector::default().run(Arc::clone(&ctx)).map(|()| "collector").boxed());
     tasks.push(connections(Arc::clone(&ctx), Arc::clone(&wakes)).map(|()| "connections").boxed());
 
     let mut running: futures::stream::FuturesUnordered<_> =

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::app_context::{AppContextSpec, PackKind, PackRef};
 use emco_crds::names::{finalizer, label, owner_short};
@@ -15,30 +16,33 @@ use emco_engine::snapshot::Running;
 use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
 
 use crate::api::{ApiResult, ApiServerExt};
 use crate::context::{Context, Failure};
 use crate::objects;
 
+mod collect;
 mod commit;
 mod content;
 mod end;
 mod explain;
+mod kept;
 mod lately;
 mod mend;
 mod outcome;
 mod targets;
 
+pub use collect::Collector;
 pub use commit::{Draft, commit};
 use content::contents;
 pub use end::{Ending, end, trim};
+use kept::{Contents, Footprints};
 pub use lately::lately;
 pub use mend::mend;
 pub use outcome::note;
 pub use targets::retarget;
-
-/// Contents kept in memory: as many as owners that are planned often. Others are read again.
-const MOST_KEPT: usize = 256;
 
 /// An object that produces revisions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,41 +92,35 @@ pub struct Stored {
     pub running: Arc<Running>,
 }
 
+/// How revisions are kept.
+#[derive(Clone, Debug)]
+pub struct RevisionSettings {
+    /// So long a pack is unreferenced before it is deleted.
+    pub unreferenced_for: Duration,
+}
+
+impl Default for RevisionSettings {
+    fn default() -> Self {
+        Self { unreferenced_for: Duration::from_mins(15) }
+    }
+}
+
 /// Revisions written by this process, and contents read before. Harmless if lost.
 #[derive(Default)]
 pub struct Revisions {
+    settings: RevisionSettings,
     /// Newest AppContext by owner hash, while the watch may not have seen it.
     written: Mutex<BTreeMap<String, Arc<AppContext>>>,
     contents: Mutex<Contents>,
+    footprints: Mutex<Footprints>,
+    /// Rings when packs may have lost their last reference.
+    litter: Notify,
 }
 
-#[derive(Default)]
-struct Contents {
-    by_uid: BTreeMap<String, (u64, Arc<Running>)>,
-    turn: u64,
-}
-
-impl Contents {
-    fn get(&mut self, uid: &str) -> Option<Arc<Running>> {
-        self.turn += 1;
-        let turn = self.turn;
-        self.by_uid.get_mut(uid).map(|entry| {
-            entry.0 = turn;
-            Arc::clone(&entry.1)
-        })
-    }
-
-    fn put(&mut self, uid: String, running: Arc<Running>) {
-        self.turn += 1;
-        self.by_uid.insert(uid, (self.turn, running));
-        while self.by_uid.len() > MOST_KEPT {
-            let Some(oldest) =
-                self.by_uid.iter().min_by_key(|(_, (turn, _))| *turn).map(|(uid, _)| uid.clone())
-            else {
-                break;
-            };
-            self.by_uid.remove(&oldest);
-        }
+impl Revisions {
+    /// With other settings than usual.
+    pub fn new(settings: RevisionSettings) -> Self {
+        Self { settings, ..Self::default() }
     }
 }
 
@@ -225,9 +223,12 @@ async fn read_pack(ctx: &Context, reference: &PackRef) -> ApiResult<Result<Pack,
     let Some(object) = ctx.hub().get_opt(&path).await? else {
         return Ok(Err(format!("{} {} is missing", reference.kind.as_str(), reference.name)));
     };
-    Ok(pack_bytes(&object)
-        .ok_or_else(|| format!("{} {} has no pack", reference.kind.as_str(), reference.name))
-        .and_then(|bytes| Pack::read(&bytes).map_err(|error| format!("{}: {error}", reference.name))))
+    let what = format!("{} {}", reference.kind.as_str(), reference.name);
+    let Some(bytes) = pack_bytes(&object) else { return Ok(Err(format!("{what} has no pack"))) };
+    if hex::encode(Sha256::digest(&bytes)) != reference.digest {
+        return Ok(Err(format!("{what} has another content than it was stored with")));
+    }
+    Ok(Pack::read(&bytes).map_err(|error| format!("{what}: {error}")))
 }
 
 /// The bytes in a pack's object, under `binaryData` of a ConfigMap or `data` of a Secret.

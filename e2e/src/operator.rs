@@ -52,6 +52,8 @@ pub struct Operator {
     kubeconfig: PathBuf,
     process: Process,
     installed: String,
+    /// Environment besides the usual.
+    more: Vec<(String, String)>,
 }
 
 impl Operator {
@@ -67,9 +69,21 @@ impl Operator {
     /// Starts the operator as the user of a kubeconfig, on a hub that has the kinds since somebody installed them and was told
     /// `installed`.
     pub async fn start_as(bed: &Bed, program: &Path, kubeconfig: PathBuf, installed: String) -> Result<Self> {
+        Self::start_with(bed, program, kubeconfig, installed, &[]).await
+    }
+
+    /// The same, with more in its environment.
+    pub async fn start_with(
+        bed: &Bed,
+        program: &Path,
+        kubeconfig: PathBuf,
+        installed: String,
+        more: &[(&str, &str)],
+    ) -> Result<Self> {
         let state = bed.dir().join("operator");
-        let process = run(bed, program, &state, &kubeconfig).await?;
-        Ok(Self { program: program.to_owned(), state, kubeconfig, process, installed })
+        let more: Vec<_> = more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let process = run(bed, program, &state, &kubeconfig, &more).await?;
+        Ok(Self { program: program.to_owned(), state, kubeconfig, process, installed, more })
     }
 
     /// What kubectl said when the kinds were installed.
@@ -97,7 +111,7 @@ impl Operator {
         if self.process.is_running() {
             self.process.kill().await?;
         }
-        self.process = run(bed, &self.program, &self.state, &self.kubeconfig).await?;
+        self.process = run(bed, &self.program, &self.state, &self.kubeconfig, &self.more).await?;
         Ok(())
     }
 }
@@ -121,12 +135,20 @@ fn arguments(state: &Path) -> [String; 11] {
     .map(str::to_owned)
 }
 
-async fn run(bed: &Bed, program: &Path, state: &Path, kubeconfig: &Path) -> Result<Process> {
+async fn run(
+    bed: &Bed,
+    program: &Path,
+    state: &Path,
+    kubeconfig: &Path,
+    more: &[(String, String)],
+) -> Result<Process> {
     let program = program.canonicalize().with_context(|| format!("there is no {}", program.display()))?;
     let kubeconfig = kubeconfig.display().to_string();
     let args = arguments(state);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    bed.run("operator", &program, &args, &[("KUBECONFIG", &kubeconfig), ("NO_COLOR", "1")]).await
+    let mut env = vec![("KUBECONFIG", kubeconfig.as_str()), ("NO_COLOR", "1")];
+    env.extend(more.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    bed.run("operator", &program, &args, &env).await
 }
 
 /// One bed with one operator at work for all tests of a binary, started by the first that wants it. Its edges are registered

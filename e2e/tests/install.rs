@@ -240,6 +240,20 @@ async fn removal(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
+/// Nothing is left of the manifests of what is gone.
+async fn packs_are_collected(bed: &Bed) -> Result<()> {
+    let deadline = Instant::now() + SOON;
+    let args = ["get", "configmaps,secrets", "-n", "emco-system", "-l", "emco.io/owner", "-o", "name"];
+    loop {
+        let left = bed.hub().kubectl().run(&args).await?;
+        if left.trim().is_empty() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "packs that nobody names are still there: {left}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
 /// One right: group, resource with its subresource, verb.
 type Right = (String, String, String);
 
@@ -340,7 +354,9 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
     bed.explain(async {
         helm_and_our_engine_agree(&bed).await?;
         let told = install(&bed).await?;
-        let operator = Operator::start_as(&bed, &program()?, account(&bed).await?, told).await?;
+        // Packs are collected soon, so that it is seen with which rights.
+        let soon = [("EMCO_UNREFERENCED_SECONDS", "2")];
+        let operator = Operator::start_with(&bed, &program()?, account(&bed).await?, told, &soon).await?;
         life(&bed).await?;
         policies(&bed).await?;
         // A project that makes its namespace takes it along.
@@ -361,6 +377,7 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
         wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "hasty", SOON).await?;
         wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "hasty", SOON).await?;
         removal(&bed).await?;
+        packs_are_collected(&bed).await?;
         operator.kill().await?;
         let events = everything_asked(&bed).await?;
         let refused: BTreeSet<String> = events

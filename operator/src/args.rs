@@ -77,6 +77,10 @@ pub struct RunArgs {
     /// Connections being made at once.
     #[arg(long, env = "EMCO_MAX_CONNECTS", default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub max_connects: u16,
+
+    /// Seconds that stored manifests are kept after the last revision or shard that names them.
+    #[arg(long, env = "EMCO_UNREFERENCED_SECONDS", default_value_t = 900, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    pub unreferenced_seconds: u32,
 }
 
 /// What stands behind `--proxy`. Judged later: an error of the command line would quote it, with its password.

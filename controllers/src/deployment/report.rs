@@ -12,7 +12,6 @@ use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, Sy
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::plan::{AppPlacement, Plan, Refusal, over_budget as over};
 use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
-use emco_engine::set::Assignment;
 use emco_engine::{conditions, shard};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -124,8 +123,9 @@ async fn over_budget(
         return Ok((String::new(), None));
     };
     let (ran, until) = revisions::lately(ctx, owner, BUDGET_WINDOW).await?;
-    let lately: Vec<&Assignment> = ran.iter().map(|running| &running.assignment).collect();
-    let over = over(&plan.assignment, &lately, &project.spec.removal_budget);
+    let lately = ran.iter().flat_map(|had| had.iter());
+    let lately = lately.flat_map(|(app, clusters)| clusters.iter().map(|id| (app.as_str(), id.as_ref())));
+    let over = over(&plan.assignment, lately, &project.spec.removal_budget);
     let said =
         over.map(|over| format!("{over}; it is carried out all the same, as approvals do not exist yet"));
     Ok((said.unwrap_or_default(), until))

@@ -133,6 +133,7 @@ async fn a_deleted_deployment_leaves_nothing_on_edges_or_hub() {
     assert_ne!(before, life.everything());
     life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
     life.settle().await;
+    life.collect().await;
     assert_eq!(before, life.everything());
 }
 

@@ -15,12 +15,15 @@ use super::shop::TENANT;
 use crate::api::{ApiError, ApiServer, ApiServerExt as _, Method};
 use crate::context::Context;
 use crate::memory::{Fault, Faults, MemoryServer};
+use crate::revisions::Collector;
 use crate::sync::{Fence, Owner, Policies, Policy, Sync, SyncContext, SyncSettings};
 
 /// Longer than anything the engine waits for between two tries. The clock is paused: it costs nothing.
 const REST: Duration = Duration::from_mins(2);
 /// More rounds than anything here needs.
 const ROUNDS: usize = 60;
+/// So long nobody may name a pack before it goes.
+pub const COLLECTED: Duration = Duration::from_mins(15);
 pub const EDGES: [&str; 2] = ["a", "b"];
 
 struct Open;
@@ -212,6 +215,20 @@ impl Life {
             }
         }
         panic!("no rest after {ROUNDS} rounds; failures {failures:?}, writes {:?}", self.rig.writes());
+    }
+
+    /// Time passes until all that nobody names is collected.
+    pub async fn collect(&mut self) {
+        let mut collector = Collector::default();
+        for _ in 0..5 {
+            self.rig.see();
+            if !collector.look(&self.rig.ctx).await.unwrap() {
+                return;
+            }
+            self.rig.clock.forward(COLLECTED);
+            tokio::time::sleep(COLLECTED).await;
+        }
+        panic!("packs that nobody names stay");
     }
 
     fn quiet(&self) -> bool {

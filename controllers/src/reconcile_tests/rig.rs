@@ -1,7 +1,7 @@
 //! A hub in memory and the reconcilers of administrators' objects, run until nothing is written any more.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
@@ -34,10 +34,23 @@ use crate::{
 /// More rounds than any of these worlds needs.
 const ROUNDS: usize = 40;
 
-struct FixedClock;
-impl Clock for FixedClock {
+/// Stands still until it is moved.
+#[derive(Clone)]
+pub struct TestClock(Arc<AtomicI64>);
+
+impl TestClock {
+    pub fn forward(&self, by: std::time::Duration) {
+        self.0.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    pub fn back(&self, by: std::time::Duration) {
+        self.0.fetch_sub(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
     fn now_ms(&self) -> i64 {
-        1_795_000_000_000
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -87,18 +100,24 @@ pub struct Rig {
     pub hub: MemoryServer,
     pub seeing: Arc<Seeing>,
     pub ctx: Context,
+    pub clock: TestClock,
     writers: Writers,
     charts: tempfile::TempDir,
 }
 
-fn context(hub: &MemoryServer, seeing: &Arc<Seeing>, charts: &tempfile::TempDir) -> (Context, Writers) {
+fn context(
+    hub: Arc<dyn ApiServer>,
+    clock: &TestClock,
+    seeing: &Arc<Seeing>,
+    charts: &tempfile::TempDir,
+) -> (Context, Writers) {
     let (stores, writers) = stores();
     let dialer = Dialer::new(DialerSettings::default(), Arc::new(SystemResolver::new().unwrap()));
     let ctx = Context {
         world: World {
-            hub: Arc::new(hub.clone()),
+            hub,
             edges: seeing.clone(),
-            clock: Arc::new(FixedClock),
+            clock: Arc::new(clock.clone()),
             random: Arc::new(Counter::default()),
         },
         stores,
@@ -133,13 +152,23 @@ impl Rig {
         let hub = MemoryServer::new();
         hub.put("test", &namespace("emco-system", &json!({})));
         let (seeing, charts) = (Arc::new(Seeing::default()), tempfile::tempdir().unwrap());
-        let (ctx, writers) = context(&hub, &seeing, &charts);
-        Self { hub, seeing, ctx, writers, charts }
+        let clock = TestClock(Arc::new(AtomicI64::new(1_795_000_000_000)));
+        let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts);
+        Self { hub, seeing, ctx, clock, writers, charts }
+    }
+
+    /// Another process on the same hub, reached through something else.
+    pub fn beside(&self, hub: Arc<dyn ApiServer>) -> Self {
+        let charts = tempfile::tempdir().unwrap();
+        let (ctx, writers) = context(hub, &self.clock, &self.seeing, &charts);
+        let (hub, seeing, clock) = (self.hub.clone(), self.seeing.clone(), self.clock.clone());
+        Self { hub, seeing, ctx, clock, writers, charts }
     }
 
     /// The process dies: what it only remembered is gone.
     pub fn restart(&mut self) {
-        (self.ctx, self.writers) = context(&self.hub, &self.seeing, &self.charts);
+        let hub = Arc::new(self.hub.clone());
+        (self.ctx, self.writers) = context(hub, &self.clock, &self.seeing, &self.charts);
     }
 
     /// From now on this cluster answers, with this identity.
@@ -160,7 +189,7 @@ impl Rig {
         self.answers(cluster, &format!("uid-{cluster}"));
     }
 
-    fn see(&mut self) {
+    pub fn see(&mut self) {
         let objects = self.hub.objects();
         list(&mut self.writers.providers, &objects, "ClusterProvider");
         list(&mut self.writers.clusters, &objects, "Cluster");

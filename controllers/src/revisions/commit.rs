@@ -16,7 +16,7 @@ use futures::future::{join, try_join_all};
 use kube::Resource;
 use serde_json::{Value, json};
 
-use super::{Owner, Stored, contexts, explain, pack_bytes, pack_collection, pack_object, reference};
+use super::{Owner, Stored, collect, contexts, explain, pack_bytes, pack_collection, pack_object, reference};
 use crate::api::{ApiError, ApiServerExt, parse};
 use crate::context::{Context, Failure};
 use crate::objects;
@@ -58,6 +58,15 @@ pub struct Draft<'a> {
 
 /// Writes the next revision and its packs.
 pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> {
+    let committed = write(ctx, draft).await;
+    if committed.is_err() {
+        // Packs of a revision that did not come to be are nobody's, should the next plan be another one.
+        ctx.revisions.litter.notify_one();
+    }
+    committed
+}
+
+async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> {
     let known = contexts(ctx, draft.owner);
     let previous = known.first().map(|context| context.spec.revision);
     let revision = previous.unwrap_or(0).max(draft.at_least) + 1;
@@ -125,7 +134,9 @@ pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> 
         assignment: draft.assignment,
         sets: draft.sets,
     });
-    ctx.revisions.contents.lock().put(objects::uid(&context).to_owned(), Arc::clone(&running));
+    let uid = objects::uid(&context);
+    ctx.revisions.contents.lock().put(uid.to_owned(), Arc::clone(&running));
+    ctx.revisions.footprints.lock().put(&draft.owner.hash, uid, &running.assignment);
     ctx.revisions.written.lock().insert(draft.owner.hash.clone(), Arc::new(context));
     Ok(Stored { spec, name, running })
 }
@@ -174,29 +185,58 @@ fn context_app(app: &str, draft: &Draft<'_>) -> ContextApp {
     ContextApp { name: app.to_owned(), depends_on: Vec::new(), variants }
 }
 
-/// Stores a pack. One of that name is the same content (names are digests), which is checked all the same.
+/// How often a pack is looked at again that somebody else writes at the same time.
+const TRIES: usize = 5;
+
+/// Stores a pack. One of that name is the same content (names are digests), which is checked all the same: another content
+/// is damage, and made good. A pack that is marked as unreferenced loses its mark before it counts as stored: without that,
+/// it could be collected right after.
 pub(super) async fn store_pack(
     ctx: &Context,
     owner: &Owner,
     object: &pack::PackObject,
 ) -> Result<(), Failure> {
     let collection = pack_collection(&ctx.namespace, object.kind);
-    let stored: Value = match ctx.hub().create(&collection, &pack_object(owner, object)).await {
-        Ok(stored) => stored,
-        // Made by an earlier attempt, or the answer to our own was lost.
-        Err(error) if error.already_exists() || matches!(error, ApiError::Unreachable { .. }) => {
-            ctx.hub().get_opt(&format!("{collection}/{}", object.name)).await?.ok_or(Failure::Hub(error))?
+    let path = format!("{collection}/{}", object.name);
+    for _ in 0..TRIES {
+        let refused = match ctx.hub().create(&collection, &pack_object(owner, object)).await {
+            Ok(_) => return Ok(()),
+            // Made by an earlier attempt, or the answer to our own was lost.
+            Err(error) if error.already_exists() || matches!(error, ApiError::Unreachable { .. }) => error,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(there) = ctx.hub().get_opt(&path).await? else {
+            if refused.already_exists() {
+                // Collected between the two requests: it is made anew.
+                continue;
+            }
+            return Err(Failure::Hub(refused));
+        };
+        let text = |pointer: &str| there.pointer(pointer).and_then(Value::as_str);
+        let version = text("/metadata/resourceVersion");
+        if pack_bytes(&there).as_deref() != Some(object.bytes.as_slice()) {
+            tracing::warn!(
+                pack = object.name,
+                "a pack has another content than its name says: it is made anew"
+            );
+            match ctx.hub().delete(&path, text("/metadata/uid"), version).await {
+                Err(error) if !error.is_conflict() => return Err(error.into()),
+                _ => continue,
+            }
         }
-        Err(error) => return Err(error.into()),
-    };
-    if pack_bytes(&stored).as_deref() == Some(object.bytes.as_slice()) {
-        Ok(())
-    } else {
-        Err(Failure::Stored(format!(
-            "{} {} in namespace {} exists with other content: delete it",
-            object.kind.as_str(),
-            object.name,
-            ctx.namespace
-        )))
+        if collect::mark(&there).is_none() {
+            return Ok(());
+        }
+        match collect::unmark(ctx, &path, version).await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
+        }
     }
+    Err(Failure::Stored(format!(
+        "{} {} in namespace {} changes again and again while it is stored",
+        object.kind.as_str(),
+        object.name,
+        ctx.namespace
+    )))
 }

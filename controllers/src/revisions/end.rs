@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use emco_crds::app_context::PackKind;
 use emco_crds::{AppContext, SyncShard};
 
-use super::{INVENTORY, Owner, contexts, explain, pack_collection, retarget, shards};
+use super::{INVENTORY, Owner, contexts, explain, retarget, shards};
 use crate::api::ApiServerExt;
 use crate::context::{Context, Failure};
 use crate::objects;
@@ -35,12 +34,11 @@ pub async fn end(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<End
         return Ok(Ending::Waiting);
     }
     if !keep_history {
-        let all: Vec<_> = contexts(ctx, owner);
-        let none = BTreeSet::new();
-        for context in &all {
-            remove_context(ctx, context, &none).await?;
+        for context in &contexts(ctx, owner) {
+            remove_context(ctx, context).await?;
         }
-        explain::sweep(ctx, owner).await?;
+        explain::sweep(ctx, owner, &BTreeSet::new()).await?;
+        ctx.revisions.footprints.lock().keep(&owner.hash, &BTreeSet::new());
         ctx.revisions.written.lock().remove(&owner.hash);
     }
     Ok(Ending::Done)
@@ -61,41 +59,43 @@ async fn remove_shard(ctx: &Context, shard: &SyncShard) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Deletes revisions beyond the limit that no shard names, and their packs that no other revision names. The newest stays.
+/// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays.
+/// Packs that no revision names any more are the collector's.
 pub async fn trim(ctx: &Context, owner: &Owner, limit: usize) -> Result<(), Failure> {
     let all = contexts(ctx, owner);
     let named: BTreeSet<i64> = shards(ctx, owner)
         .iter()
         .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
         .collect();
-    let (old, kept): (Vec<_>, Vec<_>) = all
-        .iter()
-        .enumerate()
-        .partition(|(at, context)| *at >= limit.max(1) && !named.contains(&context.spec.revision));
-    let packs: BTreeSet<String> = kept
-        .iter()
-        .flat_map(|(_, context)| context.spec.packs.iter().map(|pack| pack.name.clone()))
-        .collect();
-    for (_, context) in old {
-        remove_context(ctx, context, &packs).await?;
+    let mut trimmed = false;
+    for (at, context) in all.iter().enumerate() {
+        let unwanted = at >= limit.max(1) || (at > 0 && objects::deleting(context.as_ref()));
+        if unwanted && !named.contains(&context.spec.revision) {
+            remove_context(ctx, context).await?;
+            trimmed = true;
+        }
+    }
+    if trimmed {
+        let kept: BTreeSet<String> = all
+            .iter()
+            .filter_map(|context| context.spec.explain.clone())
+            .flat_map(|explain| explain.config_maps)
+            .collect();
+        explain::sweep(ctx, owner, &kept).await?;
     }
     Ok(())
 }
 
-/// Packs first: an AppContext without packs is complete nonsense to nobody, a pack without AppContext is litter.
-async fn remove_context(ctx: &Context, context: &AppContext, keep: &BTreeSet<String>) -> Result<(), Failure> {
-    for pack in context.spec.packs.iter().filter(|pack| !keep.contains(&pack.name)) {
-        let kind = if pack.kind == PackKind::Secret { PackKind::Secret } else { PackKind::ConfigMap };
-        ctx.hub()
-            .delete(&format!("{}/{}", pack_collection(&ctx.namespace, kind), pack.name), None, None)
-            .await?;
-    }
+/// The explanation first: who finds an AppContext without one misses nothing, and nobody would find the other.
+async fn remove_context(ctx: &Context, context: &AppContext) -> Result<(), Failure> {
     explain::remove(ctx, context).await?;
     let path = objects::path(context);
     if !objects::deleting(context) {
         ctx.hub().delete(&path, Some(objects::uid(context)), None).await?;
     }
-    let Some(live) = ctx.hub().get_as::<AppContext>(&path).await? else { return Ok(()) };
-    objects::remove_finalizer(ctx, &live, INVENTORY).await?;
+    if let Some(live) = ctx.hub().get_as::<AppContext>(&path).await? {
+        objects::remove_finalizer(ctx, &live, INVENTORY).await?;
+    }
+    ctx.revisions.litter.notify_one();
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! The explanation of a revision in, ConfigMaps beside it out, and away with it. In the project's namespace, so that whoever
 //! wrote the placement can read it; whoever deletes or edits one harms nobody, and a revision never waits for one.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::AppContext;
@@ -75,15 +77,15 @@ pub async fn remove(ctx: &Context, context: &AppContext) -> ApiResult<()> {
     Ok(())
 }
 
-/// Deletes what an owner that ends has left: an explanation whose revision was never written, because the process died.
-pub async fn sweep(ctx: &Context, owner: &Owner) -> ApiResult<()> {
+/// Deletes an owner's explanations but these: there may be some whose revision was never written, because the process died.
+pub async fn sweep(ctx: &Context, owner: &Owner, keep: &BTreeSet<String>) -> ApiResult<()> {
     let request = Request::new(Method::Get, collection(owner))
         .query("labelSelector", format!("{}={}", label::OWNER, owner.hash))
         .metadata();
     let list = ctx.hub().send(request).await?;
     for object in list.get("items").and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| object.pointer(key).and_then(Value::as_str);
-        if let Some(name) = text("/metadata/name") {
+        if let Some(name) = text("/metadata/name").filter(|name| !keep.contains(*name)) {
             ctx.hub().delete(&path(owner, name), text("/metadata/uid"), None).await?;
         }
     }

@@ -1,28 +1,46 @@
-//! Stored revisions in, what was assigned within a time out: derived from the times of their objects, remembered nowhere.
+//! Stored revisions in, which clusters had which app within a time out: derived from the times of their objects. A content is
+//! read for it at most once; what is remembered is who had what.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use emco_crds::AppContext;
-use emco_engine::snapshot::Running;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+use super::kept::Footprint;
 use super::{Owner, contexts, load};
 use crate::context::{Context, Failure};
+use crate::objects;
 
-/// Contents of revisions that ran at any time within `window`: those made in it, and the one that it began with. With them,
-/// when the oldest of them is no longer in it; `None` where only the newest is.
+/// Footprints of revisions that ran at any time within `window`: those made in it, and the one that it began with; each
+/// different one once. With them, when the oldest of them is no longer in it. Nothing where only the newest ran: then
+/// nothing was removed.
 pub async fn lately(
     ctx: &Context,
     owner: &Owner,
     window: SignedDuration,
-) -> Result<(Vec<Arc<Running>>, Option<Timestamp>), Failure> {
+) -> Result<(Vec<Footprint>, Option<Timestamp>), Failure> {
     let all = contexts(ctx, owner);
-    let (within, until) = within(&all, ctx.now(), window);
-    let mut ran = Vec::new();
+    let (mut within, until) = within(&all, ctx.now(), window);
+    if within.len() < 2 {
+        within.clear();
+    }
+    let uids: BTreeSet<&str> = within.iter().map(|context| objects::uid(context.as_ref())).collect();
+    ctx.revisions.footprints.lock().keep(&owner.hash, &uids);
+    let mut ran: Vec<Footprint> = Vec::new();
     for context in within {
-        // What cannot be read any more counts for nothing: this is a report.
-        if let Ok(running) = load(ctx, context).await? {
-            ran.push(running);
+        let uid = objects::uid(context.as_ref());
+        let known = ctx.revisions.footprints.lock().get(&owner.hash, uid);
+        let footprint = match known {
+            Some(known) => known,
+            None => match load(ctx, context).await? {
+                Ok(running) => ctx.revisions.footprints.lock().put(&owner.hash, uid, &running.assignment),
+                // What cannot be read any more counts for nothing: this is a report.
+                Err(_) => continue,
+            },
+        };
+        if !ran.iter().any(|other| Arc::ptr_eq(other, &footprint)) {
+            ran.push(footprint);
         }
     }
     Ok((ran, until))

@@ -24,6 +24,7 @@ use crate::api::{ApiError, ApiServer, ApiServerExt, Method, Request};
 mod cache;
 
 use cache::Cache;
+pub use cache::set_bytes;
 
 /// Where an owner's revisions are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,7 +13,7 @@ use emco_controllers::installation;
 use emco_controllers::lease::LeaseFence;
 use emco_controllers::namespace_access::Account;
 use emco_controllers::remote::{EdgeSettings, Pool, PoolSettings};
-use emco_controllers::revisions::Revisions;
+use emco_controllers::revisions::{RevisionSettings, Revisions};
 use emco_controllers::stores::{Stores, stores};
 use emco_controllers::sync::{Sync, SyncContext, SyncSettings};
 use emco_controllers::world::World;
@@ -94,7 +94,9 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         account,
         namespace: args.namespace.clone(),
         epoch,
-        revisions: Revisions::default(),
+        revisions: Revisions::new(RevisionSettings {
+            unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
+        }),
     });
 
     let parts =

@@ -10,15 +10,17 @@ use crate::set::Assignment;
 /// No budget is so small that not even this many clusters may lose an app.
 const ALWAYS: usize = 2;
 
-/// Says which apps leave more clusters than the budget allows; `None` where none does. `lately` is what was assigned at any
-/// time within the last 24 hours: what was removed in many small steps counts as in one. A cluster that has the app again
-/// does not count.
-pub fn over_budget(now: &Assignment, lately: &[&Assignment], budget: &PercentOrCount) -> Option<String> {
+/// Says which apps leave more clusters than the budget allows; `None` where none does. `lately` is which app was on which
+/// cluster at any time within the last 24 hours: what was removed in many small steps counts as in one. A cluster that has
+/// the app again does not count.
+pub fn over_budget<'a>(
+    now: &Assignment,
+    lately: impl IntoIterator<Item = (&'a str, &'a ClusterId)>,
+    budget: &PercentOrCount,
+) -> Option<String> {
     let mut had: BTreeMap<&str, BTreeSet<&ClusterId>> = BTreeMap::new();
-    for (cluster, apps) in lately.iter().flat_map(|assignment| assignment.iter()) {
-        for app in apps.keys() {
-            had.entry(app).or_default().insert(cluster);
-        }
+    for (app, cluster) in lately {
+        had.entry(app).or_default().insert(cluster);
     }
     let mut over = Vec::new();
     for (app, had) in &had {
@@ -74,6 +76,15 @@ mod tests {
             .collect()
     }
 
+    fn over(now: &Assignment, lately: &[Assignment], budget: &PercentOrCount) -> Option<String> {
+        let had = lately.iter().flatten();
+        over_budget(
+            now,
+            had.flat_map(|(cluster, apps)| apps.keys().map(move |app| (app.as_str(), cluster))),
+            budget,
+        )
+    }
+
     #[test]
     fn a_share_is_rounded_down_and_never_below_two() {
         assert_eq!(allowed(&text("50%"), 9), 4);
@@ -84,9 +95,9 @@ mod tests {
 
     #[test]
     fn the_budget_is_the_projects_and_not_half() {
-        assert_eq!(over_budget(&on(1..=2), &[&on(1..=5)], &text("60%")), None);
+        assert_eq!(over(&on(1..=2), &[on(1..=5)], &text("60%")), None);
         assert_eq!(
-            over_budget(&on(1..=2), &[&on(1..=5)], &text("40%")).unwrap(),
+            over(&on(1..=2), &[on(1..=5)], &text("40%")).unwrap(),
             "app web leaves 3 of the 5 clusters it had within 24 hours: more than the project's removalBudget 40% (at least 2)"
         );
     }
@@ -94,9 +105,8 @@ mod tests {
     #[test]
     fn many_small_steps_of_a_day_count_as_one() {
         let steps = [on(1..=6), on(1..=5), on(1..=4), on(1..=3)];
-        let lately: Vec<&Assignment> = steps.iter().collect();
-        assert_eq!(over_budget(&on(1..=2), &lately[3..], &text("50%")), None);
-        assert!(over_budget(&on(1..=2), &lately, &text("50%")).unwrap().contains("leaves 4 of the 6"));
-        assert_eq!(over_budget(&on(1..=6), &lately, &text("50%")), None, "what came back never left");
+        assert_eq!(over(&on(1..=2), &steps[3..], &text("50%")), None);
+        assert!(over(&on(1..=2), &steps, &text("50%")).unwrap().contains("leaves 4 of the 6"));
+        assert_eq!(over(&on(1..=6), &steps, &text("50%")), None, "what came back never left");
     }
 }

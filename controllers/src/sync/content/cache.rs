@@ -75,8 +75,7 @@ impl Cache {
     }
 
     pub(super) fn keep_set(&mut self, digest: SetDigest, set: Arc<ManifestSet>) {
-        // A parsed manifest takes a few times its text.
-        let bytes: usize = 256 + set.manifests.iter().map(|m| 4 * size(&m.json) + 256).sum::<usize>();
+        let bytes = set_bytes(&set);
         self.keep(Key::Set(digest), Kept::Set(set), bytes);
     }
 
@@ -100,6 +99,11 @@ impl Cache {
             self.bytes = self.bytes.saturating_sub(entry.bytes);
         }
     }
+}
+
+/// About what a set takes in memory: a parsed manifest is a few times its text.
+pub fn set_bytes(set: &ManifestSet) -> usize {
+    256 + set.manifests.iter().map(|m| 4 * size(&m.json) + 256).sum::<usize>()
 }
 
 /// About how long a value is as text.
