@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 /// README and all pages of the book.
 fn pages() -> BTreeMap<PathBuf, String> {
     let mut pages = BTreeMap::from([(root().join("README.md"), String::new())]);
-    for folder in ["docs", "docs/decisions"] {
+    for folder in ["docs", "docs/decisions", "docs/reference"] {
         for entry in std::fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "md") {

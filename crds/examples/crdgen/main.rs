@@ -1,0 +1,40 @@
+//! The root of the repository in, a folder out: one file per kind in its `config/crd`, with a kustomization that lists them, the
+//! templates of the chart `emco-crds`, and one page per kind of the book's reference.
+//!
+//! `cargo run -q -p emco-crds --example crdgen -- .`
+
+mod fields;
+mod reference;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use emco_crds::crds;
+
+fn main() -> ExitCode {
+    let Some(root) = std::env::args_os().nth(1).map(PathBuf::from) else {
+        eprintln!("usage: crdgen FOLDER");
+        return ExitCode::from(2);
+    };
+    // Samples are read where this program was built, whatever folder is written.
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/samples");
+    for (folder, files) in [
+        ("config/crd", crds::files().map_err(|error| error.to_string())),
+        ("charts/emco-crds/templates", crds::chart_templates().map_err(|error| error.to_string())),
+        ("docs/reference", reference::pages(&samples)),
+    ] {
+        let written = files.and_then(|files| {
+            write(&root.join(folder), files).map_err(|error| format!("{}: {error}", root.display()))
+        });
+        if let Err(error) = written {
+            eprintln!("cannot write {folder}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn write(folder: &Path, files: Vec<(String, String)>) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    files.into_iter().try_for_each(|(name, text)| std::fs::write(folder.join(name), text))
+}
