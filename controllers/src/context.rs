@@ -8,6 +8,7 @@ use emco_engine::snapshot::Installation;
 
 use crate::api::{ApiError, ApiServer};
 use crate::chart::ChartStore;
+use crate::metrics::Planning;
 use crate::namespace_access::Account;
 use crate::remote::{Connections, Pool, Target};
 use crate::revisions::Revisions;
@@ -58,6 +59,8 @@ pub struct Context {
     pub epoch: i64,
     /// Revisions written by this process, which the watches may not have seen yet, and their contents.
     pub revisions: Revisions,
+    /// Times that planning takes.
+    pub planning: Arc<Planning>,
 }
 
 impl Context {

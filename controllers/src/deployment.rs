@@ -1,6 +1,8 @@
 //! DeploymentIntentGroup in; gathered, planned, stored, targeted and reported. The whole pipeline in one function: everything
 //! before the commit is derived, everything after it can be repeated.
 
+use std::sync::Arc;
+
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::names::{annotation, finalizer};
@@ -33,7 +35,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let newest = revisions::newest(ctx, &owner).await?;
     let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
         Err(refusal) => Err(refusal),
-        Ok(gathered) => plan(gathered).await?,
+        Ok(gathered) => plan(ctx, gathered).await?,
     };
     let report = match planned {
         Err(refusal) => report::Planned::Refused(refusal, newest),
@@ -47,9 +49,10 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
 }
 
 /// Plans on a thread of its own: rendering many charts for many clusters takes its time.
-async fn plan(gathered: Gathered) -> Result<Result<(Gathered, Plan), Box<Refusal>>, Failure> {
+async fn plan(ctx: &Context, gathered: Gathered) -> Result<Result<(Gathered, Plan), Box<Refusal>>, Failure> {
+    let times = Arc::clone(&ctx.planning);
     tokio::task::spawn_blocking(move || {
-        let planned = emco_engine::plan::plan(&gathered.snapshot);
+        let planned = times.plan(|timing| emco_engine::plan::plan_timed(&gathered.snapshot, timing));
         planned.map(|plan| (gathered, plan))
     })
     .await

@@ -141,6 +141,12 @@ pub struct LeaseFence {
 }
 
 impl LeaseFence {
+    /// Of a lease that nobody ever held.
+    #[cfg(test)]
+    pub(crate) fn closed() -> Self {
+        Self { boot: Arc::new(SystemBootClock), until: AtomicU64::new(0), margin: Duration::ZERO }
+    }
+
     /// How long the lease is still ours.
     pub fn left(&self) -> Duration {
         Duration::from_millis(self.until.load(Ordering::Acquire)).saturating_sub(self.boot.now())

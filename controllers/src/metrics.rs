@@ -14,12 +14,21 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::lease::LeaseFence;
 use crate::remote::Pool;
+use crate::stores::Stores;
 use crate::sync::SyncMetrics;
 
 mod clusters;
+mod lease;
+mod planning;
 mod process;
+mod queue;
+mod shards;
 mod sync;
+
+pub use planning::Planning;
+pub use queue::Queue;
 
 /// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +72,8 @@ pub struct Metrics {
     seconds: Seconds,
     leader: Gauge,
     epoch: Gauge,
+    planning: Arc<Planning>,
+    queue: Arc<Queue>,
 }
 
 impl Metrics {
@@ -84,7 +95,12 @@ impl Metrics {
             epoch.clone(),
         );
         registry.register_collector(Box::new(process::Process::new()));
-        Arc::new(Self { registry: RwLock::new(registry), reconciles, seconds, leader, epoch })
+        let planning = Arc::new(Planning::default());
+        planning.register(&mut registry);
+        let queue = Arc::new(Queue::default());
+        registry.register_collector(Box::new(queue::Queues(Arc::clone(&queue))));
+        let registry = RwLock::new(registry);
+        Arc::new(Self { registry, reconciles, seconds, leader, epoch, planning, queue })
     }
 
     /// One reconcile of a kind ended.
@@ -97,6 +113,26 @@ impl Metrics {
     pub fn leading(&self, epoch: Option<i64>) {
         self.leader.set(i64::from(epoch.is_some()));
         self.epoch.set(epoch.unwrap_or_default());
+    }
+
+    /// Where plans and renderings are measured.
+    pub fn planning(&self) -> Arc<Planning> {
+        Arc::clone(&self.planning)
+    }
+
+    /// The queues of the controllers.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Shows how long the lease still holds from now on.
+    pub fn watch_lease(&self, fence: Arc<LeaseFence>) {
+        self.registry.write().register_collector(Box::new(lease::LeaseLeft(fence)));
+    }
+
+    /// Shows the shards of the hub from now on.
+    pub fn watch_shards(&self, stores: &Stores) {
+        self.registry.write().register_collector(Box::new(shards::Shards::new(stores.shards.clone())));
     }
 
     /// Shows the remote clusters of a pool from now on.
@@ -122,6 +158,8 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 #[cfg(test)]
 mod tests {
+    use emco_engine::plan::Refusal;
+
     use super::*;
     use crate::dialer::{Dialer, DialerSettings, SystemResolver};
     use crate::remote::PoolSettings;
@@ -175,6 +213,10 @@ mod tests {
         );
         metrics.watch_pool(&pool);
         metrics.watch_sync(Arc::new(SyncMetrics::default()));
+        metrics.watch_shards(&crate::stores::stores().0);
+        metrics.watch_lease(Arc::new(LeaseFence::closed()));
+        let refusal = Refusal::of("Resolved", "NoProject", false, "no".to_owned());
+        assert!(metrics.planning().plan(|_| Err(refusal)).is_err());
         let page = metrics.page().unwrap();
         // The exposition's TYPE lines have the names without the suffixes of counters and infos; the book has those, too.
         let mut names: Vec<String> = page

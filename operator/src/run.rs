@@ -80,6 +80,10 @@ async fn serve(args: RunArgs, log: LogFilter) -> anyhow::Result<()> {
     let shown = Arc::new(Shown::new(readiness.clone()));
     let public = http::bind("--listen", args.listen).await?;
     let debug = http::bind("--debug-listen", args.debug_listen).await?;
+    for (listener, flag) in [(&public, "--listen"), (&debug, "--debug-listen")] {
+        let address = listener.local_addr().context("a listener has no address")?;
+        tracing::info!(%address, flag, "listening");
+    }
     let stop = stop_on_signals()?;
     let state = Arc::clone(&shown);
     let listeners = async {
@@ -137,6 +141,7 @@ async fn operate(process: Process) -> anyhow::Result<()> {
         settings,
     );
     process.shown.elector(&elector);
+    process.metrics.watch_lease(elector.fence());
     let Some(leading) = process.stop.run_until_cancelled(elector.acquire()).await else { return Ok(()) };
     process.metrics.leading(Some(leading.epoch()));
     process.shown.leading(leading.epoch());

@@ -9,6 +9,7 @@ use emco_crds::deployment_intent_group::rollout::Rollout;
 use serde_json::{Value, json};
 
 use crate::identity::{ClusterId, SetDigest};
+use crate::resolve::{Resolved, Timing};
 use crate::set::{Assignment, ManifestSet};
 use crate::snapshot::Snapshot;
 use crate::{canonical, explain, inputs, place, resolve};
@@ -121,7 +122,12 @@ pub struct Plan {
 
 /// Works out the whole plan. The same snapshot gives the same plan.
 pub fn plan(snapshot: &Snapshot) -> Result<Plan, Box<Refusal>> {
-    let resolved = resolve::resolve(snapshot)?;
+    plan_timed(snapshot, &resolve::Untimed)
+}
+
+/// The same, while somebody measures the renderings.
+pub fn plan_timed(snapshot: &Snapshot, timing: &dyn Timing) -> Result<Plan, Box<Refusal>> {
+    let resolved = Resolved { timing, ..resolve::resolve(snapshot)? };
     let inputs_digest = inputs::digest(&resolved);
     let running = snapshot.running.as_ref();
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();

@@ -32,6 +32,23 @@ pub struct Resolved<'a> {
     pub cloud: &'a CloudFacts,
     /// Its apps, in the order of the composite app.
     pub apps: Vec<ResolvedApp<'a>>,
+    /// Who measures its renderings.
+    pub timing: &'a dyn Timing,
+}
+
+/// Measures renderings: here is no clock.
+pub trait Timing: Sync {
+    /// One rendering of one app for one cluster: runs it, once.
+    fn rendering(&self, render: &mut dyn FnMut());
+}
+
+/// Nobody measures.
+pub struct Untimed;
+
+impl Timing for Untimed {
+    fn rendering(&self, render: &mut dyn FnMut()) {
+        render();
+    }
 }
 
 /// One app with everything that belongs to it.
@@ -94,7 +111,7 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
         .iter()
         .map(|app| resolve_app(snapshot, app, app_name, profile))
         .collect::<Result<_, _>>()?;
-    Ok(Resolved { snapshot, dig, composite_app, cloud, apps })
+    Ok(Resolved { snapshot, dig, composite_app, cloud, apps, timing: &Untimed })
 }
 
 fn not_supported(sentence: Option<String>, object: &str) -> Result<(), Box<Refusal>> {

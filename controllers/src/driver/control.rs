@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use kube::Resource;
-use kube::runtime::controller::{Action, Config, Controller};
+use kube::runtime::controller::{Action, Config, Controller, Error};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use parking_lot::Mutex;
@@ -88,14 +88,29 @@ pub async fn control<K, F>(
     F: Fn(Arc<Context>, String, String) -> BoxFuture<'static, Reconciled> + Send + Sync + 'static,
 {
     let kind: &'static str = KINDS.iter().find(|kind| **kind == K::kind(&())).copied().unwrap_or("Other");
+    let queued = |object: &K| (namespace(object).to_owned(), name(object).to_owned());
+    let (changed, asked, queue) = (Arc::clone(&metrics), Arc::clone(&metrics), Arc::clone(&metrics));
+    let stream = stream.inspect_ok(move |object| changed.queue().woken(kind, queued(object)));
+    let woken = woken.inspect(move |object| asked.queue().woken(kind, key_of(object)));
     let shared = Arc::new(Shared { ctx, metrics, kind, reconcile, failures: Mutex::default() });
     Controller::for_stream(stream, store)
         .with_config(Config::default().concurrency(at_once))
         .reconcile_on(woken)
         .graceful_shutdown_on(async move { stop.cancelled().await })
         .run(step::<K, F>, pause::<K, F>, shared)
-        .for_each(|_| futures::future::ready(()))
+        .for_each(move |result| {
+            // What went before its turn came.
+            if let Err(Error::ObjectNotFound(object)) = &result {
+                let namespace = object.namespace.clone().unwrap_or_default();
+                queue.queue().gone(kind, &(namespace, object.name.clone()));
+            }
+            futures::future::ready(())
+        })
         .await;
+}
+
+fn key_of<K: Resource>(object: &ObjectRef<K>) -> Key {
+    (object.namespace.clone().unwrap_or_default(), object.name.clone())
 }
 
 async fn step<K, F>(object: Arc<K>, shared: Arc<Shared<F>>) -> Result<Action, Failure>
@@ -107,6 +122,7 @@ where
     let key = (namespace(object.as_ref()).to_owned(), name(object.as_ref()).to_owned());
     // Until everything was listed once, a missing object proves nothing, and nobody may act on it.
     shared.ctx.stores.loaded().await;
+    shared.metrics.queue().begun(shared.kind, &key);
     let begun = std::time::Instant::now();
     let outcome = (shared.reconcile)(Arc::clone(&shared.ctx), key.0.clone(), key.1.clone()).await;
     let result = match &outcome {

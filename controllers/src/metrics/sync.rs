@@ -51,6 +51,23 @@ impl Collector for SyncCounters {
         let gauge = ConstGauge::new(jobs);
         let help = "Rows, pairs of an owner and a cluster, that are worked on";
         gauge.encode(encoder.encode_descriptor("rows_active", help, None, gauge.metric_type())?)?;
+        let (count, longest) = sync.rows.waiting();
+        let mut gauge = |name: &str, help: &str, unit: Option<&Unit>, value: f64| {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)
+        };
+        let waiting = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        gauge("rows_waiting", "Rows that are not as wanted", None, waiting)?;
+        let help = "Time for which the first of them has not been as wanted";
+        gauge("row_waiting_longest", help, Some(&Unit::Seconds), longest)?;
+        let help = "Time from a new wish for a row to everything being applied and removed";
+        let took = sync.rows.took();
+        took.encode(encoder.encode_descriptor(
+            "row_duration",
+            help,
+            Some(&Unit::Seconds),
+            took.metric_type(),
+        )?)?;
         let help = "Objects applied to clusters, by result and reason";
         let mut family = encoder.encode_descriptor("edge_applies", help, None, MetricType::Counter)?;
         for (applied, count) in sync.applies() {

@@ -132,6 +132,7 @@ fn context(
         namespace: "emco-system".to_owned(),
         epoch: 1,
         revisions: Revisions::default(),
+        planning: Arc::default(),
     };
     (ctx, writers)
 }

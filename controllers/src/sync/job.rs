@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::content::{Content, Source};
 use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
+use super::metrics::RowTime;
 use super::pace::Backoff;
 use super::report::Rows;
 use super::work::{Named, Owner, Work};
@@ -85,6 +86,7 @@ pub(super) struct Job {
     ctx: Arc<JobContext>,
     input: watch::Receiver<Arc<Work>>,
     rows: Arc<dyn Rows>,
+    time: RowTime,
     memory: Memory,
 }
 
@@ -172,7 +174,8 @@ impl Job {
             settled: false,
             status,
         };
-        Self { ctx, input, rows, memory }
+        let time = RowTime::new(Arc::clone(&ctx.edge.metrics));
+        Self { ctx, input, rows, time, memory }
     }
 
     /// Works until stopped. May be dropped at any await.
@@ -193,6 +196,7 @@ impl Job {
             link.borrow_and_update();
             if before.as_ref().is_none_or(|before| !before.same_wish(&work)) {
                 self.begin();
+                self.time.wish(self.is_complete(&work));
                 let begun = before.is_some() && !self.memory.status.cluster.is_empty();
                 if begun && !self.is_complete(&work) {
                     // Seen, and begun: what the last wish came to is no longer the state.
@@ -340,6 +344,9 @@ impl Job {
     }
 
     fn report(&mut self, work: &Work, facts: &Facts) {
+        if self.is_complete(work) {
+            self.time.complete();
+        }
         let status = row::status(self, work, facts);
         self.memory.status = status.clone();
         self.rows.set(work.id, status);

@@ -1,9 +1,12 @@
 //! Events of the sync engine in, numbers for a metrics registry out. No labels by object: the number of series is fixed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::histogram::Histogram;
+use tokio::time::Instant;
 
 /// Counters since the start of the process.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub struct SyncMetrics {
     pub left_out: AtomicU64,
     /// Rows worked on now.
     pub jobs: AtomicU64,
+    /// Rows that are not as wanted, and how long those took that are.
+    pub rows: RowTimes,
     applied: Mutex<BTreeMap<Applied, u64>>,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -85,7 +90,110 @@ impl SyncMetrics {
     }
 }
 
+/// How long rows take from a wish to its fulfilment.
+#[derive(Debug)]
+pub struct RowTimes {
+    waiting: Mutex<(u64, BTreeMap<u64, Instant>)>,
+    took: Histogram,
+}
+
+impl Default for RowTimes {
+    fn default() -> Self {
+        let bounds = [0.05, 0.1, 0.25, 1.0, 4.0, 15.0, 60.0, 240.0, 900.0, 3600.0];
+        Self { waiting: Mutex::default(), took: Histogram::new(bounds) }
+    }
+}
+
+impl RowTimes {
+    /// Rows that wait, and for how many seconds the first of them does.
+    pub fn waiting(&self) -> (usize, f64) {
+        let waiting = self.waiting.lock();
+        let longest = waiting.1.values().min().map_or(0.0, |since| since.elapsed().as_secs_f64());
+        (waiting.1.len(), longest)
+    }
+
+    /// How long rows took that are as wanted.
+    pub const fn took(&self) -> &Histogram {
+        &self.took
+    }
+}
+
+/// One row in [`RowTimes`]; it waits no more when this is dropped.
+pub struct RowTime {
+    metrics: Arc<SyncMetrics>,
+    id: Option<u64>,
+}
+
+impl RowTime {
+    /// A row of which nothing is known.
+    pub fn new(metrics: Arc<SyncMetrics>) -> Self {
+        Self { metrics, id: None }
+    }
+
+    /// There is a new wish, which is fulfilled or not: it waits from now on.
+    pub fn wish(&mut self, complete: bool) {
+        self.end();
+        if !complete {
+            let mut waiting = self.metrics.rows.waiting.lock();
+            waiting.0 += 1;
+            let id = waiting.0;
+            waiting.1.insert(id, Instant::now());
+            self.id = Some(id);
+        }
+    }
+
+    /// It is as wanted.
+    pub fn complete(&mut self) {
+        let Some(since) = self.end() else { return };
+        self.metrics.rows.took.observe(since.elapsed().as_secs_f64());
+    }
+
+    fn end(&mut self) -> Option<Instant> {
+        self.metrics.rows.waiting.lock().1.remove(&self.id.take()?)
+    }
+}
+
+impl Drop for RowTime {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// One more.
 pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_waits_from_its_wish_until_it_is_complete_or_gone() {
+        let metrics = Arc::new(SyncMetrics::default());
+        let mut fulfilled = RowTime::new(Arc::clone(&metrics));
+        let mut dropped = RowTime::new(Arc::clone(&metrics));
+        let mut quiet = RowTime::new(Arc::clone(&metrics));
+        fulfilled.wish(false);
+        tokio::time::advance(Duration::from_secs(3)).await;
+        dropped.wish(false);
+        quiet.wish(true);
+        assert_eq!(metrics.rows.waiting(), (2, 3.0));
+        fulfilled.complete();
+        fulfilled.complete();
+        quiet.complete();
+        assert_eq!(metrics.rows.waiting(), (1, 0.0));
+        drop(dropped);
+        assert_eq!(metrics.rows.waiting(), (0, 0.0));
+        let mut registry = Registry::default();
+        registry.register("took", "", metrics.rows.took().clone());
+        let mut page = String::new();
+        encode(&mut page, &registry).unwrap();
+        assert!(page.contains("took_sum 3.0\ntook_count 1\n"), "{page}");
+    }
 }

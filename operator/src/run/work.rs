@@ -84,6 +84,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     });
     process.metrics.watch_pool(&pool);
     process.metrics.watch_sync(sync.metrics());
+    process.metrics.watch_shards(&stores);
     process.shown.working(pool.clone(), sync.metrics());
     let ctx = Arc::new(Context {
         world,
@@ -97,6 +98,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         revisions: Revisions::new(RevisionSettings {
             unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
         }),
+        planning: process.metrics.planning(),
     });
 
     let parts =

@@ -225,8 +225,12 @@ fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>>
         now: Some(*now),
         ..RenderRequest::default()
     };
-    let mut rendered =
-        app.compiled.render(&request).map_err(|error| manifests::failed(name, &cluster.id, &error))?;
+    let mut rendered = None;
+    resolved.timing.rendering(&mut || rendered = Some(app.compiled.render(&request)));
+    let Some(rendered) = rendered else {
+        return Err(Refusal::new(RENDERED, Reason::TemplateError, "a rendering that was not run"));
+    };
+    let mut rendered = rendered.map_err(|error| manifests::failed(name, &cluster.id, &error))?;
     // A chart that names versions of Kubernetes was compared with this one.
     rendered.reads.kube_version |= !app.compiled.chart().metadata().kube_version.is_empty();
     let documents = rendered.manifests.into_iter().map(manifests::Document::from).collect();
