@@ -1,8 +1,9 @@
 //! The root of the repository in, a folder out: one file per kind in its `config/crd`, with a kustomization that lists them, the
-//! templates of the chart `emco-crds`, and one page per kind of the book's reference.
+//! templates of the chart `emco-crds`, one page per kind of the book's reference, and the health checks for Argo CD.
 //!
 //! `cargo run -q -p emco-crds --example crdgen -- .`
 
+mod argocd;
 mod fields;
 mod reference;
 
@@ -16,12 +17,13 @@ fn main() -> ExitCode {
         eprintln!("usage: crdgen FOLDER");
         return ExitCode::from(2);
     };
-    // Samples are read where this program was built, whatever folder is written.
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/samples");
+    // Samples and scripts are read where this program was built, whatever folder is written.
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
     for (folder, files) in [
         ("config/crd", crds::files().map_err(|error| error.to_string())),
         ("charts/emco-crds/templates", crds::chart_templates().map_err(|error| error.to_string())),
-        ("docs/reference", reference::pages(&samples)),
+        ("docs/reference", reference::pages(&config.join("samples"))),
+        ("config/argocd", argocd::files(&config.join("argocd/health.lua"))),
     ] {
         let written = files.and_then(|files| {
             write(&root.join(folder), files).map_err(|error| format!("{}: {error}", root.display()))

@@ -41,6 +41,9 @@ fn build_one(cache: &Path, program: Program, nth: &str) -> Result<PathBuf> {
     fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
     fs::write(work.join("go.mod"), module.go_mod).context("cannot write go.mod")?;
     fs::write(work.join("go.sum"), module.go_sum).context("cannot write go.sum")?;
+    for (name, text) in module.sources {
+        fs::write(work.join(name), text).with_context(|| format!("cannot write {name}"))?;
+    }
 
     let what = format!("{} {}", program.name(), program.version());
     // Not named as it will be called, until it is whole.
@@ -49,6 +52,7 @@ fn build_one(cache: &Path, program: Program, nth: &str) -> Result<PathBuf> {
     command
         .args(["build", "-mod=readonly", "-trimpath", "-ldflags"])
         .arg(program.ldflags())
+        .args(["-tags", program.tags()])
         .arg("-o")
         .arg(&unfinished)
         .arg(program.package())

@@ -12,6 +12,9 @@ pub(super) fn find(program: Program) -> Option<PathBuf> {
     if let Some(path) = assets("EMCO_TEST_ASSETS").filter(|path| path.is_file()) {
         return Some(path);
     }
+    if program.is_ours() {
+        return built(program);
+    }
     let on_path = std::env::var_os("PATH").unwrap_or_default();
     let mut candidates: Vec<PathBuf> = assets("KUBEBUILDER_ASSETS").into_iter().collect();
     candidates.extend(std::env::split_paths(&on_path).map(|dir| dir.join(program.name())));
@@ -33,7 +36,7 @@ fn is_wanted(program: Program, path: &PathBuf) -> bool {
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
-        .is_ok_and(|output| names_version(&String::from_utf8_lossy(&output.stdout), program.version()))
+        .is_ok_and(|output| names_version(&String::from_utf8_lossy(&output.stdout), &program.said_version()))
 }
 
 /// Whether what a program says of itself names exactly this version.

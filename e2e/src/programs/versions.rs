@@ -1,17 +1,22 @@
 //! In: the `go.mod` files of the repository. Out: for each program its package, version and linker flags.
 
+use sha2::{Digest as _, Sha256};
+
 /// `go.mod` and `go.sum` of one Go module that names programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GoModule {
     pub name: &'static str,
     pub go_mod: &'static str,
     pub go_sum: &'static str,
+    /// Files of its own, where the program is ours.
+    pub sources: &'static [(&'static str, &'static str)],
 }
 
 pub(super) const CONTROL_PLANE: GoModule = GoModule {
     name: "controlplane",
     go_mod: include_str!("../../controlplane/go.mod"),
     go_sum: include_str!("../../controlplane/go.sum"),
+    sources: &[],
 };
 
 /// Of its own, because Helm wants other versions of the Kubernetes libraries.
@@ -19,6 +24,29 @@ pub(super) const HELM: GoModule = GoModule {
     name: "helm",
     go_mod: include_str!("../../helm/go.mod"),
     go_sum: include_str!("../../helm/go.sum"),
+    sources: &[],
+};
+
+/// Of its own, because it wants everything of everybody.
+pub(super) const PROMETHEUS: GoModule = GoModule {
+    name: "prometheus",
+    go_mod: include_str!("../../prometheus/go.mod"),
+    go_sum: include_str!("../../prometheus/go.sum"),
+    sources: &[],
+};
+
+/// Our own program around what Flux and Argo CD judge objects with.
+pub(super) const GITOPS: GoModule = GoModule {
+    name: "gitops",
+    go_mod: include_str!("../../gitops/go.mod"),
+    go_sum: include_str!("../../gitops/go.sum"),
+    sources: &[
+        ("main.go", include_str!("../../gitops/main.go")),
+        ("status.go", include_str!("../../gitops/status.go")),
+        ("health.go", include_str!("../../gitops/health.go")),
+        ("cel.go", include_str!("../../gitops/cel.go")),
+        ("diff.go", include_str!("../../gitops/diff.go")),
+    ],
 };
 
 /// A program that a test bed runs.
@@ -38,11 +66,17 @@ pub enum Program {
     Kwok,
     /// Helm, the reference that rendered charts are compared with.
     Helm,
+    /// Prometheus, which reads metrics and judges alerts.
+    Prometheus,
+    /// Its tool, which tests the rules.
+    Promtool,
+    /// Judges objects as Flux and Argo CD do; ours, from `gitops/`.
+    GitOpsChecks,
 }
 
 impl Program {
     /// Every program, in the order in which they are built: what most tests need first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Kubectl,
@@ -50,6 +84,9 @@ impl Program {
         Self::Scheduler,
         Self::Kwok,
         Self::Helm,
+        Self::GitOpsChecks,
+        Self::Prometheus,
+        Self::Promtool,
     ];
 
     /// The file name.
@@ -62,6 +99,9 @@ impl Program {
             Self::Scheduler => "kube-scheduler",
             Self::Kwok => "kwok",
             Self::Helm => "helm",
+            Self::Prometheus => "prometheus",
+            Self::Promtool => "promtool",
+            Self::GitOpsChecks => "gitops-checks",
         }
     }
 
@@ -82,6 +122,8 @@ impl Program {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::Kwok => "sigs.k8s.io/kwok",
             Self::Helm => "helm.sh/helm/v3",
+            Self::Prometheus | Self::Promtool => "github.com/prometheus/prometheus",
+            Self::GitOpsChecks => "github.com/argoproj/gitops-engine",
             Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
                 "k8s.io/kubernetes"
             }
@@ -92,6 +134,7 @@ impl Program {
     pub(super) fn package(self) -> String {
         match self {
             Self::Etcd => self.go_module().to_owned(),
+            Self::GitOpsChecks => ".".to_owned(),
             _ => format!("{}/cmd/{}", self.go_module(), self.name()),
         }
     }
@@ -99,6 +142,8 @@ impl Program {
     pub(super) fn module(self) -> GoModule {
         match self {
             Self::Helm => HELM,
+            Self::Prometheus | Self::Promtool => PROMETHEUS,
+            Self::GitOpsChecks => GITOPS,
             _ => CONTROL_PLANE,
         }
     }
@@ -108,7 +153,10 @@ impl Program {
         let version = self.version();
         match self {
             Self::Helm => format!("-s -w -X helm.sh/helm/v3/internal/version.version={version}"),
-            Self::Etcd | Self::Kwok => "-s -w".to_owned(),
+            Self::Prometheus | Self::Promtool => {
+                format!("-s -w -X github.com/prometheus/common/version.Version={}", self.said_version())
+            }
+            Self::Etcd | Self::Kwok | Self::GitOpsChecks => "-s -w".to_owned(),
             Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
                 let mut parts = version.trim_start_matches('v').split('.');
                 let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
@@ -124,6 +172,32 @@ impl Program {
         }
     }
 
+    /// What the program calls its version: Prometheus 3.13 is its module's v0.313.
+    pub(super) fn said_version(self) -> String {
+        let version = self.version();
+        let parsed = version.strip_prefix("v0.").and_then(|rest| {
+            let (minor, patch) = rest.split_once('.')?;
+            Some((minor.parse::<u32>().ok()?.checked_sub(300)?, patch))
+        });
+        match (self, parsed) {
+            (Self::Prometheus | Self::Promtool, Some((minor, patch))) => format!("3.{minor}.{patch}"),
+            _ => version.to_owned(),
+        }
+    }
+
+    /// Build tags: without the clients of every cloud that Prometheus could ask for targets, a third of the work.
+    pub(super) fn tags(self) -> &'static str {
+        match self {
+            Self::Prometheus | Self::Promtool => "remove_all_sd",
+            _ => "",
+        }
+    }
+
+    /// Whether nobody else has such a program.
+    pub(super) fn is_ours(self) -> bool {
+        !self.module().sources.is_empty()
+    }
+
     /// Arguments with which the program prints its version.
     pub(super) fn version_args(self) -> &'static [&'static str] {
         match self {
@@ -137,6 +211,14 @@ impl Program {
     pub(super) fn cache_key(self) -> String {
         match self {
             Self::Helm => format!("helm-{}", self.version()),
+            Self::Prometheus | Self::Promtool => format!("prometheus-{}", self.version()),
+            Self::GitOpsChecks => {
+                let mut hash = Sha256::new();
+                let module = self.module();
+                hash.update(module.go_mod);
+                module.sources.iter().for_each(|(_, text)| hash.update(text));
+                format!("gitops-{}-{}", self.version(), &hex::encode(hash.finalize())[..12])
+            }
             _ => format!(
                 "kubernetes-{}-etcd-{}-kwok-{}",
                 Self::ApiServer.version(),
@@ -173,6 +255,8 @@ mod tests {
         }
         assert_eq!(Program::ApiServer.version(), "v1.36.3");
         assert_eq!(Program::Helm.version(), "v3.17.3");
+        assert_eq!(Program::Promtool.said_version(), "3.13.5");
+        assert_eq!(Program::Etcd.said_version(), Program::Etcd.version());
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! In: objects as people keep them in Git. Out: what Flux and Argo CD make of them, with the code that Flux and Argo CD judge and
+//! compare with; and a tenant in one folder, in any order.
+
+mod differences;
+mod folder;
+mod stages;
+
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use emco_e2e::bed::Bed;
+use emco_e2e::programs::{Program, Programs};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+/// One question to the program in `e2e/gitops`.
+async fn ask(bed: &Bed, command: &str, question: &Value) -> Result<Vec<Value>> {
+    let programs = Programs::get(&[Program::GitOpsChecks]).await?;
+    let mut child = Command::new(programs.path(Program::GitOpsChecks)?)
+        .arg(command)
+        .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
+        .env("HOME", bed.dir())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut input = child.stdin.take().context("no standard input")?;
+    let question = question.to_string();
+    let write = async move { input.write_all(question.as_bytes()).await };
+    let (written, output) = tokio::join!(write, child.wait_with_output());
+    let output = output?;
+    ensure!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    written?;
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+async fn live(bed: &Bed, kind: &str, namespace: &str, name: &str) -> Result<Value> {
+    let mut args = vec!["get", kind, name, "-o", "json", "--show-managed-fields"];
+    if !namespace.is_empty() {
+        args.extend(["-n", namespace]);
+    }
+    serde_json::from_str(&bed.hub().kubectl().run(&args).await?).context("no JSON")
+}
+
+/// Resource names by kind, fully: `clusters` and `projects` are others' names, too.
+const KINDS: [(&str, &str); 10] = [
+    ("ClusterProvider", "clusterproviders.emco.io"),
+    ("Cluster", "clusters.emco.io"),
+    ("Project", "projects.emco.io"),
+    ("LogicalCloud", "logicalclouds.emco.io"),
+    ("CompositeApp", "compositeapps.emco.io"),
+    ("CompositeProfile", "compositeprofiles.emco.io"),
+    ("DeploymentIntentGroup", "deploymentintentgroups.emco.io"),
+    ("DeploymentApproval", "deploymentapprovals.emco.io"),
+    ("AppContext", "appcontexts.emco.io"),
+    ("SyncShard", "syncshards.emco.io"),
+];
+
+fn resource(kind: &str) -> &'static str {
+    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, resource)| *resource).unwrap()
+}

@@ -1,0 +1,342 @@
+//! In: objects of every kind in every stage of their lives, as a real API server has them. Out: what Flux and Argo CD judge.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use emco_crds::conditions::types;
+use emco_crds::{CompositeApp, DeploymentIntentGroup};
+use emco_e2e::bed::{Bed, BedSpec};
+use emco_e2e::operator::{
+    Operator, chart, chart_map, cluster, deployed, deployment, is, program, project, register, root, secret,
+    unless_ended, wait,
+};
+use serde_json::{Value, json};
+
+use crate::{ask, live, resource};
+
+/// What Flux's kstatus says, what Argo CD's health check says.
+async fn judged(bed: &Bed, objects: &[Value]) -> Result<Vec<(String, String)>> {
+    let text = std::fs::read_to_string(root().join("config/argocd/argocd-cm.yaml"))?;
+    let config: Value = serde_yaml::from_str(&text)?;
+    let scripts: BTreeMap<String, Value> = config["data"]
+        .as_object()
+        .context("argocd-cm.yaml has no data")?
+        .iter()
+        .filter_map(|(key, script)| {
+            Some((key.strip_prefix("resource.customizations.health.")?.to_owned(), script.clone()))
+        })
+        .collect();
+    assert_eq!(scripts.len(), emco_crds::crds::all().len(), "each kind has its script");
+    let flux = ask(bed, "status", &json!({"objects": objects})).await?;
+    let argo = ask(bed, "health", &json!({"objects": objects, "scripts": scripts})).await?;
+    assert_eq!((flux.len(), argo.len()), (objects.len(), objects.len()));
+    let said = |answer: &Value| match answer["error"].as_str() {
+        Some(error) => format!("error: {error}"),
+        None => answer["status"].as_str().unwrap_or_default().to_owned(),
+    };
+    Ok(flux.iter().map(said).zip(argo.iter().map(said)).collect())
+}
+
+/// Waits until an object's condition has a status.
+async fn until(
+    bed: &Bed,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    condition: &str,
+    status: &str,
+) -> Result<()> {
+    let wanted = format!("--for=condition={condition}={status}");
+    let mut args = vec!["wait", kind, name, &wanted, "--timeout=120s"];
+    if !namespace.is_empty() {
+        args.extend(["-n", namespace]);
+    }
+    bed.hub().kubectl().run(&args).await.map(drop)
+}
+
+/// Kind, namespace, name, and what Flux and Argo CD shall say.
+type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+/// Objects whose stage is told by their conditions.
+const STAGES: [Stage; 25] = [
+    ("ClusterProvider", "", "acme", "Current", "Healthy"),
+    ("ClusterProvider", "", "other", "Failed", "Degraded"),
+    ("Cluster", "acme", "a", "Current", "Healthy"),
+    // Something may still come by itself: the Secret. Somebody has to make it, though.
+    ("Cluster", "spare", "without-secret", "InProgress", "Degraded"),
+    ("Cluster", "spare", "again", "Failed", "Degraded"),
+    ("Project", "", "shop", "Current", "Healthy"),
+    ("Project", "", "taken", "Failed", "Degraded"),
+    ("LogicalCloud", "shop", "default", "Current", "Healthy"),
+    ("LogicalCloud", "shop", "empty", "InProgress", "Progressing"),
+    ("LogicalCloud", "shop", "standard", "Failed", "Degraded"),
+    ("CompositeApp", "shop", "web", "Current", "Healthy"),
+    ("CompositeApp", "shop", "waits", "InProgress", "Progressing"),
+    ("CompositeApp", "shop", "broken", "Failed", "Degraded"),
+    ("CompositeProfile", "shop", "good", "Current", "Healthy"),
+    ("CompositeProfile", "shop", "waits", "InProgress", "Progressing"),
+    ("CompositeProfile", "shop", "broken", "Failed", "Degraded"),
+    ("DeploymentIntentGroup", "shop", "web", "Current", "Healthy"),
+    ("DeploymentIntentGroup", "shop", "waits", "InProgress", "Progressing"),
+    ("DeploymentIntentGroup", "shop", "broken", "Failed", "Degraded"),
+    ("DeploymentIntentGroup", "shop", "refused", "InProgress", "Degraded"),
+    // Ready speaks of what runs, and nothing runs: that is what is wanted, and only Argo CD has a word for it.
+    ("DeploymentIntentGroup", "shop", "ended", "InProgress", "Suspended"),
+    ("DeploymentApproval", "shop", "early", "Failed", "Degraded"),
+    ("AppContext", "shop", "dig-web-1", "Current", "Healthy"),
+    ("SyncShard", "shop", "of web", "Current", "Healthy"),
+    ("SyncShard", "shop", "of refused", "InProgress", "Degraded"),
+];
+
+/// The condition that shows that the operator has come to its verdict.
+const fn shown_by(flux: &str) -> (&'static str, &'static str) {
+    match flux.as_bytes() {
+        b"Failed" => (types::STALLED, "True"),
+        b"Current" => (types::READY, "True"),
+        _ => (types::READY, "False"),
+    }
+}
+
+/// Makes the objects of [`STAGES`].
+async fn make_stages(bed: &Bed) -> Result<()> {
+    let kubectl = bed.hub().kubectl();
+    register(bed, "acme", &["a"]).await?;
+    project(bed, "shop").await?;
+    // Granted to nobody: its clusters are in no logical cloud.
+    kubectl.apply(SPARE).await?;
+    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\n";
+    let web = chart("web", "1.0.0", &[("templates/note.yaml", note)])?;
+    let port = "apiVersion: v1\nkind: Service\nmetadata: {name: refused}\nspec: {ports: [{port: 99999}]}\n";
+    let refused = chart("refused", "1.0.0", &[("templates/service.yaml", port)])?;
+    chart_map(bed, "shop", "charts", &[web.clone(), refused.clone()]).await?;
+    secret(bed, "spare", "again", &bed.edge("a").kubeconfig()?).await?;
+    let everywhere = "placement: {allOf: [{provider: acme, selector: {}}]}";
+    for text in [
+        deployment("shop", "web", std::slice::from_ref(&web), everywhere),
+        deployment("shop", "refused", &[refused], &format!("{everywhere}\nprogressDeadline: 10s")),
+        cluster("spare", "again"),
+        cluster("spare", "without-secret"),
+        MORE.to_owned(),
+    ] {
+        kubectl.apply(&text).await?;
+    }
+    deployed(bed, "shop", "web", 1).await?;
+    wait(bed, "shop", "broken", |app: &CompositeApp| is(app.status.as_ref(), types::STALLED, "True")).await?;
+    wait(bed, "shop", "refused", |dig: &DeploymentIntentGroup| {
+        let state = dig.status.as_ref().and_then(|status| serde_json::to_value(status.state).ok());
+        let failed = state.as_ref().and_then(Value::as_str) == Some("InstantiateFailed");
+        failed.then_some(()).ok_or_else(|| format!("its state is {state:?}"))
+    })
+    .await
+}
+
+const SPARE: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: spare, labels: {emco.io/provider: spare}}
+---
+apiVersion: emco.io/v1alpha1
+kind: ClusterProvider
+metadata: {name: spare}
+spec: {}
+";
+
+const MORE: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: not-ours}
+---
+apiVersion: emco.io/v1alpha1
+kind: ClusterProvider
+metadata: {name: other}
+spec: {namespace: not-ours}
+---
+apiVersion: emco.io/v1alpha1
+kind: Project
+metadata: {name: taken}
+spec: {namespace: not-ours}
+---
+apiVersion: emco.io/v1alpha1
+kind: LogicalCloud
+metadata: {name: empty, namespace: shop}
+spec: {level: Admin, namespace: shop-empty, clusters: [{provider: acme, selector: {matchLabels: {tier: none}}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: LogicalCloud
+metadata: {name: standard, namespace: shop}
+spec: {level: Standard, namespace: shop-standard}
+---
+apiVersion: emco.io/v1alpha1
+kind: CompositeApp
+metadata: {name: waits, namespace: shop}
+spec: {apps: [{name: web, chart: {configMapRef: {name: absent, key: web.tgz}}}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: rubbish, namespace: shop}
+data: {web.tgz: this is no archive}
+---
+apiVersion: emco.io/v1alpha1
+kind: CompositeApp
+metadata: {name: broken, namespace: shop}
+spec: {apps: [{name: web, chart: {configMapRef: {name: rubbish, key: web.tgz}}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: CompositeProfile
+metadata: {name: good, namespace: shop}
+spec: {apps: [{app: web, values: {a: 1}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: CompositeProfile
+metadata: {name: waits, namespace: shop}
+spec: {apps: [{app: web, valuesFrom: [{kind: ConfigMap, name: absent}]}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: values, namespace: shop}
+data: {values.yaml: \"[this, is, a, list]\"}
+---
+apiVersion: emco.io/v1alpha1
+kind: CompositeProfile
+metadata: {name: broken, namespace: shop}
+spec: {apps: [{app: web, valuesFrom: [{kind: ConfigMap, name: values, key: values.yaml}]}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: DeploymentIntentGroup
+metadata: {name: waits, namespace: shop}
+spec: {compositeAppRef: {name: absent}, placement: {allOf: [{provider: acme}]}}
+---
+apiVersion: emco.io/v1alpha1
+kind: DeploymentIntentGroup
+metadata: {name: broken, namespace: shop}
+spec: {compositeAppRef: {name: web}, release: broken, overrideValues: [{app: absent, values: {a: 1}}], placement: {allOf: [{provider: acme}]}}
+---
+apiVersion: emco.io/v1alpha1
+kind: DeploymentIntentGroup
+metadata: {name: ended, namespace: shop}
+spec: {compositeAppRef: {name: web}, desiredState: Terminated, placement: {allOf: [{provider: acme}]}}
+---
+apiVersion: emco.io/v1alpha1
+kind: DeploymentApproval
+metadata: {name: early, namespace: shop}
+spec:
+  deploymentIntentGroupRef: {name: web}
+  digest: sha256:0000000000000000000000000000000000000000000000000000000000000000
+  approvedBy: tester
+";
+
+/// The name of a stage's object on the hub: those of shards are made by the operator.
+async fn name_of(bed: &Bed, namespace: &str, name: &str) -> Result<String> {
+    let Some(owner) = name.strip_prefix("of ") else { return Ok(name.to_owned()) };
+    let selector = format!("emco.io/owner-name={owner},emco.io/owner-kind=DeploymentIntentGroup");
+    let path = "jsonpath={.items[0].metadata.name}";
+    bed.hub().kubectl().run(&["get", "syncshards", "-n", namespace, "-l", &selector, "-o", path]).await
+}
+
+#[tokio::test]
+async fn flux_and_argo_cd_judge_every_kind_in_every_stage_as_it_is_meant() {
+    let bed = Bed::start(BedSpec::hub().edges(&["a"])).await.unwrap();
+    bed.explain(Box::pin(async {
+        let operator = Operator::start(&bed, &program()?).await?;
+        unless_ended(operator.process(), make_stages(&bed)).await?;
+        let mut names = Vec::new();
+        for (kind, namespace, name, flux, _) in STAGES {
+            let name = name_of(&bed, namespace, name).await?;
+            let (condition, status) = shown_by(flux);
+            until(&bed, resource(kind), namespace, &name, condition, status).await?;
+            names.push(name);
+        }
+        let mut objects = Vec::new();
+        for ((kind, namespace, ..), name) in STAGES.iter().zip(&names) {
+            objects.push(live(&bed, resource(kind), namespace, name).await?);
+        }
+        let kinds: std::collections::BTreeSet<_> = STAGES.iter().map(|stage| stage.0).collect();
+        assert_eq!(kinds.len(), emco_crds::crds::all().len(), "every kind is there");
+        check(&bed, &objects, |at| (STAGES[at].3, STAGES[at].4)).await?;
+
+        expressions_of_the_book(&bed, &objects).await?;
+
+        // A change that nobody has looked at, of whatever was judged to be good or bad.
+        operator.kill().await?;
+        let mut changed = Vec::new();
+        for object in &objects {
+            let mut object = object.clone();
+            let generation = object["metadata"]["generation"].as_i64().context("no generation")?;
+            object["metadata"]["generation"] = json!(generation + 1);
+            changed.push(object);
+        }
+        // Results of a shard are of each row's generation, and an AppContext's spec never changes.
+        check(&bed, &changed, |_| ("InProgress", "Progressing")).await?;
+
+        // Deleted, and held by a finalizer; of ours, or of somebody else's where we need none.
+        let mut deleted = Vec::new();
+        for ((kind, namespace, ..), name) in STAGES.iter().zip(&names) {
+            let mut args = vec!["patch", resource(kind), name, "--type=json"];
+            args.extend([
+                "-p",
+                r#"[{"op":"add","path":"/metadata/finalizers","value":["example.com/held"]}]"#,
+            ]);
+            if !namespace.is_empty() {
+                args.extend(["-n", namespace]);
+            }
+            bed.hub().kubectl().run(&args).await?;
+            let mut args = vec!["delete", resource(kind), name, "--wait=false"];
+            if !namespace.is_empty() {
+                args.extend(["-n", namespace]);
+            }
+            bed.hub().kubectl().run(&args).await?;
+            deleted.push(live(&bed, resource(kind), namespace, name).await?);
+        }
+        check(&bed, &deleted, |_| ("Terminating", "Progressing")).await
+    }))
+    .await;
+}
+
+/// What the page gives to Flux for deployments is true of what it should be true of, also before the operator has looked.
+async fn expressions_of_the_book(bed: &Bed, objects: &[Value]) -> Result<()> {
+    let page = std::fs::read_to_string(root().join("docs/gitops.md"))?;
+    let example = page.split("```yml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example: Value = serde_yaml::from_str(example.context("the page has no example for Flux")?)?;
+    let checks = &example["spec"]["healthCheckExprs"][0];
+    assert_eq!(
+        (&checks["kind"], &checks["apiVersion"]),
+        (&json!("DeploymentIntentGroup"), &json!("emco.io/v1alpha1"))
+    );
+    let expressions = json!({"current": checks["current"], "failed": checks["failed"]});
+    let (mut asked, mut wanted) = (Vec::new(), Vec::new());
+    for (object, (kind, _, name, flux, argo)) in objects.iter().zip(STAGES) {
+        if kind == "DeploymentIntentGroup" {
+            asked.push(object.clone());
+            wanted.push((name, flux == "Current" || argo == "Suspended", flux == "Failed"));
+        }
+    }
+    let mut fresh = asked[0].clone();
+    fresh.as_object_mut().context("no object")?.remove("status");
+    asked.push(fresh);
+    wanted.push(("without a status", false, false));
+    let answers = ask(bed, "cel", &json!({"expressions": expressions, "objects": asked})).await?;
+    let found: Vec<_> = wanted
+        .iter()
+        .zip(&answers)
+        .map(|((name, ..), answer)| (*name, answer["current"] == true, answer["failed"] == true))
+        .collect();
+    assert_eq!(found, wanted);
+    Ok(())
+}
+
+async fn check(
+    bed: &Bed,
+    objects: &[Value],
+    wanted: impl Fn(usize) -> (&'static str, &'static str),
+) -> Result<()> {
+    let text = |at: usize, (flux, argo): (&str, &str)| {
+        let object = &objects[at];
+        format!("{} {}: {flux}, {argo}", object["kind"], object["metadata"]["name"])
+    };
+    let found = judged(bed, objects).await?;
+    let found: Vec<String> =
+        found.iter().enumerate().map(|(at, (flux, argo))| text(at, (flux, argo))).collect();
+    let wanted: Vec<String> = (0..objects.len()).map(|at| text(at, wanted(at))).collect();
+    assert_eq!(found, wanted);
+    Ok(())
+}
