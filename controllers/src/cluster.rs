@@ -14,8 +14,12 @@ use crate::api::ApiServerExt;
 use crate::context::{Context, Failure, Outcome, Reconciled};
 use crate::facts;
 use crate::objects::{self, Verdict};
-use crate::remote::{KubeconfigError, Observation, State, Target, kubeconfig};
+use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
 use crate::stores::StoreExt;
+
+mod identity;
+
+use identity::Identity;
 
 /// How a cluster stands, as its condition Ready says it.
 struct Judged {
@@ -80,6 +84,7 @@ fn requested(ctx: &Context, cluster: &Cluster, id: &ClusterId, status: &mut Clus
     let request =
         objects::annotation(cluster, annotation::REQUESTED_AT).map(|text| conditions::truncate(text, 256));
     if request.is_some() && request != status.last_handled_request {
+        ctx.connector.refresh_apis(id);
         ctx.connector.poke(id);
     }
     status.last_handled_request = request;
@@ -88,6 +93,7 @@ fn requested(ctx: &Context, cluster: &Cluster, id: &ClusterId, status: &mut Clus
 /// Lets go of a cluster that nobody holds: its connection, its Secret, itself.
 async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Reconciled {
     if let Some(id) = id {
+        give_back(ctx, cluster, id).await;
         ctx.connector.forget(id);
     }
     if let Some(secret) = secret(ctx, cluster).await?
@@ -97,6 +103,22 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
     }
     objects::remove_finalizer(ctx, cluster, finalizer::IN_USE).await?;
     Ok(Outcome::Settled)
+}
+
+/// Takes our claim off a cluster that is let go of. One that cannot be reached keeps it: the next hub is told how to take it.
+async fn give_back(ctx: &Context, cluster: &Cluster, id: &ClusterId) {
+    let Some(observed) = ctx.connector.observation(id) else { return };
+    let known = cluster.status.as_ref().and_then(|status| status.uid.as_ref());
+    let ours =
+        matches!(&observed.claim, Claim::Held { installation, .. } if *installation == ctx.installation.id);
+    if !ours || known.is_none() || known != observed.uid.as_ref() || observed.admission != Admission::Admitted
+    {
+        return;
+    }
+    let Some(server) = ctx.world.edges.get(id) else { return };
+    if let Err(error) = claim::give_back(server.as_ref(), &ctx.installation.id).await {
+        tracing::warn!(cluster = %id, %error, "the claim of this hub stays on a cluster that is let go of");
+    }
 }
 
 fn secret_name(cluster: &Cluster) -> Option<&str> {
@@ -153,9 +175,12 @@ async fn judge(
             status.credentials = read.expires().map(|end| CredentialFacts { expires: Some(Time(end)) });
             // The version is of the content: our own finalizer on the Secret must not renew a connection.
             let version = content_version(&data);
-            ctx.connector.want(id.clone(), Target { credentials: read, version });
+            let (identity, installation) = (status.uid.clone(), ctx.installation.id.clone());
+            let hub_version = identity::hub_version(ctx, cluster);
+            let target = Target { credentials: read, version, identity, installation, hub_version };
+            ctx.connector.want(id.clone(), target);
             let observed = ctx.connector.observation(id).unwrap_or_default();
-            Ok(observe(ctx, cluster, id, &observed, status))
+            Ok(observe(ctx, cluster, id, &observed, status).await)
         }
     }
 }
@@ -197,7 +222,7 @@ fn credentials(
 }
 
 /// What the connection shows, into the status; what cannot be seen now stays as it was last seen.
-fn observe(
+async fn observe(
     ctx: &Context,
     cluster: &Cluster,
     id: &ClusterId,
@@ -218,9 +243,10 @@ fn observe(
         }
         State::Connected => {
             credentials(ctx, cluster, status, Ok(()));
-            if let Some(judged) = identity(ctx, cluster, id, observed, status) {
-                return judged;
-            }
+            let note = match identity::judge(ctx, cluster, id, observed, status).await {
+                Identity::Fine(note) => note.map(|note| format!("; {note}")).unwrap_or_default(),
+                Identity::Not(judged) => return judged,
+            };
             status.kubernetes_version.clone_from(&observed.version);
             status.api_groups_digest.clone_from(&observed.api_digest);
             status.nodes = observed
@@ -237,52 +263,8 @@ fn observe(
                 Some(nodes) if nodes.total == 1 => format!("{version}, 1 node"),
                 Some(nodes) => format!("{version}, {} nodes", nodes.total),
                 None => format!("{version}, nodes not listed"),
-            };
+            } + &note;
             Judged { verdict: Verdict::Ready, reason: "Reachable", message }
         }
     }
-}
-
-/// Who the cluster is: `None` where it is who it was and nobody else is it.
-fn identity(
-    ctx: &Context,
-    cluster: &Cluster,
-    id: &ClusterId,
-    observed: &Observation,
-    status: &mut ClusterStatus,
-) -> Option<Judged> {
-    let uid = observed.uid.as_deref()?;
-    if let Some(known) = status.uid.as_deref()
-        && known != uid
-    {
-        let message = format!(
-            "another cluster answers behind {id}: its kube-system has uid {uid}, {known} was registered. Nothing is applied or removed there; register it under another name"
-        );
-        return Some(Judged { verdict: Verdict::Stalled, reason: "ClusterReplaced", message });
-    }
-    // The one whose status names the uid keeps it; where none does yet, the older object, then the smaller name.
-    let age = |c: &Cluster| {
-        (c.metadata.creation_timestamp.clone(), c.metadata.namespace.clone(), c.metadata.name.clone())
-    };
-    let twin = ctx.stores.clusters.sorted().into_iter().find(|other| {
-        objects::uid(other.as_ref()) != objects::uid(cluster)
-            && (other.status.as_ref().and_then(|s| s.uid.as_deref()) == Some(uid)
-                || (facts::id(ctx, other)
-                    .and_then(|id| ctx.connector.observation(&id))
-                    .is_some_and(|seen| seen.uid.as_deref() == Some(uid))
-                    && age(other) < age(cluster)
-                    && status.uid.is_none()))
-    });
-    if let Some(twin) = twin
-        && status.uid.is_none()
-    {
-        let twin = facts::id(ctx, &twin)
-            .map_or_else(|| objects::name(twin.as_ref()).to_owned(), |id| id.to_string());
-        let message = format!(
-            "this cluster is registered already as {twin} (its kube-system has the same uid {uid}): delete one of the two Clusters"
-        );
-        return Some(Judged { verdict: Verdict::Stalled, reason: "SameClusterTwice", message });
-    }
-    status.uid = Some(uid.to_owned());
-    None
 }

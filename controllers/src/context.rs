@@ -10,7 +10,7 @@ use crate::api::{ApiError, ApiServer};
 use crate::chart::ChartStore;
 use crate::metrics::Planning;
 use crate::namespace_access::Account;
-use crate::remote::{Connections, Pool, Target};
+use crate::remote::{Admission, Connections, Pool, Target};
 use crate::revisions::Revisions;
 use crate::stores::Stores;
 use crate::world::World;
@@ -23,6 +23,8 @@ pub trait Connector: Connections {
     fn forget(&self, cluster: &ClusterId);
     /// Probes now.
     fn poke(&self, cluster: &ClusterId);
+    /// Says whether work may be done on the cluster while its identity is this.
+    fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission);
 }
 
 impl Connector for Pool {
@@ -36,6 +38,10 @@ impl Connector for Pool {
 
     fn poke(&self, cluster: &ClusterId) {
         Self::poke(self, cluster);
+    }
+
+    fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
+        Self::judge(self, cluster, uid, admission);
     }
 }
 

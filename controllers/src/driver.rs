@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::{Cluster, Conditioned, SyncShard};
-use emco_engine::identity::ClusterId;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use kube::api::Api;
@@ -18,6 +17,7 @@ use crate::context::{Context, Reconciled};
 use crate::facts;
 use crate::metrics::Metrics;
 use crate::objects::{name, namespace};
+use crate::orphans;
 use crate::revisions::Collector;
 use crate::stores::{StoreExt, Stores, Writers};
 use crate::sync::Sync;
@@ -126,6 +126,7 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         local(|c, ns, n| Box::pin(async move { logical_cloud::reconcile(&c, &ns, &n).await })),
         |stores: &Stores, wakes: &Wakes, change: Change<'_, emco_crds::LogicalCloud>| {
             let cloud = change.object;
+            wakes.owner(namespace(cloud), "LogicalCloud", name(cloud));
             wakes.referenced(stores, namespace(cloud), |dig| dig.spec.logical_cloud_ref.name == name(cloud));
         }
     );
@@ -152,6 +153,7 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         }
     );
     let digs_seen = Specs::default();
+    let dig_sync = Arc::clone(&sync);
     kind!(
         digs,
         emco_crds::DeploymentIntentGroup,
@@ -160,6 +162,9 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         move |stores: &Stores, wakes: &Wakes, change: Change<'_, emco_crds::DeploymentIntentGroup>| {
             if digs_seen.moved(&change) {
                 wakes.dig(stores, change.object);
+                let dig = change.object;
+                wakes.owner(namespace(dig), "DeploymentIntentGroup", name(dig));
+                dig_sync.policy_changed("DeploymentIntentGroup", namespace(dig), name(dig));
             }
         }
     );
@@ -201,6 +206,7 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             Arc::clone(&ctx.stores.listed),
             move |change| {
                 let owner = &change.object.spec.owner;
+                w.owner(namespace(change.object), &owner.kind, &owner.name);
                 let set = if owner.kind == "LogicalCloud" { &w.clouds } else { &w.digs };
                 set.wake(namespace(change.object), &owner.name);
             },
@@ -217,6 +223,8 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         sources::follow(client, stores.clone(), Arc::clone(&wakes), stop.clone()).map(|()| "sources").boxed(),
     );
     tasks.push(Collector::default().run(Arc::clone(&ctx)).map(|()| "collector").boxed());
+    let following = orphans::follow(Arc::clone(&ctx), Arc::clone(&wakes), Arc::clone(&metrics));
+    tasks.push(following.map(|()| "orphans").boxed());
     tasks.push(connections(Arc::clone(&ctx), Arc::clone(&wakes)).map(|()| "connections").boxed());
 
     let mut running: futures::stream::FuturesUnordered<_> =
@@ -273,7 +281,7 @@ fn drained<S: futures::Stream + Send + 'static>(
 
 /// What connections show, to the clusters they belong to, and to what is placed where that depends on it.
 async fn connections(ctx: Arc<Context>, wakes: Arc<Wakes>) {
-    let mut known: BTreeMap<ClusterId, (bool, Option<String>, Option<String>)> = BTreeMap::new();
+    let mut known = BTreeMap::new();
     let mut changes = ctx.connector.changes();
     while let Some(id) = changes.next().await {
         for cluster in ctx
@@ -285,8 +293,10 @@ async fn connections(ctx: Arc<Context>, wakes: Arc<Wakes>) {
         {
             wakes.clusters.wake(namespace(cluster.as_ref()), name(cluster.as_ref()));
         }
-        let now =
-            ctx.connector.observation(&id).map(|o| (o.connected(), o.uid.clone(), o.api_digest.clone()));
+        let now = ctx
+            .connector
+            .observation(&id)
+            .map(|o| (o.connected(), o.uid.clone(), o.api_digest.clone(), o.admission.clone()));
         let moved = match now {
             Some(now) => known.insert(id, now.clone()) != Some(now),
             None => known.remove(&id).is_some(),

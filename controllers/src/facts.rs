@@ -11,6 +11,7 @@ use kube::Resource;
 use crate::context::Context;
 use crate::objects;
 use crate::owned_namespace;
+use crate::remote::Admission;
 use crate::stores::StoreExt;
 
 /// Labels of an object, or none.
@@ -45,8 +46,11 @@ fn facts(ctx: &Context, cluster: &Cluster) -> Option<ClusterFacts> {
         labels: labels(cluster),
         properties: cluster.spec.properties.clone(),
         scheduling,
-        reachable: observed.connected(),
-        uid: observed.uid.clone().or_else(|| status.and_then(|s| s.uid.clone())),
+        reachable: observed.connected() && !matches!(observed.admission, Admission::Refused { .. }),
+        // Who it is to be: what else may answer behind its name is not it.
+        uid: status
+            .and_then(|s| s.uid.clone())
+            .or_else(|| observed.uid.clone().filter(|_| observed.admission == Admission::Admitted)),
         kubernetes_version: observed
             .version
             .clone()

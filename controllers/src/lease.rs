@@ -180,6 +180,9 @@ pub enum Lost {
     /// The object is gone.
     #[error("the lease {0} was deleted")]
     Deleted(String),
+    /// It is older than it was: the hub's store went back in time.
+    #[error("the lease {0} is older than it was: the hub was restored from a backup")]
+    Restored(String),
     /// It could not be renewed in time.
     #[error("the lease {lease} could not be renewed for {seconds} s: {cause}")]
     Expired {

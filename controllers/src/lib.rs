@@ -24,6 +24,7 @@ pub mod memory;
 pub mod metrics;
 pub mod namespace_access;
 pub mod objects;
+pub mod orphans;
 pub mod owned_namespace;
 pub mod project;
 #[cfg(test)]

@@ -74,6 +74,7 @@ pub struct Metrics {
     epoch: Gauge,
     planning: Arc<Planning>,
     queue: Arc<Queue>,
+    orphaned: Gauge,
 }
 
 impl Metrics {
@@ -94,13 +95,19 @@ impl Metrics {
             "Epoch of the lease this process holds; 0 while it holds none",
             epoch.clone(),
         );
+        let orphaned = Gauge::default();
+        registry.register(
+            "shards_orphaned",
+            "Shards whose owner is missing, kept as they are",
+            orphaned.clone(),
+        );
         registry.register_collector(Box::new(process::Process::new()));
         let planning = Arc::new(Planning::default());
         planning.register(&mut registry);
         let queue = Arc::new(Queue::default());
         registry.register_collector(Box::new(queue::Queues(Arc::clone(&queue))));
         let registry = RwLock::new(registry);
-        Arc::new(Self { registry, reconciles, seconds, leader, epoch, planning, queue })
+        Arc::new(Self { registry, reconciles, seconds, leader, epoch, planning, queue, orphaned })
     }
 
     /// One reconcile of a kind ended.
@@ -133,6 +140,11 @@ impl Metrics {
     /// Shows the shards of the hub from now on.
     pub fn watch_shards(&self, stores: &Stores) {
         self.registry.write().register_collector(Box::new(shards::Shards::new(stores.shards.clone())));
+    }
+
+    /// So many shards have no owner.
+    pub fn orphaned(&self, shards: usize) {
+        self.orphaned.set(i64::try_from(shards).unwrap_or(i64::MAX));
     }
 
     /// Shows the remote clusters of a pool from now on.

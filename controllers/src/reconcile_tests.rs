@@ -8,6 +8,7 @@ mod explained;
 mod faults;
 mod life;
 mod orders;
+mod orphans;
 mod rig;
 mod shop;
 mod stored;

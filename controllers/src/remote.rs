@@ -10,10 +10,12 @@ use futures::stream::BoxStream;
 
 use crate::world::Edges;
 
+pub use claim::Claim;
 pub use kubeconfig::{Credentials, KubeconfigError};
 pub use pool::{Pool, PoolSettings, Target};
 pub use transport::{Edge, EdgeSettings};
 
+pub mod claim;
 mod discovery;
 pub mod kubeconfig;
 mod nodes;
@@ -43,6 +45,23 @@ pub enum State {
     },
 }
 
+/// Whether work may be done on a cluster that answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// It is who it should be, and ours.
+    #[default]
+    Admitted,
+    /// Who it is was not judged yet.
+    Awaited,
+    /// It is another cluster, or another hub's.
+    Refused {
+        /// `ClusterReplaced`, `SameClusterTwice`, `ClaimedByAnotherHub`.
+        reason: &'static str,
+        /// A sentence.
+        message: String,
+    },
+}
+
 /// What is known of one cluster. All but `state` is kept while the cluster is unreachable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
@@ -50,6 +69,10 @@ pub struct Observation {
     pub state: State,
     /// UID of its kube-system namespace: who the cluster is.
     pub uid: Option<String>,
+    /// Which hub it says it belongs to.
+    pub claim: Claim,
+    /// Whether work may be done there.
+    pub admission: Admission,
     /// Kubernetes version, such as `v1.36.3`.
     pub version: Option<String>,
     /// Nodes that are ready; `None` while unknown, also where the credential may not list nodes.

@@ -21,15 +21,17 @@ pub mod content;
 pub mod edge;
 pub mod errors;
 mod job;
+mod mark;
 pub mod metrics;
 pub mod observe;
 mod pace;
+mod policy;
 pub mod report;
 pub mod work;
 
 pub use edge::Fence;
-pub use job::{Policies, Policy};
 pub use metrics::SyncMetrics;
+pub use policy::{Policies, Policy};
 pub use work::Owner;
 
 use content::{Content, HubContent};
@@ -84,6 +86,8 @@ pub struct Sync {
     budget: Arc<Budget>,
     // Newest version of each shard that came since the last look; `None`: it is gone. As many entries as there are shards.
     inbox: Mutex<BTreeMap<ShardKey, Option<SyncShard>>>,
+    // Owners whose policy changed since the last look.
+    repaced: Mutex<BTreeSet<String>>,
     mail: Notify,
 }
 
@@ -98,6 +102,7 @@ impl Sync {
             metrics: Arc::new(SyncMetrics::default()),
             budget: Arc::new(Budget::new()),
             inbox: Mutex::new(BTreeMap::new()),
+            repaced: Mutex::new(BTreeSet::new()),
             mail: Notify::new(),
         })
     }
@@ -123,6 +128,13 @@ impl Sync {
         self.mail.notify_one();
     }
 
+    /// What an owner says about its own pace changed: its jobs look again. Never waits.
+    pub fn policy_changed(&self, kind: &str, namespace: &str, name: &str) {
+        let hash = marks::owner_hash(&self.ctx.installation.id, kind, namespace, name);
+        self.repaced.lock().insert(hash);
+        self.mail.notify_one();
+    }
+
     /// Works until stopped; returns when every task has ended.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut desk = Desk {
@@ -142,6 +154,9 @@ impl Sync {
                     let mail = std::mem::take(&mut *self.inbox.lock());
                     for (key, shard) in mail {
                         desk.take(&key, shard);
+                    }
+                    for hash in std::mem::take(&mut *self.repaced.lock()) {
+                        desk.ring(&hash);
                     }
                     metrics.jobs.store(desk.jobs.len() as u64, std::sync::atomic::Ordering::Relaxed);
                     // Tasks that have ended are let go of.
@@ -190,6 +205,15 @@ impl Desk {
     fn refresh(&self, cluster: &ClusterId) {
         if let Some((edge, _)) = self.edges.get(cluster) {
             edge.refresh();
+        }
+    }
+
+    /// Wakes all jobs of an owner.
+    fn ring(&self, hash: &str) {
+        for (cluster, _) in self.jobs.keys().filter(|(_, owner)| owner == hash) {
+            if let Some((edge, _)) = self.edges.get(cluster) {
+                edge.observed.ring(hash);
+            }
         }
     }
 
@@ -311,6 +335,7 @@ impl Desk {
             Edge::new(cluster.clone(), connections, fence, self.sync.metrics.clone(), ctx.settings.in_flight);
         let stop = self.stop.child_token();
         self.tasks.spawn(observe::watcher::run(edge.clone(), stop.clone()));
+        self.tasks.spawn(mark::run(edge.clone(), stop.clone()));
         self.edges.insert(cluster.clone(), (edge.clone(), stop));
         edge
     }

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use emco_crds::{Cluster, CompositeApp, CompositeProfile, DeploymentIntentGroup, Project, SyncShard};
+use emco_crds::{
+    Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentIntentGroup, Project, SyncShard,
+};
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
 use futures::Stream;
@@ -47,6 +49,16 @@ impl WakeSet {
         self.keys.lock().pop_first()
     }
 
+    /// The next key, when there is one.
+    pub async fn next(&self) -> Key {
+        loop {
+            if let Some(key) = self.take() {
+                return key;
+            }
+            self.bell.notified().await;
+        }
+    }
+
     /// Keys as they come, as references to objects of a kind.
     pub fn stream<K>(self: &Arc<Self>) -> impl Stream<Item = ObjectRef<K>> + Send + 'static
     where
@@ -78,6 +90,8 @@ pub struct Wakes {
     pub profiles: Arc<WakeSet>,
     pub digs: Arc<WakeSet>,
     pub approvals: Arc<WakeSet>,
+    /// Owners of what is stored, as kind/name: whether they are still there.
+    pub owners: Arc<WakeSet>,
     /// Rings when a namespace came, went or changed its owner.
     pub namespaces: Arc<Notify>,
 }
@@ -100,8 +114,16 @@ impl Wakes {
     pub fn cluster(&self, stores: &Stores, cluster: &Cluster) {
         self.providers.all(&stores.providers.sorted());
         self.projects.all(&stores.projects.sorted());
-        for other in stores.clusters.within(namespace(cluster)) {
-            if other.metadata.uid != cluster.metadata.uid {
+        // Those of the same namespace may share a Secret; one that is refused as registered twice may be free now.
+        for other in stores.clusters.sorted() {
+            let twice = other
+                .status
+                .as_ref()
+                .and_then(|s| s.condition("Ready"))
+                .is_some_and(|ready| ready.reason == "SameClusterTwice");
+            if other.metadata.uid != cluster.metadata.uid
+                && (twice || namespace(other.as_ref()) == namespace(cluster))
+            {
                 self.clusters.wake(namespace(other.as_ref()), name(other.as_ref()));
             }
         }
@@ -115,6 +137,12 @@ impl Wakes {
         self.projects.all(&stores.projects.sorted());
         self.clusters.all(&stores.clusters.within(changed));
         self.tenant(stores, changed);
+        for shard in stores.shards.within(changed) {
+            self.owner(changed, &shard.spec.owner.kind, &shard.spec.owner.name);
+        }
+        for context in stores.contexts.within(changed) {
+            self.owner(changed, &context.spec.owner.kind, &context.spec.owner.name);
+        }
     }
 
     fn tenant(&self, stores: &Stores, within: &str) {
@@ -149,8 +177,14 @@ impl Wakes {
         self.digs.all(&stores.digs.within(within));
     }
 
+    /// An owner of shards came or went, or something of its own did.
+    pub fn owner(&self, within: &str, kind: &str, name: &str) {
+        self.owners.wake(within, &format!("{kind}/{name}"));
+    }
+
     /// A shard: its owner.
     pub fn shard(&self, shard: &SyncShard) {
+        self.owner(namespace(shard), &shard.spec.owner.kind, &shard.spec.owner.name);
         let set = if shard.spec.owner.kind == "LogicalCloud" { &self.clouds } else { &self.digs };
         set.wake(namespace(shard), &shard.spec.owner.name);
     }

@@ -62,6 +62,7 @@ reasons!(
         SameClusterTwice,
         ClusterReplaced,
         ClaimedByAnotherHub,
+        HubRestored,
         Accepted,
         HeldBy,
         NotSupportedYet,
@@ -206,6 +207,10 @@ reasons!(
         RolloutPaused,
         ContentLost,
         ClusterReplaced,
+        SameClusterTwice,
+        ClaimedByAnotherHub,
+        HubRestored,
+        DriftFight,
         // Ready
         Ready,
         NotReady,

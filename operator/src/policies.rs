@@ -21,6 +21,8 @@ impl Policies for StoredPolicies {
             Some(dig) => Policy {
                 hook_timeout: dig.spec.hook_timeout(),
                 progress_deadline: dig.spec.progress_deadline(),
+                drift: dig.spec.sync.drift,
+                ignore: dig.spec.sync.ignore.clone(),
                 ..default
             },
             None => default,

@@ -9,16 +9,15 @@ use sha2::{Digest, Sha256};
 use crate::canonical;
 use crate::identity::{Identity, split_api_version};
 
+pub mod owned;
+
 /// What stands behind the hash while the number of replicas is ours.
 const REPLICAS: &str = "r";
 
 /// Hash of our entry: the fields that our applies own, 32 hexadecimal digits, and whether `spec.replicas` is among them. `None`:
 /// there is no entry of ours. Times are not in it.
 pub fn of_ours(managed_fields: &[Value], manager: &str) -> Option<String> {
-    let ours = managed_fields.iter().find(|e| {
-        e["manager"] == manager && e["operation"] == "Apply" && e.get("subresource").is_none_or(|s| s == "")
-    })?;
-    let mut fields = ours.get("fieldsV1").cloned().unwrap_or_default();
+    let mut fields = entry(managed_fields, manager, "Apply")?.clone();
     let spec = fields.get_mut("f:spec").and_then(Value::as_object_mut);
     let replicas = spec.and_then(|spec| spec.remove("f:replicas")).is_some();
     let mut hash = hex::encode(Sha256::digest(canonical::json(&fields)));
@@ -27,6 +26,50 @@ pub fn of_ours(managed_fields: &[Value], manager: &str) -> Option<String> {
         hash.push_str(REPLICAS);
     }
     Some(hash)
+}
+
+/// The fields of a manager's entry, if it has one; not those of subresources.
+pub fn entry<'a>(managed_fields: &'a [Value], manager: &str, operation: &str) -> Option<&'a Value> {
+    let entry = managed_fields.iter().find(|e| {
+        e["manager"] == manager && e["operation"] == operation && e.get("subresource").is_none_or(|s| s == "")
+    })?;
+    entry.get("fieldsV1")
+}
+
+/// What became of the fields of a manifest on the live object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Pointers to fields that are not ours any more: others have them, or removed them.
+    pub taken: Vec<String>,
+    /// Who has some of them; nobody where they are gone.
+    pub by: Vec<String>,
+    /// Pointers to fields that the cluster's own admission rewrote while we applied them: an update in our name.
+    pub rewritten: Vec<String>,
+}
+
+/// Compares a manifest, with our marks, with the `managedFields` of the live object.
+pub fn judge(manifest: &Value, managed_fields: &[Value], manager: &str) -> Judged {
+    let nothing = serde_json::json!({".": {}});
+    let ours = entry(managed_fields, manager, "Apply").unwrap_or(&nothing);
+    let lost = owned::missing(manifest, ours);
+    if lost.is_empty() {
+        return Judged::default();
+    }
+    let admission = entry(managed_fields, manager, "Update").unwrap_or(&nothing);
+    let not_rewritten = owned::missing(manifest, admission);
+    let (taken, rewritten): (Vec<String>, Vec<String>) =
+        lost.into_iter().partition(|pointer| touches(&not_rewritten, pointer));
+    let has = |entry: &&Value| {
+        let missing = entry.get("fieldsV1").map(|fields| owned::missing(manifest, fields));
+        missing.is_some_and(|missing| taken.iter().any(|pointer| !owned::covers(&missing, pointer)))
+    };
+    let entries: Vec<Value> = managed_fields.iter().filter(has).cloned().collect();
+    Judged { by: others(&entries, manager), taken, rewritten }
+}
+
+/// Whether one of the pointers is this one, or stands above or below it.
+fn touches(pointers: &[String], pointer: &str) -> bool {
+    owned::covers(pointers, pointer) || pointers.iter().any(|p| owned::covers(&[pointer.to_owned()], p))
 }
 
 /// Whether our part is as the answer to our own apply showed it; both sides from [`of_ours`], nothing for no entry. `scaled`:
@@ -77,17 +120,17 @@ mod tests {
     use super::*;
 
     #[allow(clippy::needless_pass_by_value)] // reads better where it is called
-    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+    fn written(manager: &str, operation: &str, fields: Value) -> Value {
         json!({"manager": manager, "operation": operation, "time": "2026-01-01T00:00:00Z", "fieldsV1": fields})
     }
 
     #[test]
     fn a_field_that_somebody_took_is_drift_and_the_time_is_not() {
-        let ours = |fields| entry("emco-1", "Apply", fields);
-        let mut status = entry("kube-controller-manager", "Update", json!({"f:status": {}}));
+        let ours = |fields| written("emco-1", "Apply", fields);
+        let mut status = written("kube-controller-manager", "Update", json!({"f:status": {}}));
         status["subresource"] = json!("status");
         let first = vec![
-            entry("kubectl", "Update", json!({"f:x": {}})),
+            written("kubectl", "Update", json!({"f:x": {}})),
             status,
             ours(json!({"f:spec": {"f:paused": {}}})),
         ];
@@ -103,7 +146,7 @@ mod tests {
 
     #[test]
     fn replicas_are_drift_unless_an_autoscaler_of_the_owner_sets_them() {
-        let of = |fields| of_ours(&[entry("emco-1", "Apply", fields)], "emco-1").unwrap();
+        let of = |fields| of_ours(&[written("emco-1", "Apply", fields)], "emco-1").unwrap();
         let before = of(json!({"f:spec": {"f:replicas": {}, "f:paused": {}}}));
         let scaled_away = of(json!({"f:spec": {"f:paused": {}}}));
         assert!(!same(&before, &scaled_away, false) && same(&before, &scaled_away, true));
@@ -115,9 +158,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_ours_any_more_is_named_with_who_has_it_and_what_admission_rewrote_is_not() {
+        let manifest = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"},
+            "spec": {"a": 1, "b": 2, "c": 3, "d": 4}});
+        let all = |keys: &[&str]| {
+            let fields: serde_json::Map<String, Value> =
+                keys.iter().map(|k| (format!("f:{k}"), json!({}))).collect();
+            json!({"f:spec": fields})
+        };
+        let entries = vec![
+            written("emco-1", "Apply", all(&["a"])),
+            written("emco-1", "Update", all(&["b"])),
+            written("kubectl-edit", "Update", all(&["c"])),
+            written("other", "Update", all(&["z"])),
+        ];
+        let judged = judge(&manifest, &entries, "emco-1");
+        assert_eq!(judged.taken, ["/spec/c", "/spec/d"]);
+        assert_eq!(judged.by, ["kubectl-edit"]);
+        assert_eq!(judged.rewritten, ["/spec/b"]);
+        assert_eq!(
+            judge(&manifest, &[written("emco-1", "Apply", all(&["a", "b", "c", "d"]))], "emco-1"),
+            Judged::default()
+        );
+        assert_eq!(judge(&manifest, &[], "emco-1").taken, ["/spec"], "without an entry nothing is ours");
+    }
+
+    #[test]
     fn updates_and_subresources_under_our_name_are_not_our_apply() {
-        let mut status = entry("emco-1", "Apply", json!({}));
+        let mut status = written("emco-1", "Apply", json!({}));
         status["subresource"] = json!("status");
-        assert_eq!(of_ours(&[entry("emco-1", "Update", json!({})), status], "emco-1"), None);
+        assert_eq!(of_ours(&[written("emco-1", "Update", json!({})), status], "emco-1"), None);
     }
 }

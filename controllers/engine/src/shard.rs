@@ -11,6 +11,7 @@
 //! resourceVersion: that makes each function an atomic step.
 
 mod collapse;
+mod replace;
 mod retarget;
 mod split;
 mod status;
@@ -25,6 +26,7 @@ use sha2::{Digest, Sha256};
 use crate::identity::{ClusterId, Combination, SetDigest};
 
 pub use collapse::{Collapsed, Named, collapse_held, overlong};
+pub use replace::replaced;
 pub use retarget::{record_uids, retarget};
 pub use split::{Half, split};
 pub use status::{decode_status, encode_status, ready_condition};

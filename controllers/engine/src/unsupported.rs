@@ -9,7 +9,7 @@ use emco_crds::deployment_approval::DeploymentApprovalSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::deployment_intent_group::sync::{
-    ConflictPolicy, DriftPolicy, ImmutablePolicy, PrunePolicy, Sync, Unreachable, UnreachableAction,
+    ConflictPolicy, ImmutablePolicy, PrunePolicy, Sync, Unreachable, UnreachableAction,
 };
 use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, DesiredState};
 use emco_crds::fields::Level;
@@ -162,9 +162,8 @@ fn check_placement(placement: &Placement) -> Option<String> {
 }
 
 fn check_sync(sync: &Sync) -> Option<String> {
-    let Sync { drift, conflicts, immutable_fields, prune, ignore } = sync;
+    let Sync { drift: _, conflicts, immutable_fields, prune, ignore: _ } = sync;
     first([
-        (*drift != DriftPolicy::Correct, instead("spec.sync.drift", "Report", "Correct")),
         (
             *conflicts != ConflictPolicy::Fail,
             instead("spec.sync.conflicts", &format!("{conflicts:?}"), "Fail"),
@@ -174,7 +173,6 @@ fn check_sync(sync: &Sync) -> Option<String> {
             instead("spec.sync.immutableFields", "Recreate", "Fail"),
         ),
         (*prune != PrunePolicy::AfterReady, instead("spec.sync.prune", &format!("{prune:?}"), "AfterReady")),
-        (!ignore.is_empty(), remove("spec.sync.ignore")),
     ])
 }
 
@@ -214,6 +212,7 @@ mod tests {
             "{desiredState: Instantiated, unreachable: {action: Wait}, suspend: false, renderSerial: 0}",
             "{rollout: {}, intents: [], overrideValues: []}",
             "{sync: {drift: Correct, conflicts: Fail, immutableFields: Fail, prune: AfterReady}}",
+            "{sync: {drift: Report, ignore: [{kind: Deployment, jsonPointers: [/spec/replicas]}]}}",
             "{desiredState: Terminated, readyClusters: 95%, revisionHistoryLimit: 3}",
         ] {
             assert_eq!(dig(yaml), None, "{yaml}");

@@ -48,13 +48,19 @@ fn news(
     }
     // Whoever keeps deleting would get an Event each time: only the first of a revision is one.
     if made_before == 0 && made > 0 {
-        let note = "objects that others deleted or replaced were made again; status.drift counts them";
+        let note = "objects that others deleted, replaced or changed are again as they were applied; status.drift counts them";
         news.push((true, "DriftCorrected", note.to_owned()));
     }
-    if let (Some(note), Some(example)) = (&rolled.notes.left_out, &rolled.notes.left_out_example)
-        && !said(types::DEPLOYED).contains(example.as_str())
-    {
-        news.push((true, "FieldsLeftOut", note.clone()));
+    let notes = &rolled.notes;
+    for (reason, note, example) in [
+        ("FieldsLeftOut", &notes.left_out, &notes.left_out_example),
+        ("FieldsRewritten", &notes.rewritten, &notes.rewritten_example),
+    ] {
+        if let (Some(note), Some(example)) = (note, example)
+            && !said(types::DEPLOYED).contains(example.as_str())
+        {
+            news.push((true, reason, note.clone()));
+        }
     }
     if !over.is_empty() && said(types::APPROVED).is_empty() {
         news.push((true, "RemovalBudget", over.to_owned()));

@@ -103,6 +103,11 @@ impl Leading<'_> {
     }
 
     fn judge(&mut self, record: Record, error: &ApiError) -> Result<(), Miss> {
+        let version = |record: &Record| record.version().parse::<u64>().unwrap_or_default();
+        if version(&record) < version(&self.record) {
+            // What this process knows is of another past: it begins anew with what is stored.
+            return Err(Miss::Lost(Lost::Restored(self.lease())));
+        }
         let ours = record.holder() == self.elector.identity.as_str()
             && record.uid() == self.record.uid()
             && record.transitions() == self.epoch;

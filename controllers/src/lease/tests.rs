@@ -317,6 +317,50 @@ async fn a_holder_learns_who_took_emptied_or_deleted_its_lease() {
     }
 }
 
+/// A wall clock that somebody sets.
+struct SetClock(std::sync::atomic::AtomicI64);
+
+impl Clock for SetClock {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_jumps_by_hours_neither_loses_nor_takes_the_lease() {
+    let (hub, boot) = (hub().await, TestClock::new());
+    let wall = Arc::new(SetClock(std::sync::atomic::AtomicI64::new(1_790_000_000_000)));
+    let identity = || Identity::ephemeral(&SystemRandom::new());
+    let settings = || LeaseSettings::of("emco-system");
+    let of =
+        |wall: Arc<SetClock>| Elector::new(Arc::new(hub.clone()), boot.clone(), wall, identity(), settings());
+    let (first, second) = (of(wall.clone()), of(wall.clone()));
+    let mut leading = first.acquire().await;
+    let mut waiting = Box::pin(second.acquire());
+    for hours in [1, -2, 1] {
+        wall.0.fetch_add(hours * 3_600_000, Ordering::Relaxed);
+        tokio::select! {
+            lost = leading.keep() => panic!("{lost}"),
+            _ = &mut waiting => panic!("it was taken from a holder that lives"),
+            () = sleep(secs(90)) => {}
+        }
+        assert!(first.fence().may_write());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_older_than_it_was_ends_the_holder_since_the_hub_went_back_in_time() {
+    let hub = hub().await;
+    let elector = elector(&hub, &TestClock::new(), 0);
+    let mut leading = elector.acquire().await;
+    let mut ahead = lease(&hub);
+    ahead["metadata"]["resourceVersion"] = json!("900000");
+    leading.record = record::Record::new(ahead);
+    let lost = leading.keep().await;
+    assert!(matches!(lost, Lost::Restored(_)), "{lost}");
+    assert!(!elector.fence().may_write());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_annotation_on_the_lease_does_not_end_it() {
     let hub = hub().await;

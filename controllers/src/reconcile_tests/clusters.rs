@@ -1,20 +1,32 @@
 //! Who a cluster is, who holds its provider, and whose a namespace is.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::ApiServerExt;
+use crate::memory::MemoryServer;
+use crate::remote::{Admission, Claim, claim};
 
 const PROVIDER: &str = "/apis/emco.io/v1alpha1/clusterproviders/acme";
 const CLUSTERS: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters";
 
 async fn settled() -> Rig {
+    settled_with(world()).await
+}
+
+async fn settled_with(objects: Vec<Value>) -> Rig {
     let mut rig = Rig::new();
     rig.answers("a", "uid-a");
-    for object in world() {
+    for object in objects {
         rig.hub.put("test", &object);
     }
     rig.settle().await;
     rig
+}
+
+/// A provider and its cluster, on which nothing is placed.
+fn unused() -> Vec<Value> {
+    world().into_iter().filter(|object| object["kind"] != "Project").collect()
 }
 
 #[tokio::test]
@@ -39,6 +51,140 @@ async fn a_cluster_registered_twice_is_refused_the_second_time() {
     assert_eq!(reason, "SameClusterTwice");
     assert!(message.contains("acme/a"), "{message}");
     assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, "Reachable");
+}
+
+#[tokio::test]
+async fn another_cluster_takes_the_place_of_the_first_when_somebody_confirms_it() {
+    let mut rig = settled().await;
+    rig.answers("a", "uid-other");
+    rig.settle().await;
+    assert!(matches!(rig.admission("a"), Admission::Refused { reason: "ClusterReplaced", .. }));
+    let path = format!("{CLUSTERS}/a");
+    let confirm = |uid: &str| json!({"metadata": {"annotations": {"emco.io/confirm": uid}}});
+    rig.hub.merge(&path, &confirm("uid-third")).await.unwrap();
+    rig.settle().await;
+    assert_eq!(rig.ready(&path).1, "ClusterReplaced", "exactly this one is confirmed, or none");
+    rig.hub.merge(&path, &confirm("uid-other")).await.unwrap();
+    rig.settle().await;
+    assert_eq!(rig.ready(&path).1, "Reachable");
+    assert_eq!(rig.hub.object(&path).unwrap()["status"]["uid"], "uid-other");
+    assert_eq!(rig.admission("a"), Admission::Admitted);
+    // The first one coming back is the stranger now.
+    rig.answers("a", "uid-a");
+    rig.settle().await;
+    assert_eq!(rig.ready(&path).1, "ClusterReplaced");
+}
+
+#[tokio::test]
+async fn a_cluster_of_another_hub_is_left_alone_until_it_is_moved() {
+    let mut rig = Rig::new();
+    let edge = MemoryServer::new();
+    rig.attach("a", &edge);
+    let theirs =
+        Claim::Held { installation: "theirs".to_owned(), since: "2026-01-01T00:00:00Z".to_owned(), seen: 0 };
+    claim::take(&edge, &Claim::Absent, "theirs", "2026-01-01T00:00:00Z").await.unwrap();
+    rig.claims("a", theirs.clone());
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    let path = format!("{CLUSTERS}/a");
+    let (_, reason, message) = rig.ready(&path);
+    assert_eq!(reason, "ClaimedByAnotherHub");
+    assert!(message.contains("theirs") && message.contains("emco.io/confirm=theirs"), "{message}");
+    assert!(matches!(rig.admission("a"), Admission::Refused { reason: "ClaimedByAnotherHub", .. }));
+    assert_eq!(claim::read(&edge).await.unwrap(), theirs);
+    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": "theirs"}}});
+    rig.hub.merge(&path, &confirm).await.unwrap();
+    rig.round().await;
+    let now = claim::read(&edge).await.unwrap();
+    assert!(matches!(&now, Claim::Held { installation, .. } if installation == "inst"), "{now:?}");
+    rig.claims("a", now);
+    rig.settle().await;
+    assert_eq!(rig.ready(&path).1, "Reachable");
+}
+
+#[tokio::test]
+async fn a_cluster_that_belongs_to_nobody_is_claimed_and_given_back_at_its_end() {
+    let mut rig = Rig::new();
+    let edge = MemoryServer::new();
+    rig.attach("a", &edge);
+    rig.claims("a", Claim::Absent);
+    for object in unused() {
+        rig.hub.put("test", &object);
+    }
+    rig.round().await;
+    rig.round().await;
+    let ours = claim::read(&edge).await.unwrap();
+    assert!(matches!(&ours, Claim::Held { installation, .. } if installation == "inst"), "{ours:?}");
+    rig.claims("a", ours);
+    rig.settle().await;
+    assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, "Reachable");
+    rig.hub.remove(&format!("{CLUSTERS}/a"));
+    rig.settle().await;
+    assert!(rig.hub.object(&format!("{CLUSTERS}/a")).is_none());
+    assert_eq!(claim::read(&edge).await.unwrap(), Claim::Absent);
+}
+
+#[tokio::test]
+async fn a_hub_that_was_restored_does_nothing_on_a_cluster_that_knows_more_until_that_is_confirmed() {
+    let mut rig = settled().await;
+    let edge = MemoryServer::new();
+    rig.attach("a", &edge);
+    let future = 1_000_000;
+    claim::take(&edge, &Claim::Absent, "inst", "2026-01-01T00:00:00Z").await.unwrap();
+    for (seen, reason) in [(1, "Reachable"), (future, "HubRestored")] {
+        crate::api::ApiServer::send(&edge, claim::note(seen)).await.unwrap();
+        rig.claims("a", claim::read(&edge).await.unwrap());
+        rig.settle().await;
+        assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, reason);
+    }
+    let message = rig.ready(&format!("{CLUSTERS}/a")).2;
+    assert!(message.contains("emco.io/confirm=1000000"), "{message}");
+    assert!(matches!(rig.admission("a"), Admission::Refused { reason: "HubRestored", .. }));
+    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": "1000000"}}});
+    rig.hub.merge(&format!("{CLUSTERS}/a"), &confirm).await.unwrap();
+    rig.round().await;
+    let now = claim::read(&edge).await.unwrap();
+    assert!(matches!(&now, Claim::Held { seen: 0, .. }), "{now:?}");
+    rig.claims("a", now);
+    rig.settle().await;
+    assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, "Reachable");
+    assert_eq!(rig.admission("a"), Admission::Admitted);
+}
+
+#[tokio::test]
+async fn credentials_that_may_not_claim_are_worked_with_and_told() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    rig.claims("a", Claim::Unreadable("configmaps is forbidden".to_owned()));
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    let (status, reason, message) = rig.ready(&format!("{CLUSTERS}/a"));
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "Reachable"));
+    assert!(message.contains("not claimed") && message.contains("forbidden"), "{message}");
+}
+
+#[tokio::test]
+async fn a_cluster_renamed_in_git_waits_for_the_old_name_to_be_gone() {
+    let mut rig = settled_with(unused()).await;
+    rig.answers("b", "uid-a");
+    rig.hub.put("test", &secret("b"));
+    rig.hub.put("test", &cluster_object("b"));
+    rig.settle().await;
+    assert_eq!(rig.ready(&format!("{CLUSTERS}/b")).1, "SameClusterTwice");
+    assert!(
+        matches!(rig.admission("b"), Admission::Refused { .. }),
+        "nothing is done there under the second name"
+    );
+    rig.hub.remove(&format!("{CLUSTERS}/a"));
+    rig.settle().await;
+    assert!(rig.hub.object(&format!("{CLUSTERS}/a")).is_none());
+    assert_eq!(rig.ready(&format!("{CLUSTERS}/b")).1, "Reachable");
+    assert_eq!(rig.hub.object(&format!("{CLUSTERS}/b")).unwrap()["status"]["uid"], "uid-a");
+    assert_eq!(rig.admission("b"), Admission::Admitted);
 }
 
 #[tokio::test]

@@ -131,8 +131,12 @@ pub struct Life {
 
 impl Life {
     pub fn new() -> Self {
+        Self::joined(EDGES.into_iter().map(|name| (name, MemoryServer::new())).collect())
+    }
+
+    /// A new hub, and these edges.
+    pub fn joined(edges: BTreeMap<&'static str, MemoryServer>) -> Self {
         let rig = Rig::new();
-        let edges: BTreeMap<_, _> = EDGES.into_iter().map(|name| (name, MemoryServer::new())).collect();
         for (name, server) in &edges {
             rig.attach(name, server);
         }

@@ -23,12 +23,12 @@ use crate::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::memory::{MemoryServer, Seen};
 use crate::objects::{name, namespace as namespace_of};
 use crate::remote::testing::kubeconfig;
-use crate::remote::{Connections, Observation, State, Target};
+use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
 use crate::revisions::Revisions;
 use crate::stores::{StoreExt, Writers, stores};
 use crate::world::{Clock, Edges, Random, World};
 use crate::{
-    cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, project,
+    cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, orphans, project,
 };
 
 /// More rounds than any of these worlds needs.
@@ -94,6 +94,13 @@ impl Connector for Seeing {
     fn want(&self, _: ClusterId, _: Target) {}
     fn forget(&self, _: &ClusterId) {}
     fn poke(&self, _: &ClusterId) {}
+    fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
+        let mut seen = self.seen.lock();
+        if let Some(observation) = seen.get(cluster).filter(|seen| seen.uid.as_deref() == Some(uid)) {
+            let judged = Observation { admission, ..Observation::clone(observation) };
+            seen.insert(cluster.clone(), Arc::new(judged));
+        }
+    }
 }
 
 pub struct Rig {
@@ -184,6 +191,20 @@ impl Rig {
         self.seeing.seen.lock().insert(ClusterId::new("acme", cluster), Arc::new(observation));
     }
 
+    /// From now on it says that it belongs to this installation, or to none.
+    pub fn claims(&self, cluster: &str, claim: Claim) {
+        let mut seen = self.seeing.seen.lock();
+        let id = ClusterId::new("acme", cluster);
+        let before = seen.get(&id).map(|seen| Observation::clone(seen)).unwrap_or_default();
+        seen.insert(id, Arc::new(Observation { claim, ..before }));
+    }
+
+    /// What was judged of it.
+    pub fn admission(&self, cluster: &str) -> Admission {
+        let id = ClusterId::new("acme", cluster);
+        self.seeing.seen.lock().get(&id).map(|seen| seen.admission.clone()).unwrap_or_default()
+    }
+
     /// The same, with a server that takes what is applied.
     pub fn attach(&self, cluster: &str, server: &MemoryServer) {
         self.seeing.servers.lock().insert(ClusterId::new("acme", cluster), server.clone());
@@ -224,6 +245,19 @@ impl Rig {
         each!(profiles, o => composite_profile::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(apps, o => composite_app::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(digs, o => deployment::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        let owner = |namespace: &str, owner: &emco_crds::app_context::OwnerRef| {
+            (namespace.to_owned(), owner.kind.clone(), owner.name.clone())
+        };
+        let mut owners = std::collections::BTreeSet::new();
+        for shard in ctx.stores.shards.sorted() {
+            owners.insert(owner(namespace_of(shard.as_ref()), &shard.spec.owner));
+        }
+        for context in ctx.stores.contexts.sorted() {
+            owners.insert(owner(namespace_of(context.as_ref()), &context.spec.owner));
+        }
+        for (namespace, kind, name) in owners {
+            failures.extend(orphans::reconcile(ctx, &namespace, &kind, &name).await.err());
+        }
         failures
     }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::kubeconfig::Credentials;
 use super::transport::{Edge, EdgeSettings};
-use super::{Connections, Observation};
+use super::{Admission, Claim, Connections, Observation, claim};
 use crate::api::ApiServer;
 use crate::dialer::Dialer;
 use crate::world::{Clock, Edges, Random};
@@ -59,6 +59,12 @@ pub struct Target {
     pub credentials: Credentials,
     /// Changes when the credentials do, such as the Secret's uid and resourceVersion.
     pub version: String,
+    /// Who the cluster was when it was judged last: while it is, work goes on without another judgement.
+    pub identity: Option<String>,
+    /// The installation that clusters must belong to.
+    pub installation: String,
+    /// The hub's store had come so far, at least.
+    pub hub_version: u64,
 }
 
 /// What a task publishes.
@@ -73,11 +79,37 @@ struct Entry {
     cluster: ClusterId,
     target: Mutex<Target>,
     wake: Notify,
+    /// The target has other credentials.
+    renewed: Notify,
     learn: AtomicBool,
     /// When a probe was answered last, Unix milliseconds; before the first answer, when the cluster was wanted.
     answered_ms: AtomicI64,
     view: RwLock<View>,
+    /// What was judged of a cluster with this UID.
+    verdict: Mutex<Option<(String, Admission)>>,
     stop: CancellationToken,
+}
+
+impl Entry {
+    /// Whether work may be done on what was observed.
+    fn admission(&self, observed: &Observation) -> Admission {
+        let target = self.target.lock();
+        if let Claim::Held { installation, .. } = &observed.claim
+            && *installation != target.installation
+        {
+            let message = claim::refusal(&self.cluster, &observed.claim);
+            return Admission::Refused { reason: "ClaimedByAnotherHub", message };
+        }
+        match (&*self.verdict.lock(), &observed.uid) {
+            (Some((judged, admission)), Some(uid)) if judged == uid => admission.clone(),
+            // A mark of the future has to be judged: the hub may have been restored from a backup.
+            _ if matches!(&observed.claim, Claim::Held { seen, .. } if *seen > target.hub_version) => {
+                Admission::Awaited
+            }
+            (_, Some(uid)) if target.identity.as_ref() == Some(uid) => Admission::Admitted,
+            _ => Admission::Awaited,
+        }
+    }
 }
 
 /// What all tasks share.
@@ -113,25 +145,51 @@ impl Pool {
         let mut entries = self.entries.write();
         if let Some(entry) = entries.get(&cluster) {
             let mut known = entry.target.lock();
-            if known.version != target.version {
+            if known.version == target.version {
+                known.identity = target.identity;
+                known.hub_version = target.hub_version;
+            } else {
                 *known = target;
                 entry.wake.notify_one();
+                entry.renewed.notify_one();
             }
             return;
         }
         let since_ms = self.context.clock.now_ms();
-        let observation = Arc::new(Observation { epoch: 1, since_ms, ..Observation::default() });
+        let admission = Admission::Awaited;
+        let observation = Arc::new(Observation { epoch: 1, since_ms, admission, ..Observation::default() });
         let entry = Arc::new(Entry {
             cluster: cluster.clone(),
             target: Mutex::new(target),
             wake: Notify::new(),
+            renewed: Notify::new(),
             learn: AtomicBool::new(false),
             answered_ms: AtomicI64::new(since_ms),
             view: RwLock::new(View { observation, edge: None }),
+            verdict: Mutex::new(None),
             stop: CancellationToken::new(),
         });
         tokio::spawn(task::run(Arc::clone(&entry), Arc::clone(&self.context)));
         entries.insert(cluster, entry);
+    }
+
+    /// Says whether work may be done on the cluster while it has this UID.
+    pub fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
+        let Some(entry) = self.entries.read().get(cluster).cloned() else { return };
+        *entry.verdict.lock() = Some((uid.to_owned(), admission));
+        let changed = {
+            let mut view = entry.view.write();
+            let admission = entry.admission(&view.observation);
+            let changed = view.observation.admission != admission;
+            if changed {
+                view.observation =
+                    Arc::new(Observation { admission, ..Observation::clone(&view.observation) });
+            }
+            changed
+        };
+        if changed {
+            self.context.listeners.tell(cluster);
+        }
     }
 
     /// Forgets a cluster and ends its connection.

@@ -22,7 +22,8 @@ pub enum Ending {
 /// for an owner that only terminates and may come back.
 pub async fn end(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<Ending, Failure> {
     let revision = contexts(ctx, owner).first().map_or(1, |context| context.spec.revision);
-    retarget(ctx, owner, revision, &BTreeMap::new(), &BTreeMap::new()).await?;
+    let uids = crate::logical_cloud::uids(&crate::facts::clusters(ctx));
+    retarget(ctx, owner, revision, &BTreeMap::new(), &uids).await?;
     let shards = shards(ctx, owner);
     if shards.iter().any(|shard| !shard.spec.clusters.is_empty()) {
         return Ok(Ending::Waiting);

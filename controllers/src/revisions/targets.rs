@@ -59,10 +59,13 @@ async fn update(
     uids: &BTreeMap<ClusterId, String>,
 ) -> Result<bool, Failure> {
     let next = objects::generation(stored) + 1;
-    let fresh = shard::retarget(&stored.spec, stored.status.as_ref(), next, revision, share);
+    // Rows of clusters that others took the place of begin anew, in the same write.
+    let replaced = shard::replaced(&stored.spec, stored.status.as_ref(), next, uids);
+    let base = replaced.as_ref().unwrap_or(&stored.spec);
+    let fresh = shard::retarget(base, stored.status.as_ref(), next, revision, share);
     let fresh = match fresh {
         Some(spec) => with_uids(spec, uids),
-        None => match shard::record_uids(&stored.spec, uids) {
+        None => match shard::record_uids(base, uids).or(replaced) {
             Some(spec) => spec,
             None => return Ok(false),
         },

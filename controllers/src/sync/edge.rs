@@ -13,7 +13,7 @@ use super::errors::{Retry, Trouble};
 use super::metrics::{SyncMetrics, count};
 use super::observe::Observed;
 use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
-use crate::remote::{Connections, Observation, State};
+use crate::remote::{Admission, Connections, Observation, State};
 
 /// Whether this process may write to clusters: the lease is valid for longer than a request takes.
 pub trait Fence: Send + Sync + 'static {
@@ -37,6 +37,8 @@ pub struct Edge {
     // First come, first served, and no job has more than its share waiting: no owner starves another.
     gate: Arc<Semaphore>,
     link: watch::Sender<Link>,
+    // The newest version of a shard that is worked off here.
+    worked: watch::Sender<u64>,
 }
 
 /// A connection as one pass uses it from begin to end: another cluster behind the same name is another session.
@@ -59,6 +61,8 @@ pub enum NoSession {
     Unknown,
     /// The last probe failed.
     Down(Trouble),
+    /// It answers, and nothing may be done there.
+    Refused(Trouble),
 }
 
 impl Edge {
@@ -80,7 +84,22 @@ impl Edge {
             fence,
             gate: Arc::new(Semaphore::new(in_flight)),
             link,
+            worked: watch::channel(0).0,
         })
+    }
+
+    /// Work of this version of the hub's begins here.
+    pub fn working(&self, version: u64) {
+        self.worked.send_if_modified(|before| {
+            let newer = version > *before;
+            *before = version.max(*before);
+            newer
+        });
+    }
+
+    /// The newest version that was begun.
+    pub fn worked(&self) -> watch::Receiver<u64> {
+        self.worked.subscribe()
     }
 
     /// Reads again what the pool knows and wakes who waits for it.
@@ -106,6 +125,13 @@ impl Edge {
             let text = format!("{reason}: {message}");
             return Err(NoSession::Down(Trouble::new("Unreachable", &text, Retry::WhenBack)));
         }
+        match &link.admission {
+            Admission::Admitted => {}
+            Admission::Awaited => return Err(NoSession::Awaited),
+            Admission::Refused { reason, message } => {
+                return Err(NoSession::Refused(Trouble::new(reason, message, Retry::Slowly)));
+            }
+        }
         // Nothing but the end of the first probe is waited for, and that is bounded.
         let (true, Some(apis)) = (link.connected(), link.apis.clone()) else {
             return Err(NoSession::Awaited);
@@ -116,8 +142,9 @@ impl Edge {
 
     /// The connection for lists and watches, which need no list of kinds.
     pub fn server(&self) -> Option<Arc<dyn ApiServer>> {
-        let connected = self.link.borrow().as_ref().is_some_and(|link| link.connected());
-        if connected { self.connections.get(&self.id) } else { None }
+        let open = |link: &Observation| link.connected() && link.admission == Admission::Admitted;
+        let open = self.link.borrow().as_ref().is_some_and(|link| open(link));
+        if open { self.connections.get(&self.id) } else { None }
     }
 
     /// Asks the cluster what it serves, soon.

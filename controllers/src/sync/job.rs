@@ -18,6 +18,7 @@ use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
 use super::metrics::RowTime;
 use super::pace::Backoff;
+use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::work::{Named, Owner, Work};
 use crate::world::{Clock, Random};
@@ -32,39 +33,12 @@ mod namespace;
 mod prune;
 mod remove;
 mod row;
+mod send;
 mod undeclared;
 
 use drift::Drift;
 use row::Facts;
 use undeclared::LeftOuts;
-
-/// What a deployment says about its own pace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// How long a hook may run.
-    pub hook_timeout: Duration,
-    /// Without progress for so long, the row counts as failed. Work goes on.
-    pub progress_deadline: Duration,
-    /// For people on the cluster: `project/name`.
-    pub placed_by: String,
-}
-
-impl Policy {
-    /// What holds where nothing is known of the owner.
-    pub fn of(owner: &Owner) -> Self {
-        Self {
-            hook_timeout: Duration::from_mins(5),
-            progress_deadline: Duration::from_mins(10),
-            placed_by: format!("{}/{}", owner.namespace, owner.name),
-        }
-    }
-}
-
-/// Policies of owners, as stored on the hub.
-pub trait Policies: Send + Sync + 'static {
-    /// The policy of an owner; [`Policy::of`] where it is not known.
-    fn policy(&self, owner: &Owner) -> Policy;
-}
 
 /// Everything a job needs that does not change.
 pub(super) struct JobContext {
@@ -106,18 +80,24 @@ pub(super) struct Memory {
     /// What was completely applied last.
     applied: Option<Applied>,
     applied_named: Option<Named>,
-    /// Our fields of an object as our own apply's answer showed them.
-    baseline: BTreeMap<Identity, String>,
     /// What others changed.
     drift: Drift,
     /// What the cluster does not know.
     left_out: LeftOuts,
+    /// What the cluster's admission rewrites while it is applied.
+    rewritten: LeftOuts,
+    /// The owner's policy, as of the pass.
+    pace: Policy,
+    /// Workloads whose replicas an autoscaler of the same owner sets.
+    scaled: BTreeSet<Identity>,
     /// When this job began.
     begun: Instant,
     /// When something last went forward, and what that looked like.
     progress: (Instant, (i64, i64, i64)),
     deleted: i64,
     epoch: Option<u64>,
+    /// The connection on which nothing was found that is in no inventory.
+    swept: Option<u64>,
     /// The row was complete when the pass began: what is applied now is made again.
     settled: bool,
     status: RowStatus,
@@ -164,13 +144,16 @@ impl Job {
             running: BTreeMap::new(),
             applied: status.applied.clone(),
             applied_named,
-            baseline: BTreeMap::new(),
             drift: Drift::of(&status),
-            left_out: LeftOuts::of(&status),
+            left_out: LeftOuts::of(status.left_out.as_ref()),
+            rewritten: LeftOuts::of(status.rewritten.as_ref()),
+            pace: Policy::of(&ctx.owner),
+            scaled: BTreeSet::new(),
             begun: Instant::now(),
             progress: (Instant::now(), (0, 0, 0)),
             deleted: 0,
             epoch: None,
+            swept: None,
             settled: false,
             status,
         };
@@ -271,6 +254,9 @@ impl Job {
             facts.keep = true;
             return Pass::of(facts);
         }
+        if !self.is_complete(work) {
+            self.ctx.edge.working(work.version);
+        }
         match &work.target {
             Some(target) => Box::pin(self.install(work, target, &session, &mut facts)).await,
             None if work.removal => Box::pin(self.remove(work, &session, &mut facts)).await,
@@ -292,6 +278,11 @@ impl Job {
                 Trouble::new("Unreachable", text, Retry::WhenBack)
             }
             NoSession::Down(trouble) => trouble,
+            NoSession::Refused(trouble) => {
+                facts.keep = true;
+                facts.trouble(None, None, &trouble, 1);
+                return Pass::of(facts);
+            }
         };
         facts.unreachable = true;
         facts.keep = true;
@@ -322,6 +313,7 @@ impl Job {
         if self.memory.applied.as_ref().is_none_or(|before| before.combination != combination) {
             self.memory.drift.completed();
             self.memory.left_out.completed();
+            self.memory.rewritten.completed();
         }
         self.memory.applied = Some(Applied { combination, generation: work.generation });
         self.memory.applied_named.clone_from(&work.target);

@@ -17,6 +17,9 @@ pub(super) mod watcher;
 
 pub use seen::Seen;
 
+/// Deleted Jobs and Pods remembered of one kind. What is forgotten counts as it does after a restart.
+const MOST_ENDED: usize = 4096;
+
 /// Group and kind.
 pub type KindKey = (String, String);
 
@@ -49,7 +52,7 @@ struct KindStore {
     // The watch has told everything up to here.
     version: u64,
     objects: BTreeMap<(String, String), Arc<Seen>>,
-    // How Jobs and Pods of ours ended that are gone since; until one of the same name is there. As many as there are hooks.
+    // How Jobs and Pods of ours were last seen that are gone since; until one of the same name is there.
     ended: BTreeMap<(String, String), Arc<Seen>>,
 }
 
@@ -100,6 +103,11 @@ impl Observed {
     /// An owner's bell.
     pub fn bell(&self, owner: &str) -> watch::Receiver<u64> {
         self.inner.lock().bells.entry(owner.to_owned()).or_insert_with(|| watch::channel(0).0).subscribe()
+    }
+
+    /// Wakes an owner's job for another look.
+    pub fn ring(&self, owner: &str) {
+        self.inner.lock().ring(owner);
     }
 
     /// Says which kinds an owner needs; an owner that needs none is forgotten.
@@ -160,7 +168,8 @@ impl Observed {
         }
     }
 
-    /// The last state of a Job or Pod that had ended when it was deleted, such as one with `ttlSecondsAfterFinished: 0`.
+    /// The last state of a Job or Pod whose deletion the watch told, ended or not: one with `ttlSecondsAfterFinished: 0` goes
+    /// the moment it ends.
     pub fn ended(&self, id: &Identity) -> Option<Arc<Seen>> {
         let key = (id.namespace.clone(), id.name.clone());
         self.inner.lock().kinds.get(&(id.group.clone(), id.kind.clone()))?.ended.get(&key).cloned()
@@ -267,8 +276,11 @@ impl Observed {
             store.put(key, seen);
         } else {
             store.objects.remove(&key);
-            if seen.runs && seen.outcome.is_some() {
+            if seen.runs {
                 store.ended.insert(key, Arc::new(seen));
+                if store.ended.len() > MOST_ENDED {
+                    store.ended.pop_first();
+                }
             }
         }
         if news {

@@ -65,6 +65,11 @@ impl<K: Ord + Clone> Backoff<K> {
         self.tries.get(key)
     }
 
+    /// All failures, due or not.
+    pub fn all(&self) -> impl Iterator<Item = (&K, &Tries)> {
+        self.tries.iter()
+    }
+
     /// When the first of all becomes due that was not yet due at a time.
     pub fn next(&self, after: Instant) -> Option<Instant> {
         self.tries.values().map(|tries| tries.due).filter(|due| *due > after).min()

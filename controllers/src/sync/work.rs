@@ -38,6 +38,8 @@ pub struct Work {
     pub id: i64,
     /// Generation of the shard it was read from.
     pub generation: i64,
+    /// Version of the shard it was read from: how far the hub had come.
+    pub version: u64,
     /// Identity of the cluster that the row speaks of.
     pub uid: Option<String>,
     /// Everything is to leave.
@@ -72,6 +74,7 @@ impl Work {
 /// The rows of a shard as work, by cluster. `epoch` is ours: a shard of a later one is not ours to act on.
 pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
     let generation = shard.metadata.generation.unwrap_or_default();
+    let version = shard.metadata.resource_version.as_ref().and_then(|text| text.parse().ok()).unwrap_or(0);
     let combinations: BTreeMap<&str, &ShardCombination> =
         shard.spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect();
     let named = |name: &str| combinations.get(name).map(|c| named(c));
@@ -88,6 +91,7 @@ pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
         let work = Work {
             id: row.id,
             generation,
+            version,
             uid: row.uid,
             removal: spec.target.is_none(),
             target: row.target.map(|t| Named { name: t.name, revision: t.revision, apps: t.apps }),

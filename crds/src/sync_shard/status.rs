@@ -69,9 +69,13 @@ pub struct AsWanted {
     /// Fields that these clusters do not know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
+    /// Fields that these clusters rewrite while they are applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewritten: Option<LeftOut>,
 }
 
-/// Fields of manifests that a cluster's API server does not declare: they were left out, as they are of what Helm installs.
+/// Fields of manifests, named: those that a cluster's API server does not declare and that were left out, as they are of what
+/// Helm installs; or those that its admission rewrote.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LeftOut {
     /// How many.
@@ -136,15 +140,18 @@ pub struct RowStatus {
     /// Fields that the cluster does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
+    /// Fields that the cluster's admission rewrites while they are applied: how it leaves them counts as wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewritten: Option<LeftOut>,
 }
 
 /// Changes by others on a cluster.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RowDrift {
-    /// Objects that were deleted or replaced and made again, counted each time.
+    /// Objects that others deleted, replaced or changed, and that are again as they were applied; counted each time.
     #[serde(default)]
     pub corrected: i64,
-    /// Objects of which others changed fields, and that differ now.
+    /// Objects that others changed or deleted, and that differ now.
     #[serde(default)]
     pub reported: i64,
     /// The first of those that differ.

@@ -74,7 +74,7 @@ fn clusters(pool: &Pool) -> Value {
         };
         let value = json!({
             "state": state, "reason": reason, "message": message, "since": observation.since_ms,
-            "uid": observation.uid, "version": observation.version, "epoch": observation.epoch,
+            "uid": observation.uid, "admission": format!("{:?}", observation.admission), "version": observation.version, "epoch": observation.epoch,
             "nodesReady": observation.nodes_ready, "nodes": observation.nodes_total, "apis": observation.api_digest,
         });
         shown.insert(cluster.as_str().to_owned(), value);

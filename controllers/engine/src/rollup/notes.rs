@@ -2,6 +2,7 @@
 //! not know. Neither makes a cluster less ready.
 
 use emco_crds::deployment_intent_group::status::DriftCounts;
+use emco_crds::sync_shard::status::LeftOut;
 
 use super::clusters;
 use super::facts::ClusterFact;
@@ -19,13 +20,17 @@ pub struct Notes {
     pub left_out: Option<String>,
     /// The field that the sentence names, which stays while clusters come and go.
     pub left_out_example: Option<String>,
+    /// Fields that the clusters' admission rewrote: a sentence.
+    pub rewritten: Option<String>,
+    /// The field that this one names.
+    pub rewritten_example: Option<String>,
 }
 
 impl Notes {
     /// What there is, in order.
     pub fn sentences(&self) -> impl Iterator<Item = &str> {
-        let Self { drift, left_out, left_out_example: _ } = self;
-        [drift, left_out].into_iter().flatten().map(String::as_str)
+        let Self { drift, left_out, left_out_example: _, rewritten, rewritten_example: _ } = self;
+        [drift, left_out, rewritten].into_iter().flatten().map(String::as_str)
     }
 }
 
@@ -52,25 +57,31 @@ pub fn of(facts: &[ClusterFact<'_>]) -> (Option<DriftCounts>, Notes) {
         });
         let objects = if reported == 1 { "1 object".to_owned() } else { format!("{reported} objects") };
         let first = first.unwrap_or_default();
-        format!("others changed {objects} on {}, which is reported and not undone{first}", clusters(drifted))
+        format!("others changed {objects} on {}{first}", clusters(drifted))
     });
-    let mut fields = 0;
-    let mut without = 0;
-    let mut field: Option<&String> = None;
-    for left_out in wanted().filter_map(|fact| fact.status.as_ref()?.left_out.as_ref()) {
-        without += 1;
-        fields = left_out.fields.max(fields);
-        // The smallest, so that the order of clusters does not matter.
-        field = left_out.first.iter().chain(field).min();
-    }
-    let left_out = (without > 0).then(|| {
-        let first = field.map(|field| format!(", first {}", truncate(field, LONGEST))).unwrap_or_default();
-        format!(
-            "fields unknown to clusters are left out, as by Helm: {fields} on {}{first}",
-            clusters(without)
-        )
-    });
-    let left_out_example = field.map(|field| truncate(field, LONGEST));
+    let (left_out, left_out_example) = fields(
+        "fields unknown to clusters are left out, as by Helm",
+        wanted().filter_map(|fact| fact.status.as_ref()?.left_out.as_ref()),
+    );
+    let (rewritten, rewritten_example) = fields(
+        "fields are rewritten by the clusters' own admission, which counts as wanted",
+        wanted().filter_map(|fact| fact.status.as_ref()?.rewritten.as_ref()),
+    );
     let any = sum.corrected > 0 || reported > 0;
-    (any.then_some(sum), Notes { drift, left_out, left_out_example })
+    (any.then_some(sum), Notes { drift, left_out, left_out_example, rewritten, rewritten_example })
+}
+
+/// A sentence about fields that clusters name, and the field it names itself: the smallest, so that the order of clusters
+/// does not matter.
+fn fields<'a>(what: &str, named: impl Iterator<Item = &'a LeftOut>) -> (Option<String>, Option<String>) {
+    let (mut fields, mut on) = (0, 0);
+    let mut field: Option<&String> = None;
+    for one in named {
+        on += 1;
+        fields = one.fields.max(fields);
+        field = one.first.iter().chain(field).min();
+    }
+    let example = field.map(|field| truncate(field, LONGEST));
+    let first = example.as_ref().map(|field| format!(", first {field}")).unwrap_or_default();
+    ((on > 0).then(|| format!("{what}: {fields} on {}{first}", clusters(on))), example)
 }

@@ -326,7 +326,7 @@ fn changes_by_others_are_counted_and_named_and_make_nothing_less_ready() {
     assert_eq!((drift.corrected, drift.reported, drift.last), (3, Some(1), last(50)));
     assert_eq!(
         text(&status.deployed),
-        "True Deployed: 3 clusters have revision 3; others changed 1 object on 1 cluster, which is reported and not undone: \
+        "True Deployed: 3 clusters have revision 3; others changed 1 object on 1 cluster: \
          ConfigMap/shop/web on acme/edge-03 (written by kubectl-edit)"
     );
     assert_eq!((status.ready.status, status.clusters.ready), ("True", 3));

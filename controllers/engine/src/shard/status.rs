@@ -19,6 +19,9 @@ const MOST_FIELDS: usize = 4;
 /// Objects that differ, and that a row names.
 const MOST_DRIFTED: usize = 16;
 
+/// What rows of one range have in common: the combination, ready and all objects, fields left out and rewritten.
+type Same = (String, i64, i64, [Option<LeftOut>; 2]);
+
 /// The status of a shard. `observed_generation` is the generation of exactly this `spec`; results of rows that the spec
 /// does not have are left out. Conditions are the caller's ([`ready_condition`]).
 ///
@@ -29,13 +32,14 @@ pub fn encode_status(
     rows: &BTreeMap<i64, RowStatus>,
 ) -> SyncShardStatus {
     let present: BTreeSet<&str> = spec.combinations.iter().map(|c| c.name.as_str()).collect();
-    let mut ranges: BTreeMap<(String, i64, i64, Option<LeftOut>), Vec<i64>> = BTreeMap::new();
+    let mut ranges: BTreeMap<Same, Vec<i64>> = BTreeMap::new();
     let mut clusters = Vec::new();
     for row in &spec.clusters {
         let Some(status) = rows.get(&row.id) else { continue };
         match unremarkable(row, status) {
             Some(applied) => {
-                let same = (applied, status.ready, status.total, status.left_out.clone().map(bounded));
+                let fields = [&status.left_out, &status.rewritten].map(|fields| fields.clone().map(bounded));
+                let same = (applied, status.ready, status.total, fields);
                 ranges.entry(same).or_default().push(row.id);
             }
             None => clusters.push(spelled(row, status, observed_generation, &present)),
@@ -43,13 +47,14 @@ pub fn encode_status(
     }
     let as_wanted = ranges
         .into_iter()
-        .map(|((applied, ready, total, left_out), ids)| AsWanted {
+        .map(|((applied, ready, total, [left_out, rewritten]), ids)| AsWanted {
             ids: range_text(ids),
             applied,
             generation: observed_generation,
             ready,
             total,
             left_out,
+            rewritten,
         })
         .collect();
     SyncShardStatus {
@@ -167,6 +172,7 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         drift,
         // The same on all clusters of a version that have the same set: a range says it once.
         left_out: _,
+        rewritten: _,
     } = status;
     let plain = *connectivity == Connectivity::Reachable
         && matches!(state, State::Instantiated | State::Updated)
@@ -195,6 +201,7 @@ fn spelled(row: &ShardRow, status: &RowStatus, generation: i64, present: &BTreeS
         status.hooks.clear();
     }
     status.left_out = status.left_out.map(bounded);
+    status.rewritten = status.rewritten.map(bounded);
     if let Some(drift) = &mut status.drift {
         drift.objects.truncate(MOST_DRIFTED);
         for object in &mut drift.objects {
@@ -230,6 +237,7 @@ fn from_range(row: &ShardRow, wanted: &AsWanted) -> RowStatus {
         applied_count: wanted.total,
         ready: wanted.ready,
         left_out: wanted.left_out.clone(),
+        rewritten: wanted.rewritten.clone(),
         ..RowStatus::default()
     }
 }

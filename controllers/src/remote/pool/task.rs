@@ -14,7 +14,7 @@ use crate::remote::discovery::{self, Discovered};
 use crate::remote::nodes::Nodes;
 use crate::remote::probe;
 use crate::remote::transport::Edge;
-use crate::remote::{Observation, State};
+use crate::remote::{Observation, State, claim};
 
 /// A session with one set of credentials.
 struct Session {
@@ -59,7 +59,13 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
         if entry.learn.swap(false, Ordering::AcqRel) {
             current.until_learn = 0;
         }
-        match current.round(&context, &mut known, &mut observation).await {
+        let version = current.version.clone();
+        let round = tokio::select! {
+            round = current.round(&context, &mut known, &mut observation) => round,
+            // What is under way with old credentials is not waited for.
+            () = renewed(&entry, &version) => continue,
+        };
+        match round {
             Ok(()) => {
                 known.failures = 0;
                 entry.answered_ms.store(context.clock.now_ms(), Ordering::Relaxed);
@@ -84,9 +90,16 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
     }
 }
 
+/// Until the target has other credentials than these.
+async fn renewed(entry: &Entry, version: &str) {
+    while entry.target.lock().version == version {
+        entry.renewed.notified().await;
+    }
+}
+
 impl Session {
     fn new(target: Target, context: &Context) -> Self {
-        let Target { credentials, version } = target;
+        let Target { credentials, version, identity: _, installation: _, hub_version: _ } = target;
         let edge = Edge::new(credentials, Arc::clone(&context.dialer), context.settings.edge);
         Self { version, edge, until_learn: 0, nodes: None, nodes_forbidden: false }
     }
@@ -171,7 +184,8 @@ impl Session {
 
 /// Version and API list. Without any list nothing can be applied, so the first failure to get one is the cluster's.
 async fn learn(edge: &Edge, known: &mut Known, seen: &mut Observation) -> ApiResult<()> {
-    seen.version = Some(probe::version(edge).await?);
+    let (version, claim) = futures::future::try_join(probe::version(edge), claim::read(edge)).await?;
+    (seen.version, seen.claim) = (Some(version), claim);
     match Discovered::read(edge, known.discovered.as_ref()).await {
         Ok(discovered) => {
             let list = discovered.list();
@@ -216,6 +230,7 @@ fn publish(entry: &Entry, context: &Context, mut observation: Observation, edge:
         if observation.state != before.state {
             observation.since_ms = context.clock.now_ms();
         }
+        observation.admission = entry.admission(&observation);
         let swapped = match edge {
             Some(edge) if view.edge.as_ref().is_none_or(|known| !Arc::ptr_eq(known, edge)) => {
                 view.edge = Some(Arc::clone(edge));

@@ -176,7 +176,13 @@ impl Bed {
 
     fn target(&self, server: SocketAddr, token: &str, version: &str) -> Target {
         let file = kubeconfig(&format!("https://localhost:{}", server.port()), &self.ca.pem(), token);
-        Target { credentials: kubeconfig::read(&file).unwrap(), version: version.to_owned() }
+        Target {
+            credentials: kubeconfig::read(&file).unwrap(),
+            version: version.to_owned(),
+            identity: None,
+            installation: "ours".to_owned(),
+            hub_version: 0,
+        }
     }
 
     fn seen(&self) -> Arc<Observation> {
@@ -315,6 +321,52 @@ async fn refused_credentials_are_named_and_new_ones_take_their_place() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(bed.seen().epoch, first.epoch, "the same store needs no new lists");
+}
+
+#[tokio::test]
+async fn a_secret_that_changes_while_connecting_is_used_at_once() {
+    let bed = Bed::with(|settings| settings.edge.answer_begins = Duration::from_secs(300));
+    let (silent, api) = (Api::new(true), Api::new(true));
+    silent.silent.store(true, Ordering::SeqCst);
+    let (hole, server) = (bed.serve(&silent, None).await, bed.serve(&api, None).await);
+    bed.pool.want(bed.id.clone(), bed.target(hole.address, "good", "1"));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while silent.asked.lock().is_empty() {
+        assert!(Instant::now() < deadline, "the first one was never asked");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "2"));
+    let seen = bed.connected().await;
+    assert_eq!(seen.uid.as_deref(), Some("uid-1"));
+    assert!(bed.pool.get(&bed.id).unwrap().send(Request::new(Method::Get, "/version")).await.is_ok());
+}
+
+#[tokio::test]
+async fn work_is_admitted_when_who_the_cluster_is_was_judged_or_is_known() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    assert_eq!(bed.connected().await.admission, Admission::Awaited);
+    let refused = Admission::Refused { reason: "SameClusterTwice", message: "twice".to_owned() };
+    bed.pool.judge(&bed.id, "uid-1", refused.clone());
+    assert_eq!(bed.seen().admission, refused);
+    bed.pool.judge(&bed.id, "uid-1", Admission::Admitted);
+    assert_eq!(bed.seen().admission, Admission::Admitted);
+    // Another cluster behind the address was never judged.
+    *api.uid.lock() = "uid-2".to_owned();
+    bed.pool.poke(&bed.id);
+    let other = bed.until("another uid", |seen| seen.uid.as_deref() == Some("uid-2")).await;
+    assert_eq!(other.admission, Admission::Awaited);
+    // After a restart, the identity that is stored is enough.
+    let known = ClusterId::new("acme", "known");
+    let target = Target { identity: Some("uid-2".to_owned()), ..bed.target(server.address, "good", "1") };
+    bed.pool.want(known.clone(), target);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !bed.pool.observation(&known).unwrap().connected() {
+        assert!(Instant::now() < deadline, "never connected");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(bed.pool.observation(&known).unwrap().admission, Admission::Admitted);
 }
 
 #[tokio::test]

@@ -3,11 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use emco_engine::apis::ApiResource;
 use emco_engine::identity::Identity;
-use emco_engine::marks;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
@@ -18,15 +15,14 @@ use super::super::metrics::Applied;
 use super::super::observe::Seen;
 use super::desired::Item;
 use super::row::Facts;
-use super::{Job, JobContext, Key, undeclared};
-use crate::api::{ApiResult, Content, Method, Request};
+use super::send::{Sent, apply};
+use super::{Job, Key};
+use crate::api::{Method, Request};
 
 /// So many names of one kind and namespace are looked up one by one; more by a list.
 const FEW: usize = 4;
 /// Pages of such a list.
 const PAGES: usize = 40;
-/// An answer names a few unknown fields at a time.
-const TRIES_TO_KNOW: usize = 4;
 
 /// What has to be done about one object.
 enum Need {
@@ -251,7 +247,7 @@ impl Job {
     }
 
     /// Sends applies, a few at a time, and takes in the answers.
-    async fn send_all(
+    pub(super) async fn send_all(
         &mut self,
         send: Vec<(Item, Option<String>)>,
         session: &Session,
@@ -260,13 +256,20 @@ impl Job {
         let ctx = self.ctx.clone();
         let placed_by: Arc<str> = self.policy().placed_by.into();
         let input = self.input.clone();
-        let mut answers = stream::iter(send.into_iter().map(|(item, uid)| {
+        let send: Vec<_> = send
+            .into_iter()
+            .map(|(item, uid)| {
+                let theirs = if uid.is_some() { self.left_to_others(&item) } else { Vec::new() };
+                (item, uid, theirs)
+            })
+            .collect();
+        let mut answers = stream::iter(send.into_iter().map(|(item, uid, theirs)| {
             let (ctx, session, placed_by, input) =
                 (ctx.clone(), session.clone(), placed_by.clone(), input.clone());
             async move {
                 // The wish changed meanwhile: what is not sent yet is not sent any more.
                 let stale = || input.has_changed().unwrap_or(true);
-                let answer = apply(&item, uid.as_deref(), &session, &ctx, &placed_by, stale).await;
+                let answer = apply(&item, uid.as_deref(), &theirs, &session, &ctx, &placed_by, stale).await;
                 (item, uid.is_some(), answer)
             }
         }))
@@ -275,22 +278,23 @@ impl Job {
         while let Some((item, there, answer)) = answers.next().await {
             let key = Key::Object(item.id.clone());
             match answer {
-                Some((Ok(object), left_out)) => {
+                Some(Sent { answer: Ok(object), left_out, rewritten }) => {
                     self.ctx.edge.metrics.applied(match there {
                         _ if self.memory.settled => Applied::Restored,
                         true => Applied::Changed,
                         false => Applied::Made,
                     });
                     self.memory.left_out.applied(&item.id.to_string(), left_out);
+                    self.memory.rewritten.applied(&item.id.to_string(), rewritten);
                     self.memory.backoff.worked(&key);
                     self.restored(&item);
                     self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&item.id);
                     self.ctx.edge.observed.learn(&item.id, &object);
                     let fields = Seen::of(&item.id, &object).and_then(|seen| seen.fields);
-                    self.memory.baseline.insert(item.id.clone(), fields.unwrap_or_default());
+                    self.memory.drift.applied(&item.id, fields);
                 }
-                Some((Err(error), _)) => {
+                Some(Sent { answer: Err(error), .. }) => {
                     all = false;
                     let trouble = Trouble::of_apply(&error);
                     self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
@@ -312,49 +316,4 @@ impl Job {
 
 fn found_of(id: &Identity, object: &Value) -> Found {
     Seen::of(id, object).map_or(Found::Nothing, |seen| Found::Object(Box::new(seen)))
-}
-
-/// The apply of one object: with force over what is ours, and only over this very object; without over what is absent, so
-/// that an object made by others at this moment is met as a conflict. Fields that the cluster does not know are left out, and
-/// come with the answer.
-async fn apply(
-    item: &Item,
-    uid: Option<&str>,
-    session: &Session,
-    ctx: &JobContext,
-    placed_by: &str,
-    stale: impl Fn() -> bool,
-) -> Option<(ApiResult<Value>, Vec<String>)> {
-    let manifest = item.manifest()?;
-    let resource: &ApiResource = session.resource_of(&manifest.json)?;
-    let mut marked = marks::mark(manifest.json.clone(), &ctx.hash, &item.token, placed_by);
-    if let (Some(uid), Some(metadata)) = (uid, marked.get_mut("metadata").and_then(Value::as_object_mut)) {
-        metadata.insert("uid".to_owned(), Value::from(uid));
-    }
-    let path = resource.path(&item.id.namespace, Some(&item.id.name));
-    let force = if uid.is_some() { "true" } else { "false" };
-    let mut answer = None;
-    let mut left_out = Vec::new();
-    for _ in 0..TRIES_TO_KNOW {
-        if stale() {
-            return None;
-        }
-        let request = Request::new(Method::Patch, path.clone())
-            .query("fieldManager", ctx.manager.as_str())
-            .query("force", force)
-            .body(Content::Apply, &marked);
-        let answered = session.send(&ctx.edge, request).await;
-        let unknown = answered.as_ref().err().map(|error| undeclared::leave_out(&mut marked, error));
-        answer = Some(answered);
-        match unknown {
-            Some(fields) if !fields.is_empty() => {
-                tracing::info!(object = %item.id, ?fields, "the cluster does not know these fields: applied without");
-                let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
-                ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);
-                left_out.extend(fields);
-            }
-            _ => break,
-        }
-    }
-    answer.map(|answer| (answer, left_out))
 }

@@ -130,6 +130,19 @@ impl Job {
         Ok(doomed)
     }
 
+    /// What carries our label and our entry in `managedFields` and is in no inventory: left by a revision that this hub does
+    /// not know any more. Of the kinds that are watched, once they are listed. (The entry tells ours from what the cluster's
+    /// own controllers copied our label to.)
+    pub(super) fn strays(&self, keep: &[App], doomed: &Doomed) -> Doomed {
+        let wanted: BTreeSet<Identity> =
+            keep.iter().flat_map(|app| app.set.manifests.iter().map(SetManifest::identity)).collect();
+        let owned = self.ctx.edge.observed.owned(&self.ctx.hash).into_iter();
+        let strays = owned.filter(|(id, seen)| {
+            seen.fields.is_some() && !wanted.contains(id) && !doomed.objects.contains_key(id)
+        });
+        Doomed { objects: strays.map(|(id, _)| (id, false)).collect() }
+    }
+
     /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.
     pub(super) fn watch_kinds<'a>(&self, session: &Session, ids: impl Iterator<Item = &'a Identity>) {
         let mut kinds: BTreeMap<(String, String), ApiResource> = BTreeMap::new();

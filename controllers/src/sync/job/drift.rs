@@ -1,18 +1,39 @@
-//! What the watches show of our objects in, changes by others out: told in the row. Changed fields are not corrected yet;
-//! deleted objects and other manifests are, at a pace that ends no fight by force.
+//! What the watches show of our objects in, changes by others out: undone, or told in the row where the owner wants no more
+//! than that. Suspicion comes of metadata alone; before anything is done, one look at the object says which fields were taken
+//! and by whom. At a pace that ends no fight by force.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::RowStatus;
+use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{RowDrift, RowDrifted};
-use emco_engine::drift;
+use emco_engine::identity::Identity;
+use emco_engine::{drift, marks};
+use futures::StreamExt;
+use futures::stream;
+use serde_json::Value;
+use tokio::time::Instant;
 
+use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
+use super::super::observe::{Look, Seen};
 use super::desired::{App, Item};
 use super::row::Facts;
 use super::{Job, Key};
+use crate::api::{ApiResult, Method, Request};
+
+/// So many corrections of one object, and it is a fight: from now on with long pauses, and said.
+const FIGHT: u32 = 5;
+/// So long after the last round a fight counts as over.
+const CALM: Duration = Duration::from_mins(10);
+/// Another try to look at an object that could not be read.
+const AGAIN: Duration = Duration::from_secs(30);
+/// Where replicas of a workload are.
+const REPLICAS: &str = "/spec/replicas";
 
 /// Changes by others since the row was completed. A job that begins goes on with what the row says.
 #[derive(Default)]
@@ -21,12 +42,25 @@ pub(super) struct Drift {
     last: Option<Time>,
     /// By the text of the identity: objects that differ.
     differ: BTreeMap<String, Differs>,
+    /// Our fields of an object as our own apply's answer showed them, or as they were found in order.
+    baseline: BTreeMap<Identity, String>,
+    /// The state in which an object was found to differ.
+    judged: BTreeMap<Identity, String>,
 }
 
 struct Differs {
-    /// What our own apply left us with.
+    /// What our own apply left us with; nothing for an object that is gone.
     baseline: String,
     by: String,
+}
+
+/// Why an object is looked at.
+struct Suspect {
+    item: Item,
+    seen: Arc<Seen>,
+    baseline: String,
+    /// It was never seen before by this process: only what others have for certain is a change.
+    first: bool,
 }
 
 impl Drift {
@@ -38,12 +72,12 @@ impl Drift {
             let RowDrifted { resource, by, fields } = object;
             (resource, Differs { baseline: fields, by })
         });
-        Self { corrected, last, differ: differ.collect() }
+        Self { corrected, last, differ: differ.collect(), ..Self::default() }
     }
 
     /// For the row; `None` where nobody changed anything.
     pub fn row(&self) -> Option<RowDrift> {
-        let Self { corrected, last, differ } = self;
+        let Self { corrected, last, differ, baseline: _, judged: _ } = self;
         if *corrected == 0 && differ.is_empty() {
             return None;
         }
@@ -60,6 +94,12 @@ impl Drift {
         })
     }
 
+    /// Our own apply was answered with these fields.
+    pub fn applied(&mut self, id: &Identity, fields: Option<String>) {
+        self.baseline.insert(id.clone(), fields.unwrap_or_default());
+        self.judged.remove(id);
+    }
+
     /// Another target was completed: corrections are counted anew. What differs still does.
     pub fn completed(&mut self) {
         self.corrected = 0;
@@ -70,37 +110,182 @@ impl Drift {
 }
 
 impl Job {
-    /// Finds objects of which others took or changed fields of ours since our apply, or since they were first seen.
-    pub(super) fn drifted(&mut self, apps: &[App]) {
-        let manifests = apps.iter().flat_map(|app| app.set.manifests.iter().map(|manifest| &manifest.json));
-        let scaled = drift::scaled(manifests);
+    /// Finds objects that others changed, deleted or took fields of since our apply, or since they were first seen; puts them
+    /// right where the owner wants that.
+    pub(super) async fn drifted(&mut self, apps: &[App], session: &Session, facts: &mut Facts) {
+        let report = self.memory.pace.drift == DriftPolicy::Report;
         let mut before = std::mem::take(&mut self.memory.drift.differ);
+        let mut suspects = Vec::new();
+        let mut wrong = Vec::new();
         for item in apps.iter().flat_map(|app| &app.items) {
-            let Some(seen) = self.ctx.edge.observed.get(&item.id) else { continue };
-            if seen.owner.as_ref() != Some(&self.ctx.hash) || seen.manifest.as_ref() != Some(&item.token) {
+            if self.left_alone(item) {
+                continue;
+            }
+            let known = if before.is_empty() { None } else { before.remove(&item.id.to_string()) };
+            let seen = match self.ctx.edge.observed.look(&item.id) {
+                Look::There(seen) => seen,
+                Look::Absent if report && self.is_missed(item) => {
+                    self.differs(item, known.is_some(), String::new(), "deleted".to_owned());
+                    continue;
+                }
+                Look::Absent | Look::Unknown => continue,
+            };
+            if seen.owner.as_ref() != Some(&self.ctx.hash) || seen.deleting {
+                continue;
+            }
+            if seen.manifest.as_ref() != Some(&item.token) {
+                if report && self.memory.settled {
+                    self.differs(item, known.is_some(), String::new(), seen.managers.join(", "));
+                }
                 continue;
             }
             let now = seen.fields.clone().unwrap_or_default();
-            let known = if before.is_empty() { None } else { before.remove_entry(&item.id.to_string()) };
+            let had = self.memory.drift.baseline.get(&item.id);
             // Known from the row, after a restart; otherwise as it is seen first.
-            let first = || known.as_ref().map_or_else(|| now.clone(), |(_, known)| known.baseline.clone());
-            let baseline = self.memory.baseline.entry(item.id.clone()).or_insert_with(first).clone();
-            if drift::same(&baseline, &now, scaled.contains(&item.id)) {
+            let from_row = known.as_ref().map(|known| &known.baseline).filter(|text| !text.is_empty());
+            let first = had.is_none() && from_row.is_none();
+            let baseline = had.or(from_row).cloned().unwrap_or_else(|| now.clone());
+            let odd = if first {
+                now.is_empty() || (self.memory.settled && !seen.managers.is_empty())
+            } else {
+                !drift::same(&baseline, &now, self.memory.scaled.contains(&item.id))
+            };
+            if !odd {
+                self.memory.drift.baseline.insert(item.id.clone(), baseline);
                 continue;
             }
-            if known.is_none() {
-                count(&self.ctx.edge.metrics.drifts);
-                self.memory.drift.last = super::row::now(self);
+            let certain = known.is_some() && self.memory.drift.judged.get(&item.id) == Some(&now);
+            if let Some(known) = known {
+                self.memory.drift.differ.insert(item.id.to_string(), known);
             }
-            let by = seen.managers.join(", ");
-            self.memory.drift.differ.insert(item.id.to_string(), Differs { baseline, by });
+            if certain {
+                wrong.push((item.clone(), seen.uid.clone()));
+            } else {
+                suspects.push(Suspect { item: item.clone(), seen, baseline, first });
+            }
+        }
+        self.judge(suspects, &mut wrong, session, facts).await;
+        if !report {
+            self.correct(wrong, session, facts).await;
+        }
+        self.tell_fights(facts);
+    }
+
+    /// An object of a complete row that is not there and should be.
+    fn is_missed(&self, item: &Item) -> bool {
+        self.memory.settled && !self.finished_and_gone(item) && !self.memory.taken.contains(&item.id)
+    }
+
+    fn differs(&mut self, item: &Item, known: bool, baseline: String, by: String) {
+        if !known {
+            count(&self.ctx.edge.metrics.drifts);
+            self.memory.drift.last = super::row::now(self);
+        }
+        self.memory.drift.differ.insert(item.id.to_string(), Differs { baseline, by });
+    }
+
+    /// Looks at each suspect: what differs for certain is `wrong`, all else is how things are to be.
+    async fn judge(
+        &mut self,
+        suspects: Vec<Suspect>,
+        wrong: &mut Vec<(Item, String)>,
+        session: &Session,
+        facts: &mut Facts,
+    ) {
+        let ctx = self.ctx.clone();
+        let mut looks = stream::iter(suspects.into_iter().map(|suspect| {
+            let (ctx, session) = (ctx.clone(), session.clone());
+            async move {
+                let answer: Option<ApiResult<Value>> = match session.resource(&suspect.item.id) {
+                    Some(resource) => {
+                        let path = resource.path(&suspect.item.id.namespace, Some(&suspect.item.id.name));
+                        Some(session.send(&ctx.edge, Request::new(Method::Get, path).metadata()).await)
+                    }
+                    None => None,
+                };
+                (suspect, answer)
+            }
+        }))
+        .buffer_unordered(ctx.in_flight);
+        while let Some((Suspect { item, seen, baseline, first }, answer)) = looks.next().await {
+            let live = match answer {
+                Some(Ok(live)) => live,
+                // The watch tells its end.
+                Some(Err(error)) if error.is_not_found() => continue,
+                Some(Err(_)) | None => {
+                    facts.wake_at(Instant::now() + AGAIN);
+                    continue;
+                }
+            };
+            let name = item.id.to_string();
+            let known = self.memory.drift.differ.remove(&name);
+            let Some(now) = Seen::of(&item.id, &live).filter(|now| now.uid == seen.uid) else { continue };
+            let Some(manifest) = item.manifest() else { continue };
+            let marked =
+                marks::mark(manifest.json.clone(), &self.ctx.hash, &item.token, &self.memory.pace.placed_by);
+            let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+            let entries = entries.map_or(&[][..], Vec::as_slice);
+            let mut judged = drift::judge(&marked, entries, &self.ctx.manager);
+            let theirs = self.left_to_others(&item);
+            judged.taken.retain(|pointer| !drift::owned::covers(&theirs, pointer));
+            let fields = now.fields.unwrap_or_default();
+            // Of an object that is seen for the first time nobody knows what the cluster made of our apply: what nobody has
+            // may never have been ours.
+            let doubtful = first && judged.by.is_empty() && !fields.is_empty();
+            if judged.taken.is_empty() || doubtful {
+                self.memory.drift.baseline.insert(item.id.clone(), fields);
+                self.memory.drift.judged.remove(&item.id);
+                continue;
+            }
+            let by = if judged.by.is_empty() { seen.managers.join(", ") } else { judged.by.join(", ") };
+            tracing::info!(object = %item.id, cluster = %self.ctx.edge.id, fields = ?judged.taken, by, "others changed it");
+            // Something else than what it is now, so that it stays a difference after a restart.
+            let baseline = if first { "unknown".to_owned() } else { baseline };
+            self.memory.drift.baseline.insert(item.id.clone(), baseline.clone());
+            self.memory.drift.judged.insert(item.id.clone(), fields);
+            self.differs(&item, known.is_some(), baseline, by);
+            wrong.push((item, now.uid));
         }
     }
 
-    /// Whether an object of a complete row may be made again now. Whoever keeps deleting it meets longer and longer pauses.
+    /// Applies what differs again, as far as its pace allows.
+    async fn correct(&mut self, wrong: Vec<(Item, String)>, session: &Session, facts: &mut Facts) {
+        let waits = |item: &Item| {
+            [Key::Again(item.id.clone()), Key::Object(item.id.clone())]
+                .iter()
+                .any(|key| self.memory.backoff.waiting(key).is_some())
+        };
+        let send: Vec<(Item, Option<String>)> =
+            wrong.into_iter().filter(|(item, _)| !waits(item)).map(|(item, uid)| (item, Some(uid))).collect();
+        if !send.is_empty() && !self.stale() {
+            self.send_all(send, session, facts).await;
+        }
+    }
+
+    /// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler of the same
+    /// owner sets them.
+    pub(super) fn left_to_others(&self, item: &Item) -> Vec<String> {
+        let id = &item.id;
+        let rules = self.memory.pace.ignore.iter().filter(|rule| {
+            rule.kind == id.kind
+                && rule.group.as_ref().is_none_or(|group| *group == id.group)
+                && rule.name.as_ref().is_none_or(|name| *name == id.name)
+        });
+        let mut pointers: Vec<String> = rules.flat_map(|rule| rule.json_pointers.clone()).collect();
+        if self.memory.scaled.contains(id) {
+            pointers.push(REPLICAS.to_owned());
+        }
+        pointers
+    }
+
+    /// Whether an object of a complete row may be made again now. Whoever keeps deleting it meets longer and longer pauses;
+    /// where changes are only reported, it stays away until another revision.
     pub(super) fn may_restore(&mut self, item: &Item, facts: &mut Facts) -> bool {
         if !self.memory.settled {
             return true;
+        }
+        if self.memory.pace.drift == DriftPolicy::Report {
+            return false;
         }
         let key = Key::Again(item.id.clone());
         if let Some(tries) = self.memory.backoff.waiting(&key) {
@@ -110,16 +295,49 @@ impl Job {
         true
     }
 
-    /// Notes that an object of a complete row was made again.
+    /// Notes that an object was applied again because of others, if it was.
     pub(super) fn restored(&mut self, item: &Item) {
-        if self.memory.settled {
+        let differed = self.memory.drift.differ.remove(&item.id.to_string());
+        if differed.is_none() && !self.memory.settled {
+            return;
+        }
+        if differed.is_none() {
             count(&self.ctx.edge.metrics.drifts);
-            self.memory.drift.corrected += 1;
-            self.memory.drift.last = super::row::now(self);
-            let text = format!("{} was deleted or replaced by others and is made again", item.id);
-            self.memory
-                .backoff
-                .failed(Key::Again(item.id.clone()), Trouble::new("Conflict", &text, Retry::Soon));
+        }
+        self.memory.drift.corrected += 1;
+        self.memory.drift.last = super::row::now(self);
+        let key = Key::Again(item.id.clone());
+        if self.memory.backoff.last(&key).is_some_and(|tries| tries.due + CALM < Instant::now()) {
+            self.memory.backoff.worked(&key);
+        }
+        let times = self.memory.backoff.last(&key).map_or(1, |tries| tries.count + 1);
+        let (what, by) = match differed.map(|differs| differs.by).filter(|by| !by.is_empty()) {
+            Some(by) => ("changed", by),
+            None => ("deleted or replaced", "others".to_owned()),
+        };
+        let trouble = if times < FIGHT {
+            let text = format!("{} was {what} by {by} and is applied again", item.id);
+            Trouble::new("Conflict", &text, Retry::Soon)
+        } else {
+            let text = format!(
+                "{} is {what} again and again by {by}, and was put right {times} times: stop that, list the fields under spec.sync.ignore, or set spec.sync.drift: Report",
+                item.id
+            );
+            Trouble::new("DriftFight", &text, Retry::Slowly)
+        };
+        self.memory.backoff.failed(key, trouble);
+    }
+
+    /// Fights that are not over, in the row.
+    fn tell_fights(&self, facts: &mut Facts) {
+        for (key, tries) in self.memory.backoff.all() {
+            if let Key::Again(id) = key
+                && tries.trouble.reason == "DriftFight"
+                && tries.due + CALM > Instant::now()
+            {
+                facts.trouble(None, Some(id), &tries.trouble, tries.count);
+                facts.wake_at(tries.due + CALM);
+            }
         }
     }
 }

@@ -8,7 +8,8 @@ use super::Job;
 use super::desired::Item;
 
 impl Job {
-    /// The cluster removed it because it had ended: seen by the watch, or known from the row, which was complete with it.
+    /// The cluster removed it because it had ended: seen by the watch, or, where nobody watched, known from the row, which was
+    /// complete with it. One that somebody deleted before it ended, or that failed, was not carried out.
     pub(super) fn finished_and_gone(&self, item: &Item) -> bool {
         let removes_itself = item.id.kind == "Job"
             && item
@@ -18,13 +19,13 @@ impl Job {
         if !removes_itself || !matches!(self.ctx.edge.observed.look(&item.id), Look::Absent) {
             return false;
         }
+        let ended = self.ctx.edge.observed.ended(&item.id).filter(|seen| {
+            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_ref() == Some(&item.token)
+        });
+        if let Some(seen) = ended {
+            return seen.outcome == Some(Ok(()));
+        }
         let applied = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&item.app));
-        let complete_before = self.memory.settled || applied == Some(item.set_digest());
-        complete_before
-            || self.ctx.edge.observed.ended(&item.id).is_some_and(|seen| {
-                seen.owner.as_ref() == Some(&self.ctx.hash)
-                    && seen.manifest.as_ref() == Some(&item.token)
-                    && seen.outcome == Some(Ok(()))
-            })
+        self.memory.settled || applied == Some(item.set_digest())
     }
 }

@@ -38,9 +38,14 @@ impl Job {
         }
         let run = run_of(app, events);
         if !self.memory.hooks.iter().any(|record| record.set == run) {
-            // Objects that an earlier run of this very set left would look like this one's.
+            // Objects that an earlier run of this very set left would look like this one's. Where nothing was ever applied, as
+            // far as this hub knows, they are this one's: a hub made anew finds what the one before did.
             let mut cleared = true;
+            let anew = self.memory.applied_named.is_none();
             for item in events.iter().flat_map(|event| app.hooks(event)) {
+                if anew && matches!(self.outcome(&item, false), Some(Ok(()))) {
+                    continue;
+                }
                 cleared = self.clear(&item, session, facts).await && cleared;
             }
             if !cleared || self.stale() {

@@ -1,6 +1,7 @@
 //! A target in; phase by phase the cluster gets it. Each pass does what is possible now: objects before workloads, hooks
 //! where they belong, pruning only when everything is applied and ready.
 
+use emco_engine::drift;
 use emco_engine::health::Health;
 use emco_engine::identity::Identity;
 use emco_engine::order;
@@ -31,12 +32,15 @@ impl Job {
         session: &Session,
         facts: &mut Facts,
     ) {
-        let Some((apps, doomed)) = self.content(work, target, facts).await else { return };
+        let Some((apps, mut doomed)) = self.content(work, target, facts).await else { return };
         if !self.observed(session, &apps, &doomed, facts) {
             return;
         }
         let settled = self.is_complete(work);
         self.memory.settled = settled;
+        self.memory.pace = self.policy();
+        let manifests = apps.iter().flat_map(|app| app.set.manifests.iter().map(|manifest| &manifest.json));
+        self.memory.scaled = drift::scaled(manifests);
         let mut done = true;
         for app in &apps {
             if self.stale() {
@@ -45,16 +49,26 @@ impl Job {
             let step = self.app(work, app, session, facts).await;
             done = done && step == Step::Done;
         }
-        self.drifted(&apps);
+        self.drifted(&apps, session, facts).await;
         self.memory.left_out.retain(&apps);
+        self.memory.rewritten.retain(&apps);
         self.count(&apps, session, facts);
         if settled {
+            // Once per connection: what nobody applied does not come by itself.
+            if self.memory.swept != Some(session.epoch) {
+                let strays = self.strays(&apps, &doomed);
+                if self.prune(&strays, session, facts).await {
+                    self.memory.swept = Some(session.epoch);
+                }
+            }
             return;
         }
         facts.wake_at(deadline(self));
         if !done || self.stale() {
             return;
         }
+        let strays = self.strays(&apps, &doomed);
+        doomed.objects.extend(strays.objects);
         let ready = facts.apps.values().all(|count| count.ready == count.total);
         if !doomed.objects.is_empty() {
             if !ready {
@@ -67,6 +81,7 @@ impl Job {
         }
         if !self.stale() {
             self.complete(work);
+            self.memory.swept = Some(session.epoch);
         }
     }
 

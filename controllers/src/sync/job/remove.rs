@@ -16,8 +16,13 @@ impl Job {
         }
         let nothing =
             Named { name: String::new(), revision: 0, apps: emco_engine::identity::Combination::new() };
-        let Some((apps, doomed)) = self.content(work, &nothing, facts).await else { return };
+        let Some((apps, mut doomed)) = self.content(work, &nothing, facts).await else { return };
         facts.wake_at(deadline(self));
+        if !self.observed(session, &apps, &doomed, facts) {
+            return;
+        }
+        let strays = self.strays(&apps, &doomed);
+        doomed.objects.extend(strays.objects);
         if self.retire(work, &apps, &doomed, session, facts).await && !self.stale() {
             self.complete(work);
             self.memory.applied = Some(Applied { combination: None, generation: work.generation });

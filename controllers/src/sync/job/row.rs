@@ -152,6 +152,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         error,
         drift: job.memory.drift.row(),
         left_out: job.memory.left_out.row(),
+        rewritten: job.memory.rewritten.row(),
     }
 }
 

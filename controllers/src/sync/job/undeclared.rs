@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use emco_crds::RowStatus;
 use emco_crds::sync_shard::status::LeftOut;
 use serde_json::Value;
 
@@ -14,7 +13,7 @@ use crate::api::ApiError;
 
 const COMPLAINT: &str = ": field not declared in schema";
 
-/// Fields that were left out, by object. A job that begins goes on with what the row says, as nothing is applied again then.
+/// Fields that were left out (or rewritten by the cluster), by object. A job that begins goes on with what the row says, as nothing is applied again then.
 #[derive(Default)]
 pub(super) struct LeftOuts {
     by_object: BTreeMap<String, Vec<String>>,
@@ -23,9 +22,9 @@ pub(super) struct LeftOuts {
 }
 
 impl LeftOuts {
-    pub fn of(status: &RowStatus) -> Self {
+    pub fn of(status: Option<&LeftOut>) -> Self {
         let mut left_outs = Self::default();
-        let Some(LeftOut { fields, first }) = &status.left_out else { return left_outs };
+        let Some(LeftOut { fields, first }) = status else { return left_outs };
         for (object, path) in first.iter().filter_map(|text| text.split_once(" .")) {
             left_outs.by_object.entry(object.to_owned()).or_default().push(format!(".{path}"));
         }

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::rig::*;
 use crate::api::{ApiError, Method};
 use crate::memory::Fault;
+use crate::remote::Admission;
 
 fn refuse(code: u16, message: &'static str) -> Fault {
     let reason = String::new();
@@ -97,6 +98,70 @@ async fn another_cluster_behind_the_same_name_gets_nothing_and_loses_nothing() {
     rig.start().await;
     rig.until_reason("a", "ClusterReplaced").await;
     assert!(rig.edge("a").writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_not_admitted_gets_nothing_and_says_why() {
+    let rig = Rig::new(&["a"]);
+    rig.edges.link(&cluster("a"), |link| link.admission = Admission::Awaited);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert_eq!(rig.row("a"), None, "nothing is told before it is judged");
+    let message = "belongs to another EMCO hub".to_owned();
+    rig.edges.link(&cluster("a"), |link| {
+        link.admission = Admission::Refused { reason: "ClaimedByAnotherHub", message: message.clone() };
+    });
+    let row = rig.until_reason("a", "ClaimedByAnotherHub").await;
+    assert!(row.error.unwrap().message.contains("another EMCO hub"));
+    assert!(rig.edge("a").writes().is_empty());
+    rig.edges.link(&cluster("a"), |link| link.admission = Admission::Admitted);
+    rig.until_complete("a").await;
+    // Refused again, what is there stays, also what is not wanted any more.
+    rig.edges.link(&cluster("a"), |link| {
+        link.admission = Admission::Refused { reason: "ClusterReplaced", message: message.clone() };
+    });
+    rig.edge("a").take_seen();
+    rig.target(&nowhere()).await;
+    rig.until_reason("a", "ClusterReplaced").await;
+    assert!(rig.edge("a").writes().is_empty());
+    assert_eq!(rig.ours("a").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overloaded_cluster_is_asked_again_when_it_said_and_delays_no_other() {
+    for code in [429, 503] {
+        let rig = Rig::new(&["a", "b"]);
+        let asked = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let times = asked.clone();
+        rig.edge("a").faults(Some(Arc::new(move |request, _| {
+            if request.method != Method::Patch || !request.path.contains("/configmaps/") {
+                return None;
+            }
+            times.lock().push(tokio::time::Instant::now());
+            let message = "the server is overloaded".to_owned();
+            let (reason, causes) = (String::new(), Vec::new());
+            (times.lock().len() == 1).then_some(Fault::Refuse(ApiError::Status {
+                code,
+                reason,
+                message,
+                retry_after: Some(40),
+                causes,
+            }))
+        })));
+        rig.start().await;
+        let begun = tokio::time::Instant::now();
+        let mut wanted = on("a", &[app("web", vec![config("c", "1")])]);
+        wanted.extend(on("b", &[app("web", vec![config("c", "1")])]));
+        rig.target(&wanted).await;
+        rig.until_complete("b").await;
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+        rig.until_complete("a").await;
+        let asked = asked.lock().clone();
+        let pause = asked[1] - asked[0];
+        assert_eq!(asked.len(), 2);
+        assert!((40..=51).contains(&pause.as_secs()), "{pause:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -188,6 +188,35 @@ async fn a_job_that_removes_itself_is_carried_out_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_somebody_deletes_before_it_ends_is_made_again() {
+    let mut once = job("seed");
+    once["spec"]["ttlSecondsAfterFinished"] = json!(0);
+    let path = "/apis/batch/v1/namespaces/shop/jobs/seed";
+    let failed = json!({"conditions": [{"type": "Failed", "status": "True", "message": "no table"}]});
+    for status in [None, Some(failed)] {
+        let rig = Rig::new(&["a"]);
+        rig.start().await;
+        rig.target(&on("a", &[app_of("web", vec![manifest(once.clone(), None)])])).await;
+        rig.until_complete("a").await;
+        // It runs again, say after its node was lost, when the row is complete already.
+        rig.edge("a").set_workloads_ready(false);
+        let mut live = rig.edge("a").object(path).unwrap();
+        live["status"] = json!({"active": 1});
+        rig.edge("a").replace(&format!("{path}/status"), &live).await.unwrap();
+        match status {
+            Some(status) => end_and_delete(&rig, "seed", status, false).await,
+            None => rig.edge("a").remove(path),
+        }
+        let again =
+            |rig: &Rig| rig.row("a").and_then(|row| row.drift).is_some_and(|drift| drift.corrected == 1);
+        rig.until("it is made again", again).await;
+        end_and_delete(&rig, "seed", ended(), false).await;
+        tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+        assert!(again(&rig) && rig.edge("a").object(path).is_none(), "once it ended, it is done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hook_before_and_after_the_rest_runs_both_times_though_it_has_no_delete_policy() {
     let rig = Rig::new(&["a"]);
     rig.start().await;

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::rig::*;
-use crate::api::Method;
+use crate::api::{ApiServer, Method};
+use crate::remote::{Claim, claim};
 
 #[tokio::test(start_paused = true)]
 async fn a_target_is_applied_with_our_marks_and_reported_once_it_is_there() {
@@ -64,6 +65,66 @@ async fn an_update_prunes_what_is_no_longer_wanted_after_the_rest_is_ready() {
     assert!(live["metadata"]["annotations"].get("touched").is_none());
     rig.until_complete("a").await;
     assert_eq!(rig.ours("a"), ["configmaps./shop/new", "deployments.apps/shop/web"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_carries_our_label_and_is_in_no_inventory_is_removed_and_copies_of_the_label_are_not() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.crash().await;
+    // A revision that a hub restored from a backup does not know; a copy of our label; an object of another owner.
+    let edge = rig.edge("a");
+    let mut lost = emco_engine::marks::mark(config("lost", "1"), &rig.hash, "digest", "team-a/shop");
+    let apply = |object: &serde_json::Value, manager: &str| {
+        let path =
+            format!("/api/v1/namespaces/shop/configmaps/{}", object["metadata"]["name"].as_str().unwrap());
+        crate::api::Request::new(Method::Patch, path)
+            .query("fieldManager", manager)
+            .query("force", "true")
+            .body(crate::api::Content::Apply, object)
+    };
+    edge.send(apply(&lost, &emco_engine::marks::field_manager(&rig.hash))).await.unwrap();
+    lost["metadata"]["name"] = json!("copy");
+    edge.send(apply(&lost, "a-controller")).await.unwrap();
+    let other = emco_engine::marks::mark(config("other", "1"), "another", "digest", "team-b/pos");
+    edge.send(apply(&other, "emco-another")).await.unwrap();
+    rig.start().await;
+    rig.until("it is removed", |rig| {
+        rig.edge("a").object("/api/v1/namespaces/shop/configmaps/lost").is_none()
+    })
+    .await;
+    tokio::time::sleep(std::time::Duration::from_mins(2)).await;
+    for stays in ["c", "copy", "other"] {
+        assert!(edge.object(&format!("/api/v1/namespaces/shop/configmaps/{stays}")).is_some(), "{stays}");
+    }
+    assert!(rig.complete("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_marked_with_how_far_the_hub_had_come_beside_work_and_never_at_rest() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    claim::take(&edge, &Claim::Absent, "inst", "now").await.unwrap();
+    let held = claim::read(&edge).await.unwrap();
+    rig.edges.link(&cluster("a"), |link| link.claim = held.clone());
+    rig.start().await;
+    let mark = |rig: &Rig| {
+        let map = rig.edge("a").object("/api/v1/namespaces/emco-system/configmaps/hub").unwrap();
+        map["data"]["seen"].as_str().unwrap_or("0").parse::<u64>().unwrap()
+    };
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.until("it is marked", |rig| mark(rig) > 0).await;
+    let first = mark(&rig);
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    rig.until_complete("a").await;
+    rig.until("later work is marked, too", |rig| mark(rig) > first).await;
+    rig.edge("a").take_seen();
+    tokio::time::sleep(std::time::Duration::from_mins(60)).await;
+    assert!(rig.edge("a").writes().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

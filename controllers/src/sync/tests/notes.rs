@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::sync_shard::status::Connectivity;
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ async fn installed(manifests: Vec<Value>) -> Rig {
 #[tokio::test(start_paused = true)]
 async fn a_field_that_others_change_is_reported_with_its_writer_until_it_is_ours_again() {
     let rig = installed(vec![config("c", "1"), config("other", "1")]).await;
+    rig.drift(DriftPolicy::Report);
     rig.edge("a").put("kubectl-edit", &config("c", "theirs"));
     rig.until("the row says so", |rig| rig.row("a").is_some_and(|row| row.drift.is_some())).await;
     let row = rig.row("a").unwrap();
@@ -61,23 +63,6 @@ async fn deleted_objects_and_strange_annotations_are_put_right_and_counted() {
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert!(corrected(&rig, 2), "a restart forgets nothing");
     assert_eq!(rig.row("a").unwrap().drift.unwrap().reported, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn replicas_of_what_our_own_autoscaler_scales_are_no_drift() {
-    let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "h", "namespace": "shop"},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 9}});
-    for (manifests, drifts) in
-        [(vec![deployment("web", "nginx:1")], true), (vec![deployment("web", "nginx:1"), scaler], false)]
-    {
-        let rig = installed(manifests).await;
-        let mut scaled = deployment("web", "nginx:1");
-        scaled["spec"]["replicas"] = json!(3);
-        rig.edge("a").put("kube-controller-manager", &scaled);
-        tokio::time::sleep(Duration::from_mins(2)).await;
-        assert_eq!(rig.row("a").unwrap().drift.is_some(), drifts);
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
 use emco_engine::canonical;
 use emco_engine::identity::{ClusterId, Combination};
@@ -134,10 +135,20 @@ impl Fence for Open {
     }
 }
 
-pub struct Fixed;
-impl Policies for Fixed {
+/// The owner's policy, as the test sets it.
+#[derive(Default)]
+pub struct Paced {
+    pub drift: Mutex<DriftPolicy>,
+    pub ignore: Mutex<Vec<IgnoreRule>>,
+}
+impl Policies for Paced {
     fn policy(&self, owner: &Owner) -> Policy {
-        Policy { placed_by: "team-a/shop".to_owned(), ..Policy::of(owner) }
+        Policy {
+            placed_by: "team-a/shop".to_owned(),
+            drift: *self.drift.lock(),
+            ignore: self.ignore.lock().clone(),
+            ..Policy::of(owner)
+        }
     }
 }
 
@@ -145,6 +156,7 @@ pub struct Rig {
     pub hub: MemoryServer,
     pub edges: Arc<FakeEdges>,
     pub fence: Arc<Open>,
+    pub policy: Arc<Paced>,
     pub hash: String,
     revision: AtomicI64,
     running: Mutex<Option<(CancellationToken, Vec<tokio::task::JoinHandle<()>>)>>,
@@ -180,6 +192,7 @@ impl Rig {
             hub,
             edges: FakeEdges::new(servers),
             fence: Arc::new(Open(AtomicBool::new(true))),
+            policy: Arc::new(Paced::default()),
             hash: marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", "shop"),
             revision: AtomicI64::new(0),
             running: Mutex::new(None),
@@ -208,7 +221,7 @@ impl Rig {
                 random_key: [8; 32],
             }),
             namespace: "emco-system".to_owned(),
-            policies: Arc::new(Fixed),
+            policies: self.policy.clone(),
             fence: self.fence.clone(),
             epoch: 1,
             settings: SyncSettings::default(),
@@ -237,6 +250,14 @@ impl Rig {
         });
         *self.sync.lock() = Some(sync);
         *self.running.lock() = Some((stop, vec![run, pump]));
+    }
+
+    /// Sets what is done about changes by others, as an edit of the owner would.
+    pub fn drift(&self, drift: DriftPolicy) {
+        *self.policy.drift.lock() = drift;
+        if let Some(sync) = &*self.sync.lock() {
+            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
+        }
     }
 
     /// Ends the engine wherever it is: nothing is finished, nothing is told.

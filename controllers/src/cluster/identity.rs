@@ -1,0 +1,208 @@
+//! What answers behind a Cluster in; whether it is the cluster it was, registered once and ours to work on, out. Until that is
+//! judged nothing is applied there, and nothing removed.
+
+use emco_crds::Cluster;
+use emco_crds::cluster::ClusterStatus;
+use emco_crds::names::annotation;
+use emco_engine::identity::ClusterId;
+
+use super::Judged;
+use crate::api::{Method, Request};
+use crate::context::{Context, Failure};
+use crate::facts;
+use crate::objects::{self, Verdict};
+use crate::remote::{Admission, Claim, Observation, claim};
+use crate::stores::StoreExt;
+
+/// What was found out about who a cluster is.
+pub(super) enum Identity {
+    /// It is who it was, and ours; with what a person should know besides.
+    Fine(Option<String>),
+    /// Nothing may be done there.
+    Not(Judged),
+}
+
+/// Judges, tells the connection, and claims a cluster that belongs to nobody.
+pub(super) async fn judge(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &mut ClusterStatus,
+) -> Identity {
+    let Some(uid) = observed.uid.as_deref() else { return Identity::Fine(None) };
+    let refused = match who(ctx, cluster, id, uid, status) {
+        Some(refused) => Some(refused),
+        None => match claimed(ctx, cluster, id, observed).await {
+            Ok(note) => {
+                status.uid = Some(uid.to_owned());
+                ctx.connector.judge(id, uid, Admission::Admitted);
+                return Identity::Fine(note);
+            }
+            Err(Some(refused)) => Some(refused),
+            Err(None) => None,
+        },
+    };
+    let Some(judged) = refused else {
+        let message = "its claim is being read again".to_owned();
+        return Identity::Not(Judged { verdict: Verdict::Waiting, reason: "Connecting", message });
+    };
+    let (reason, message) = (judged.reason, judged.message.clone());
+    ctx.connector.judge(id, uid, Admission::Refused { reason, message });
+    Identity::Not(judged)
+}
+
+/// Whether the annotation `emco.io/confirm` says exactly this.
+fn confirmed(cluster: &Cluster, what: &str) -> bool {
+    objects::annotation(cluster, annotation::CONFIRM).is_some_and(|said| said == what)
+}
+
+fn annotate(cluster: &Cluster, what: &str) -> String {
+    let (namespace, name) = (objects::namespace(cluster), objects::name(cluster));
+    format!("kubectl annotate ecl {name} -n {namespace} --overwrite {}={what}", annotation::CONFIRM)
+}
+
+/// Another cluster than before, or one that is registered already.
+fn who(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    uid: &str,
+    status: &ClusterStatus,
+) -> Option<Judged> {
+    let known = status.uid.as_deref();
+    if let Some(known) = known.filter(|known| *known != uid && !confirmed(cluster, uid)) {
+        let message = format!(
+            "another cluster answers behind {id}: its kube-system has uid {uid}, {known} was registered. Nothing is applied or removed there. Register it under another name; or, where the old one is gone for good and this one takes its place: {}",
+            annotate(cluster, uid)
+        );
+        return Some(Judged { verdict: Verdict::Stalled, reason: "ClusterReplaced", message });
+    }
+    // The one whose status names the uid keeps it; among several, or where none does yet, the older object, then the smaller
+    // name.
+    let age = |c: &Cluster| {
+        (c.metadata.creation_timestamp.clone(), c.metadata.namespace.clone(), c.metadata.name.clone())
+    };
+    let recorded = known == Some(uid);
+    let twin = ctx.stores.clusters.sorted().into_iter().find(|other| {
+        if objects::uid(other.as_ref()) == objects::uid(cluster) {
+            return false;
+        }
+        let of_other = other.status.as_ref().and_then(|s| s.uid.as_deref());
+        if of_other == Some(uid) {
+            return !recorded || age(other) < age(cluster);
+        }
+        !recorded
+            && of_other.is_none()
+            && age(other) < age(cluster)
+            && facts::id(ctx, other)
+                .and_then(|id| ctx.connector.observation(&id))
+                .is_some_and(|seen| seen.connected() && seen.uid.as_deref() == Some(uid))
+    })?;
+    let name =
+        facts::id(ctx, &twin).map_or_else(|| objects::name(twin.as_ref()).to_owned(), |id| id.to_string());
+    let help = if objects::deleting(twin.as_ref()) {
+        format!(
+            "{name} is being deleted and waits for what runs there: set spec.scheduling: Drained on it, and this one takes over when it is gone"
+        )
+    } else {
+        "delete one of the two Clusters".to_owned()
+    };
+    let message = format!(
+        "this cluster is registered already as {name} (its kube-system has the same uid {uid}): {help}"
+    );
+    Some(Judged { verdict: Verdict::Stalled, reason: "SameClusterTwice", message })
+}
+
+/// Whose hub the cluster belongs to. `Err(None)`: it has to be read again.
+async fn claimed(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+) -> Result<Option<String>, Option<Judged>> {
+    let ours = ctx.installation.id.as_str();
+    match &observed.claim {
+        Claim::Unknown => Ok(None),
+        before @ Claim::Held { installation, seen, since } if installation == ours => {
+            match hub_reaches(ctx, cluster, *seen).await {
+                Ok(true) => return Ok(None),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(cluster = %id, %error, "how far the hub has come is not known");
+                    return Err(None);
+                }
+            }
+            if confirmed(cluster, &seen.to_string()) {
+                let Some(server) = ctx.world.edges.get(id) else { return Err(None) };
+                if let Err(error) = claim::take(server.as_ref(), before, ours, since).await {
+                    tracing::warn!(cluster = %id, %error, "the mark of the hub before could not be taken off");
+                }
+                ctx.connector.refresh_apis(id);
+                return Err(None);
+            }
+            let message = format!(
+                "this hub was restored from a backup: {id} was worked on at version {seen} of the hub's store, which is not there yet. Nothing is applied or removed there until somebody confirms that what this hub knows is to be put there: {}",
+                annotate(cluster, &seen.to_string())
+            );
+            Err(Some(Judged { verdict: Verdict::Stalled, reason: "HubRestored", message }))
+        }
+        Claim::Unreadable(why) => Ok(Some(unclaimed(why))),
+        Claim::Held { installation, .. } if !confirmed(cluster, installation) => {
+            let message = format!(
+                "{} To move it here: {}",
+                claim::refusal(id, &observed.claim),
+                annotate(cluster, installation)
+            );
+            Err(Some(Judged { verdict: Verdict::Stalled, reason: "ClaimedByAnotherHub", message }))
+        }
+        before => {
+            let Some(server) = ctx.world.edges.get(id) else { return Err(None) };
+            let since = ctx.now().to_string();
+            match claim::take(server.as_ref(), before, ours, &since).await {
+                Ok(()) => {
+                    ctx.connector.refresh_apis(id);
+                    // Until it is read again this is known from the answer alone.
+                    Ok(None)
+                }
+                Err(error) if matches!(error.code(), 401 | 403) => Ok(Some(unclaimed(&error.to_string()))),
+                Err(error) => {
+                    tracing::warn!(cluster = %id, %error, "the cluster could not be claimed");
+                    ctx.connector.refresh_apis(id);
+                    Err(None)
+                }
+            }
+        }
+    }
+}
+
+/// How far the hub's store has come, at least: what this process has read.
+pub(super) fn hub_version(ctx: &Context, cluster: &Cluster) -> u64 {
+    let version = |text: Option<&String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let shards = ctx.stores.shards.state();
+    let shards = shards.iter().map(|shard| version(shard.metadata.resource_version.as_ref()));
+    shards.max().unwrap_or(0).max(version(cluster.metadata.resource_version.as_ref()))
+}
+
+/// Whether the hub's store has come as far as this. (How far it has is not told: a message that moves would be written for ever.)
+async fn hub_reaches(ctx: &Context, cluster: &Cluster, seen: u64) -> Result<bool, Failure> {
+    if seen <= hub_version(ctx, cluster) {
+        return Ok(true);
+    }
+    let list = ctx
+        .hub()
+        .send(Request::new(Method::Get, "/api/v1/namespaces").query("limit", "1").metadata())
+        .await?;
+    let version = list.pointer("/metadata/resourceVersion").and_then(serde_json::Value::as_str);
+    let now = version.and_then(|text| text.parse::<u64>().ok());
+    let now =
+        now.ok_or_else(|| Failure::Stored("the hub answers a list without resourceVersion".to_owned()))?;
+    Ok(now >= seen)
+}
+
+fn unclaimed(why: &str) -> String {
+    format!(
+        "it is not claimed for this hub, as the credentials may not keep ConfigMap {}/hub there, and another hub would not be noticed: {why}",
+        claim::NAMESPACE
+    )
+}

@@ -1,0 +1,154 @@
+//! An API server in; which hub it belongs to out. A cluster belongs to the hub that wrote its installation id into ConfigMap
+//! `hub` of namespace `emco-system` there: two hubs never work on one cluster without somebody having said so.
+
+use emco_engine::identity::ClusterId;
+use serde_json::{Value, json};
+
+use crate::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
+
+/// Where it is, on every cluster.
+pub const NAMESPACE: &str = "emco-system";
+const NAMESPACES: &str = "/api/v1/namespaces";
+const MAPS: &str = "/api/v1/namespaces/emco-system/configmaps";
+const CLAIM: &str = "/api/v1/namespaces/emco-system/configmaps/hub";
+
+/// What a cluster says of its hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Claim {
+    /// Not read.
+    #[default]
+    Unknown,
+    /// It belongs to nobody.
+    Absent,
+    /// It belongs to this installation.
+    Held {
+        /// Its id.
+        installation: String,
+        /// Since when.
+        since: String,
+        /// How far the hub's store had come when it last worked here: a resourceVersion of the hub; 0 = not told.
+        seen: u64,
+    },
+    /// The credentials do not allow to read it: the server's words.
+    Unreadable(String),
+}
+
+/// Reads it. Only what may pass by itself is an error.
+pub async fn read(server: &dyn ApiServer) -> ApiResult<Claim> {
+    match server.send(Request::new(Method::Get, CLAIM)).await {
+        Ok(object) => Ok(of(&object)),
+        Err(error) if error.is_not_found() => Ok(Claim::Absent),
+        Err(ApiError::Status { code: 401 | 403, message, .. }) => Ok(Claim::Unreadable(message)),
+        Err(error) => Err(error),
+    }
+}
+
+fn of(object: &Value) -> Claim {
+    let text =
+        |key: &str| object.pointer(&format!("/data/{key}")).and_then(Value::as_str).unwrap_or_default();
+    match text("installation") {
+        "" => Claim::Absent,
+        installation => Claim::Held {
+            installation: super::wire::cut(installation, 128),
+            since: super::wire::cut(text("since"), 64),
+            seen: text("seen").parse().unwrap_or_default(),
+        },
+    }
+}
+
+/// What is said of a cluster of another installation.
+pub fn refusal(cluster: &ClusterId, claim: &Claim) -> String {
+    let (installation, since) = match claim {
+        Claim::Held { installation, since, seen: _ } => (installation.as_str(), since.as_str()),
+        _ => ("", ""),
+    };
+    format!(
+        "cluster {cluster} belongs to another EMCO hub (installation {installation}, since {since}): nothing is applied or removed there. Delete it from that hub first."
+    )
+}
+
+/// The request that writes how far the hub's store has come.
+pub fn note(seen: u64) -> Request {
+    Request::new(Method::Patch, CLAIM).body(Content::Merge, &json!({"data": {"seen": seen.to_string()}}))
+}
+
+/// Writes it, where it still is as `before` says, as if nothing had been done there yet.
+pub async fn take(server: &dyn ApiServer, before: &Claim, installation: &str, since: &str) -> ApiResult<()> {
+    let data = json!({"installation": installation, "since": since});
+    let made = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hub", "namespace": NAMESPACE}, "data": data});
+    let post = |path: &str, body: &Value| Request::new(Method::Post, path).body(Content::Json, body);
+    if *before == Claim::Absent {
+        match server.send(post(MAPS, &made)).await {
+            // Without its namespace, or with a map that says nothing.
+            Err(error) if error.is_not_found() => {
+                let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+                match server.send(post(NAMESPACES, &space)).await {
+                    Err(error) if !error.already_exists() => return Err(error),
+                    _ => {}
+                }
+                server.send(post(MAPS, &made)).await?;
+                return Ok(());
+            }
+            Err(error) if error.already_exists() => {}
+            other => return other.map(drop),
+        }
+    }
+    let live = server.send(Request::new(Method::Get, CLAIM)).await?;
+    if of(&live) != *before {
+        return Err(ApiError::Protocol("the claim changed meanwhile".to_owned()));
+    }
+    let mut fresh = live;
+    if let Some(map) = fresh.as_object_mut() {
+        map.insert("data".to_owned(), data);
+    }
+    // With the resourceVersion that was read: who was faster wins.
+    server.send(Request::new(Method::Put, CLAIM).body(Content::Json, &fresh)).await.map(drop)
+}
+
+/// Takes it off, if it is this installation's.
+pub async fn give_back(server: &dyn ApiServer, installation: &str) -> ApiResult<()> {
+    let live = match server.send(Request::new(Method::Get, CLAIM)).await {
+        Err(error) if error.is_not_found() => return Ok(()),
+        other => other?,
+    };
+    if !matches!(of(&live), Claim::Held { installation: holder, .. } if holder == installation) {
+        return Ok(());
+    }
+    let metadata = live.get("metadata").cloned().unwrap_or_default();
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {
+        "uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")}});
+    match server.send(Request::new(Method::Delete, CLAIM).body(Content::Json, &options)).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryServer;
+
+    fn held(installation: &str) -> Claim {
+        Claim::Held { installation: installation.to_owned(), since: "now".to_owned(), seen: 0 }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_is_claimed_once_and_only_its_holder_lets_go_of_it() {
+        let edge = MemoryServer::new();
+        assert_eq!(read(&edge).await.unwrap(), Claim::Absent);
+        take(&edge, &Claim::Absent, "one", "now").await.unwrap();
+        assert_eq!(read(&edge).await.unwrap(), held("one"));
+        assert!(take(&edge, &Claim::Absent, "two", "now").await.is_err(), "it is taken");
+        give_back(&edge, "two").await.unwrap();
+        assert_eq!(read(&edge).await.unwrap(), held("one"));
+        edge.send(note(7)).await.unwrap();
+        let marked = read(&edge).await.unwrap();
+        assert!(matches!(marked, Claim::Held { seen: 7, .. }), "{marked:?}");
+        assert!(take(&edge, &held("one"), "two", "now").await.is_err(), "it changed meanwhile");
+        take(&edge, &marked, "two", "now").await.unwrap();
+        assert_eq!(read(&edge).await.unwrap(), held("two"));
+        give_back(&edge, "two").await.unwrap();
+        give_back(&edge, "two").await.unwrap();
+        assert_eq!(read(&edge).await.unwrap(), Claim::Absent);
+    }
+}

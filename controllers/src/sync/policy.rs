@@ -1,0 +1,41 @@
+//! What an owner says about how it is kept as wanted.
+
+use std::time::Duration;
+
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
+
+use super::work::Owner;
+
+/// What a deployment says about its own pace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How long a hook may run.
+    pub hook_timeout: Duration,
+    /// Without progress for so long, the row counts as failed. Work goes on.
+    pub progress_deadline: Duration,
+    /// For people on the cluster: `project/name`.
+    pub placed_by: String,
+    /// What is done about changes by others.
+    pub drift: DriftPolicy,
+    /// Fields left alone after the first apply.
+    pub ignore: Vec<IgnoreRule>,
+}
+
+impl Policy {
+    /// What holds where nothing is known of the owner.
+    pub fn of(owner: &Owner) -> Self {
+        Self {
+            hook_timeout: Duration::from_mins(5),
+            progress_deadline: Duration::from_mins(10),
+            placed_by: format!("{}/{}", owner.namespace, owner.name),
+            drift: DriftPolicy::Correct,
+            ignore: Vec::new(),
+        }
+    }
+}
+
+/// Policies of owners, as stored on the hub.
+pub trait Policies: Send + Sync + 'static {
+    /// The policy of an owner; [`Policy::of`] where it is not known.
+    fn policy(&self, owner: &Owner) -> Policy;
+}

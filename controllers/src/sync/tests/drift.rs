@@ -1,0 +1,192 @@
+//! Changes by others: undone, or reported; fought over with growing pauses; left alone where the owner says so.
+
+use std::time::Duration;
+
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
+use serde_json::{Value, json};
+
+use super::rig::*;
+use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
+
+const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
+const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
+
+async fn installed(manifests: Vec<Value>) -> Rig {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", manifests)])).await;
+    rig.until_complete("a").await;
+    // Its first look at what it applied is over.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    rig.edge("a").take_seen();
+    rig
+}
+
+fn corrected(rig: &Rig) -> i64 {
+    rig.row("a").and_then(|row| row.drift).map_or(0, |drift| drift.corrected)
+}
+
+fn differing(rig: &Rig) -> i64 {
+    rig.row("a").and_then(|row| row.drift).map_or(0, |drift| drift.reported)
+}
+
+fn value(rig: &Rig) -> Value {
+    rig.edge("a").object(CONFIG).unwrap()["data"]["value"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_others_change_is_put_right_once_and_counted() {
+    let rig = installed(vec![config("c", "1"), config("other", "1")]).await;
+    rig.edge("a").put("kubectl-edit", &config("c", "theirs"));
+    rig.until("it is counted", |rig| corrected(rig) == 1).await;
+    assert_eq!(value(&rig), "1");
+    assert_eq!(differing(&rig), 0);
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!(rig.edge("a").writes().len(), 1, "one apply, of this object alone");
+    let row = rig.row("a").unwrap();
+    assert_eq!((row.error, row.drift.unwrap().corrected), (None, 1));
+    assert!(rig.complete("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_others_remove_comes_back() {
+    let rig = installed(vec![config("c", "1")]).await;
+    let patch = json!({"data": {"value": null, "more": "x"}});
+    rig.edge("a").merge(CONFIG, &patch).await.unwrap();
+    rig.until("it is counted", |rig| corrected(rig) == 1).await;
+    assert_eq!(value(&rig), "1");
+    assert_eq!(rig.edge("a").object(CONFIG).unwrap()["data"]["more"], "x", "what is theirs stays theirs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_only_reported_is_put_right_the_moment_the_owner_says_so() {
+    let rig = installed(vec![config("c", "1"), config("other", "1")]).await;
+    rig.drift(DriftPolicy::Report);
+    rig.edge("a").put("kubectl-edit", &config("c", "theirs"));
+    rig.edge("a").remove("/api/v1/namespaces/shop/configmaps/other");
+    rig.until("both are reported", |rig| differing(rig) == 2).await;
+    let objects = rig.row("a").unwrap().drift.unwrap().objects;
+    let named: Vec<_> = objects.iter().map(|o| (o.resource.as_str(), o.by.as_str())).collect();
+    assert_eq!(named, [("ConfigMap/shop/c", "kubectl-edit"), ("ConfigMap/shop/other", "deleted")]);
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert!(rig.edge("a").writes().is_empty());
+    // Also after a restart.
+    rig.crash().await;
+    rig.start().await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!((differing(&rig), rig.edge("a").writes().len()), (2, 0));
+    rig.drift(DriftPolicy::Correct);
+    rig.until("both are put right", |rig| corrected(rig) == 2 && differing(rig) == 0).await;
+    assert_eq!(value(&rig), "1");
+    assert_eq!(rig.ours("a").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_changing_a_field_is_named_and_met_with_long_pauses() {
+    let rig = installed(vec![config("c", "1")]).await;
+    for _ in 0..1800 {
+        if value(&rig) == "1" {
+            rig.edge("a").put("other-operator", &config("c", "theirs"));
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let writes = rig.edge("a").writes().len();
+    assert!((5..=16).contains(&writes), "{writes} writes in half an hour");
+    let error = rig.until_reason("a", "DriftFight").await.error.unwrap();
+    assert!(
+        error.message.contains("other-operator") && error.message.contains("spec.sync.ignore"),
+        "{error:?}"
+    );
+    assert_eq!(error.resource.as_deref(), Some("ConfigMap/shop/c"));
+    rig.until("it ends as it was applied", |rig| value(rig) == "1").await;
+    tokio::time::sleep(Duration::from_mins(20)).await;
+    assert_eq!(rig.row("a").unwrap().error, None, "a fight that is over is not told any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_of_what_our_own_autoscaler_scales_are_never_ours_again() {
+    let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h", "namespace": "shop"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 9}});
+    for (more, replicas) in [(vec![], 1), (vec![scaler], 3)] {
+        let manifests = |image: &str| [vec![deployment("web", image)], more.clone()].concat();
+        let rig = installed(manifests("nginx:1")).await;
+        let mut scaled = deployment("web", "nginx:1");
+        scaled["spec"]["replicas"] = json!(3);
+        rig.edge("a").put("kube-controller-manager", &scaled);
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        let live = |rig: &Rig| rig.edge("a").object(WEB).unwrap()["spec"]["replicas"].clone();
+        assert_eq!(live(&rig), replicas);
+        assert_eq!(corrected(&rig), i64::from(replicas == 1));
+        // Neither by an update that says another image.
+        rig.target(&on("a", &[app("web", manifests("nginx:2"))])).await;
+        rig.until_complete("a").await;
+        assert_eq!(live(&rig), replicas);
+        assert_eq!(
+            rig.edge("a").object(WEB).unwrap()["spec"]["template"]["spec"]["containers"][0]["image"],
+            "nginx:2"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_to_ignore_are_said_once_and_then_left_alone() {
+    let rig = Rig::new(&["a"]);
+    let rule = json!({"kind": "ConfigMap", "name": "c", "jsonPointers": ["/data/value"]});
+    *rig.policy.ignore.lock() = vec![serde_json::from_value::<IgnoreRule>(rule).unwrap()];
+    rig.start().await;
+    let two = |value: &str, more: &str| {
+        let mut c = config("c", value);
+        c["data"]["more"] = json!(more);
+        on("a", &[app("web", vec![c, config("other", value)])])
+    };
+    rig.target(&two("1", "x")).await;
+    rig.until_complete("a").await;
+    assert_eq!(value(&rig), "1", "the first apply says it");
+    rig.target(&two("2", "x")).await;
+    rig.until_complete("a").await;
+    assert_eq!(value(&rig), "1", "left alone, and not lost");
+    assert_eq!(
+        rig.edge("a").object("/api/v1/namespaces/shop/configmaps/other").unwrap()["data"]["value"],
+        "2"
+    );
+    let patch = json!({"data": {"value": "theirs"}});
+    rig.edge("a").merge(CONFIG, &patch).await.unwrap();
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!((value(&rig), corrected(&rig), differing(&rig)), (json!("theirs"), 0, 0));
+    rig.target(&two("3", "y")).await;
+    rig.until_complete("a").await;
+    let live = rig.edge("a").object(CONFIG).unwrap();
+    assert_eq!((&live["data"]["value"], &live["data"]["more"]), (&json!("theirs"), &json!("y")));
+    // All else of the object is kept as applied.
+    let patch = json!({"data": {"more": "z"}});
+    rig.edge("a").merge(CONFIG, &patch).await.unwrap();
+    rig.until("the other field is put right", |rig| corrected(rig) == 1).await;
+    let live = rig.edge("a").object(CONFIG).unwrap();
+    assert_eq!((&live["data"]["value"], &live["data"]["more"]), (&json!("theirs"), &json!("y")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_changed_while_no_operator_ran_is_found_by_the_next() {
+    let rig = installed(vec![config("c", "1"), config("d", "1"), config("e", "1"), config("f", "1")]).await;
+    rig.crash().await;
+    let edge = rig.edge("a");
+    edge.put("kubectl-edit", &config("c", "theirs"));
+    edge.merge(
+        "/api/v1/namespaces/shop/configmaps/d",
+        &json!({"metadata": {"annotations": {"emco.io/manifest": "x"}}}),
+    )
+    .await
+    .unwrap();
+    let forgotten = json!([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]);
+    let request = Request::new(Method::Patch, "/api/v1/namespaces/shop/configmaps/e");
+    edge.send(request.body(Content::JsonPatch, &forgotten)).await.unwrap();
+    edge.take_seen();
+    rig.start().await;
+    rig.until("all are put right", |rig| corrected(rig) == 3).await;
+    assert_eq!(value(&rig), "1");
+    let patched: Vec<String> =
+        edge.writes().iter().filter(|w| w.method == Method::Patch).map(|w| w.path.clone()).collect();
+    assert_eq!(patched.len(), 3, "{patched:?}");
+    assert!(!patched.iter().any(|path| path.ends_with("/f")));
+}
