@@ -45,6 +45,8 @@ pub fn program() -> Result<PathBuf> {
 
 /// A running operator. It ends with its bed.
 pub struct Operator {
+    /// Of its log.
+    name: String,
     program: PathBuf,
     /// One state directory for all its lives: the same replica comes back.
     state: PathBuf,
@@ -80,10 +82,26 @@ impl Operator {
         installed: String,
         more: &[(&str, &str)],
     ) -> Result<Self> {
-        let state = bed.dir().join("operator");
-        let more: Vec<_> = more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let process = run(bed, program, &state, &kubeconfig, &more).await?;
-        Ok(Self { program: program.to_owned(), state, kubeconfig, process, installed, more })
+        let more = more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Self::named(bed, program, "operator", kubeconfig, installed, more).await
+    }
+
+    /// Starts one more replica beside the first, with a state directory of its own.
+    pub async fn standby(bed: &Bed, program: &Path, name: &str) -> Result<Self> {
+        Self::named(bed, program, name, bed.hub().kubeconfig_file()?, String::new(), Vec::new()).await
+    }
+
+    async fn named(
+        bed: &Bed,
+        program: &Path,
+        name: &str,
+        kubeconfig: PathBuf,
+        installed: String,
+        more: Vec<(String, String)>,
+    ) -> Result<Self> {
+        let (name, state) = (name.to_owned(), bed.dir().join(name));
+        let process = run(bed, &name, program, &state, &kubeconfig, &more).await?;
+        Ok(Self { name, program: program.to_owned(), state, kubeconfig, process, installed, more })
     }
 
     /// What kubectl said when the kinds were installed.
@@ -111,7 +129,7 @@ impl Operator {
         if self.process.is_running() {
             self.process.kill().await?;
         }
-        self.process = run(bed, &self.program, &self.state, &self.kubeconfig, &self.more).await?;
+        self.process = run(bed, &self.name, &self.program, &self.state, &self.kubeconfig, &self.more).await?;
         Ok(())
     }
 }
@@ -137,6 +155,7 @@ fn arguments(state: &Path) -> [String; 11] {
 
 async fn run(
     bed: &Bed,
+    name: &str,
     program: &Path,
     state: &Path,
     kubeconfig: &Path,
@@ -148,7 +167,7 @@ async fn run(
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut env = vec![("KUBECONFIG", kubeconfig.as_str()), ("NO_COLOR", "1")];
     env.extend(more.iter().map(|(key, value)| (key.as_str(), value.as_str())));
-    bed.run("operator", &program, &args, &env).await
+    bed.run(name, &program, &args, &env).await
 }
 
 /// One bed with one operator at work for all tests of a binary, started by the first that wants it. Its edges are registered

@@ -1,0 +1,224 @@
+//! In: edges that are made anew, and owners that are torn away. Out: nothing is forgotten, and nothing is removed without proof.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
+use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
+use emco_e2e::operator::{
+    SOON, SharedOperator, chart, chart_map, deployed, deployment, is, ours, project, refused, wait,
+};
+use emco_e2e::package::Package;
+use emco_e2e::wait::{wait_for_some, wait_until_gone};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use kube::runtime::watcher::Config;
+use serde_json::Value;
+
+/// Nothing runs on these edges: what is deployed here is ready when it is there.
+static STAGE: SharedOperator = SharedOperator::new(
+    || {
+        let edge = |name| PlaneSpec::new(name, Parts::Controllers).audit(Audit::Writes);
+        BedSpec::default()
+            .with(PlaneSpec::new("hub", Parts::Controllers).audit(Audit::Writes).own_etcd())
+            .with(edge("a").own_etcd())
+            .with(edge("b").proxied())
+    },
+    &["a", "b"],
+);
+
+const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
+const NOTE: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: {{ .Values.say | quote }}}\n";
+
+fn note() -> Result<Package> {
+    chart("web", "1.0.0", &[("values.yaml", "say: one\n"), ("templates/note.yaml", NOTE)])
+}
+
+async fn start(name: &str) -> Result<&'static Bed> {
+    let (bed, _) = STAGE.get().await?;
+    project(bed, name).await?;
+    chart_map(bed, name, "charts", &[note()?]).await?;
+    bed.hub().kubectl().apply(&deployment(name, "shop", &[note()?], EVERYWHERE)).await?;
+    deployed(bed, name, "shop", 1).await?;
+    Ok(bed)
+}
+
+fn saying(word: &str) -> String {
+    format!("{EVERYWHERE}\noverrideValues: [{{app: web, values: {{say: {word}}}}}]")
+}
+
+async fn here(bed: &Bed, plane: &str, namespace: &str) -> Result<Vec<String>> {
+    ours(bed, plane, "configmaps", Some(namespace)).await
+}
+
+/// Waits until nothing of ours is in a namespace of an edge.
+async fn cleaned(bed: &Bed, plane: &str, namespace: &str) -> Result<()> {
+    let maps: Api<ConfigMap> = bed.edge(plane).api(namespace).await?;
+    let what = format!("the end of what is in {namespace} on {plane}");
+    wait_for_some(maps, Config::default().labels("emco.io/owner"), SOON, &what, |objects| {
+        let names: Vec<_> = objects.values().filter_map(|map| map.metadata.name.clone()).collect();
+        if names.is_empty() { Ok(()) } else { Err(format!("{names:?}")) }
+    })
+    .await
+}
+
+async fn annotate(bed: &Bed, cluster: &str, confirm: &str) -> Result<()> {
+    let said = format!("emco.io/confirm={confirm}");
+    bed.hub().kubectl().run(&["annotate", "ecl", cluster, "-n", "acme", "--overwrite", &said]).await.map(drop)
+}
+
+#[tokio::test]
+async fn an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything() {
+    let _turn = serial().await;
+    let bed = start("anew").await.unwrap();
+    bed.explain(async {
+        let before = here(bed, "a", "anew").await?;
+        ensure!(before == ["ConfigMap/anew/note"], "{before:?}");
+        bed.edge("a").wipe().await?;
+        let message = wait(bed, "acme", "a", |cluster: &Cluster| {
+            refused(cluster.status.as_ref(), types::READY, "ClusterReplaced")
+        })
+        .await?;
+        let written = bed.edge("a").audit_mark()?;
+        bed.hub().kubectl().apply(&deployment("anew", "shop", &[note()?], &saying("two"))).await?;
+        wait(bed, "anew", "shop", |dig: &DeploymentIntentGroup| {
+            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+            let replaced = failing.iter().any(|f| f.cluster == "acme/a" && f.reason == "ClusterReplaced");
+            if replaced { Ok(()) } else { Err(format!("{failing:?}")) }
+        })
+        .await?;
+        ensure!(here(bed, "b", "anew").await?.len() == 1, "the other edge goes on");
+        let by_emco: Vec<_> =
+            bed.edge("a").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
+        ensure!(by_emco.is_empty(), "{by_emco:?}");
+        let uid = message.split("emco.io/confirm=").nth(1).unwrap_or_default().trim().to_owned();
+        annotate(bed, "a", &uid).await?;
+        wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
+        deployed(bed, "anew", "shop", 2).await?;
+        let now = here(bed, "a", "anew").await?;
+        ensure!(now == ["ConfigMap/anew/note"], "{now:?}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_is_moved() {
+    let _turn = serial().await;
+    let bed = start("claims").await.unwrap();
+    bed.explain(async {
+        let get = ["get", "cm", "hub", "-n", "emco-system", "-o", "json"];
+        let claim: Value = serde_json::from_str(&bed.edge("b").kubectl().run(&get).await?)?;
+        let ours = claim["data"]["installation"].as_str().unwrap_or_default().to_owned();
+        ensure!(!ours.is_empty(), "{claim}");
+        let patch = r#"{"data":{"installation":"somebody-else"}}"#;
+        bed.edge("b")
+            .kubectl()
+            .run(&["patch", "cm", "hub", "-n", "emco-system", "--type=merge", "-p", patch])
+            .await?;
+        let again = ["annotate", "ecl", "b", "-n", "acme", "--overwrite", "emco.io/requestedAt=now"];
+        bed.hub().kubectl().run(&again).await?;
+        wait(bed, "acme", "b", |cluster: &Cluster| {
+            refused(cluster.status.as_ref(), types::READY, "ClaimedByAnotherHub")
+        })
+        .await?;
+        let written = bed.edge("b").audit_mark()?;
+        bed.hub().kubectl().apply(&deployment("claims", "shop", &[note()?], &saying("two"))).await?;
+        wait(bed, "claims", "shop", |dig: &DeploymentIntentGroup| {
+            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+            let claimed = failing.iter().any(|f| f.cluster == "acme/b" && f.reason == "ClaimedByAnotherHub");
+            if claimed { Ok(()) } else { Err(format!("{failing:?}")) }
+        })
+        .await?;
+        let by_emco: Vec<_> =
+            bed.edge("b").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
+        ensure!(by_emco.is_empty(), "{by_emco:?}");
+        annotate(bed, "b", "somebody-else").await?;
+        deployed(bed, "claims", "shop", 2).await?;
+        let claim: Value = serde_json::from_str(&bed.edge("b").kubectl().run(&get).await?)?;
+        ensure!(claim["data"]["installation"] == ours.as_str(), "{claim}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deployment_whose_finalizer_is_removed_by_hand_leaves_clean_edges_and_no_inventory() {
+    let _turn = serial().await;
+    let bed = start("torn").await.unwrap();
+    bed.explain(async {
+        let kubectl = bed.hub().kubectl();
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        kubectl.run(&["delete", "dig", "shop", "-n", "torn", "--wait=false"]).await?;
+        kubectl.run(&["patch", "dig", "shop", "-n", "torn", "--type=merge", "-p", patch]).await.ok();
+        for edge in ["a", "b"] {
+            cleaned(bed, edge, "torn").await?;
+        }
+        let shards: Api<SyncShard> = bed.hub().api("torn").await?;
+        let of_shop = Config::default().labels("emco.io/owner-name=shop");
+        wait_for_some(shards, of_shop, SOON, "the end of its shards", |objects| {
+            if objects.is_empty() { Ok(()) } else { Err(format!("{} are left", objects.len())) }
+        })
+        .await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_project_whose_namespace_is_deleted_while_an_edge_is_away_ends_with_clean_edges_when_it_is_back() {
+    let _turn = serial().await;
+    let bed = start("gone").await.unwrap();
+    bed.explain(async {
+        let kubectl = bed.hub().kubectl();
+        bed.edge("b").refuse().await?;
+        let deleted = async {
+            kubectl.run(&["delete", "namespace", "gone", "--wait=false"]).await?;
+            cleaned(bed, "a", "gone").await?;
+            // Nothing is forgotten of the edge that is away.
+            let shards = kubectl.run(&["get", "shard", "-n", "gone", "-o", "name"]).await?;
+            ensure!(!shards.trim().is_empty(), "the inventory of the edge that is away is gone");
+            Ok(())
+        }
+        .await;
+        bed.edge("b").restore().await?;
+        deleted?;
+        let namespaces: Api<Namespace> = Api::all(bed.hub().client().await?);
+        wait_until_gone(namespaces, "gone", Duration::from_mins(3)).await?;
+        let left = here(bed, "b", "gone").await?;
+        ensure!(left.is_empty(), "{left:?}");
+        kubectl.run(&["delete", "eproj", "gone", "--ignore-not-found", "--timeout=60s"]).await.map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_shard_deleted_by_hand_changes_nothing_on_edges() {
+    let _turn = serial().await;
+    let bed = start("shards").await.unwrap();
+    bed.explain(async {
+        let marks = (bed.edge("a").audit_mark()?, bed.edge("b").audit_mark()?);
+        let kubectl = bed.hub().kubectl();
+        kubectl.run(&["delete", "shard,actx", "--all", "-n", "shards", "--wait=false"]).await?;
+        // It still knows what it knew, and the next revision finds its way.
+        bed.hub().kubectl().apply(&deployment("shards", "shop", &[note()?], &saying("two"))).await?;
+        deployed(bed, "shards", "shop", 2).await?;
+        for (edge, mark) in [("a", marks.0), ("b", marks.1)] {
+            let deleted: Vec<_> = bed
+                .edge(edge)
+                .audit_since(mark)?
+                .into_iter()
+                .filter(|e| e.user == "emco" && e.verb == "delete")
+                .collect();
+            ensure!(deleted.is_empty(), "{edge}: {deleted:?}");
+            ensure!(here(bed, edge, "shards").await? == ["ConfigMap/shards/note"]);
+        }
+        kubectl.run(&["delete", "dig", "shop", "-n", "shards", "--timeout=120s"]).await?;
+        for edge in ["a", "b"] {
+            ensure!(here(bed, edge, "shards").await?.is_empty(), "{edge}");
+        }
+        Ok(())
+    })
+    .await;
+}
