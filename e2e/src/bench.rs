@@ -16,6 +16,9 @@ pub struct BenchArgs {
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
+    /// Only this part: sample, fleet, latency or throughput. Nothing is written to the file then.
+    #[arg(long, value_name = "PART")]
+    only: Option<String>,
 }
 
 /// Measures. A goal that is missed is no error: it is in the table.
@@ -30,7 +33,11 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         program.display()
     );
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    let entries = runtime.block_on(Box::pin(spine::measure(&program)))?;
+    let entries = runtime.block_on(Box::pin(spine::measure(&program, args.only.as_deref())))?;
+    if args.only.is_some() {
+        record::print(&entries);
+        return Ok(());
+    }
     let root = operator::root().canonicalize().context("the repository is not where this was built")?;
     let file = root.join("target/bench").join(format!("{}.json", args.area));
     record::write(&file, &entries)?;

@@ -25,9 +25,19 @@ pub struct Entry {
 impl Entry {
     /// The median of `samples`, without a goal. None of no samples.
     pub fn median(name: &str, unit: &str, samples: Vec<f64>, how: &str) -> Option<Self> {
+        Self::quantile(name, unit, samples, 0.5, how)
+    }
+
+    /// What a part of `samples`, such as 0.99, does not exceed, without a goal. None of no samples.
+    pub fn quantile(name: &str, unit: &str, samples: Vec<f64>, part: f64, how: &str) -> Option<Self> {
         let mut sorted = samples.clone();
         sorted.sort_by(f64::total_cmp);
-        let value = *sorted.get(sorted.len() / 2)?;
+        let above = sorted.iter().enumerate().find(|(at, _)| {
+            let (at, all) =
+                (u32::try_from(*at).unwrap_or(u32::MAX), u32::try_from(sorted.len()).unwrap_or(u32::MAX));
+            f64::from(at) + 0.5 >= part * f64::from(all) - 0.5
+        });
+        let value = *above.map(|(_, value)| value)?;
         let (name, unit, how) = (name.to_owned(), unit.to_owned(), how.to_owned());
         Some(Self { name, value, unit, goal: None, met: None, reference: None, samples, how })
     }
@@ -36,6 +46,14 @@ impl Entry {
     pub fn one(name: &str, unit: &str, value: f64, how: &str) -> Self {
         let (name, unit, how) = (name.to_owned(), unit.to_owned(), how.to_owned());
         Self { name, value, unit, goal: None, met: None, reference: None, samples: vec![value], how }
+    }
+
+    /// With the least that is wanted.
+    #[must_use]
+    pub fn at_least(mut self, least: f64) -> Self {
+        self.goal = Some(format!(">= {least}"));
+        self.met = Some(self.value >= least);
+        self
     }
 
     /// With the most that is wanted.
