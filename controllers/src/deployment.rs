@@ -99,17 +99,6 @@ async fn carry_out(
             if !still? {
                 return Ok(None);
             }
-            objects::event(
-                ctx,
-                dig,
-                false,
-                "Revision",
-                &format!("revision {}: {}", stored.spec.revision, change.summary),
-            )
-            .await;
-            for warning in plan.warnings.iter().take(5) {
-                objects::event(ctx, dig, true, "Warning", warning).await;
-            }
             Some(stored)
         }
     };
@@ -117,10 +106,21 @@ async fn carry_out(
         let wanted = combinations(&plan.assignment);
         revisions::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&gathered.snapshot.clusters))
             .await?;
+        // Told only now: an Event is a write of its own, and the clusters need not wait for it.
+        if let Some(change) = &plan.change {
+            tell(ctx, dig, stored.spec.revision, &change.summary, &plan.warnings).await;
+        }
         let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
         revisions::trim(ctx, owner, limit).await?;
     }
     Ok(Some(stored))
+}
+
+async fn tell(ctx: &Context, dig: &DeploymentIntentGroup, revision: i64, summary: &str, warnings: &[String]) {
+    objects::event(ctx, dig, false, "Revision", &format!("revision {revision}: {summary}")).await;
+    for warning in warnings.iter().take(5) {
+        objects::event(ctx, dig, true, "Warning", warning).await;
+    }
 }
 
 /// Echo of "do it now".

@@ -26,6 +26,10 @@ use crate::wakes::Key;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// Pause after losing a race with another write: the watch has brought it by then, or brings it any moment.
+const A_MOMENT: Duration = Duration::from_millis(10);
+/// Races lost in a row before that counts as a failure.
+const QUICK_TRIES: u32 = 3;
 
 /// How many reconciles run.
 static RUNNING: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::channel(0).0);
@@ -148,13 +152,16 @@ where
     let mut failures = shared.failures.lock();
     let count = failures.entry(key.clone()).or_insert(0);
     *count = count.saturating_add(1);
-    let doubled = FIRST_PAUSE.saturating_mul(1 << (*count - 1).min(16)).min(LONGEST_PAUSE);
+    let count = *count;
+    let doubled = FIRST_PAUSE.saturating_mul(1 << (count - 1).min(16)).min(LONGEST_PAUSE);
     drop(failures);
     let jitter = Duration::from_millis(shared.ctx.world.random.next() % 100);
-    // A conflict is a race with the watch: it has brought the newer object by then.
     let conflict = matches!(failure, Failure::Hub(error) if error.is_conflict());
     if conflict {
         tracing::debug!(kind = %K::kind(&()), namespace = key.0, name = key.1, %failure, "tried again");
+        if count <= QUICK_TRIES {
+            return Action::requeue(A_MOMENT);
+        }
     } else {
         tracing::warn!(kind = %K::kind(&()), namespace = key.0, name = key.1, %failure, "a reconcile failed");
     }

@@ -53,12 +53,18 @@ async fn on(bed: &Bed, operator: &mut Operator) -> Result<Vec<Entry>> {
     let per_object = count(first.len()) / count(OBJECTS * EDGES.len());
 
     let mut samples = Vec::new();
+    let before = cpu(bed, operator).await?;
     for extra in 1..=CHANGES {
         let start = change(&digs, name, extra).await?;
         let wanted = format!("{name}-extra-{extra}");
         let last = seen.until(EDGES.len(), |object| object == wanted).await?;
         samples.push(last.saturating_duration_since(start).as_secs_f64());
         tokio::time::sleep_until((start + EVERY).into()).await;
+    }
+
+    for ((what, before), (_, after)) in before.into_iter().zip(cpu(bed, operator).await?) {
+        let each = after.saturating_sub(before).as_secs_f64() * 1000.0 / count(CHANGES);
+        println!("each change took {each:.1} ms of processor time of {what}");
     }
 
     for number in 1..DEPLOYMENTS {
@@ -101,6 +107,22 @@ async fn on(bed: &Bed, operator: &mut Operator) -> Result<Vec<Entry>> {
         Entry::median("restart_to_applied_s_20000_objects", "s", restarts, HOW)
             .context(none)?
             .at_most(RESTART),
+    ])
+}
+
+/// Processor time used so far, idle time's work included.
+async fn cpu(bed: &Bed, operator: &Operator) -> Result<[(&'static str, Duration); 4]> {
+    let hub = bed.hub().usage().await?;
+    let of = |program: &str| hub.get(program).map(|usage| usage.cpu).unwrap_or_default();
+    let mut edges = Duration::ZERO;
+    for edge in EDGES {
+        edges += bed.edge(edge).usage().await?.values().map(|usage| usage.cpu).sum::<Duration>();
+    }
+    Ok([
+        ("the hub's API server", of("kube-apiserver")),
+        ("its etcd", of("etcd")),
+        ("the operator", operator.process().usage()?.cpu),
+        ("all edges", edges),
     ])
 }
 
