@@ -3,18 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use emco_operator::args::{Args, Command};
+use emco_operator::{args, telemetry};
 use tikv_jemallocator::Jemalloc;
 
-use args::{Args, Command};
-
-mod args;
 mod crds;
 mod http;
 mod limits;
 mod policies;
 mod readiness;
 mod run;
-mod telemetry;
 
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;

@@ -1,0 +1,331 @@
+//! Looking at clusters, deployments, differences and orphans.
+
+use anyhow::{Context as _, Result};
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::{chart, chart_map, deployed, deployment, project};
+use serde_json::Value;
+
+use super::rig::{Running, STAGE, emco, file, run, run_as};
+
+const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
+
+/// Two apps on `a` and `b`; one of them can be made wrong by its values.
+async fn deploy(bed: &Bed, tenant: &str) -> Result<()> {
+    project(bed, tenant).await?;
+    let note = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}-note}
+data: {key: {{ .Values.key | quote }}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-key}
+stringData: {password: hunter2}
+";
+    let gate = "
+apiVersion: v1
+kind: Service
+metadata: {name: {{ .Release.Name }}-gate}
+spec: {selector: {app: gate}, ports: [{port: {{ .Values.port }}}]}
+";
+    let charts = [
+        chart("note", "1.0.0", &[("values.yaml", "key: one\n"), ("templates/note.yaml", note)])?,
+        chart("gate", "1.0.0", &[("values.yaml", "port: 80\n"), ("templates/gate.yaml", gate)])?,
+    ];
+    chart_map(bed, tenant, "charts", &charts).await?;
+    bed.hub().kubectl().apply(&deployment(tenant, "till", &charts, EVERYWHERE)).await?;
+    deployed(bed, tenant, "till", 1).await.map(drop)
+}
+
+#[tokio::test]
+async fn kubectl_finds_the_program_completes_it_and_passes_its_exit_code_on() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        let program = emco()?;
+        let folder = program.parent().context("the program is in a folder")?;
+        let scripts = bed.dir().join("scripts");
+        std::fs::create_dir_all(&scripts)?;
+        let script = run(bed, &["completion", "kubectl"]).await?;
+        script.is(0, &["kubectl_complete-emco"]);
+        let complete = scripts.join("kubectl_complete-emco");
+        std::fs::write(&complete, &script.out)?;
+        std::fs::set_permissions(&complete, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        let path = format!("{}:{}:/usr/bin:/bin", folder.display(), scripts.display());
+        let kubectl = async |args: &[&str]| {
+            let output = tokio::process::Command::new(bed.hub().kubectl().program())
+                .args(args)
+                .env_clear()
+                .env("PATH", &path)
+                .env("HOME", bed.dir())
+                .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
+                .output()
+                .await?;
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            Ok::<_, anyhow::Error>((output.status.code(), text(&output.stdout) + &text(&output.stderr)))
+        };
+        assert_eq!(
+            kubectl(&["emco", "version"]).await?,
+            (Some(0), format!("kubectl-emco {}\n", env!("CARGO_PKG_VERSION")))
+        );
+        assert_eq!(kubectl(&["emco", "status", "a/b/c"]).await?.0, Some(2));
+        let (_, said) = kubectl(&["__complete", "emco", "clu"]).await?;
+        assert!(said.starts_with("cluster\nclusters\n:4\n"), "{said}");
+        let (_, said) = kubectl(&["__complete", "emco", "status", "--state", "Un"]).await?;
+        assert!(said.starts_with("Unreachable\nUnknown\n:4\n"), "{said}");
+        for (shell, word) in
+            [("bash", "complete -F"), ("zsh", "#compdef kubectl-emco"), ("fish", "complete -c kubectl-emco")]
+        {
+            run(bed, &["completion", shell]).await?.is(0, &[word]);
+        }
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn status_is_a_tree_with_filters_codes_and_a_watch() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        deploy(bed, "tree").await?;
+        let said = run(bed, &["status", "tree/till"]).await?;
+        said.is(0, &["tree/till  Instantiated  ready: True  revision: 1  clusters: 2/2"]);
+        assert_eq!(
+            said.out.lines().skip(1).collect::<Vec<_>>(),
+            ["├─ gate  2/2 clusters ready: acme/a, acme/b", "└─ note  2/2 clusters ready: acme/a, acme/b"]
+        );
+        let wide = run(
+            bed,
+            &["status", "dig/till", "-n", "tree", "-o", "wide", "--app", "note", "--cluster", "acme/a"],
+        )
+        .await?;
+        wide.is(0, &["   └─ acme/a  Ready"]);
+        assert!(!wide.out.contains("gate") && !wide.out.contains("acme/b"), "{}", wide.out);
+        let all = run(bed, &["status", "-A", "-o", "json"]).await?.json();
+        assert_eq!(all["operator"], "Alive");
+        assert!(
+            all["groups"]
+                .as_array()
+                .is_some_and(|groups| groups.iter().any(|group| group["namespace"] == "tree"))
+        );
+
+        // A manifest that is refused is told of below its cluster, to whoever watches as soon as it is known.
+        let mut watch = Running::start(bed, &["status", "tree/till", "--watch"])?;
+        watch.until("ready: True").await?;
+        let values = "[{app: gate, clusters: [{provider: acme, cluster: a}], values: {port: 99999}}]";
+        let patch = format!("spec: {{overrideValues: {values}}}");
+        let args = ["patch", "dig", "till", "-n", "tree", "--type=merge", "-p", &patch];
+        bed.hub().kubectl().run(&args).await?;
+        let line = watch.until("Service/tree/till-gate  Invalid").await?;
+        assert!(line.contains("99999"), "{line}");
+        let said = run(bed, &["status", "tree/till", "--state", "Failed"]).await?;
+        said.is(
+            3,
+            &["├─ gate", "acme/a  Failed", "Service/tree/till-gate  Invalid:"]
+                .map(|w| w.trim_start_matches("├─ ")),
+        );
+        assert!(!said.out.contains("note"), "{}", said.out);
+        let json = run(bed, &["status", "tree/till", "--app", "gate", "-o", "json"]).await?.json();
+        assert_eq!(json["groups"][0]["apps"][0]["clusters"][0]["objects"][0]["reason"], "Invalid");
+        bed.hub()
+            .kubectl()
+            .run(&[
+                "patch",
+                "dig",
+                "till",
+                "-n",
+                "tree",
+                "--type=merge",
+                "-p",
+                "spec: {overrideValues: null}",
+            ])
+            .await?;
+        watch.until("ready: True").await?;
+        run(bed, &["status", "tree/till"]).await?.is(0, &["2/2 clusters ready"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn names_that_lead_nowhere_and_missing_rights_are_sentences() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        project(bed, "empty").await?;
+        run(bed, &["status", "nobody/till"]).await?.is(1, &["there is no project nobody on the hub"]);
+        run(bed, &["status", "till", "-n", "empty"])
+            .await?
+            .is(1, &["there is no deployment intent group till in namespace empty"]);
+        run(bed, &["diff", "empty/till"])
+            .await?
+            .is(1, &["there is no deployment intent group till in namespace empty"]);
+        run(bed, &["status", "-n", "empty"]).await?.is(0, &["no deployment intent groups"]);
+        run(bed, &["orphans", "-n", "empty"]).await?.is(0, &["no orphans"]);
+        run(bed, &["status", "empty/till", "-n", "other"]).await?.is(1, &["exclude each other"]);
+        run(bed, &["status", "--kubeconfig", "/nowhere"])
+            .await?
+            .is(1, &["there is no hub to connect to", "/nowhere"]);
+        run(bed, &["status", "--context", "mars"]).await?.is(1, &["mars"]);
+        run(bed, &["status", "--cluster", "berlin"]).await?.is(2, &["write PROVIDER/CLUSTER"]);
+        run(bed, &["status", "--state", "Fine"]).await?.is(2, &["Unreachable"]);
+        // An API server that is no hub.
+        let edge = file(bed, "edge.kubeconfig", &bed.edge("a").kubeconfig()?).await?;
+        run_as(bed, &edge, &["clusters"]).await?.is(1, &["are the kinds of EMCO installed there?"]);
+        run_as(bed, &edge, &["status", "x", "-n", "default"])
+            .await?
+            .is(1, &["are the kinds of EMCO installed there?"]);
+        // Somebody without any right.
+        let nobody = file(bed, "nobody.kubeconfig", &bed.hub().kubeconfig_as("nobody", None)?).await?;
+        run_as(bed, &nobody, &["status", "-n", "empty"])
+            .await?
+            .is(1, &["you may not list deployment intent groups in namespace empty"]);
+        run_as(bed, &nobody, &["clusters"]).await?.is(1, &["you may not list clusters in all namespaces"]);
+        run_as(bed, &nobody, &["orphans"]).await?.is(1, &["you may not list shards in all namespaces"]);
+        Ok(())
+    })
+    .await;
+}
+
+/// A user who may read what is in one namespace, as the chart's role `emco-viewer` says.
+async fn tenant(bed: &Bed, namespace: &str) -> Result<std::path::PathBuf> {
+    bed.hub()
+        .kubectl()
+        .apply(&format!(
+            "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: viewer, namespace: {namespace}}}
+rules:
+- apiGroups: [emco.io]
+  resources: [logicalclouds, compositeapps, compositeprofiles, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards]
+  verbs: [get, list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: viewer, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: viewer}}
+subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: tenant}}]
+"
+        ))
+        .await?;
+    file(bed, "tenant.kubeconfig", &bed.hub().kubeconfig_as("tenant", None)?).await
+}
+
+#[tokio::test]
+async fn diff_names_the_fields_that_others_changed_and_changes_nothing() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        deploy(bed, "differ").await?;
+        run(bed, &["diff", "differ/till"])
+            .await?
+            .is(0, &["acme/a, revision 1: no difference in 3 objects", "acme/b, revision 1"]);
+        let edge = bed.edge("a").kubectl();
+        let versions = async || {
+            edge.run(&[
+                "get",
+                "cm,svc",
+                "-n",
+                "differ",
+                "-o",
+                "jsonpath={.items[*].metadata.resourceVersion}",
+            ])
+            .await
+        };
+        let patch = |kind: &'static str, name: &'static str, patch: &'static str| {
+            [["patch", kind, name, "-n", "differ"].as_slice(), &["--type=merge", "-p", patch]].concat()
+        };
+        edge.run(&patch(
+            "svc",
+            "till-gate",
+            r#"{"spec": {"ports": [{"port": 80, "name": "web"}], "selector": {"app": "fence"}}}"#,
+        ))
+        .await?;
+        // An object that the deployment is told to have had: same owner, no manifest.
+        let owner = edge
+            .run(&[
+                "get",
+                "cm",
+                "till-note",
+                "-n",
+                "differ",
+                "-o",
+                "jsonpath={.metadata.labels.emco\\.io/owner}",
+            ])
+            .await?;
+        edge.run(&["create", "configmap", "left", "-n", "differ"]).await?;
+        edge.run(&["label", "configmap", "left", "-n", "differ", &format!("emco.io/owner={owner}")]).await?;
+        let before = versions().await?;
+        let said = run(bed, &["diff", "differ/till", "--cluster", "acme/a"]).await?;
+        said.is(
+            3,
+            &[
+                "Service/differ/till-gate (app gate) differs",
+                "spec.selector.app: \"fence\" -> \"gate\"",
+                "ConfigMap/differ/left is to be removed",
+            ],
+        );
+        assert!(!said.out.contains("acme/b"), "{}", said.out);
+        let json = run(bed, &["diff", "differ/till", "-o", "json"]).await?;
+        assert_eq!(json.code, Some(3));
+        let json = json.json();
+        assert_eq!(json[1]["differences"], Value::Array(Vec::new()), "{json}");
+        assert_eq!(versions().await?, before, "a dry run changes nothing");
+        let all = format!("{}{json}", said.out);
+        assert!(!all.contains("hunter2") && !all.contains("aHVudGVyMg"), "{all}");
+        run(bed, &["diff", "differ/till", "--cluster", "acme/z"])
+            .await?
+            .is(1, &["has nothing on cluster acme/z"]);
+        // Packs are no tenant's to read.
+        let tenant = tenant(bed, "differ").await?;
+        run_as(bed, &tenant, &["diff", "differ/till"])
+            .await?
+            .is(1, &["diff is for administrators of the hub", "kubectl emco status differ/till"]);
+        // A tenant sees the tree, is told that the Lease is not theirs to read, and sees the clusters of the logical clouds.
+        let said = run_as(bed, &tenant, &["status", "differ/till"]).await?;
+        said.is(0, &["whether the operator lives is not known", "2/2 clusters ready"]);
+        let said = run_as(bed, &tenant, &["clusters", "-n", "differ"]).await?;
+        said.is(0, &["acme", "Reachable", "LogicalCloud/default"]);
+        run_as(bed, &tenant, &["clusters", "-n", "differ", "-l", "tier=edge"])
+            .await?
+            .is(1, &["leave out --selector"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clusters_are_listed_with_version_labels_and_use() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        let said = run(bed, &["clusters", "-n", "acme", "-l", "edge in (a, b)"]).await?;
+        said.is(0, &["PROVIDER   NAME   READY   REASON", "v1.36.3", "edge=a,tier=edge"]);
+        assert_eq!(said.out.lines().count(), 3, "{}", said.out);
+        let json = run(bed, &["clusters", "--provider", "acme", "-l", "edge=a", "-o", "json"]).await?.json();
+        assert_eq!(json["clusters"][0]["name"], "a");
+        assert_eq!(json["clusters"][0]["ready"], "True");
+        run(bed, &["clusters", "--provider", "umbrella"]).await?.is(0, &["no clusters"]);
+        // One that is not ready is code 3.
+        let broken = "
+apiVersion: emco.io/v1alpha1
+kind: Cluster
+metadata: {name: broken, namespace: acme, labels: {tier: broken}}
+spec: {access: {kubeconfigSecretRef: {name: missing}}}
+";
+        bed.hub().kubectl().apply(broken).await?;
+        bed.hub()
+            .kubectl()
+            .run(&[
+                "wait",
+                "--for=condition=Ready=false",
+                "--timeout=60s",
+                "-n",
+                "acme",
+                "clusters.emco.io/broken",
+            ])
+            .await?;
+        let said = run(bed, &["clusters", "-l", "tier=broken", "-o", "wide"]).await?;
+        said.is(3, &["False", "SecretNotFound", "MESSAGE"]);
+        bed.hub().kubectl().run(&["delete", "-n", "acme", "clusters.emco.io/broken"]).await.map(drop)
+    })
+    .await;
+}

@@ -1,0 +1,135 @@
+//! In: words of a command line. Out: what the program said; and the stage on which it says it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::operator::{SharedOperator, program};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// `a` and `b` are registered with the provider acme, `b` behind a proxy. `c` grants bound tokens for a day only; `d` for as long as
+/// asked.
+pub static STAGE: SharedOperator = SharedOperator::new(
+    || {
+        BedSpec::default()
+            .with(PlaneSpec::new("hub", Parts::Controllers))
+            .with(PlaneSpec::new("a", Parts::Controllers))
+            .with(PlaneSpec::new("b", Parts::Controllers).proxied())
+            .with(
+                PlaneSpec::new("c", Parts::Controllers)
+                    .api_flag("--service-account-max-token-expiration=24h"),
+            )
+            .with(PlaneSpec::new("d", Parts::Controllers))
+    },
+    &["a", "b"],
+);
+
+/// For one call.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// What it said, and its exit code.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    /// It ended with this code, and standard output and error together hold these words.
+    #[track_caller]
+    pub fn is(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
+        for word in words {
+            assert!(
+                self.out.contains(word) || self.err.contains(word),
+                "{word:?} is not in:\n{}\n{}",
+                self.out,
+                self.err
+            );
+        }
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}:\n{}\n{}", self.out, self.err))
+    }
+}
+
+/// The program.
+pub fn emco() -> Result<PathBuf> {
+    let file = program()?.with_file_name("kubectl-emco");
+    ensure!(file.is_file(), "there is no {}: build it with `cargo build -p emco-operator`", file.display());
+    file.canonicalize().context("the program has no path")
+}
+
+fn command(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Command> {
+    let mut command = Command::new(emco()?);
+    command
+        .args(args)
+        .env_clear()
+        .env("KUBECONFIG", kubeconfig)
+        .env("HOME", bed.dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    Ok(command)
+}
+
+/// Runs it as the administrator of the hub.
+pub async fn run(bed: &Bed, args: &[&str]) -> Result<Said> {
+    run_as(bed, bed.hub().kubectl().kubeconfig(), args).await
+}
+
+/// Runs it with a kubeconfig.
+pub async fn run_as(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Said> {
+    let output = tokio::time::timeout(PATIENCE, command(bed, kubeconfig, args)?.output())
+        .await
+        .with_context(|| format!("kubectl emco {} takes too long", args.join(" ")))??;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) })
+}
+
+/// A program that goes on, line by line. It ends when dropped.
+pub struct Running {
+    _child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub fn start(bed: &Bed, args: &[&str]) -> Result<Self> {
+        let mut child = command(bed, bed.hub().kubectl().kubeconfig(), args)?.spawn()?;
+        let out = child.stdout.take().context("it has no standard output")?;
+        Ok(Self { _child: child, lines: BufReader::new(out).lines() })
+    }
+
+    /// The next line that holds a text.
+    pub async fn until(&mut self, words: &str) -> Result<String> {
+        let mut seen = String::new();
+        let found = async {
+            while let Some(line) = self.lines.next_line().await? {
+                if line.contains(words) {
+                    return Ok(line);
+                }
+                seen.push_str(&line);
+                seen.push('\n');
+            }
+            anyhow::bail!("it ended without {words:?}")
+        };
+        let found = tokio::time::timeout(PATIENCE, found).await;
+        found
+            .map_err(|_| anyhow::anyhow!("no line with {words:?} came"))
+            .and_then(|found| found)
+            .with_context(|| seen)
+    }
+}
+
+/// A file of the bed.
+pub async fn file(bed: &Bed, name: &str, text: &str) -> Result<PathBuf> {
+    let path = bed.dir().join(name);
+    tokio::fs::write(&path, text).await?;
+    Ok(path)
+}

@@ -1,0 +1,199 @@
+//! A cluster that somebody can reach comes in; a service account on it, and Secret and Cluster on the hub go out. Nothing of that
+//! person's own credentials is stored: exec plug-ins, client certificates and passwords stay where they are.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use emco_crds::Cluster;
+use emco_crds::conditions::{Conditioned as _, types};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::Api;
+use kube::runtime::watcher;
+
+use super::args::{AddArgs, Format, Level, is_label};
+use super::hub::{self, Hub};
+use super::{Outcome, print};
+
+mod account;
+mod claims;
+mod register;
+mod target;
+
+use account::{Account, Token};
+use register::Registration;
+
+pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
+    let (provider, name) = names(&args)?;
+    if args.level != Level::Admin {
+        bail!(
+            "level {:?} is not supported yet: this version acts with the registered credential itself, which is level Admin; \
+             --cluster-role NAME binds a role of yours instead of one that may do everything",
+            args.level
+        );
+    }
+    if matches!(args.output, Some(Format::Wide)) {
+        bail!("-o wide says nothing about one cluster: write -o yaml, -o json, or leave it out");
+    }
+    let target = target::read(&args).await?;
+    let hub = hub::connect(&args.hub()).await?;
+    // Everything that can be refused is refused before anything is made.
+    let registration = Registration::prepare(&hub, &provider, &name, &args).await?;
+    let uid = target.uid().await?;
+    registration.refuse_confusion(&hub, &target, &uid).await?;
+    let account = Account::new(&args);
+    if args.dry_run {
+        return dry_run(&args, &account, &registration);
+    }
+    account.apply(&target).await?;
+    let account_uid = account::uid(&target).await?;
+    let stored = if args.renew {
+        None
+    } else {
+        registration.still_good(&hub, &target, &args, &uid, &account_uid).await
+    };
+    let kubeconfig = if let Some(stored) = stored {
+        say("the stored token still works and is kept; --renew makes a new one");
+        stored
+    } else {
+        let Token { text, note } = account::token(&target, &args, &account_uid).await?;
+        say(&note);
+        let kubeconfig = target.kubeconfig(&text);
+        target.check(&kubeconfig, &uid, args.cluster_role.is_none()).await?;
+        kubeconfig
+    };
+    match &args.secret_file {
+        Some(file) => {
+            write_secret(file, &registration.secret(&kubeconfig))?;
+            say(&format!("the Secret is in {}: encrypt it before it goes into Git", file.display()));
+        }
+        None => registration.apply_secret(&hub, &kubeconfig).await?,
+    }
+    if let Some(format) = args.output {
+        print(&document(format, &registration.cluster())?)?;
+        return Ok(Outcome::AsWanted);
+    }
+    registration.apply_cluster(&hub).await?;
+    let id = format!("{provider}/{name}");
+    if args.timeout.is_zero() || args.secret_file.is_some() {
+        print(&format!("{id} is registered\n"))?;
+        return Ok(Outcome::AsWanted);
+    }
+    match wait(&hub, &registration.namespace, &name, args.timeout).await? {
+        Ok(said) => {
+            print(&format!("{id} is registered and ready: {said}\n"))?;
+            Ok(Outcome::AsWanted)
+        }
+        Err(said) => {
+            eprintln!("warning: {id} is registered and not ready after {:?}: {said}", args.timeout);
+            Ok(Outcome::NotAsWanted)
+        }
+    }
+}
+
+/// What is worth knowing beside the answer.
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+fn names(args: &AddArgs) -> anyhow::Result<(String, String)> {
+    let (provider, name) = match (args.name.split_once('/'), &args.provider) {
+        (Some((provider, name)), None) => (provider, name),
+        (Some((provider, name)), Some(named)) if provider == named => (provider, name),
+        (Some((provider, _)), Some(named)) => {
+            bail!(
+                "{} names the provider {provider} and --provider names {named}: leave one of them out",
+                args.name
+            )
+        }
+        (None, Some(named)) => (named.as_str(), args.name.as_str()),
+        (None, None) => {
+            bail!("write PROVIDER/CLUSTER, such as acme/{}, or name the provider with --provider", args.name)
+        }
+    };
+    for part in [provider, name] {
+        if !is_label(part) {
+            bail!(
+                "{part:?} is no name of a provider or cluster: at most 63 lower-case letters, digits and '-', a letter or digit \
+                 first and last"
+            );
+        }
+    }
+    Ok((provider.to_owned(), name.to_owned()))
+}
+
+fn dry_run(args: &AddArgs, account: &Account, registration: &Registration) -> anyhow::Result<Outcome> {
+    let cluster = registration.cluster();
+    if let Some(format) = args.output {
+        print(&document(format, &cluster)?)?;
+        return Ok(Outcome::AsWanted);
+    }
+    let mut text = String::from("# On the cluster:\n");
+    for object in account.objects() {
+        text.push_str(&format!("---\n{}", serde_yaml::to_string(&object)?));
+    }
+    text.push_str("---\n# On the hub; the kubeconfig holds a token of that service account:\n");
+    for object in [registration.secret("(a kubeconfig)"), cluster] {
+        text.push_str(&format!("---\n{}", serde_yaml::to_string(&object)?));
+    }
+    print(&text)?;
+    Ok(Outcome::AsWanted)
+}
+
+fn document(format: Format, object: &serde_json::Value) -> anyhow::Result<String> {
+    Ok(match format {
+        Format::Json => serde_json::to_string_pretty(object)? + "\n",
+        Format::Yaml | Format::Wide => serde_yaml::to_string(object)?,
+    })
+}
+
+/// Nobody but the owner reads it, from the first moment on.
+fn write_secret(file: &std::path::Path, secret: &serde_json::Value) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let what = || format!("the Secret cannot be written to {}", file.display());
+    let mut open = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(file)
+        .with_context(what)?;
+    open.set_permissions(std::fs::Permissions::from_mode(0o600)).with_context(what)?;
+    open.write_all(serde_yaml::to_string(secret)?.as_bytes()).with_context(what)
+}
+
+/// Waits until the operator says that it reaches the cluster; what it said last, as `Err`, when it does not in time.
+async fn wait(
+    hub: &Hub,
+    namespace: &str,
+    name: &str,
+    limit: Duration,
+) -> anyhow::Result<Result<String, String>> {
+    let api = Api::<Cluster>::namespaced(hub.client.clone(), namespace);
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = watcher(api, config).boxed();
+    let mut last = "no operator has looked at it".to_owned();
+    let deadline = tokio::time::sleep(limit);
+    let mut deadline = std::pin::pin!(deadline);
+    loop {
+        let event = tokio::select! {
+            event = events.try_next() => event.context("the Cluster cannot be watched")?,
+            () = &mut deadline => return Ok(Err(last)),
+        };
+        let Some(watcher::Event::Apply(cluster) | watcher::Event::InitApply(cluster)) = event else {
+            continue;
+        };
+        let status = cluster.status.as_ref();
+        // What was said of an older spec or Secret says nothing of this one.
+        let looked_at = status.is_some_and(|s| s.observed_generation == cluster.metadata.generation);
+        if let Some(ready) = status.and_then(|status| status.condition(types::READY))
+            && looked_at
+        {
+            let said = format!("{}: {}", ready.reason, ready.message);
+            if ready.status == "True" {
+                return Ok(Ok(said));
+            }
+            last = said;
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What is made on a cluster: a namespace, a service account, a role and its binding, and a token.
+//!
+//! **Which token.** A bound token is asked for first: it ends by itself, and dies with its service account. Its length is the
+//! cluster's to decide, though, and managed clouds cut it to a day or less, while the operator cannot renew what is in a Secret of
+//! Git: such a cluster would be lost the next morning. So where a cluster grants much less than was asked for, a token Secret is made
+//! instead: without an end, until somebody deletes it. `--token` decides otherwise.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use emco_crds::names::{manager, object};
+use emco_engine::identity::split_api_version;
+use futures::TryStreamExt as _;
+use jiff::Timestamp;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use serde_json::{Value, json};
+
+use super::claims;
+use super::target::Target;
+use crate::cli::args::{AddArgs, TokenKind};
+
+/// Name of the service account, its role and its binding.
+pub const ACCOUNT: &str = "emco-hub";
+/// Name of the token Secret.
+const TOKEN: &str = "emco-hub-token";
+/// A bound token that lives at least so long is taken, however much was asked for.
+const LONG_ENOUGH: Duration = Duration::from_hours(30 * 24);
+/// For the cluster to fill a token Secret.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is made on a cluster.
+pub struct Account {
+    role: Option<String>,
+}
+
+/// A token, and what is to be said of it.
+pub struct Token {
+    /// The token.
+    pub text: String,
+    /// Until when it holds.
+    pub note: String,
+}
+
+impl Account {
+    /// The account that the command line asks for.
+    pub fn new(args: &AddArgs) -> Self {
+        Self { role: args.cluster_role.clone() }
+    }
+
+    /// The objects, in the order in which they are made.
+    pub fn objects(&self) -> Vec<Value> {
+        let labels = json!({"app.kubernetes.io/managed-by": "emco"});
+        let meta = json!({"name": ACCOUNT, "labels": labels});
+        let mut objects = vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": object::EDGE_NAMESPACE}}),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": {"name": ACCOUNT, "namespace": object::EDGE_NAMESPACE, "labels": labels},
+                "automountServiceAccountToken": false}),
+        ];
+        if self.role.is_none() {
+            objects.push(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta,
+                "rules": [
+                    // A chart of level Admin may hold any object, roles among them; less would refuse some chart.
+                    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+                ],
+            }));
+        }
+        let role = self.role.as_deref().unwrap_or(ACCOUNT);
+        objects.push(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": meta,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": object::EDGE_NAMESPACE}],
+        }));
+        objects
+    }
+
+    /// Makes them, or makes them as they shall be.
+    pub async fn apply(&self, target: &Target) -> anyhow::Result<()> {
+        for object in self.objects() {
+            apply(target, &object).await?;
+        }
+        Ok(())
+    }
+}
+
+/// UID of the account that is there now.
+pub async fn uid(target: &Target) -> anyhow::Result<String> {
+    let accounts = Api::<ServiceAccount>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
+    let account = accounts.get(ACCOUNT).await.map_err(|error| target.failed(&error))?;
+    account.metadata.uid.context("the service account has no UID")
+}
+
+/// Gets a token for the account of this UID.
+pub async fn token(target: &Target, args: &AddArgs, account: &str) -> anyhow::Result<Token> {
+    if args.token == TokenKind::Secret {
+        return lasting(target, account).await;
+    }
+    let accounts = Api::<ServiceAccount>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
+    let seconds = i64::try_from(args.token_duration.as_secs()).unwrap_or(i64::MAX);
+    let request = TokenRequest {
+        spec: TokenRequestSpec { expiration_seconds: Some(seconds), ..Default::default() },
+        ..Default::default()
+    };
+    let answer = accounts
+        .create_token_request(ACCOUNT, &PostParams::default(), &request)
+        .await
+        .map_err(|error| target.failed(&error))?;
+    let status = answer.status.context("the cluster answered no token")?;
+    let until = status.expiration_timestamp.0;
+    let granted = Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default();
+    if args.token == TokenKind::Auto && is_short(granted, args.token_duration) {
+        let Token { text, note } = lasting(target, account).await?;
+        let hours = granted.as_secs() / 3600;
+        let why = format!(
+            "the cluster grants bound tokens for {hours} h only, after which the hub would lose it: {note}"
+        );
+        return Ok(Token { text, note: why });
+    }
+    Ok(Token {
+        text: status.token,
+        note: format!("a bound token that ends {until:.0}; run this again before"),
+    })
+}
+
+/// Whether a bound token would end so soon that it is no use.
+fn is_short(granted: Duration, asked: Duration) -> bool {
+    granted < LONG_ENOUGH && granted < asked.mul_f64(0.9)
+}
+
+/// A token Secret, filled by the cluster's controllers.
+async fn lasting(target: &Target, account: &str) -> anyhow::Result<Token> {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": TOKEN, "namespace": object::EDGE_NAMESPACE,
+            "annotations": {"kubernetes.io/service-account.name": ACCOUNT}},
+    });
+    apply(target, &secret).await?;
+    let secrets = Api::<Secret>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
+    let config = watcher::Config::default().fields(&format!("metadata.name={TOKEN}"));
+    let events = watcher(secrets, config).applied_objects();
+    let mut events = std::pin::pin!(events);
+    let filled = async {
+        while let Some(secret) = events.try_next().await? {
+            let token =
+                secret.data.as_ref().and_then(|data| String::from_utf8(data.get("token")?.0.clone()).ok());
+            // One of an account that was deleted is about to go.
+            if let Some(token) = token.filter(|token| claims::account(token).as_deref() == Some(account)) {
+                return Ok::<_, watcher::Error>(Some(token));
+            }
+        }
+        Ok(None)
+    };
+    let note = format!(
+        "a token without an end; delete the Secret {TOKEN} in namespace {} to end it",
+        object::EDGE_NAMESPACE
+    );
+    match tokio::time::timeout(PATIENCE, filled).await {
+        Ok(Ok(Some(text))) => Ok(Token { text, note }),
+        Ok(Err(error)) => bail!("the token Secret {TOKEN} cannot be watched: {error}"),
+        Ok(Ok(None)) | Err(_) => bail!(
+            "the cluster did not put a token into the Secret {TOKEN} within {PATIENCE:?}: its controllers do not make such tokens; use \
+             --token Bound"
+        ),
+    }
+}
+
+async fn apply(target: &Target, object: &Value) -> anyhow::Result<()> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = split_api_version(text("/apiVersion"));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
+    let api: Api<DynamicObject> = match text("/metadata/namespace") {
+        "" => Api::all_with(target.client.clone(), &resource),
+        namespace => Api::namespaced_with(target.client.clone(), namespace, &resource),
+    };
+    let params = PatchParams::apply(manager::CLI).force();
+    match api.patch(text("/metadata/name"), &params, &Patch::Apply(object)).await {
+        Ok(_) => Ok(()),
+        // A binding's role cannot be changed: it is made anew.
+        Err(kube::Error::Api(status))
+            if status.code == 422 && status.message.contains("cannot change roleRef") =>
+        {
+            bail!(
+                "the ClusterRoleBinding {ACCOUNT} of the cluster binds another role, which cannot be changed: delete it there first \
+                 (kubectl delete clusterrolebinding {ACCOUNT})"
+            )
+        }
+        Err(error) => Err(target.failed(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_of_a_day_is_short_unless_no_more_was_asked_for() {
+        let hours = Duration::from_hours;
+        assert!(is_short(hours(24), hours(8760)));
+        assert!(!is_short(hours(24), hours(24)));
+        assert!(!is_short(hours(8759), hours(8760)));
+        assert!(!is_short(hours(31 * 24), hours(87_600)));
+    }
+}

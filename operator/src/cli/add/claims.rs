@@ -1,0 +1,53 @@
+//! A token of a service account comes in, what it says of itself goes out. It is read, not judged: that is the cluster's.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde_json::Value;
+
+fn of(token: &str) -> Option<Value> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    serde_json::from_slice(&claims).ok()
+}
+
+/// When it ends, where it does.
+pub fn ends(token: &str) -> Option<Timestamp> {
+    Timestamp::from_second(of(token)?.get("exp")?.as_i64()?).ok()
+}
+
+/// UID of the service account it is of, where it says so: bound tokens and those of token Secrets say it in two ways.
+pub fn account(token: &str) -> Option<String> {
+    let claims = of(token)?;
+    let bound = claims.pointer("/kubernetes.io/serviceaccount/uid");
+    bound
+        .or_else(|| claims.get("kubernetes.io/serviceaccount/service-account.uid"))?
+        .as_str()
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn token(claims: &Value) -> String {
+        format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims.to_string()))
+    }
+
+    #[test]
+    fn a_token_says_when_it_ends_or_does_not() {
+        assert_eq!(ends(&token(&json!({"exp": 1_800_000_000}))), Timestamp::from_second(1_800_000_000).ok());
+        assert_eq!(ends(&token(&json!({"sub": "x"}))), None);
+        assert_eq!(ends("opaque"), None);
+    }
+
+    #[test]
+    fn both_kinds_of_tokens_say_whose_they_are() {
+        let bound = json!({"kubernetes.io": {"serviceaccount": {"name": "a", "uid": "u1"}}});
+        let lasting = json!({"kubernetes.io/serviceaccount/service-account.uid": "u2"});
+        assert_eq!(account(&token(&bound)).as_deref(), Some("u1"));
+        assert_eq!(account(&token(&lasting)).as_deref(), Some("u2"));
+        assert_eq!(account("opaque"), None);
+    }
+}

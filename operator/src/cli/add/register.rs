@@ -1,0 +1,178 @@
+//! A cluster's name, labels and kubeconfig come in; a Secret and a Cluster on the hub go out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::bail;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use emco_crds::names::{API_VERSION, manager};
+use emco_crds::{Cluster, ClusterProvider};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::claims;
+use super::target::Target;
+use crate::cli::args::AddArgs;
+use crate::cli::hub::{Hub, is_forbidden};
+
+/// The key of the kubeconfig.
+const KEY: &str = "kubeconfig";
+
+/// A cluster as the hub will know it.
+pub struct Registration {
+    provider: String,
+    name: String,
+    /// The provider's namespace.
+    pub namespace: String,
+    labels: BTreeMap<String, String>,
+}
+
+impl Registration {
+    /// Finds the provider's namespace.
+    pub async fn prepare(hub: &Hub, provider: &str, name: &str, args: &AddArgs) -> anyhow::Result<Self> {
+        let namespace = match Api::<ClusterProvider>::all(hub.client.clone()).get_opt(provider).await {
+            Ok(Some(found)) => found.spec.namespace.unwrap_or_else(|| provider.to_owned()),
+            Ok(None) => bail!(
+                "there is no ClusterProvider {provider} on the hub {}: make it first, since it says which projects may use its clusters",
+                hub.url
+            ),
+            Err(error) => return Err(hub.sentence(&error, "read cluster provider", provider)),
+        };
+        Ok(Self { provider: provider.to_owned(), name: name.to_owned(), namespace, labels: args.labels() })
+    }
+
+    /// Refuses what would mean another cluster than the one that is named.
+    pub async fn refuse_confusion(&self, hub: &Hub, target: &Target, uid: &str) -> anyhow::Result<()> {
+        let hub_uid =
+            Api::<Namespace>::all(hub.client.clone()).get("kube-system").await.ok().and_then(|n| n.uid());
+        if hub_uid.as_deref() == Some(uid) {
+            bail!(
+                "{} is the hub itself: --context and --kubeconfig name the cluster to add, --hub-context and --hub-kubeconfig the hub",
+                target.server
+            );
+        }
+        let id = format!("{}/{}", self.provider, self.name);
+        let clusters =
+            match hub.try_list(Api::<Cluster>::all(hub.client.clone()), &ListParams::default()).await {
+                Ok(clusters) => clusters,
+                Err(error) if is_forbidden(&error) => {
+                    let api = Api::<Cluster>::namespaced(hub.client.clone(), &self.namespace);
+                    hub.list(api, &ListParams::default(), "clusters", Some(&self.namespace)).await?
+                }
+                Err(error) => return Err(hub.sentence(&error, "list clusters", "in all namespaces")),
+            };
+        for cluster in &clusters {
+            let status = cluster.status.clone().unwrap_or_default();
+            let known = status.id.unwrap_or_else(|| {
+                format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any())
+            });
+            let this =
+                cluster.namespace().as_deref() == Some(&self.namespace) && cluster.name_any() == self.name;
+            match status.uid {
+                Some(known_uid) if this && known_uid != uid => bail!(
+                    "cluster {id} exists already and is another one: its kube-system has UID {known_uid}, and that of {} has {uid}; \
+                     choose another name, or delete the Cluster first",
+                    target.server
+                ),
+                Some(known_uid) if !this && known_uid == uid => {
+                    bail!("{} is registered already, as {known}: a cluster is registered once", target.server)
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn secret_name(&self) -> String {
+        format!("{}-kubeconfig", self.name)
+    }
+
+    /// The Secret.
+    pub fn secret(&self, kubeconfig: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": self.secret_name(), "namespace": self.namespace},
+            "data": {KEY: STANDARD.encode(kubeconfig)},
+        })
+    }
+
+    /// The Cluster.
+    pub fn cluster(&self) -> Value {
+        let mut metadata = json!({"name": self.name, "namespace": self.namespace});
+        if let Some(fields) = metadata.as_object_mut().filter(|_| !self.labels.is_empty()) {
+            fields.insert("labels".to_owned(), json!(self.labels));
+        }
+        json!({
+            "apiVersion": API_VERSION, "kind": "Cluster", "metadata": metadata,
+            "spec": {"access": {"kubeconfigSecretRef": {"name": self.secret_name()}}},
+        })
+    }
+
+    /// The stored kubeconfig, if it leads to this cluster, works, and will for a good while.
+    pub async fn still_good(
+        &self,
+        hub: &Hub,
+        target: &Target,
+        args: &AddArgs,
+        uid: &str,
+        account: &str,
+    ) -> Option<String> {
+        let secrets = Api::<Secret>::namespaced(hub.client.clone(), &self.namespace);
+        let secret = secrets.get_opt(&self.secret_name()).await.ok()??;
+        let stored = String::from_utf8(secret.data?.remove(KEY)?.0).ok()?;
+        let file: Value = serde_yaml::from_str(&stored).ok()?;
+        let token = file.pointer("/users/0/user/token")?.as_str()?.to_owned();
+        // A token of an account that was deleted is accepted for some seconds more: servers remember.
+        if stored != target.kubeconfig(&token) || claims::account(&token).as_deref() != Some(account) {
+            return None;
+        }
+        let left = claims::ends(&token).map(|end| end.duration_since(Timestamp::now()));
+        let half = args.token_duration / 2;
+        if left.is_some_and(|left| Duration::try_from(left).unwrap_or_default() < half) {
+            return None;
+        }
+        target.check(&stored, uid, args.cluster_role.is_none()).await.is_ok().then_some(stored)
+    }
+
+    /// Puts the Secret on the hub.
+    pub async fn apply_secret(&self, hub: &Hub, kubeconfig: &str) -> anyhow::Result<()> {
+        let api = Api::<Secret>::namespaced(hub.client.clone(), &self.namespace);
+        let params = PatchParams::apply(manager::CLI).force();
+        let object = self.secret(kubeconfig);
+        match api.patch(&self.secret_name(), &params, &Patch::Apply(&object)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => bail!(
+                "the namespace {} of ClusterProvider {} does not exist yet: the operator makes it; is the operator running?",
+                self.namespace,
+                self.provider
+            ),
+            Err(error) => Err(hub.sentence(
+                &error,
+                "write secret",
+                &format!("{}/{}", self.namespace, self.secret_name()),
+            )),
+        }
+    }
+
+    /// Puts the Cluster on the hub.
+    pub async fn apply_cluster(&self, hub: &Hub) -> anyhow::Result<()> {
+        let api = Api::<Cluster>::namespaced(hub.client.clone(), &self.namespace);
+        let object = self.cluster();
+        match api.patch(&self.name, &PatchParams::apply(manager::CLI), &Patch::Apply(&object)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => bail!(
+                "Cluster {}/{} exists already and is kept by somebody else, such as a GitOps tool: change it there ({})",
+                self.provider,
+                self.name,
+                status.message
+            ),
+            Err(error) => {
+                Err(hub.sentence(&error, "write cluster", &format!("{}/{}", self.namespace, self.name)))
+            }
+        }
+    }
+}

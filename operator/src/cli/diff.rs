@@ -1,0 +1,246 @@
+//! What a deployment shall have on its clusters, and what is there, come in; the fields that differ go out. Nothing is changed: the
+//! API server of each cluster is asked what an apply would do (a dry run).
+//!
+//! What a deployment shall have is stored in packs in the operator's namespace, and clusters are reached with the kubeconfigs of
+//! their providers. Tenants can read neither, on purpose: this command is for those who administer the hub.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{anyhow, bail};
+use emco_controllers::hub::HubApi;
+use emco_controllers::sync::content::{Content as _, HubContent, Source};
+use emco_crds::SyncShard;
+use emco_crds::names::label;
+use emco_engine::shard::{Content, Row, rows};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, ResourceExt as _};
+use serde::Serialize;
+
+use super::args::DiffArgs;
+use super::hub::{self, Hub};
+use super::output::machine;
+use super::{Outcome, print};
+
+mod compare;
+mod edge;
+
+/// Bytes of packs that are kept while comparing.
+const KEPT: usize = 64 << 20;
+
+/// One cluster.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OnCluster {
+    cluster: String,
+    /// The revision whose manifests it was compared with; absent where everything is to be removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<i64>,
+    /// Objects that were compared.
+    compared: usize,
+    differences: Vec<Difference>,
+    /// Why it could not be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// One object that is not as it shall be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Difference {
+    /// The app; absent for what no app shall have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// `group/kind/namespace/name`
+    pub object: String,
+    /// What an apply would do.
+    pub change: Change,
+    /// A sentence where the change needs one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The fields that would change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<compare::Field>,
+}
+
+/// What an apply would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) enum Change {
+    /// It is not there.
+    Create,
+    /// Fields differ.
+    Update,
+    /// It is there and no manifest has it any more.
+    Remove,
+    /// An object of this name is somebody else's.
+    Foreign,
+    /// The API server would refuse it.
+    Refused,
+}
+
+impl Change {
+    const fn said(self) -> &'static str {
+        match self {
+            Self::Create => "is missing",
+            Self::Update => "differs",
+            Self::Remove => "is to be removed",
+            Self::Foreign => "is somebody else's",
+            Self::Refused => "cannot be applied",
+        }
+    }
+}
+
+pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
+    let hub = hub::connect(&args.hub).await?;
+    let (namespace, name) = hub.locate(&args.deployment, args.namespace.as_deref()).await?;
+    let group = hub.deployment(&namespace, &name).await?;
+    may_read_packs(&hub, &namespace, &name).await?;
+    let shards = hub.shards(&namespace, &name).await?;
+    let content =
+        HubContent::new(Arc::new(HubApi::new(hub.client.clone())), hub.operator_namespace.clone(), KEPT);
+    let mut clusters = BTreeMap::new();
+    for shard in &shards {
+        for row in rows(&shard.spec, shard.status.as_ref()) {
+            let id = row.cluster.to_string();
+            if (row.target.is_none() && row.complete)
+                || !(args.cluster.is_empty() || args.cluster.contains(&id))
+            {
+                continue;
+            }
+            let compared = on_cluster(&hub, &content, shard, &row).await;
+            clusters.insert(id, compared);
+        }
+    }
+    if let Some(missing) = args.cluster.iter().find(|wanted| !clusters.contains_key(*wanted)) {
+        bail!("{namespace}/{name} has nothing on cluster {missing}, and shall have nothing there");
+    }
+    if clusters.is_empty() {
+        let state = group.status.as_ref().and_then(|status| status.state).unwrap_or_default();
+        eprintln!("{namespace}/{name} ({state}) has nothing on any cluster");
+    }
+    let clusters: Vec<OnCluster> = clusters.into_values().collect();
+    match machine(args.output, &clusters)? {
+        Some(text) => print(&text)?,
+        None => print(&text(&clusters))?,
+    }
+    let failed: Vec<&str> = clusters
+        .iter()
+        .filter(|cluster| cluster.error.is_some())
+        .map(|cluster| cluster.cluster.as_str())
+        .collect();
+    if !failed.is_empty() {
+        bail!("{} of {} clusters could not be compared: {}", failed.len(), clusters.len(), failed.join(", "));
+    }
+    let same = clusters.iter().all(|cluster| cluster.differences.is_empty());
+    Ok(if same { Outcome::AsWanted } else { Outcome::NotAsWanted })
+}
+
+/// Says at once what a tenant may not do, and what to do instead.
+async fn may_read_packs(hub: &Hub, namespace: &str, name: &str) -> anyhow::Result<()> {
+    for resource in ["configmaps", "secrets"] {
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    namespace: Some(hub.operator_namespace.clone()),
+                    verb: Some("get".to_owned()),
+                    resource: Some(resource.to_owned()),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let answer = Api::<SelfSubjectAccessReview>::all(hub.client.clone())
+            .create(&PostParams::default(), &review)
+            .await
+            .map_err(|error| hub.sentence(&error, "ask", "what you may do"))?;
+        if !answer.status.is_some_and(|status| status.allowed) {
+            bail!(
+                "diff is for administrators of the hub: it reads stored manifests, and you may not get {resource} in namespace {}; \
+                 `kubectl emco status {namespace}/{name}` shows what differs as far as the operator has seen it",
+                hub.operator_namespace
+            );
+        }
+    }
+    Ok(())
+}
+
+async fn on_cluster(hub: &Hub, content: &HubContent, shard: &SyncShard, row: &Row) -> OnCluster {
+    let mut found = OnCluster {
+        cluster: row.cluster.to_string(),
+        revision: row.target.as_ref().map(|target| target.revision),
+        compared: 0,
+        differences: Vec::new(),
+        error: None,
+    };
+    match compare_row(hub, content, shard, row).await {
+        Ok((compared, differences)) => (found.compared, found.differences) = (compared, differences),
+        Err(error) => found.error = Some(format!("{error:#}")),
+    }
+    found
+}
+
+async fn compare_row(
+    hub: &Hub,
+    content: &HubContent,
+    shard: &SyncShard,
+    row: &Row,
+) -> anyhow::Result<(usize, Vec<Difference>)> {
+    let hash = shard.labels().get(label::OWNER).cloned();
+    let hash =
+        hash.ok_or_else(|| anyhow!("shard {} has lost its label {}", shard.name_any(), label::OWNER))?;
+    let namespace = shard.namespace().unwrap_or_default();
+    let source = |revision: i64| Source { namespace: namespace.clone(), owner: hash.clone(), revision };
+    let said = |trouble: emco_controllers::sync::errors::Trouble| anyhow!("{}", trouble.message);
+    let mut wanted = Vec::new();
+    if let Some(target) = &row.target {
+        for (app, set) in &target.apps {
+            let set = content.set(&source(target.revision), set).await.map_err(said)?;
+            wanted.extend(set.manifests.iter().map(|manifest| (app.clone(), manifest.clone())));
+        }
+    }
+    let mut before = Vec::new();
+    for old in &row.may_have {
+        match old {
+            Content::Sets(target) => {
+                for set in target.apps.values() {
+                    let set = content.set(&source(target.revision), set).await.map_err(said)?;
+                    before.extend(set.manifests.iter().map(emco_engine::set::SetManifest::identity));
+                }
+            }
+            Content::Identities(reference) => {
+                before.extend(content.identities(reference).await.map_err(said)?.iter().cloned());
+            }
+        }
+    }
+    let edge = edge::connect(hub, &row.cluster, row.uid.as_deref(), hash).await?;
+    edge.compare(&wanted, &before).await
+}
+
+fn text(clusters: &[OnCluster]) -> String {
+    let mut text = String::new();
+    for cluster in clusters {
+        let against =
+            cluster.revision.map_or_else(|| "removal".to_owned(), |revision| format!("revision {revision}"));
+        let OnCluster { cluster: name, compared, differences, error, .. } = cluster;
+        let result = match (error, differences.len()) {
+            (Some(error), _) => error.clone(),
+            (None, 0) => format!("no difference in {compared} objects"),
+            (None, 1) => "1 difference".to_owned(),
+            (None, many) => format!("{many} differences"),
+        };
+        text.push_str(&format!("{name}, {against}: {result}\n"));
+        for Difference { app, object, change, message, fields } in differences {
+            let app = app.as_ref().map_or_else(String::new, |app| format!(" (app {app})"));
+            let said = if message.is_empty() { String::new() } else { format!(": {message}") };
+            text.push_str(&format!("  {object}{app} {}{said}\n", change.said()));
+            for field in fields {
+                text.push_str(&format!("    {field}\n"));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,272 @@
+//! One cluster: manifests come in, what an apply there would change goes out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, anyhow, bail};
+use emco_controllers::remote::kubeconfig;
+use emco_crds::Cluster;
+use emco_crds::names::label;
+use emco_engine::identity::{ClusterId, Identity, split_api_version};
+use emco_engine::set::{Phase, SetManifest};
+use emco_engine::{drift, marks};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::Value;
+
+use super::{Change, Difference, compare};
+use crate::cli::hub::{self, Hub, chain};
+
+/// A cluster, as its registered credential.
+pub struct Edge {
+    client: Client,
+    /// Owner hash of the deployment.
+    hash: String,
+}
+
+/// Connects as the operator does: with the kubeconfig of the Secret, by the same rules.
+pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String) -> anyhow::Result<Edge> {
+    let clusters = Api::<Cluster>::all(hub.client.clone());
+    let params = ListParams::default().fields(&format!("metadata.name={}", id.cluster()));
+    let found = hub.list(clusters, &params, "clusters", None).await?;
+    let mine = |cluster: &Cluster| {
+        let provider = cluster.status.as_ref().and_then(|status| status.provider.clone());
+        provider.or_else(|| cluster.namespace()).as_deref() == Some(id.provider())
+    };
+    let cluster =
+        found.into_iter().find(mine).with_context(|| format!("there is no Cluster {id} on the hub"))?;
+    let namespace = cluster.namespace().unwrap_or_default();
+    let reference =
+        cluster.spec.access.kubeconfig_secret_ref.as_ref().context("the Cluster names no kubeconfig")?;
+    let secrets = Api::<Secret>::namespaced(hub.client.clone(), &namespace);
+    let secret = secrets
+        .get_opt(&reference.name)
+        .await
+        .map_err(|error| hub.sentence(&error, "read secret", &format!("{namespace}/{}", reference.name)))?
+        .with_context(|| format!("there is no Secret {} in namespace {namespace}", reference.name))?;
+    let data: BTreeMap<String, Vec<u8>> =
+        secret.data.unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
+    let bytes = kubeconfig::pick(&data, reference.key.as_deref())?;
+    kubeconfig::read(bytes)?;
+    let client = hub::client_of(std::str::from_utf8(bytes).context("the kubeconfig is no text")?).await?;
+    let system =
+        Api::<Namespace>::all(client.clone()).get("kube-system").await.map_err(|error| failed(&error))?;
+    if let (Some(known), Some(now)) = (uid, system.uid())
+        && known != now
+    {
+        bail!(
+            "another cluster answers behind this name: its kube-system has UID {now}, and the shard speaks of {known}"
+        );
+    }
+    Ok(Edge { client, hash })
+}
+
+fn failed(error: &kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow!("the cluster refuses: {}", status.message),
+        other => anyhow!("the cluster cannot be reached: {}", chain(other)),
+    }
+}
+
+type Kinds = BTreeMap<(String, String), Option<(ApiResource, ApiCapabilities)>>;
+
+impl Edge {
+    /// Compares what shall be there with what is: how many objects were looked at, and those that differ.
+    pub async fn compare(
+        &self,
+        wanted: &[(String, SetManifest)],
+        before: &[Identity],
+    ) -> anyhow::Result<(usize, Vec<Difference>)> {
+        let mut kinds = Kinds::new();
+        let scaled = drift::scaled(wanted.iter().map(|(_, manifest)| &manifest.json));
+        let mut differences = Vec::new();
+        let mut compared = 0;
+        // What hooks leave behind is theirs.
+        let lasting = |manifest: &SetManifest| matches!(manifest.phase, Phase::Foundation | Phase::Main);
+        for (app, manifest) in wanted.iter().filter(|(_, manifest)| lasting(manifest)) {
+            compared += 1;
+            let id = manifest.identity();
+            let resource = self.resource(&mut kinds, &manifest.json).await?;
+            let Some((resource, capabilities)) = resource else {
+                differences.push(Difference {
+                    app: Some(app.clone()),
+                    object: id.to_string(),
+                    change: Change::Refused,
+                    message: "the cluster does not serve this kind".to_owned(),
+                    fields: Vec::new(),
+                });
+                continue;
+            };
+            let api = self.api(&resource, &capabilities, &id.namespace);
+            let found = self.one(&api, manifest, scaled.contains(&id)).await?;
+            differences.extend(found.map(|(change, message, fields)| Difference {
+                app: Some(app.clone()),
+                object: id.to_string(),
+                change,
+                message,
+                fields,
+            }));
+        }
+        let names: BTreeSet<Identity> = wanted.iter().map(|(_, manifest)| manifest.identity()).collect();
+        differences.extend(self.left(&mut kinds, wanted, before, &names).await?);
+        Ok((compared, differences))
+    }
+
+    fn api(
+        &self,
+        resource: &ApiResource,
+        capabilities: &ApiCapabilities,
+        namespace: &str,
+    ) -> Api<DynamicObject> {
+        match capabilities.scope {
+            Scope::Cluster => Api::all_with(self.client.clone(), resource),
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, resource),
+        }
+    }
+
+    async fn resource(
+        &self,
+        kinds: &mut Kinds,
+        manifest: &Value,
+    ) -> anyhow::Result<Option<(ApiResource, ApiCapabilities)>> {
+        let text = |key: &str| manifest[key].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if let Some(known) = kinds.get(&(api_version.clone(), kind.clone())) {
+            return Ok(known.clone());
+        }
+        let (group, version) = split_api_version(&api_version);
+        let found = match pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, &kind)).await {
+            Ok(found) => Some(found),
+            Err(kube::Error::Discovery(_)) => None,
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(failed(&error)),
+        };
+        kinds.insert((api_version, kind), found.clone());
+        Ok(found)
+    }
+
+    /// One object; nothing where it is as it shall be.
+    async fn one(
+        &self,
+        api: &Api<DynamicObject>,
+        manifest: &SetManifest,
+        scaled: bool,
+    ) -> anyhow::Result<Option<(Change, String, Vec<compare::Field>)>> {
+        let name = manifest.identity().name;
+        let Some(live) = api.get_opt(&name).await.map_err(|error| failed(&error))? else {
+            return Ok(Some((Change::Create, String::new(), Vec::new())));
+        };
+        let owner = live.labels().get(label::OWNER);
+        if owner != Some(&self.hash) {
+            // Taken as they are: see the set's manifests.
+            if manifest.crd_folder || manifest.take_existing {
+                return Ok(None);
+            }
+            let whose = owner.map_or("no owner of EMCO", |_| "another owner of EMCO");
+            return Ok(Some((Change::Foreign, format!("it is there and has {whose}"), Vec::new())));
+        }
+        if manifest.crd_folder {
+            return Ok(None);
+        }
+        let live = serde_json::to_value(&live).context("an object cannot be read")?;
+        let annotations = &live["metadata"]["annotations"];
+        let placed_by = annotations[emco_crds::names::annotation::PLACED_BY].as_str().unwrap_or_default();
+        let shall = marks::mark(manifest.json.clone(), &self.hash, &manifest.digest, placed_by);
+        let params = PatchParams::apply(&marks::field_manager(&self.hash)).force().dry_run();
+        let mut fields = match api.patch(&name, &params, &Patch::Apply(&shall)).await {
+            Ok(applied) => {
+                compare::fields(&live, &serde_json::to_value(&applied).context("an answer cannot be read")?)
+            }
+            // The operator leaves out fields that a cluster does not know; the rest is compared without the server.
+            Err(kube::Error::Api(status)) if status.message.contains("typed patch object") => {
+                let message = "it has fields that the cluster does not know, which are left out";
+                let known = known_to(&live, &shall);
+                let fields = compare::fields(&live, &known);
+                return Ok((!fields.is_empty()).then(|| (Change::Update, message.to_owned(), fields)));
+            }
+            Err(kube::Error::Api(status)) => {
+                return Ok(Some((Change::Refused, status.message.clone(), Vec::new())));
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        fields.retain(|field| !(scaled && field.path == "spec.replicas"));
+        Ok((!fields.is_empty()).then_some((Change::Update, String::new(), fields)))
+    }
+
+    /// Objects of the deployment that no manifest has any more.
+    async fn left(
+        &self,
+        kinds: &mut Kinds,
+        wanted: &[(String, SetManifest)],
+        before: &[Identity],
+        names: &BTreeSet<Identity>,
+    ) -> anyhow::Result<Vec<Difference>> {
+        let mut looked: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut found = Vec::new();
+        for (_, manifest) in wanted {
+            let Some((resource, _)) = self.resource(kinds, &manifest.json).await? else { continue };
+            if !looked.insert((resource.group.clone(), resource.kind.clone())) {
+                continue;
+            }
+            found.extend(self.labelled(&resource).await?);
+        }
+        let missing: BTreeSet<(&str, &str)> = before
+            .iter()
+            .map(|id| (id.group.as_str(), id.kind.as_str()))
+            .filter(|(group, kind)| !looked.contains(&((*group).to_owned(), (*kind).to_owned())))
+            .collect();
+        for (group, kind) in missing {
+            let Ok(group) = kube::discovery::group(&self.client, group).await else { continue };
+            let Some((resource, _)) = group.recommended_kind(kind) else { continue };
+            found.extend(self.labelled(&resource).await?);
+        }
+        let gone = |id: &Identity| Difference {
+            app: None,
+            object: id.to_string(),
+            change: Change::Remove,
+            message: String::new(),
+            fields: Vec::new(),
+        };
+        Ok(found.iter().filter(|id| !names.contains(*id)).map(gone).collect())
+    }
+
+    async fn labelled(&self, resource: &ApiResource) -> anyhow::Result<Vec<Identity>> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let params = ListParams::default().labels(&format!("{}={}", label::OWNER, self.hash));
+        let list = match api.list_metadata(&params).await {
+            Ok(list) => list,
+            // Kinds without lists, such as reviews.
+            Err(kube::Error::Api(status)) if status.code == 405 || status.code == 404 => {
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        let identity = |object: &kube::core::PartialObjectMeta<DynamicObject>| Identity {
+            group: resource.group.clone(),
+            kind: resource.kind.clone(),
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+        };
+        Ok(list.items.iter().map(identity).collect())
+    }
+}
+
+/// The live object with the values of a manifest, as far as the live one has such fields.
+fn known_to(live: &Value, shall: &Value) -> Value {
+    match (live, shall) {
+        (Value::Object(live), Value::Object(shall)) => Value::Object(
+            live.iter()
+                .map(|(key, value)| {
+                    let value = shall.get(key).map_or_else(|| value.clone(), |shall| known_to(value, shall));
+                    (key.clone(), value)
+                })
+                .collect(),
+        ),
+        (Value::Array(live), Value::Array(shall)) if live.len() == shall.len() => {
+            Value::Array(live.iter().zip(shall).map(|(live, shall)| known_to(live, shall)).collect())
+        }
+        _ => shall.clone(),
+    }
+}

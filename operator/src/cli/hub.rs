@@ -1,0 +1,220 @@
+//! Arguments come in, a client of the hub goes out; and what the hub answers becomes sentences.
+
+use std::fmt::Debug;
+
+use anyhow::{Context as _, anyhow, bail};
+use emco_crds::names::label;
+use emco_crds::{DeploymentIntentGroup, Project, SyncShard};
+use kube::api::ListParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+use super::args::{Deployment, HubArgs};
+
+/// Objects of one page of a list.
+const PAGE: u32 = 500;
+
+/// The hub, as the user of the kubeconfig.
+pub struct Hub {
+    /// Its client.
+    pub client: Client,
+    /// The namespace of the context.
+    pub namespace: String,
+    /// Where the operator is.
+    pub operator_namespace: String,
+    /// Address of the API server.
+    pub url: String,
+}
+
+/// Connects as kubectl would.
+pub async fn connect(args: &HubArgs) -> anyhow::Result<Hub> {
+    let config = config(args.kubeconfig.as_deref(), args.context.as_deref())
+        .await
+        .context("there is no hub to connect to")?;
+    let namespace = config.default_namespace.clone();
+    let url = config.cluster_url.to_string();
+    let client = client(config)?;
+    Ok(Hub { client, namespace, operator_namespace: args.operator_namespace.clone(), url })
+}
+
+/// A client without retries of its own: people wait.
+pub fn client(mut config: kube::Config) -> anyhow::Result<Client> {
+    config.default_retry = false;
+    config.connect_timeout = Some(std::time::Duration::from_secs(10));
+    config.read_timeout = None;
+    Client::try_from(config).map_err(|error| anyhow!("the kubeconfig cannot be used: {}", chain(&error)))
+}
+
+/// A client of a kubeconfig that was found to be harmless.
+pub async fn client_of(text: &str) -> anyhow::Result<Client> {
+    // What a parser says may quote the file, in which there is a token.
+    let parsed = Kubeconfig::from_yaml(text).map_err(|_| anyhow!("the kubeconfig does not parse"))?;
+    let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| anyhow!("the kubeconfig is not complete: {}", chain(&error)))?;
+    client(config)
+}
+
+/// The kubeconfig of a file, else of KUBECONFIG or the home folder.
+pub fn kubeconfig(file: Option<&std::path::Path>) -> anyhow::Result<Kubeconfig> {
+    match file {
+        Some(file) => {
+            Kubeconfig::read_from(file).map_err(|error| anyhow!("{}: {}", file.display(), chain(&error)))
+        }
+        None => Kubeconfig::read().map_err(|error| {
+            anyhow!("set KUBECONFIG to a kubeconfig file, or name one with a flag: {}", chain(&error))
+        }),
+    }
+}
+
+async fn config(file: Option<&std::path::Path>, context: Option<&str>) -> anyhow::Result<kube::Config> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+    let kubeconfig = kubeconfig(file)?;
+    kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| anyhow!("the kubeconfig cannot be used: {}", chain(&error)))
+}
+
+impl Hub {
+    /// The namespace that is meant.
+    pub fn namespace_or(&self, named: Option<&str>) -> String {
+        named.map_or_else(|| self.namespace.clone(), str::to_owned)
+    }
+
+    /// The namespace and name of a deployment intent group, with the namespace of its project where a project is named.
+    pub async fn locate(
+        &self,
+        deployment: &Deployment,
+        namespace: Option<&str>,
+    ) -> anyhow::Result<(String, String)> {
+        let name = deployment.name.clone();
+        let Some(project) = &deployment.project else {
+            return Ok((self.namespace_or(namespace), name));
+        };
+        if let Some(namespace) = namespace
+            && namespace != project
+        {
+            bail!("{project}/{name} and --namespace {namespace} exclude each other: leave one of them out");
+        }
+        match Api::<Project>::all(self.client.clone()).get_opt(project).await {
+            Ok(Some(found)) => Ok((found.spec.namespace.unwrap_or_else(|| project.clone()), name)),
+            Ok(None) => bail!("there is no project {project} on the hub {}", self.url),
+            // Tenants cannot read projects; by default the namespace has the project's name.
+            Err(error) if is_forbidden(&error) => Ok((project.clone(), name)),
+            Err(error) => Err(self.sentence(&error, "read project", project)),
+        }
+    }
+
+    /// One deployment intent group.
+    pub async fn deployment(&self, namespace: &str, name: &str) -> anyhow::Result<DeploymentIntentGroup> {
+        let api = Api::<DeploymentIntentGroup>::namespaced(self.client.clone(), namespace);
+        match api.get_opt(name).await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => {
+                // An unknown kind is 404 as well.
+                self.list(api, &ListParams::default().limit(1), "deployment intent groups", Some(namespace))
+                    .await?;
+                bail!(
+                    "there is no deployment intent group {name} in namespace {namespace} of the hub {}",
+                    self.url
+                )
+            }
+            Err(error) => {
+                Err(self.sentence(&error, "read deployment intent group", &format!("{namespace}/{name}")))
+            }
+        }
+    }
+
+    /// The shards of a deployment intent group.
+    pub async fn shards(&self, namespace: &str, name: &str) -> anyhow::Result<Vec<SyncShard>> {
+        let api = Api::<SyncShard>::namespaced(self.client.clone(), namespace);
+        let shards = self
+            .list(api, &ListParams::default().labels(&shards_of(name)), "shards", Some(namespace))
+            .await?;
+        Ok(shards.into_iter().filter(|shard| is_of(shard, name)).collect())
+    }
+
+    /// All objects of a list, page by page.
+    pub async fn list<K>(
+        &self,
+        api: Api<K>,
+        params: &ListParams,
+        what: &str,
+        namespace: Option<&str>,
+    ) -> anyhow::Result<Vec<K>>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        let place = namespace.map_or_else(|| "in all namespaces".to_owned(), |n| format!("in namespace {n}"));
+        self.try_list(api, params)
+            .await
+            .map_err(|error| self.sentence(&error, &format!("list {what}"), &place))
+    }
+
+    /// As [`Hub::list`], with the error as it came.
+    pub async fn try_list<K>(&self, api: Api<K>, params: &ListParams) -> kube::Result<Vec<K>>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        let mut params = params.clone().limit(params.limit.unwrap_or(PAGE));
+        let mut all = Vec::new();
+        loop {
+            let page = api.list(&params).await?;
+            all.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) if params.limit != Some(1) => params.continue_token = Some(token),
+                _ => return Ok(all),
+            }
+        }
+    }
+
+    /// What went wrong, as a sentence: what was tried on which hub, and what helps.
+    pub fn sentence(&self, error: &kube::Error, tried: &str, object: &str) -> anyhow::Error {
+        let url = &self.url;
+        match error {
+            kube::Error::Api(status) if status.code == 403 => {
+                anyhow!("you may not {tried} {object} on the hub {url}: {}", status.message)
+            }
+            kube::Error::Api(status) if status.code == 401 => {
+                anyhow!("the hub {url} does not accept your credentials: {}", status.message)
+            }
+            kube::Error::Api(status) if status.code == 404 => anyhow!(
+                "the hub {url} cannot {tried} {object}: {}; is this the hub, and are the kinds of EMCO installed there?",
+                status.message.trim()
+            ),
+            kube::Error::Api(status) => anyhow!("the hub {url} cannot {tried} {object}: {}", status.message),
+            other => anyhow!("the hub {url} cannot be reached: {}", chain(other)),
+        }
+    }
+}
+
+/// Selects the shards of a deployment intent group.
+pub fn shards_of(name: &str) -> String {
+    format!("{}=DeploymentIntentGroup,{}={name}", label::OWNER_KIND, label::OWNER_NAME)
+}
+
+/// Labels are for people; the spec says whose a shard is.
+pub fn is_of(shard: &SyncShard, name: &str) -> bool {
+    shard.spec.owner.kind == "DeploymentIntentGroup" && shard.spec.owner.name == name
+}
+
+/// Whether the user lacks a right.
+pub fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
+/// An error with its causes, each once.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        source = inner.source();
+    }
+    text
+}

@@ -1,0 +1,366 @@
+//! Deployments, shards and the operator's pulse come in; deployments, their apps, the clusters of each and what is wrong there go
+//! out.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use emco_crds::conditions::{Conditioned as _, types};
+use emco_crds::sync_shard::status::Connectivity;
+use emco_crds::{DeploymentIntentGroup, RowStatus, State, SyncShard};
+use emco_engine::shard::{Row, decode_status, rows};
+use kube::ResourceExt as _;
+use serde::Serialize;
+
+use crate::cli::pulse::Pulse;
+
+/// How an app is on a cluster, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Verdict {
+    /// All of it is applied and ready.
+    Ready,
+    /// On its way.
+    Progressing,
+    /// Something was refused, or did not become ready in time.
+    Failed,
+    /// The cluster cannot be reached.
+    Unreachable,
+    /// On its way out.
+    Removing,
+    /// Nobody can say now.
+    Unknown,
+}
+
+impl Verdict {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Progressing => "Progressing",
+            Self::Failed => "Failed",
+            Self::Unreachable => "Unreachable",
+            Self::Removing => "Removing",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// What is shown of it all; empty lists select everything.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// `provider/cluster`
+    pub clusters: Vec<String>,
+    /// Names of apps.
+    pub apps: Vec<String>,
+    /// How an app is on a cluster.
+    pub states: Vec<Verdict>,
+}
+
+impl Filter {
+    /// Whether everything is shown.
+    pub const fn is_all(&self) -> bool {
+        self.clusters.is_empty() && self.apps.is_empty() && self.states.is_empty()
+    }
+
+    fn takes(&self, app: &str, there: &There) -> bool {
+        (self.clusters.is_empty() || self.clusters.contains(&there.cluster))
+            && (self.apps.is_empty() || self.apps.iter().any(|wanted| wanted == app))
+            && (self.states.is_empty() || self.states.contains(&there.verdict))
+    }
+}
+
+/// Everything that is shown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tree {
+    /// Whether it is the present.
+    #[serde(flatten)]
+    pub pulse: Pulse,
+    /// Deployments by namespace and name.
+    pub groups: Vec<Group>,
+}
+
+/// One deployment intent group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Group {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// In EMCO's words, or Unknown.
+    pub state: String,
+    /// True, False or Unknown.
+    pub ready: String,
+    /// The reason of Ready.
+    pub reason: String,
+    /// Its message.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The running revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// Ready and all clusters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<String>,
+    /// Ready and all objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<String>,
+    /// A plan that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<String>,
+    /// Its apps by name.
+    pub apps: Vec<App>,
+}
+
+/// One app.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct App {
+    /// Its name; empty for what is no app's.
+    pub name: String,
+    /// Where it is or shall be.
+    pub clusters: Vec<There>,
+}
+
+/// One app on one cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct There {
+    /// `provider/cluster`
+    pub cluster: String,
+    /// How it is.
+    pub verdict: Verdict,
+    /// How it was when the operator was last heard of, while nobody can say now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_reported: Option<Verdict>,
+    /// The row's state in EMCO's words.
+    pub state: State,
+    /// Ready objects, of the app where the row says so, else of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<i64>,
+    /// All objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<i64>,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Objects that are not as wanted, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<Thing>,
+}
+
+/// An object that is not as wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Thing {
+    /// `group/kind/namespace/name`; empty where it is about the whole cluster.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub object: String,
+    /// A reason of the closed set, `Drift` or `FieldsLeftOut`.
+    pub reason: String,
+    /// A sentence.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl Tree {
+    /// Builds it.
+    pub fn of(groups: &[DeploymentIntentGroup], shards: &[SyncShard], pulse: Pulse, filter: &Filter) -> Self {
+        let trusted = pulse.is_trusted();
+        let mut shown: Vec<Group> = groups
+            .iter()
+            .map(|group| Group::of(group, shards, trusted, filter))
+            .filter(|group| filter.is_all() || !group.apps.is_empty())
+            .collect();
+        shown.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        // Two trees that say the same are the same, however often the Lease was renewed in between.
+        Self { pulse: Pulse { until: None, ..pulse }, groups: shown }
+    }
+}
+
+impl Group {
+    fn of(group: &DeploymentIntentGroup, shards: &[SyncShard], trusted: bool, filter: &Filter) -> Self {
+        let (namespace, name) = (group.namespace().unwrap_or_default(), group.name_any());
+        let mut apps: BTreeMap<String, Vec<There>> = BTreeMap::new();
+        let own = |shard: &&SyncShard| {
+            shard.namespace().as_deref() == Some(&namespace) && crate::cli::hub::is_of(shard, &name)
+        };
+        for shard in shards.iter().filter(own) {
+            let known = shard.status.as_ref().map(|s| decode_status(&shard.spec, s)).unwrap_or_default();
+            for row in rows(&shard.spec, shard.status.as_ref()) {
+                for (app, mut there) in on_cluster(&row, known.get(&row.id)) {
+                    if !trusted {
+                        there.last_reported = Some(std::mem::replace(&mut there.verdict, Verdict::Unknown));
+                    }
+                    if filter.takes(&app, &there) {
+                        apps.entry(app).or_default().push(there);
+                    }
+                }
+            }
+        }
+        let apps = apps
+            .into_iter()
+            .map(|(name, mut clusters)| {
+                clusters.sort_by(|a, b| a.cluster.cmp(&b.cluster));
+                App { name, clusters }
+            })
+            .collect();
+        let status = group.status.clone().unwrap_or_default();
+        let ready = status.condition(types::READY);
+        // What was last said speaks of an older spec until it is looked at.
+        let looked_at = status.observed_generation == group.metadata.generation;
+        let unknown = || "Unknown".to_owned();
+        let state = status.state.map_or_else(unknown, |state| state.to_string());
+        let summary = status.summary.clone().unwrap_or_default();
+        Self {
+            state: if trusted { state } else { unknown() },
+            ready: ready.filter(|_| trusted && looked_at).map_or_else(unknown, |ready| ready.status.clone()),
+            reason: if !trusted {
+                "OperatorSilent".to_owned()
+            } else if looked_at {
+                ready.map_or_else(|| "NotLookedAt".to_owned(), |ready| ready.reason.clone())
+            } else {
+                "NotLookedAt".to_owned()
+            },
+            message: ready.map(|ready| ready.message.clone()).unwrap_or_default(),
+            revision: status.revision,
+            clusters: summary.clusters,
+            resources: summary.resources,
+            pending: status
+                .pending
+                .map(|p| format!("revision {} ({}): {}", p.revision, p.short_digest, p.summary)),
+            namespace,
+            name,
+            apps,
+        }
+    }
+
+    /// Whether it is ready, and so is everything that is shown of it.
+    pub fn is_as_wanted(&self) -> bool {
+        self.ready == "True"
+            && self.apps.iter().flat_map(|app| &app.clusters).all(|there| there.verdict == Verdict::Ready)
+    }
+}
+
+/// The apps of a row: those it shall have, and those it may still have.
+fn on_cluster(row: &Row, status: Option<&RowStatus>) -> BTreeMap<String, There> {
+    let mut found = BTreeMap::new();
+    let unreachable = status.is_some_and(|status| status.connectivity == Connectivity::Unreachable);
+    let wanted = row.target.iter().flat_map(|target| target.apps.keys());
+    for app in wanted {
+        let own = status.and_then(|status| status.apps.iter().find(|own| own.app == *app));
+        let verdict = match status {
+            _ if unreachable => Verdict::Unreachable,
+            None => Verdict::Progressing,
+            Some(status) => verdict(row, status, app),
+        };
+        // A row that is as wanted does not count by app.
+        let counts = own.map(|own| (own.ready, own.total));
+        let only = status
+            .filter(|_| row.target.as_ref().is_some_and(|t| t.apps.len() == 1))
+            .map(|s| (s.ready, s.total));
+        let (ready, total) = counts.or(only).unzip();
+        let since =
+            own.and_then(|own| own.since.clone()).or_else(|| status.and_then(|status| status.since.clone()));
+        let there = There {
+            cluster: row.cluster.to_string(),
+            verdict,
+            last_reported: None,
+            state: own.map_or_else(|| status.map(|s| s.state).unwrap_or_default(), |own| own.state),
+            ready,
+            total,
+            since: since.map(|time| format!("{:.0}", time.0)),
+            objects: things(status, app, row),
+        };
+        found.insert(app.clone(), there);
+    }
+    let gone = !row.complete || row.target.is_some();
+    if row.target.is_none() && gone {
+        let leaving = row.applied_apps.iter().flat_map(|apps| apps.keys().cloned()).collect::<Vec<_>>();
+        let leaving = if leaving.is_empty() { vec![String::new()] } else { leaving };
+        for app in leaving {
+            let failed = status.is_some_and(|status| status.state == State::TerminateFailed);
+            let there = There {
+                cluster: row.cluster.to_string(),
+                verdict: match (unreachable, failed) {
+                    (true, _) => Verdict::Unreachable,
+                    (false, true) => Verdict::Failed,
+                    (false, false) => Verdict::Removing,
+                },
+                last_reported: None,
+                state: status.map_or(State::Terminating, |status| status.state),
+                ready: None,
+                total: None,
+                since: status.and_then(|s| s.since.as_ref()).map(|time| format!("{:.0}", time.0)),
+                objects: things(status, &app, row),
+            };
+            found.insert(app, there);
+        }
+    }
+    found
+}
+
+fn verdict(row: &Row, status: &RowStatus, app: &str) -> Verdict {
+    let own = status.apps.iter().find(|own| own.app == app);
+    let state = own.map_or(status.state, |own| own.state);
+    let failed = |state: State| {
+        matches!(state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed)
+    };
+    let concerned =
+        status.error.as_ref().is_some_and(|error| error.app.as_deref().is_none_or(|name| name == app));
+    if failed(state) && (own.is_some() || concerned) {
+        return Verdict::Failed;
+    }
+    if status.unknown > 0 && status.connectivity == Connectivity::Unknown {
+        return Verdict::Unknown;
+    }
+    let there = row.applied_apps.as_ref().and_then(|apps| apps.get(app))
+        == row.target.as_ref().and_then(|target| target.apps.get(app));
+    let ready = own.map_or_else(
+        || !status.apps.is_empty() || status.ready >= status.total,
+        |own| own.ready >= own.total,
+    );
+    if there && ready && !concerned { Verdict::Ready } else { Verdict::Progressing }
+}
+
+/// What a row says of objects of an app. What names no app is said with the first one.
+fn things(status: Option<&RowStatus>, app: &str, row: &Row) -> Vec<Thing> {
+    let Some(status) = status else { return Vec::new() };
+    let first =
+        row.target.as_ref().and_then(|target| target.apps.keys().next()).is_none_or(|first| first == app);
+    let mut things = Vec::new();
+    if let Some(error) = &status.error
+        && error.app.as_deref().map_or(first, |name| name == app)
+    {
+        things.push(Thing {
+            object: error.resource.clone().unwrap_or_default(),
+            reason: error.reason.clone(),
+            message: error.message.clone(),
+        });
+    }
+    if first && let Some(drift) = &status.drift {
+        things.extend(drift.objects.iter().map(|object| Thing {
+            object: object.resource.clone(),
+            reason: "Drift".to_owned(),
+            message: match object.by.as_str() {
+                "" => "others changed it".to_owned(),
+                by => format!("changed by {by}"),
+            },
+        }));
+    }
+    if first && let Some(left_out) = &status.left_out {
+        things.extend(left_out.first.iter().map(|text| {
+            let (object, field) = text.split_once(' ').unwrap_or((text, ""));
+            Thing {
+                object: object.to_owned(),
+                reason: "FieldsLeftOut".to_owned(),
+                message: format!("the cluster does not know the field {field}"),
+            }
+        }));
+    }
+    things
+}
+
+#[cfg(test)]
+mod tests;

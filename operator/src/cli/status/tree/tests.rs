@@ -1,0 +1,159 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cli::pulse::Life;
+use crate::cli::status::show;
+
+fn alive() -> Pulse {
+    Pulse { operator: Life::Alive, message: String::new(), until: None }
+}
+
+fn silent() -> Pulse {
+    Pulse { operator: Life::Silent, message: "the operator has been silent".to_owned(), until: None }
+}
+
+fn group() -> DeploymentIntentGroup {
+    serde_json::from_value(json!({
+        "metadata": {"name": "till", "namespace": "shop", "generation": 2},
+        "spec": {"compositeAppRef": {"name": "till"}, "placement": {"allOf": [{"selector": {}}]}},
+        "status": {
+            "observedGeneration": 2, "state": "Updating", "revision": 2, "summary": {"clusters": "1/3", "resources": "4/9"},
+            "conditions": [{"type": "Ready", "status": "False", "reason": "Unreachable", "message": "1 of 3 clusters ready",
+                "lastTransitionTime": "2026-11-21T07:00:00Z"}],
+        },
+    }))
+    .unwrap()
+}
+
+/// `a` is as wanted, `b` has an object that was refused, `c` cannot be reached.
+fn shard() -> SyncShard {
+    let combination = |name: &str, db: &str| json!({"name": name, "revision": 1, "apps": [{"app": "db", "set": db}, {"app": "web", "set": "w1"}]});
+    let row = |id: i64, name: &str| json!({"id": id, "cluster": format!("acme/{name}"), "target": "t1"});
+    serde_json::from_value(json!({
+        "metadata": {"name": "dig-till-1", "namespace": "shop", "generation": 5},
+        "spec": {
+            "format": 1, "owner": {"kind": "DeploymentIntentGroup", "name": "till", "uid": "u"}, "slot": 0, "bits": 0,
+            "epoch": 1, "nextId": 4, "combinations": [combination("t0", "d0"), combination("t1", "d1")],
+            "clusters": [row(1, "a"), row(2, "b"), row(3, "c")],
+        },
+        "status": {
+            "observedGeneration": 5,
+            "asWanted": [{"ids": "1", "applied": "t1", "generation": 5, "ready": 3, "total": 3}],
+            "clusters": [
+                {"id": 2, "cluster": "acme/b", "connectivity": "Reachable", "state": "UpdateFailed",
+                 "applied": {"combination": "t0", "generation": 3}, "total": 3, "ready": 2,
+                 "apps": [{"app": "db", "state": "UpdateFailed", "ready": 0, "total": 1, "since": "2026-11-21T07:00:00Z"}],
+                 "error": {"app": "db", "resource": "apps/StatefulSet/shop/db", "reason": "ImmutableField",
+                           "message": "field is immutable", "attempts": 2},
+                 "drift": {"reported": 1, "objects": [{"resource": "/ConfigMap/shop/db", "by": "kubectl-edit", "fields": "f"}]}},
+                {"id": 3, "cluster": "acme/c", "connectivity": "Unreachable", "state": "Updating",
+                 "applied": {"combination": "t1", "generation": 5}, "total": 3, "unknown": 3},
+            ],
+        },
+    }))
+    .unwrap()
+}
+
+fn tree(pulse: Pulse, filter: &Filter) -> Tree {
+    Tree::of(&[group()], &[shard()], pulse, filter)
+}
+
+fn verdicts(tree: &Tree) -> Vec<String> {
+    let apps = tree.groups.iter().flat_map(|group| &group.apps);
+    apps.flat_map(|app| {
+        app.clusters
+            .iter()
+            .map(move |there| format!("{} {} {}", app.name, there.cluster, there.verdict.as_str()))
+    })
+    .collect()
+}
+
+#[test]
+fn each_app_is_judged_on_each_cluster() {
+    assert_eq!(
+        verdicts(&tree(alive(), &Filter::default())),
+        [
+            "db acme/a Ready",
+            "db acme/b Failed",
+            "db acme/c Unreachable",
+            "web acme/a Ready",
+            "web acme/b Ready",
+            "web acme/c Unreachable"
+        ]
+    );
+}
+
+#[test]
+fn objects_that_are_not_as_wanted_are_below_their_cluster() {
+    let text = show::text(&tree(alive(), &Filter::default()), false);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "shop/till  Updating  ready: False (Unreachable)  revision: 2  clusters: 1/3  objects: 4/9",
+            "   1 of 3 clusters ready",
+            "├─ db  1/3 clusters ready: acme/a",
+            "│  ├─ acme/b  Failed  0/1 objects ready  since 2026-11-21T07:00:00Z",
+            "│  │     apps/StatefulSet/shop/db  ImmutableField: field is immutable",
+            "│  │     /ConfigMap/shop/db  Drift: changed by kubectl-edit",
+            "│  └─ acme/c  Unreachable",
+            "└─ web  2/3 clusters ready: acme/a, acme/b",
+            "   └─ acme/c  Unreachable",
+        ]
+    );
+}
+
+#[test]
+fn filters_take_what_they_name_and_leave_out_groups_without_it() {
+    let filter = |clusters: &[&str], apps: &[&str], states: &[Verdict]| Filter {
+        clusters: clusters.iter().map(|&text| text.to_owned()).collect(),
+        apps: apps.iter().map(|&text| text.to_owned()).collect(),
+        states: states.to_vec(),
+    };
+    assert_eq!(verdicts(&tree(alive(), &filter(&["acme/b"], &["db"], &[]))), ["db acme/b Failed"]);
+    let unreachable = verdicts(&tree(alive(), &filter(&[], &[], &[Verdict::Unreachable])));
+    assert_eq!(unreachable, ["db acme/c Unreachable", "web acme/c Unreachable"]);
+    assert_eq!(tree(alive(), &filter(&["acme/z"], &[], &[])).groups, []);
+}
+
+#[test]
+fn under_an_expired_lease_everything_is_unknown_and_says_what_was_last_reported() {
+    let tree = tree(silent(), &Filter::default());
+    assert!(verdicts(&tree).iter().all(|verdict| verdict.ends_with(" Unknown")));
+    let group = &tree.groups[0];
+    assert_eq!((group.state.as_str(), group.ready.as_str()), ("Unknown", "Unknown"));
+    let text = show::text_with_warning(&tree, false);
+    assert!(
+        text.starts_with("warning: the operator has been silent\nshop/till  Unknown  ready: Unknown"),
+        "{text}"
+    );
+    assert!(text.contains("acme/a  Unknown (last reported Ready)"), "{text}");
+    assert!(!group.is_as_wanted());
+}
+
+#[test]
+fn a_change_that_nobody_looked_at_is_not_ready_yet() {
+    let mut group = group();
+    group.metadata.generation = Some(3);
+    let ready = |status: &mut Value| status["conditions"][0]["status"] = json!("True");
+    let mut status = serde_json::to_value(group.status.clone()).unwrap();
+    ready(&mut status);
+    group.status = serde_json::from_value(status).unwrap();
+    let tree = Tree::of(&[group], &[], alive(), &Filter::default());
+    assert_eq!((tree.groups[0].ready.as_str(), tree.groups[0].reason.as_str()), ("Unknown", "NotLookedAt"));
+}
+
+#[test]
+fn a_row_on_its_way_out_shows_what_leaves() {
+    let mut shard = shard();
+    for row in &mut shard.spec.clusters {
+        row.target = None;
+    }
+    let tree = Tree::of(&[group()], &[shard], alive(), &Filter::default());
+    let found = verdicts(&tree);
+    assert!(found.contains(&"db acme/a Removing".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"web acme/b Failed".to_owned()) || found.contains(&"web acme/b Removing".to_owned())
+    );
+    assert!(found.contains(&"db acme/c Unreachable".to_owned()), "{found:?}");
+}
