@@ -12,16 +12,25 @@ use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
+use url::Url;
 
 use crate::dialer::Dialer;
 use crate::remote::wire::cut;
 
 mod disk;
 mod docker;
+mod git;
 mod http;
 mod index;
+mod oci;
 mod ready;
 mod repository;
+mod wish;
+
+pub use git::{Git, GitLimits, Reference};
+pub use oci::Oci;
+pub use repository::Repository;
+use wish::{Download, Place, Wish};
 
 /// Bounds on fetching and keeping charts.
 #[derive(Clone, Debug)]
@@ -30,6 +39,8 @@ pub struct ChartLimits {
     pub index_bytes: usize,
     /// Bytes of a packed archive.
     pub archive_bytes: usize,
+    /// What is fetched of a Git repository.
+    pub git: GitLimits,
     /// One download from the first byte sent to the last received.
     pub time: Duration,
     /// Until an answer begins.
@@ -53,6 +64,7 @@ impl Default for ChartLimits {
         Self {
             index_bytes: 64 << 20,
             archive_bytes: 32 << 20,
+            git: GitLimits::default(),
             time: Duration::from_secs(120),
             answer_begins: Duration::from_secs(15),
             redirects: 5,
@@ -94,14 +106,11 @@ impl ChartError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A Helm repository over HTTP(S).
-    Repository {
-        /// Address; `index.yaml` is below it.
-        url: String,
-        /// Name of the chart.
-        name: String,
-        /// Exact version.
-        version: String,
-    },
+    Repository(Repository),
+    /// An OCI registry.
+    Oci(Oci),
+    /// A folder of a Git repository over HTTP(S).
+    Git(Git),
     /// An archive that the hub holds.
     ConfigMap {
         /// How messages name it, such as `ConfigMap shop-chart, key chart.tgz`.
@@ -124,6 +133,8 @@ pub struct ChartCredentials {
     pub tls_crt: Option<Vec<u8>>,
     /// `tls.key`, PEM.
     pub tls_key: Option<SecretString>,
+    /// `.dockerconfigjson`: a token realm on another host gets what is here under its own name.
+    logins: docker::Logins,
 }
 
 impl fmt::Debug for ChartCredentials {
@@ -144,8 +155,20 @@ impl ChartCredentials {
             Some(Err(_)) => Err(refused(&format!("the Secret's key {key} is not UTF-8 text"))),
         };
         let (mut username, mut password) = (text("username")?, text("password")?.map(SecretString::from));
+        let mut logins = docker::Logins::default();
         if let (None, None, Some(config)) = (&username, &password, bytes(docker::KEY)) {
-            let login = docker::login(config, url).map_err(|message| refused(&message))?;
+            let login = docker::Logins::read(config).and_then(|read| {
+                let Some(url) = url.and_then(|url| Url::parse(url).ok()) else {
+                    return Err(format!(
+                        "logins of the key {} are for a host, and this chart comes from none",
+                        docker::KEY
+                    ));
+                };
+                let login = read.login(&url)?;
+                logins = read;
+                Ok(login)
+            });
+            let login = login.map_err(|message| refused(&message))?;
             (username, password) = (Some(login.username), Some(login.password));
         }
         let credentials = Self {
@@ -154,8 +177,9 @@ impl ChartCredentials {
             ca_crt: bytes("ca.crt").map(<[u8]>::to_vec),
             tls_crt: bytes("tls.crt").map(<[u8]>::to_vec),
             tls_key: text("tls.key")?.map(SecretString::from),
+            logins,
         };
-        let Self { username, password, ca_crt, tls_crt, tls_key } = &credentials;
+        let Self { username, password, ca_crt, tls_crt, tls_key, logins: _ } = &credentials;
         if username.is_some() != password.is_some() {
             return Err(refused("the Secret has only one of the keys username and password: it needs both"));
         }
@@ -171,7 +195,7 @@ impl ChartCredentials {
     }
 
     fn mix_into(&self, hash: &mut Sha256) {
-        let Self { username, password, ca_crt, tls_crt, tls_key } = self;
+        let Self { username, password, ca_crt, tls_crt, tls_key, logins } = self;
         let parts = [
             username.as_deref().map(str::as_bytes),
             password.as_ref().map(|secret| secret.expose_secret().as_bytes()),
@@ -182,6 +206,7 @@ impl ChartCredentials {
         for part in parts {
             mix(hash, part.unwrap_or_default());
         }
+        logins.parts().for_each(|part| mix(hash, part));
     }
 }
 
@@ -218,6 +243,8 @@ pub struct Fetched {
     pub version: String,
     /// As `Chart.yaml` says; empty if it does not.
     pub app_version: String,
+    /// The commit that it was packed of, where it comes from Git.
+    pub commit: Option<String>,
 }
 
 /// All charts.
@@ -251,25 +278,39 @@ impl ChartStore {
     /// entry on disk is found by source and credentials together, never by the digest that a tenant may write.
     pub async fn fetch(&self, request: FetchRequest<'_>) -> Result<Fetched, ChartError> {
         let FetchRequest { source, credentials, sources, pinned } = request;
-        let (bytes, wanted) = match source {
-            Source::ConfigMap { label, bytes } => (self.of_config_map(&label, bytes)?, None),
-            Source::Repository { url, name, version } => {
-                let wish = repository::Wish { url, name, version, credentials, sources, pinned };
-                (self.of_repository(&wish).await?, Some((wish.name, wish.version)))
+        let place = match source {
+            Source::ConfigMap { label, bytes } => {
+                let bytes = self.of_config_map(&label, bytes)?;
+                return self.checked(Download { bytes, commit: None }, None, pinned).await;
             }
+            Source::Repository(repository) => Place::Repository(repository),
+            Source::Oci(oci) => Place::Oci(oci),
+            Source::Git(git) => Place::Git(git),
         };
+        let wish = Wish { place, credentials, sources, pinned };
+        let got = self.of_place(&wish).await?;
+        self.checked(got, Some(&wish.place), pinned).await
+    }
+
+    async fn checked(
+        &self,
+        got: Download,
+        place: Option<&Place>,
+        pinned: Option<&str>,
+    ) -> Result<Fetched, ChartError> {
+        let Download { bytes, commit } = got;
         let digest = digest(&bytes);
         if let Some(pinned) = pinned.filter(|pinned| *pinned != digest) {
-            return Err(changed(pinned, &digest));
+            return Err(changed(pinned, &digest, place.map_or("digest", Place::accepted_by)));
         }
         let compiled = self.compiled(&digest, &bytes).await?;
         let chart = compiled.chart();
-        if let Some((name, version)) = wanted {
-            repository::same(chart, &name, &version)?;
+        if let Some(place) = place {
+            place.same(chart)?;
         }
         let (name, version, app_version) =
             (chart.name().to_owned(), chart.version().to_owned(), chart.app_version().to_owned());
-        Ok(Fetched { digest, bytes, compiled, name, version, app_version })
+        Ok(Fetched { digest, bytes, compiled, name, version, app_version, commit })
     }
 
     fn of_config_map(&self, label: &str, bytes: Vec<u8>) -> Result<Arc<[u8]>, ChartError> {
@@ -288,15 +329,16 @@ impl ChartStore {
         Ok(Arc::from(bytes))
     }
 
-    async fn of_repository(&self, wish: &repository::Wish<'_>) -> Result<Arc<[u8]>, ChartError> {
-        wish.allowed()?;
+    async fn of_place(&self, wish: &Wish<'_>) -> Result<Download, ChartError> {
+        // Also of what is on disk.
+        let home = wish.home()?;
         let key = wish.key(self.disk.salt());
-        if let Some(found) = self.kept(&key, wish.pinned).await {
+        if let Some(found) = self.kept(&key, wish).await {
             return Ok(found);
         }
         let turn = self.turn(&key);
         let _turn = turn.lock().await;
-        if let Some(found) = self.kept(&key, wish.pinned).await {
+        if let Some(found) = self.kept(&key, wish).await {
             return Ok(found);
         }
         let _fetch = self
@@ -309,18 +351,21 @@ impl ChartStore {
             Some(digest) => self.disk.read(digest).await,
             None => None,
         };
-        let bytes = wish.download(&self.dialer, &self.limits, kept).await?;
+        let got = Box::pin(wish.download(&self.dialer, &self.limits, &home, kept)).await?;
         // An archive that cannot be kept is fetched again next time; that is no reason to fail now.
-        if let Err(error) = self.disk.write(&key, &digest(&bytes), &bytes).await {
+        if let Err(error) = self.disk.write(&key, &digest(&got.bytes), &got.bytes).await {
             tracing::warn!(error, "a chart's archive cannot be kept on disk");
         }
-        Ok(bytes)
+        Ok(got)
     }
 
-    async fn kept(&self, key: &str, pinned: Option<&str>) -> Option<Arc<[u8]>> {
-        let pinned = pinned?;
+    async fn kept(&self, key: &str, wish: &Wish<'_>) -> Option<Download> {
+        let pinned = wish.pinned?;
         let known = self.disk.reference(key).await?;
-        if known == pinned { self.disk.read(pinned).await } else { None }
+        if known != pinned {
+            return None;
+        }
+        wish.place.again(self.disk.read(pinned).await?)
     }
 
     fn turn(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -366,11 +411,12 @@ fn compile(archive: &[u8], limits: &emco_helm::Limits) -> Result<Compiled, Chart
         .map_err(|error| ChartError::new("ChartInvalid", &format!("the chart cannot be installed: {error}")))
 }
 
-fn changed(pinned: &str, found: &str) -> ChartError {
+/// The refusal of other bytes than those that were seen first; `edit` names the fields whose edit accepts them.
+pub(crate) fn changed(pinned: &str, found: &str, edit: &str) -> ChartError {
     ChartError::new(
         "ChartDigestChanged",
         &format!(
-            "the same version now has other bytes: pinned is {pinned}, the source gives {found}; check the source, then set version or digest to accept"
+            "the same version now has other bytes: pinned is {pinned}, the source gives {found}; check the source, then set {edit} to accept"
         ),
     )
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use emco_crds::composite_app::{App, ChartPin};
+use emco_crds::composite_app::{App, ChartPin, ChartSource, GitChart, GitRef, OciChart};
 use emco_crds::fields::Summary;
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::{CompositeApp, Project};
@@ -11,12 +11,17 @@ use emco_engine::{canonical, conditions, holders, unsupported};
 use serde_json::Value;
 
 use crate::api::{ApiResult, ApiServerExt};
-use crate::chart::{ChartCredentials, ChartError, FetchRequest, Fetched, Source};
+use crate::chart::{
+    ChartCredentials, ChartError, FetchRequest, Fetched, Git, Oci, Reference, Repository, Source, changed,
+};
 use crate::context::{Context, Outcome, Reconciled};
 use crate::objects::{self, Verdict};
 use crate::owned_namespace;
 use crate::sources;
 use crate::stores::StoreExt;
+
+/// Branches that moved on, told of in one message.
+const MOVED_TOLD: usize = 3;
 
 /// What is tried again by itself: a repository that does not answer, a chart that may be published yet.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
@@ -80,21 +85,19 @@ async fn resolve(
     asked: bool,
 ) -> ApiResult<(Verdict, &'static str, String)> {
     let mut fresh = Vec::new();
+    let mut moved = Vec::new();
     for app in &object.spec.apps {
         let source = source_digest(app);
         let pinned = pins.iter().find(|pin| pin.name == app.name && pin.source == source).cloned();
         // Somebody who asks wants the source itself to be looked at; otherwise what is pinned and kept will do.
-        let before = pinned.as_ref().map(|pin| pin.digest.as_str());
-        let fetched = fetch(ctx, object, project, app, if asked { None } else { before }).await?;
-        match fetched.and_then(|fetched| unchanged(before, fetched)) {
-            Ok(fetched) => fresh.push(ChartPin {
-                name: app.name.clone(),
-                chart: fetched.name,
-                version: fetched.version,
-                app_version: Some(fetched.app_version).filter(|version| !version.is_empty()),
-                digest: fetched.digest,
-                source,
-            }),
+        let known = if asked { None } else { pinned.as_ref() };
+        let fetched = fetch(ctx, object, project, app, known).await?;
+        match fetched.and_then(|fetched| judge(app, pinned.as_ref(), &source, fetched)) {
+            Ok(Judged::Pin(pin)) => fresh.push(pin),
+            Ok(Judged::Moved(pin, to)) => {
+                fresh.push(pin);
+                moved.push(to);
+            }
             Err((reason, message)) => {
                 // What was pinned stays pinned: a repository that is gone for a while takes nothing back.
                 for (app, pin) in object.spec.apps.iter().filter_map(|app| {
@@ -120,23 +123,50 @@ async fn resolve(
             }
         }
     }
-    let charts = if fresh.len() == 1 { "1 chart".to_owned() } else { format!("{} charts", fresh.len()) };
+    let mut message = if fresh.len() == 1 { "1 chart".to_owned() } else { format!("{} charts", fresh.len()) };
+    for one in moved.iter().take(MOVED_TOLD) {
+        message.push_str(&format!("; {one}"));
+    }
     *pins = fresh;
-    Ok((Verdict::Ready, "ChartsResolved", charts))
+    Ok((Verdict::Ready, "ChartsResolved", message))
 }
 
 type Refused = (&'static str, String);
 
-fn unchanged(before: Option<&str>, fetched: Fetched) -> Result<Fetched, Refused> {
-    match before {
-        Some(before) if before != fetched.digest => {
-            let found = &fetched.digest;
-            let message = format!(
-                "the same version now has other bytes: pinned is {before}, the source gives {found}; check the source, then set version or digest to accept"
-            );
-            Err(("ChartDigestChanged", message))
+enum Judged {
+    Pin(ChartPin),
+    /// The pin as it was, and a sentence on where its branch is now.
+    Moved(ChartPin, String),
+}
+
+/// What a source gave, against what it gave first. A branch may move on, for that is what branches do; the pin stays.
+fn judge(app: &App, pinned: Option<&ChartPin>, source: &str, fetched: Fetched) -> Result<Judged, Refused> {
+    let git = app.chart.git.as_ref();
+    match pinned {
+        Some(pin) if pin.digest != fetched.digest => {
+            if let (Some(branch), Some(now), Some(before)) =
+                (git.and_then(|git| git.ref_.branch.as_ref()), &fetched.commit, &pin.commit)
+                && now != before
+            {
+                let sentence = format!(
+                    "app {}: branch {branch} has moved to {now} and the chart stays at {before}: to take it, name it in git.ref.commit",
+                    app.name
+                );
+                return Ok(Judged::Moved(pin.clone(), sentence));
+            }
+            let edit = if git.is_some() { "ref.commit or digest" } else { "version or digest" };
+            let error = changed(&pin.digest, &fetched.digest, edit);
+            Err((error.reason(), error.to_string()))
         }
-        _ => Ok(fetched),
+        _ => Ok(Judged::Pin(ChartPin {
+            name: app.name.clone(),
+            chart: fetched.name,
+            version: fetched.version,
+            app_version: Some(fetched.app_version).filter(|version| !version.is_empty()),
+            digest: fetched.digest,
+            commit: fetched.commit.or_else(|| pinned.and_then(|pin| pin.commit.clone())),
+            source: source.to_owned(),
+        })),
     }
 }
 
@@ -146,7 +176,7 @@ async fn fetch(
     object: &CompositeApp,
     project: &Project,
     app: &App,
-    pinned: Option<&str>,
+    pinned: Option<&ChartPin>,
 ) -> ApiResult<Result<Fetched, Refused>> {
     let namespace = objects::namespace(object);
     let credentials = match &app.chart.secret_ref {
@@ -170,11 +200,19 @@ async fn fetch(
         }
     };
     let source = if let Some(chart) = &app.chart.repository {
-        Source::Repository {
+        Source::Repository(Repository {
             url: chart.url.clone(),
             name: chart.name.clone(),
             version: chart.version.clone(),
-        }
+        })
+    } else if let Some(OciChart { url, version, digest }) = app.chart.oci.clone() {
+        Source::Oci(Oci { url, version, digest })
+    } else if let Some(chart) = &app.chart.git {
+        let Some(git) = git(chart, pinned) else {
+            let message = "git.ref names no commit: set one of tag, branch, commit".to_owned();
+            return Ok(Err(("ChartNotFound", message)));
+        };
+        Source::Git(git)
     } else if let Some(reference) = &app.chart.config_map_ref {
         let key = reference.key.as_deref().unwrap_or("chart.tgz");
         let Some(map) = ctx.hub().get_opt(&sources::path(namespace, "ConfigMap", &reference.name)).await?
@@ -194,13 +232,26 @@ async fn fetch(
         };
         Source::ConfigMap { label: format!("ConfigMap {}, key {key}", reference.name), bytes }
     } else {
-        return Ok(Err(("NotSupportedYet", "charts from oci and git are not supported yet".to_owned())));
+        let message = "chart needs exactly one of repository, oci, git, configMapRef".to_owned();
+        return Ok(Err(("ChartNotFound", message)));
     };
     // What the spec states must match the archive; else what was seen first must.
-    let wanted = app.chart.digest.as_deref().or(pinned);
+    let wanted = app.chart.digest.as_deref().or_else(|| pinned.map(|pin| pin.digest.as_str()));
     let request =
         FetchRequest { source, credentials, sources: project.spec.chart_sources.as_deref(), pinned: wanted };
     Ok(ctx.charts.fetch(request).await.map_err(|error: ChartError| (error.reason(), error.to_string())))
+}
+
+/// A chart of a Git repository, at the commit that is pinned if one is.
+fn git(chart: &GitChart, pinned: Option<&ChartPin>) -> Option<Git> {
+    let GitRef { tag, branch, commit } = chart.ref_.clone();
+    let reference = match (tag, branch, commit) {
+        (Some(tag), ..) => Reference::Tag(tag),
+        (_, Some(branch), _) => Reference::Branch(branch),
+        (.., commit) => Reference::Commit(commit?),
+    };
+    let pinned = pinned.and_then(|pin| pin.commit.clone());
+    Some(Git { url: chart.url.clone(), reference, path: chart.path.clone(), pinned })
 }
 
 fn read_credentials(secret: &Value, app: &App) -> Result<ChartCredentials, ChartError> {
@@ -210,8 +261,12 @@ fn read_credentials(secret: &Value, app: &App) -> Result<ChartCredentials, Chart
         .unwrap_or_default()
         .into_iter()
         .filter_map(|key| Some((key.clone(), sources::bytes(secret, &key)?)));
-    let repository = app.chart.repository.as_ref().map(|repository| repository.url.as_str());
-    ChartCredentials::read(&data.collect(), repository)
+    let ChartSource { repository, oci, git, .. } = &app.chart;
+    let url = repository.as_ref().map(|chart| chart.url.clone());
+    let url = url.or_else(|| git.as_ref().map(|chart| chart.url.clone()));
+    // Logins are looked up by host, and those of registries are written without a scheme.
+    let url = url.or_else(|| oci.as_ref().map(|chart| chart.url.replacen("oci://", "https://", 1)));
+    ChartCredentials::read(&data.collect(), url.as_deref())
 }
 
 /// A pinned chart, parsed; fetched again where this process does not have it.
@@ -222,6 +277,6 @@ pub async fn chart(ctx: &Context, object: &CompositeApp, app: &App) -> ApiResult
         return Ok(None);
     };
     let Some(project) = project(ctx, objects::namespace(object)) else { return Ok(None) };
-    let fetched = fetch(ctx, object, &project, app, Some(&pin.digest)).await?;
+    let fetched = fetch(ctx, object, &project, app, Some(pin)).await?;
     Ok(fetched.ok().map(|fetched| ChartFacts { digest: fetched.digest, compiled: fetched.compiled }))
 }

@@ -190,6 +190,10 @@ pub struct ChartPin {
     /// SHA-256 of the archive.
     #[schemars(length(max = 71))]
     pub digest: String,
+    /// The commit, of a chart from Git.
+    #[schemars(length(max = 64))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// Digest of the `chart` field the pin was made for: another one means the pin is made anew.
     #[schemars(length(max = 71))]
     pub source: String,

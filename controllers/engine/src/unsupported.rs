@@ -3,7 +3,7 @@
 //! Nothing that people write is ignored in silence: the object waits with reason `NotSupportedYet` and this sentence. A
 //! field at its default never counts. Every struct is named field by field, so that a new one is a decision here.
 
-use emco_crds::composite_app::{App, ChartSource, CompositeAppSpec};
+use emco_crds::composite_app::{App, CompositeAppSpec};
 use emco_crds::composite_profile::CompositeProfileSpec;
 use emco_crds::deployment_approval::DeploymentApprovalSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
@@ -94,15 +94,8 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
 /// What of a `CompositeApp` is not supported yet.
 pub fn check_composite_app(spec: &CompositeAppSpec) -> Option<String> {
     let CompositeAppSpec { version: _, apps } = spec;
-    apps.iter().find_map(|App { name, chart, depends_on }| {
-        let ChartSource { repository: _, oci, git, config_map_ref: _, secret_ref: _, digest: _ } = chart;
-        let field = |field: &str| format!("spec.apps[{name}].{field}");
-        let use_ = "chart.repository or chart.configMapRef";
-        first([
-            (oci.is_some(), instead(&field("chart"), "oci", use_)),
-            (git.is_some(), instead(&field("chart"), "git", use_)),
-            (!depends_on.is_empty(), remove(&field("dependsOn"))),
-        ])
+    apps.iter().find_map(|App { name, chart: _, depends_on }| {
+        first([(!depends_on.is_empty(), remove(&format!("spec.apps[{name}].dependsOn")))])
     })
 }
 
@@ -265,11 +258,13 @@ mod tests {
     }
 
     #[test]
-    fn charts_of_oci_and_git_come_later() {
-        let app = "{apps: [{name: web, chart: {oci: {url: 'oci://x/web', version: 1.0.0}}}]}";
+    fn charts_come_from_anywhere_and_wait_for_nothing() {
+        let git = "{apps: [{name: web, chart: {git: {url: 'https://x/web', ref: {tag: v1}}}}]}";
+        assert_eq!(check_composite_app(&serde_yaml::from_str(git).unwrap()), None);
+        let waits = "{apps: [{name: web, chart: {}, dependsOn: [{app: db}]}]}";
         assert_eq!(
-            check_composite_app(&serde_yaml::from_str(app).unwrap()).as_deref(),
-            Some("spec.apps[web].chart oci is not supported yet: use chart.repository or chart.configMapRef")
+            check_composite_app(&serde_yaml::from_str(waits).unwrap()).as_deref(),
+            Some("spec.apps[web].dependsOn is not supported yet: remove the field")
         );
     }
 }

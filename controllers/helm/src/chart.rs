@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use decode::scalar;
-pub use ignore::shell_pattern;
+pub use ignore::{Rules as Ignore, shell_pattern};
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 
 use crate::limits::Limits;

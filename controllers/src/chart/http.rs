@@ -1,19 +1,21 @@
 //! A URL of a tenant comes in, the bytes behind it go out: through the dialer, each redirect judged anew, credentials for
-//! their own origin alone, nothing of a refusal's body quoted.
+//! their own origin alone, nothing of a refusal's body quoted, nothing read that is announced as too large.
 
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderValue, LOCATION, USER_AGENT};
-use http_body_util::Empty;
-use hyper::body::Incoming;
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, USER_AGENT,
+};
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, Error as TlsError, RootCertStore};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -38,6 +40,28 @@ pub struct Client<'a> {
     pub home: &'a Url,
 }
 
+/// What is asked of a URL.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// What is wanted; anything if empty.
+    pub accept: &'static str,
+    /// `Authorization`, with the one origin that gets it.
+    pub authorization: Option<(url::Origin, HeaderValue)>,
+    /// Any address of home's own origin is judged as home itself is.
+    pub beside_home: bool,
+    /// One more header.
+    pub extra: Option<(&'static str, &'static str)>,
+    /// With its type; makes the request a POST, which follows no redirect.
+    pub body: Option<(&'static str, Bytes)>,
+}
+
+/// The head of an answer, whose body was not read yet.
+pub struct Answer {
+    /// Where it came from, after all redirects.
+    pub url: Url,
+    response: http::Response<Incoming>,
+}
+
 fn unreachable(message: &str) -> ChartError {
     ChartError::new("SourceUnreachable", message)
 }
@@ -46,59 +70,116 @@ fn refused(message: &str) -> ChartError {
     ChartError::new("ChartSourceNotAllowed", message)
 }
 
+impl Answer {
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// The body of an answer that says 200, of at most `bytes`; what else it says is an error.
+    pub async fn body(self, bytes: usize, limits: &ChartLimits) -> Result<Bytes, ChartError> {
+        let (status, shown) = (self.status(), shown(&self.url));
+        match status {
+            200 => {}
+            401 | 403 => {
+                return Err(ChartError::new(
+                    "ChartUnauthorized",
+                    &format!(
+                        "{shown} answers {status}: put valid credentials into the Secret that secretRef names"
+                    ),
+                ));
+            }
+            404 | 410 => {
+                return Err(ChartError::new(
+                    "ChartNotFound",
+                    &format!("{shown} answers {status}: it is not there"),
+                ));
+            }
+            _ => return Err(unreachable(&format!("{shown} answers {status}"))),
+        }
+        let body = self.response.into_body();
+        let announced = body.size_hint().lower();
+        if usize::try_from(announced).map_or(true, |announced| announced > bytes) {
+            return Err(ChartError::new(
+                "ChartTooLarge",
+                &format!("{shown} announces {announced} bytes, and at most {bytes} are read"),
+            ));
+        }
+        let limits = ReadLimits { bytes, time: limits.time };
+        wire::collect(&shown, body, limits).await.map_err(|error| match error {
+            ApiError::Protocol(message) => ChartError::new("ChartTooLarge", &message),
+            other => unreachable(&other.to_string()),
+        })
+    }
+}
+
 impl Client<'_> {
+    /// The login for home.
+    pub fn home_login(&self) -> Option<HeaderValue> {
+        let credentials = self.credentials?;
+        login(credentials.username.as_deref()?, credentials.password.as_ref()?)
+    }
+
+    /// The login for an address: home's for home's origin, else what the Secret has under the host's own name.
+    pub fn login_for(&self, url: &Url) -> Option<HeaderValue> {
+        if url.origin() == self.home.origin() {
+            return self.home_login();
+        }
+        let named = self.credentials?.logins.login(url).ok()?;
+        login(&named.username, &named.password)
+    }
+
+    /// A question with the credentials for home.
+    pub fn question(&self) -> Question {
+        let login = self.home_login();
+        Question { authorization: login.map(|value| (self.home.origin(), value)), ..Question::default() }
+    }
+
     /// The body of a successful GET, of at most `bytes`.
     pub async fn get(&self, url: &Url, bytes: usize) -> Result<Bytes, ChartError> {
+        let question = self.question();
+        self.within(url, async { self.ask(url, &question).await?.body(bytes, self.limits).await }).await
+    }
+
+    /// What a request gives, unless it takes too long as a whole.
+    pub async fn within<T>(
+        &self,
+        url: &Url,
+        request: impl Future<Output = Result<T, ChartError>>,
+    ) -> Result<T, ChartError> {
         let limit = self.limits.time;
-        match timeout(limit, Box::pin(self.follow(url.clone(), bytes))).await {
+        match timeout(limit, Box::pin(request)).await {
             Ok(done) => done,
             Err(_) => Err(unreachable(&format!("{} did not answer completely within {limit:?}", shown(url)))),
         }
     }
 
-    async fn follow(&self, mut url: Url, bytes: usize) -> Result<Bytes, ChartError> {
+    /// The answer at the end of all redirects.
+    pub async fn ask(&self, url: &Url, question: &Question) -> Result<Answer, ChartError> {
+        let mut url = url.clone();
         for _ in 0..=self.limits.redirects {
-            let response = self.once(&url).await?;
-            let status = response.status().as_u16();
-            match status {
-                200 => return self.body(&url, response, bytes).await,
-                301 | 302 | 303 | 307 | 308 => url = redirected(&url, &response)?,
-                401 | 403 => {
-                    return Err(ChartError::new(
-                        "ChartUnauthorized",
-                        &format!(
-                            "{} answers {status}: put valid credentials into the Secret that secretRef names",
-                            shown(&url)
-                        ),
-                    ));
-                }
-                404 | 410 => {
-                    return Err(ChartError::new(
-                        "ChartNotFound",
-                        &format!("{} answers {status}: it is not there", shown(&url)),
-                    ));
-                }
-                _ => return Err(unreachable(&format!("{} answers {status}", shown(&url)))),
+            let response = self.once(&url, question).await?;
+            if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok(Answer { url, response });
             }
+            if question.body.is_some() {
+                return Err(unreachable(&format!(
+                    "{} redirects a request that must not be redirected: name the address it leads to",
+                    shown(&url)
+                )));
+            }
+            url = redirected(&url, &response)?;
         }
         Err(unreachable(&format!("{} redirects more than {} times", shown(&url), self.limits.redirects)))
     }
 
-    async fn body(
-        &self,
-        url: &Url,
-        response: http::Response<Incoming>,
-        bytes: usize,
-    ) -> Result<Bytes, ChartError> {
-        let limits = ReadLimits { bytes, time: self.limits.time };
-        wire::collect(&shown(url), response.into_body(), limits).await.map_err(|error| match error {
-            ApiError::Protocol(message) => ChartError::new("ChartTooLarge", &message),
-            other => unreachable(&other.to_string()),
-        })
-    }
-
-    async fn once(&self, url: &Url) -> Result<http::Response<Incoming>, ChartError> {
-        let listing = check_source(url, self.sources).map_err(|message| refused(&message))?;
+    async fn once(&self, url: &Url, question: &Question) -> Result<http::Response<Incoming>, ChartError> {
+        let beside_home = question.beside_home && url.origin() == self.home.origin();
+        let judged = if beside_home { self.home } else { url };
+        let listing = check_source(judged, self.sources).map_err(|message| refused(&message))?;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err(refused(&format!("{} names no host", shown(url))));
         };
@@ -106,14 +187,14 @@ impl Client<'_> {
             DialError::Refused(message) => refused(&message),
             other => unreachable(&other.to_string()),
         })?;
-        let home = url.origin() == self.home.origin();
         let stream = dialled.stream;
         let waiting = Box::pin(async {
             if url.scheme() == "https" {
+                let home = url.origin() == self.home.origin();
                 let stream = self.shake_hands(url, host, stream, home).await?;
-                self.ask(url, stream, home).await
+                send(url, stream, question).await
             } else {
-                self.ask(url, stream, home).await
+                send(url, stream, question).await
             }
         });
         let limit = self.limits.answer_begins;
@@ -150,36 +231,50 @@ impl Client<'_> {
             unreachable(&format!("the TLS handshake with {} failed: {why}", shown(url)))
         })
     }
+}
 
-    async fn ask<S>(&self, url: &Url, stream: S, home: bool) -> Result<http::Response<Incoming>, ChartError>
-    where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    {
-        let broken = || unreachable(&format!("{} closed the connection before answering", shown(url)));
-        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
-            .max_buf_size(64 << 10)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|_| broken())?;
-        tokio::spawn(async move {
-            // Ends when the answer was read or dropped; its error is the answer's.
-            let _ = connection.await;
-        });
-        let authority = url.authority();
-        let path =
-            url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
-        let mut request = http::Request::get(path)
-            .header(HOST, authority)
-            .header(USER_AGENT, AGENT)
-            .header(ACCEPT, "*/*")
-            .header(CONNECTION, "close")
-            .body(Empty::<Bytes>::new())
-            .map_err(|_| refused(&format!("{} cannot be requested", shown(url))))?;
-        if let Some(value) = self.credentials.filter(|_| home).and_then(basic) {
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
-        sender.send_request(request).await.map_err(|_| broken())
+async fn send<S>(url: &Url, stream: S, question: &Question) -> Result<http::Response<Incoming>, ChartError>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let broken = || unreachable(&format!("{} closed the connection before answering", shown(url)));
+    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+        .max_buf_size(64 << 10)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|_| broken())?;
+    tokio::spawn(async move {
+        // Ends when the answer was read or dropped; its error is the answer's.
+        let _ = connection.await;
+    });
+    let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+    let (verb, body) = match &question.body {
+        None => (http::Method::GET, Bytes::new()),
+        Some((_, body)) => (http::Method::POST, body.clone()),
+    };
+    let mut request = http::Request::builder()
+        .method(verb)
+        .uri(path)
+        .header(HOST, url.authority())
+        .header(USER_AGENT, AGENT)
+        .header(ACCEPT, if question.accept.is_empty() { "*/*" } else { question.accept })
+        .header(CONNECTION, "close")
+        .body(Full::new(body))
+        .map_err(|_| refused(&format!("{} cannot be requested", shown(url))))?;
+    let headers = request.headers_mut();
+    if let Some((kind, _)) = &question.body {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
+    if let Some((name, value)) = question.extra {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // Here and nowhere else credentials leave.
+    if let Some((origin, value)) = &question.authorization
+        && *origin == url.origin()
+    {
+        headers.insert(AUTHORIZATION, value.clone());
+    }
+    sender.send_request(request).await.map_err(|_| broken())
 }
 
 fn redirected(url: &Url, response: &http::Response<Incoming>) -> Result<Url, ChartError> {
@@ -189,8 +284,8 @@ fn redirected(url: &Url, response: &http::Response<Incoming>) -> Result<Url, Cha
         .ok_or_else(|| unreachable(&format!("{} redirects to nowhere", shown(url))))
 }
 
-fn basic(credentials: &ChartCredentials) -> Option<HeaderValue> {
-    let (user, password) = (credentials.username.as_deref()?, credentials.password.as_ref()?);
+/// A user and a password as `Authorization` has them.
+fn login(user: &str, password: &SecretString) -> Option<HeaderValue> {
     let pair = zeroize::Zeroizing::new(format!("{user}:{}", password.expose_secret()));
     let text = zeroize::Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
     let mut value = HeaderValue::from_str(&text).ok()?;

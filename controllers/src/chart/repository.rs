@@ -1,38 +1,41 @@
-//! A wish for one chart of a Helm repository comes in; the archive goes out, verified against the index.
+//! A wish for a chart of a Helm repository comes in; the archive goes out, verified against the index.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use emco_helm::Chart;
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 use url::Url;
 
 use super::http::Client;
 use super::index::{self, Entry, Found, same_version};
-use super::{ChartCredentials, ChartError, ChartLimits, digest, mix};
-use crate::dialer::{Dialer, check_source, shown};
+use super::wish::{Wish, quoted};
+use super::{ChartError, digest, mix};
+use crate::dialer::{check_source, shown};
 use crate::remote::wire::cut;
 
-/// One chart of a repository, for somebody.
-pub struct Wish<'a> {
+/// A chart of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repository {
+    /// Address; `index.yaml` is below it.
     pub url: String,
+    /// Name of the chart.
     pub name: String,
+    /// Exact version.
     pub version: String,
-    pub credentials: Option<ChartCredentials>,
-    pub sources: Option<&'a [String]>,
-    pub pinned: Option<&'a str>,
 }
 
 fn invalid(message: &str) -> ChartError {
     ChartError::new("ChartInvalid", message)
 }
 
-impl Wish<'_> {
-    fn home(&self) -> Result<Url, ChartError> {
+impl Repository {
+    /// The address, with a slash at its end.
+    pub fn home(&self, sources: Option<&[String]>) -> Result<Url, ChartError> {
         let mut url = Url::parse(&self.url).map_err(|_| {
             ChartError::new(
                 "ChartSourceNotAllowed",
-                &format!("repository url {:?} is not a URL", cut(&self.url, 200)),
+                &format!("repository url {} is not a URL", quoted(&self.url)),
             )
         })?;
         if !url.path().ends_with('/') {
@@ -40,53 +43,39 @@ impl Wish<'_> {
             url.set_path(&path);
         }
         url.set_fragment(None);
+        check_source(&url, sources).map_err(|message| ChartError::new("ChartSourceNotAllowed", &message))?;
         Ok(url)
     }
 
-    /// Whether the project's chartSources allow the source at all; also asked of what is on disk.
-    pub fn allowed(&self) -> Result<(), ChartError> {
-        let home = self.home()?;
-        check_source(&home, self.sources)
-            .map(drop)
-            .map_err(|message| ChartError::new("ChartSourceNotAllowed", &message))
-    }
-
-    /// What this wish is kept under.
-    pub fn key(&self, salt: &[u8]) -> String {
-        let mut hash = Sha256::new();
-        for part in [salt, self.url.as_bytes(), self.name.as_bytes(), self.version.as_bytes()] {
-            mix(&mut hash, part);
+    pub fn mix_into(&self, hash: &mut Sha256) {
+        let Self { url, name, version } = self;
+        for part in [url, name, version] {
+            mix(hash, part.as_bytes());
         }
-        if let Some(credentials) = &self.credentials {
-            credentials.mix_into(&mut hash);
-        }
-        hex::encode(hash.finalize())
     }
 
     /// Asks the repository. What this very wish gave before (`kept`) is not downloaded again if the index still names its
     /// digest; any other archive on disk may be somebody else's, and naming its digest must not be enough to get it.
     pub async fn download(
         &self,
-        dialer: &Dialer,
-        limits: &ChartLimits,
+        wish: &Wish<'_>,
+        client: &Client<'_>,
         kept: Option<Arc<[u8]>>,
     ) -> Result<Arc<[u8]>, ChartError> {
-        let home = self.home()?;
-        let credentials = self.credentials.as_ref();
-        let client = Client { dialer, limits, sources: self.sources, credentials, home: &home };
-        let place = beside(&home, "index.yaml")?;
+        let (home, limits) = (client.home, client.limits);
+        let place = beside(home, "index.yaml")?;
         let entry = self.entry(&place, client.get(&place, limits.index_bytes).await?).await?;
         let listed = entry.digest.as_deref().map(prefixed).transpose()?;
-        if let (Some(pinned), Some(listed)) = (self.pinned, &listed)
+        if let (Some(pinned), Some(listed)) = (wish.pinned, &listed)
             && pinned != listed
         {
-            return Err(super::changed(pinned, listed));
+            return Err(super::changed(pinned, listed, wish.place.accepted_by()));
         }
         let first = entry.urls.as_deref().unwrap_or_default().first().ok_or_else(|| {
             invalid(&format!("the index names no address for chart {} {}", self.name, entry.version))
         })?;
-        let url = beside(&home, first)?;
-        check_source(&url, self.sources)
+        let url = beside(home, first)?;
+        check_source(&url, wish.sources)
             .map_err(|message| ChartError::new("ChartSourceNotAllowed", &message))?;
         if let (Some(listed), Some(kept)) = (&listed, kept)
             && *listed == digest(&kept)
@@ -130,6 +119,19 @@ impl Wish<'_> {
             Found::Nothing => missing(format!("{} lists no chart {name}", shown(place))),
         }
     }
+
+    /// The archive is what its index entry promised.
+    pub fn same(&self, chart: &Chart) -> Result<(), ChartError> {
+        let (name, version) = (&self.name, &self.version);
+        if chart.name() == name && same_version(chart.version(), version) {
+            return Ok(());
+        }
+        Err(invalid(&format!(
+            "the repository gives chart {} {} where {name} {version} was asked for",
+            cut(chart.name(), 80),
+            cut(chart.version(), 40)
+        )))
+    }
 }
 
 /// An address relative to the repository, which keeps the repository's query unless it has its own.
@@ -150,16 +152,4 @@ fn prefixed(digest: &str) -> Result<String, ChartError> {
     } else {
         Err(invalid(&format!("the index names the digest {:?}, which is no SHA-256", cut(digest, 80))))
     }
-}
-
-/// The archive is what its index entry promised.
-pub fn same(chart: &Chart, name: &str, version: &str) -> Result<(), ChartError> {
-    if chart.name() == name && same_version(chart.version(), version) {
-        return Ok(());
-    }
-    Err(invalid(&format!(
-        "the repository gives chart {} {} where {name} {version} was asked for",
-        cut(chart.name(), 80),
-        cut(chart.version(), 40)
-    )))
 }

@@ -21,7 +21,7 @@ fn packed(files: &[(&str, &str)]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-fn chart_yaml(name: &str, version: &str, more: &str) -> Vec<u8> {
+pub(super) fn chart_yaml(name: &str, version: &str, more: &str) -> Vec<u8> {
     let yaml = format!("apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"7.1\"\n{more}");
     packed(&[
         ("Chart.yaml", &yaml),
@@ -32,17 +32,22 @@ fn chart_yaml(name: &str, version: &str, more: &str) -> Vec<u8> {
 /// Replies by path; everything asked is noted as `path authorization`.
 #[derive(Clone, Default)]
 #[allow(clippy::type_complexity)]
-struct Repo {
-    replies: Arc<Mutex<BTreeMap<String, Arc<dyn Fn() -> Reply + Send + Sync>>>>,
+pub(super) struct Repo {
+    replies: Arc<Mutex<BTreeMap<String, Arc<dyn Fn(&str) -> Reply + Send + Sync>>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Repo {
-    fn put(&self, path: &str, reply: impl Fn() -> Reply + Send + Sync + 'static) {
+    pub(super) fn put(&self, path: &str, reply: impl Fn() -> Reply + Send + Sync + 'static) {
+        self.put_for(path, move |_| reply());
+    }
+
+    /// A reply that depends on who asks.
+    pub(super) fn put_for(&self, path: &str, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) {
         self.replies.lock().insert(path.to_owned(), Arc::new(reply));
     }
 
-    fn file(&self, path: &str, bytes: impl Into<Bytes>) {
+    pub(super) fn file(&self, path: &str, bytes: impl Into<Bytes>) {
         let bytes = bytes.into();
         self.put(path, move || Reply::text(200, "application/octet-stream", bytes.clone()));
     }
@@ -64,22 +69,23 @@ impl Repo {
         archive
     }
 
-    fn handler(&self) -> Handler {
+    pub(super) fn handler(&self) -> Handler {
         let Self { replies, asked } = self.clone();
         Arc::new(move |request| {
             let path = request.uri().path().to_owned();
+            let shown = request.uri().path_and_query().map_or(path.as_str(), |both| both.as_str());
             let auth = request.headers().get("authorization").map_or("-", |value| value.to_str().unwrap());
-            asked.lock().push(format!("{path} {auth}"));
+            asked.lock().push(format!("{shown} {auth}"));
             let reply = replies.lock().get(&path).cloned();
-            reply.map_or_else(|| Reply::text(404, "text/plain", "secret page"), |make| make())
+            reply.map_or_else(|| Reply::text(404, "text/plain", "secret page"), |make| make(auth))
         })
     }
 
-    async fn serve(&self) -> Server {
+    pub(super) async fn serve(&self) -> Server {
         Server::start(Setup { authority: None, alpn: &[], names: &[] }, self.handler()).await
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock())
     }
 }
@@ -115,7 +121,7 @@ impl Bench {
 
     fn source(&self) -> Source {
         let url = format!("http://{}/charts", self.server.address);
-        Source::Repository { url, name: "web".to_owned(), version: "1.4.0".to_owned() }
+        Source::Repository(Repository { url, name: "web".to_owned(), version: "1.4.0".to_owned() })
     }
 
     async fn fetch(&self, pinned: Option<&str>) -> Result<Fetched, ChartError> {
@@ -251,6 +257,35 @@ async fn libraries_junk_and_pages_are_told_apart() {
 }
 
 #[tokio::test]
+async fn an_archive_of_two_gigabytes_is_given_up_before_it_is_read() {
+    let bench = Bench::new().await;
+    bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", None);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let sent = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4096];
+        let _ = stream.read(&mut request).await.unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 2147483648\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut sent = 0_usize;
+        while stream.write_all(&[0; 4096]).await.is_ok() {
+            sent += 4096;
+        }
+        sent
+    });
+    bench.repo.index("web", "1.4.0", &format!("http://{address}/web.tgz"), None);
+    let mut bench = bench;
+    bench.sources.push(format!("http://{address}/"));
+    let error = bench.refused().await;
+    assert_eq!(error.reason(), "ChartTooLarge");
+    assert!(error.to_string().contains("announces 2147483648 bytes"), "{error}");
+    let sent = sent.await.unwrap();
+    assert!(sent < 32 << 20, "the connection was closed after {sent} bytes");
+}
+
+#[tokio::test]
 async fn large_answers_are_given_up() {
     let bench = Bench::with(|limits| limits.archive_bytes = 1000).await;
     bench.repo.index("web", "1.4.0", "web-1.4.0.tgz", None);
@@ -336,11 +371,11 @@ async fn without_a_list_loopback_is_refused_before_it_is_dialled() {
     let server = Server::start(setup, repo.handler()).await;
     let folder = tempfile::tempdir().unwrap();
     let store = ChartStore::new(folder.path().to_owned(), dialer(), ChartLimits::default()).unwrap();
-    let source = Source::Repository {
+    let source = Source::Repository(Repository {
         url: format!("https://localhost:{}/charts", server.address.port()),
         name: "web".to_owned(),
         version: "1.4.0".to_owned(),
-    };
+    });
     let request = |sources| FetchRequest { source: source.clone(), credentials: None, sources, pinned: None };
     let error = store.fetch(request(None)).await.unwrap_err();
     assert_eq!(error.reason(), "ChartSourceNotAllowed");

@@ -56,18 +56,25 @@ pub fn shown(url: &Url) -> String {
     crate::remote::wire::cut(&text, 200)
 }
 
-/// Scheme, host and port are equal, and the path is the entry's or below it. Escaped separators match nothing: servers
-/// disagree on what they mean, so a prefix would not bind them.
+/// Scheme, host and port are equal, and the path is the entry's or below it. An entry `oci://host/charts/` lists the
+/// addresses that a registry has for repositories below `charts/`, and nothing else of that host. Escaped separators match
+/// nothing: servers disagree on what they mean, so a prefix would not bind them.
 fn matches(entry: &str, url: &Url) -> bool {
-    let Ok(entry) = Url::parse(entry) else { return false };
+    let registry = entry.strip_prefix("oci://");
+    let parsed = registry.map_or_else(|| Url::parse(entry), |rest| Url::parse(&format!("https://{rest}")));
+    let Ok(entry) = parsed else { return false };
     let same = entry.scheme() == url.scheme()
         && entry.host_str().is_some()
         && entry.host_str() == url.host_str()
         && entry.port_or_known_default() == url.port_or_known_default();
     let prefix = entry.path().trim_end_matches('/');
-    let path = url.path();
+    let path = match registry {
+        None => Some(url.path()),
+        Some(_) => url.path().strip_prefix("/v2").filter(|rest| rest.starts_with('/')),
+    };
+    let Some(path) = path else { return false };
     let escaped = path.to_ascii_lowercase();
     let below = path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let plain = !["%2f", "%5c", "%2e", "\\"].iter().any(|bad| escaped.contains(bad));
-    same && below && (plain || prefix.is_empty())
+    same && below && (plain || prefix.is_empty() && registry.is_none())
 }

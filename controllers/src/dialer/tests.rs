@@ -162,6 +162,30 @@ fn an_entry_binds_scheme_host_port_and_path_prefix() {
 }
 
 #[test]
+fn an_entry_of_a_registry_lists_its_repositories_and_nothing_else_of_the_host() {
+    let list: &[&str] = &["oci://registry.example.com/charts/", "oci://REG.example.com:5000"];
+    for listed in [
+        "https://registry.example.com/v2/charts/web/manifests/1.4.0",
+        "https://registry.example.com:443/v2/charts/web/blobs/sha256:00",
+        "https://reg.example.com:5000/v2/any/manifests/1.4.0",
+    ] {
+        assert_eq!(check(listed, Some(list)), Ok(Listing::Listed), "{listed}");
+    }
+    for refused in [
+        "https://registry.example.com/v2/charts-not/web/manifests/1.4.0",
+        "https://registry.example.com/v2/charts/..%2fsecret/manifests/1.4.0",
+        "https://registry.example.com/v2/secret/web/manifests/1.4.0",
+        "https://registry.example.com/charts/web",
+        "https://registry.example.com/v2charts/web",
+        "http://registry.example.com/v2/charts/web/manifests/1.4.0",
+        "https://reg.example.com/v2/any/manifests/1.4.0",
+        "https://reg.example.com:5000/token",
+    ] {
+        assert!(check(refused, Some(list)).is_err(), "{refused}");
+    }
+}
+
+#[test]
 fn without_a_list_only_https_is_public_and_credentials_stay_out_of_urls() {
     assert_eq!(check("https://charts.example.com/", None), Ok(Listing::Public));
     assert!(check("http://charts.example.com/", None).unwrap_err().contains("plain http"));
@@ -169,4 +193,33 @@ fn without_a_list_only_https_is_public_and_credentials_stay_out_of_urls() {
     let error = check("https://me:hunter2@charts.example.com/", None).unwrap_err();
     assert!(error.contains("secretRef") && !error.contains("hunter2"), "{error}");
     assert!(check("https://charts.example.com/", Some(&[])).is_err(), "an empty list lists nothing");
+}
+
+/// Files of a folder and those below it, without tests.
+fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if name.ends_with(".rs") && !matches!(name.as_str(), "tests.rs" | "testing.rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn nothing_but_the_dialer_opens_connections_or_resolves_names() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    assert!(files.len() > 100, "the sources are elsewhere");
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let inside = file.starts_with(root.join("src/dialer")) || file.ends_with("src/dialer.rs");
+        for word in ["TcpStream::connect", "TcpSocket", "UdpSocket", "lookup_host", "HttpConnector", "hickory_resolver"] {
+            assert!(inside || !code.contains(word), "{}: {word}", file.display());
+        }
+    }
 }

@@ -90,6 +90,10 @@ pub struct OciChart {
     validation = (
         "!has(self.path) || !self.path.matches('^/|(^|/)[.][.](/|$)')",
         "path must stay inside the repository"
+    ),
+    validation = (
+        "self.url.startsWith('https://') || self.url.startsWith('http://')",
+        "the url of a Git repository starts with https:// or http://; ssh is not spoken"
     )
 )]
 pub struct GitChart {
@@ -118,12 +122,12 @@ pub struct GitRef {
     #[schemars(length(min = 1, max = 255))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// A branch; the commit it points to is pinned once.
+    /// A branch; the commit it points to is pinned once, and stays when the branch moves on.
     #[schemars(length(min = 1, max = 255))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// A commit.
-    #[schemars(length(min = 40, max = 64))]
+    /// A commit, by its whole name in lower case.
+    #[schemars(length(min = 40, max = 64), regex(pattern = r"^([0-9a-f]{40}|[0-9a-f]{64})$"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }

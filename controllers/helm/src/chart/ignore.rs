@@ -3,7 +3,7 @@ use regex::Regex;
 
 /// The rules of one chart.
 #[derive(Debug)]
-pub(super) struct Rules(Vec<Rule>);
+pub struct Rules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {

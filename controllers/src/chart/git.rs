@@ -1,0 +1,180 @@
+//! A wish for a folder of a Git repository comes in; that folder of one commit goes out as a packed chart, the same bytes for
+//! the same files wherever and whenever it is packed. Nothing is checked out, and no program is run: of Git's protocol two
+//! commands are spoken, and of a repository one commit's folder is taken.
+
+use sha2::Sha256;
+use url::Url;
+
+use super::http::Client;
+use super::wish::{Download, quoted};
+use super::{ChartError, mix};
+use crate::dialer::{check_source, shown};
+use crate::remote::wire::cut;
+
+mod archive;
+mod folder;
+mod object;
+mod pack;
+mod packet;
+mod server;
+
+/// Bounds on what is taken of a repository.
+#[derive(Clone, Debug)]
+pub struct GitLimits {
+    /// Bytes of one answer with objects.
+    pub pack_bytes: usize,
+    /// Objects of one answer.
+    pub objects: u32,
+    /// Bytes of one object that is used.
+    pub object_bytes: usize,
+    /// Bytes that may be unpacked of one answer.
+    pub work_bytes: u64,
+    /// Files and folders of the chart's folder.
+    pub entries: usize,
+}
+
+impl Default for GitLimits {
+    fn default() -> Self {
+        Self {
+            pack_bytes: 64 << 20,
+            objects: 500_000,
+            object_bytes: 16 << 20,
+            work_bytes: 2 << 30,
+            entries: 20_000,
+        }
+    }
+}
+
+/// A chart in a Git repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Git {
+    /// `https://...`
+    pub url: String,
+    /// Which commit.
+    pub reference: Reference,
+    /// Folder of the chart.
+    pub path: Option<String>,
+    /// The commit that the reference stood for when it was pinned.
+    pub pinned: Option<String>,
+}
+
+/// What names a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A tag.
+    Tag(String),
+    /// A branch.
+    Branch(String),
+    /// A commit.
+    Commit(String),
+}
+
+fn not_found(message: &str) -> ChartError {
+    ChartError::new("ChartNotFound", message)
+}
+
+fn invalid(message: &str) -> ChartError {
+    ChartError::new("ChartInvalid", message)
+}
+
+fn too_large(message: &str) -> ChartError {
+    ChartError::new("ChartTooLarge", message)
+}
+
+impl Git {
+    /// The address, with a slash at its end.
+    pub fn home(&self, sources: Option<&[String]>) -> Result<Url, ChartError> {
+        let wrong = |what: &str| {
+            ChartError::new("ChartSourceNotAllowed", &format!("git url {} {what}", quoted(&self.url)))
+        };
+        let mut url = Url::parse(&self.url).map_err(|_| {
+            wrong("is not a URL: write https://host/path; addresses such as git@host:path are ssh, which is not spoken")
+        })?;
+        if !matches!(url.scheme(), "https" | "http") {
+            return Err(wrong("is not http(s): write https://host/path"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(wrong("has a ? or #: put the reference and the path into their own fields"));
+        }
+        let path = format!("{}/", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        check_source(&url, sources).map_err(|message| ChartError::new("ChartSourceNotAllowed", &message))?;
+        Ok(url)
+    }
+
+    pub fn mix_into(&self, hash: &mut Sha256) {
+        // What it is pinned to changes nothing of what was asked for.
+        let Self { url, reference, path, pinned: _ } = self;
+        let (kind, name) = match reference {
+            Reference::Tag(name) => ("tag", name),
+            Reference::Branch(name) => ("branch", name),
+            Reference::Commit(name) => ("commit", name),
+        };
+        for part in ["git", url, kind, name, path.as_deref().unwrap_or_default()] {
+            mix(hash, part.as_bytes());
+        }
+    }
+
+    /// The commit, where no server need be asked for it.
+    pub fn known_commit(&self) -> Option<&str> {
+        match &self.reference {
+            Reference::Commit(commit) => Some(commit),
+            Reference::Tag(_) | Reference::Branch(_) => self.pinned.as_deref(),
+        }
+    }
+
+    /// Asks the repository.
+    pub async fn download(&self, client: &Client<'_>) -> Result<Download, ChartError> {
+        let limits = client.limits;
+        let server = server::Server::discover(client).await?;
+        let commit = match self.known_commit() {
+            Some(commit) => commit.to_owned(),
+            None => server.resolve(&self.reference).await?,
+        };
+        let format = server.format();
+        let wanted = object::Id::parse(&commit, format).ok_or_else(|| {
+            not_found(&format!("{} has no commit {}", shown(client.home), cut(&commit, 64)))
+        })?;
+        let first = server.fetch(&[wanted], server::What::Snapshot, &commit).await?;
+        let (git, path) = (limits.git.clone(), self.path.clone().unwrap_or_default());
+        let told = at(client.home, &commit, &path);
+        let mut folder = blocking(move || {
+            let pack = pack::Pack::read(first, format, &git).map_err(|error| error.told(&told))?;
+            folder::Folder::find(pack, format, wanted, &path, told, git)
+        })
+        .await?;
+        // What decides on the files comes before the files.
+        let missing = folder.missing_rules();
+        if !missing.is_empty() {
+            let more = server.fetch(&missing, server::What::Objects, &commit).await?;
+            folder = blocking(move || folder.add(more)).await?;
+        }
+        let files = folder.files()?;
+        let missing = folder.missing(&files);
+        if !missing.is_empty() {
+            let more = server.fetch(&missing, server::What::Objects, &commit).await?;
+            folder = blocking(move || folder.add(more)).await?;
+        }
+        let most = limits.archive_bytes;
+        let bytes = blocking(move || archive::pack(&folder.contents(&files, most)?, most)).await?;
+        Ok(Download { bytes: bytes.into(), commit: Some(commit) })
+    }
+}
+
+/// A place of a commit, as messages name it.
+fn at(home: &Url, commit: &str, path: &str) -> String {
+    let commit = commit.get(..12).unwrap_or(commit);
+    let folder = if path.is_empty() { "its root".to_owned() } else { format!("folder {}", cut(path, 100)) };
+    format!("{}, commit {commit}, {folder}", shown(home).trim_end_matches('/'))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ChartError> + Send + 'static,
+) -> Result<T, ChartError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| ChartError::new("SourceUnreachable", "the operator is shutting down"))?
+}
+
+#[cfg(test)]
+mod tests;
