@@ -165,7 +165,7 @@ async fn judge(
         cluster.spec.access.kubeconfig_secret_ref.as_ref().and_then(|reference| reference.key.as_deref());
     let data =
         secret.data.clone().unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
-    match kubeconfig::pick(&data, key).and_then(kubeconfig::read) {
+    match kubeconfig::of_secret(secret.metadata.labels.as_ref(), &data, key) {
         Err(KubeconfigError { reason, message }) => {
             let message = format!("Secret {}: {message}", objects::name(&secret));
             credentials(ctx, cluster, status, Err((reason, &message)));

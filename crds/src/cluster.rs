@@ -71,7 +71,8 @@ pub struct ClusterSpec {
     "access needs exactly one of kubeconfigSecretRef, gitOps"
 ))]
 pub struct Access {
-    /// A Secret of the same namespace; key: value, value.yaml or kubeconfig, the first found, if not named.
+    /// A Secret of the same namespace; key: value, value.yaml or kubeconfig, the first found, if not named. A Secret that Argo CD
+    /// knows the cluster by (label argocd.argoproj.io/secret-type: cluster) is read as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfig_secret_ref: Option<KeyRef>,
 }

@@ -21,6 +21,7 @@ use super::wire::cut;
 
 pub use tls::{certificate_expiry, provider};
 
+mod argocd;
 mod tls;
 
 /// Largest kubeconfig.
@@ -151,6 +152,19 @@ struct Context {
     user: String,
 }
 
+/// Reads what a Secret says of a cluster: a kubeconfig, or, where the Secret has the label of Argo CD's clusters and no key is
+/// named, that form.
+pub fn of_secret<V: AsRef<[u8]>>(
+    labels: Option<&BTreeMap<String, String>>,
+    data: &BTreeMap<String, V>,
+    key: Option<&str>,
+) -> Result<Credentials, KubeconfigError> {
+    if key.is_none() && argocd::is_form(labels) {
+        return argocd::read(data);
+    }
+    pick(data, key).and_then(read)
+}
+
 /// Finds the kubeconfig in a Secret's data: the named key, else `value`, `value.yaml` or `kubeconfig`.
 pub fn pick<'a, V: AsRef<[u8]>>(
     data: &'a BTreeMap<String, V>,
@@ -183,6 +197,10 @@ pub fn read(bytes: &[u8]) -> Result<Credentials, KubeconfigError> {
     })?;
     let (cluster, user) = choose(&file)?;
     refuse(cluster, user)?;
+    assemble(cluster, user)
+}
+
+fn assemble(cluster: &Cluster, user: &User) -> Result<Credentials, KubeconfigError> {
     let (host, port, base) = server(cluster)?;
     let name = cluster.tls_server_name.as_deref().filter(|name| !name.is_empty()).unwrap_or(&host);
     let server_name = ServerName::try_from(name.to_owned())
