@@ -6,13 +6,18 @@
 pub mod audit;
 pub mod bed;
 mod diagnose;
+pub mod git_server;
+pub mod https;
 pub mod kubectl;
 pub mod launch;
 pub mod operator;
 pub mod package;
 pub mod programs;
+pub mod public;
 pub mod random;
+pub mod registry;
 pub mod repository;
 pub mod supervisor;
+pub mod tokens;
 pub mod usage;
 pub mod wait;

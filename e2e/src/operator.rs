@@ -61,11 +61,16 @@ pub struct Operator {
 impl Operator {
     /// Installs the kinds on the hub and starts the operator there.
     pub async fn start(bed: &Bed, program: &Path) -> Result<Self> {
+        Self::start_in(bed, program, &[]).await
+    }
+
+    /// As [`Operator::start`], with more in its environment.
+    async fn start_in(bed: &Bed, program: &Path, more: &[(&str, &str)]) -> Result<Self> {
         let crds = root().join("config/crd").display().to_string();
         let installed = bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
         let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
         bed.hub().kubectl().run(&established).await?;
-        Self::start_as(bed, program, bed.hub().kubeconfig_file()?, installed).await
+        Self::start_with(bed, program, bed.hub().kubeconfig_file()?, installed, more).await
     }
 
     /// Starts the operator as the user of a kubeconfig, on a hub that has the kinds since somebody installed them and was told
@@ -175,13 +180,21 @@ async fn run(
 pub struct SharedOperator {
     bed: SharedBed,
     edges: &'static [&'static str],
+    more: fn() -> Vec<(&'static str, String)>,
     operator: OnceCell<Result<Operator, String>>,
 }
 
 impl SharedOperator {
     /// An operator that nobody has wanted yet. Not all planes of the bed need be registered.
     pub const fn new(bed: fn() -> BedSpec, edges: &'static [&'static str]) -> Self {
-        Self { bed: SharedBed::new(bed), edges, operator: OnceCell::const_new() }
+        Self { bed: SharedBed::new(bed), edges, more: Vec::new, operator: OnceCell::const_new() }
+    }
+
+    /// The same with more in the operator's environment.
+    #[must_use]
+    pub const fn with(mut self, more: fn() -> Vec<(&'static str, String)>) -> Self {
+        self.more = more;
+        self
     }
 
     /// The bed, and the operator in it. Should it not start, every test gets the same error at once.
@@ -189,7 +202,9 @@ impl SharedOperator {
         let bed = self.bed.get().await?;
         let start = || async {
             let start = async {
-                let operator = Operator::start(bed, &program()?).await?;
+                let more = (self.more)();
+                let more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                let operator = Operator::start_in(bed, &program()?, &more).await?;
                 unless_ended(operator.process(), register(bed, "acme", self.edges)).await?;
                 Ok::<_, anyhow::Error>(operator)
             };

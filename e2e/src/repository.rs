@@ -11,16 +11,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use base64::Engine as _;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
-use crate::bed::Authority;
+use crate::https::{Tls, certificate};
 use crate::package::Package;
 
 /// A repository. It ends when it is dropped.
@@ -56,7 +53,7 @@ impl Repository {
         username: &str,
         password: &str,
     ) -> Result<Self> {
-        let (ca, acceptor) = certificate()?;
+        let (ca, acceptor) = certificate(&[])?;
         let login = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
         Self::serve(packages, Some((acceptor, ca)), Some(format!("Basic {login}"))).await
     }
@@ -135,47 +132,6 @@ impl Drop for Repository {
         if let Some(task) = &self.task {
             task.abort();
         }
-    }
-}
-
-/// An authority in PEM, and a server of its.
-fn certificate() -> Result<(String, TlsAcceptor)> {
-    let authority = Authority::new("charts")?;
-    let pair = authority.server()?;
-    let certificate = CertificateDer::from_pem_slice(pair.cert.as_bytes()).context("no certificate")?;
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).context("no key")?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .context("no version of TLS")?
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .context("the certificate cannot be used")?;
-    Ok((authority.ca.cert, TlsAcceptor::from(Arc::new(config))))
-}
-
-/// Connections after their handshake.
-struct Tls {
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl axum::serve::Listener for Tls {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
-            // Whoever does not trust the certificate hangs up; the next one may.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<Self::Addr> {
-        self.listener.local_addr()
     }
 }
 

@@ -202,7 +202,9 @@ fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         if path.is_dir() {
             sources(&path, found);
-        } else if name.ends_with(".rs") && !matches!(name.as_str(), "tests.rs" | "testing.rs") {
+        } else if path.extension().is_some_and(|end| end == "rs")
+            && !matches!(name.as_str(), "tests.rs" | "testing.rs")
+        {
             found.push(path);
         }
     }
@@ -218,7 +220,14 @@ fn nothing_but_the_dialer_opens_connections_or_resolves_names() {
         let text = std::fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         let inside = file.starts_with(root.join("src/dialer")) || file.ends_with("src/dialer.rs");
-        for word in ["TcpStream::connect", "TcpSocket", "UdpSocket", "lookup_host", "HttpConnector", "hickory_resolver"] {
+        for word in [
+            "TcpStream::connect",
+            "TcpSocket",
+            "UdpSocket",
+            "lookup_host",
+            "HttpConnector",
+            "hickory_resolver",
+        ] {
             assert!(inside || !code.contains(word), "{}: {word}", file.display());
         }
     }

@@ -55,7 +55,12 @@ impl Authority {
 
     /// For an API server on this machine.
     pub fn server(&self) -> Result<Pair> {
-        let names = SERVER_NAMES.map(str::to_owned).to_vec();
+        self.server_for(&[])
+    }
+
+    /// As [`Authority::server`], for these names or addresses, too.
+    pub fn server_for(&self, more: &[&str]) -> Result<Pair> {
+        let names: Vec<String> = SERVER_NAMES.iter().chain(more).map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).context("a server name is not a name")?;
         params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         self.leaf(params, ExtendedKeyUsagePurpose::ServerAuth)

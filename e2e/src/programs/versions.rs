@@ -49,6 +49,14 @@ pub(super) const GITOPS: GoModule = GoModule {
     ],
 };
 
+/// Of its own, because nothing else wants its libraries.
+pub(super) const REGISTRY: GoModule = GoModule {
+    name: "registry",
+    go_mod: include_str!("../../registry/go.mod"),
+    go_sum: include_str!("../../registry/go.sum"),
+    sources: &[],
+};
+
 /// A program that a test bed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Program {
@@ -72,11 +80,13 @@ pub enum Program {
     Promtool,
     /// Judges objects as Flux and Argo CD do; ours, from `gitops/`.
     GitOpsChecks,
+    /// A registry for charts.
+    Registry,
 }
 
 impl Program {
     /// Every program, in the order in which they are built: what most tests need first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Kubectl,
@@ -87,6 +97,7 @@ impl Program {
         Self::GitOpsChecks,
         Self::Prometheus,
         Self::Promtool,
+        Self::Registry,
     ];
 
     /// The file name.
@@ -102,6 +113,7 @@ impl Program {
             Self::Prometheus => "prometheus",
             Self::Promtool => "promtool",
             Self::GitOpsChecks => "gitops-checks",
+            Self::Registry => "registry",
         }
     }
 
@@ -124,6 +136,7 @@ impl Program {
             Self::Helm => "helm.sh/helm/v3",
             Self::Prometheus | Self::Promtool => "github.com/prometheus/prometheus",
             Self::GitOpsChecks => "github.com/argoproj/gitops-engine",
+            Self::Registry => "github.com/distribution/distribution/v3",
             Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
                 "k8s.io/kubernetes"
             }
@@ -144,6 +157,7 @@ impl Program {
             Self::Helm => HELM,
             Self::Prometheus | Self::Promtool => PROMETHEUS,
             Self::GitOpsChecks => GITOPS,
+            Self::Registry => REGISTRY,
             _ => CONTROL_PLANE,
         }
     }
@@ -156,7 +170,7 @@ impl Program {
             Self::Prometheus | Self::Promtool => {
                 format!("-s -w -X github.com/prometheus/common/version.Version={}", self.said_version())
             }
-            Self::Etcd | Self::Kwok | Self::GitOpsChecks => "-s -w".to_owned(),
+            Self::Etcd | Self::Kwok | Self::GitOpsChecks | Self::Registry => "-s -w".to_owned(),
             Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
                 let mut parts = version.trim_start_matches('v').split('.');
                 let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
@@ -210,7 +224,7 @@ impl Program {
     /// The folder of the cache for the built program; programs of one module share it.
     pub(super) fn cache_key(self) -> String {
         match self {
-            Self::Helm => format!("helm-{}", self.version()),
+            Self::Helm | Self::Registry => format!("{}-{}", self.name(), self.version()),
             Self::Prometheus | Self::Promtool => format!("prometheus-{}", self.version()),
             Self::GitOpsChecks => {
                 let mut hash = Sha256::new();
