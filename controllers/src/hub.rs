@@ -13,6 +13,10 @@ use tokio::time::timeout;
 use crate::api::{ApiError, ApiResult, ApiServer, Request, WatchEvent};
 use crate::remote::wire::{self, ReadLimits, protocol, unreachable};
 
+mod fenced;
+
+pub use fenced::Fenced;
+
 /// Until an answer begins.
 const ANSWER_BEGINS: Duration = Duration::from_secs(10);
 /// One answer.

@@ -91,9 +91,13 @@ impl Operator {
         Self::named(bed, program, "operator", kubeconfig, installed, more).await
     }
 
-    /// Starts one more replica beside the first, with a state directory of its own.
+    /// Starts one more replica beside the first, with a state directory of its own. On the hub it is user `name`, who may do
+    /// everything, so that an audit log tells the replicas apart.
     pub async fn standby(bed: &Bed, program: &Path, name: &str) -> Result<Self> {
-        Self::named(bed, program, name, bed.hub().kubeconfig_file()?, String::new(), Vec::new()).await
+        let file = bed.dir().join(format!("{name}.kubeconfig"));
+        std::fs::write(&file, bed.hub().kubeconfig_as(name, Some("system:masters"))?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        Self::named(bed, program, name, file, String::new(), Vec::new()).await
     }
 
     async fn named(

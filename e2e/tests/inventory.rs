@@ -1,4 +1,5 @@
-//! In: edges that are made anew, and owners that are torn away. Out: nothing is forgotten, and nothing is removed without proof.
+//! In: edges that are made anew, owners that are torn away, operators that stop and wake up. Out: nothing is forgotten, nothing is
+//! removed without proof, and only one writes.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    SOON, SharedOperator, chart, chart_map, deployed, deployment, is, ours, project, refused, wait,
+    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, is, ours, program, project,
+    refused, wait,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -15,6 +17,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::runtime::watcher::Config;
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 /// Nothing runs on these edges: what is deployed here is ready when it is there.
 static STAGE: SharedOperator = SharedOperator::new(
@@ -27,6 +30,9 @@ static STAGE: SharedOperator = SharedOperator::new(
     },
     &["a", "b"],
 );
+
+/// The operator that leads since a test ended the one before; none: the first.
+static LEADING: Mutex<Option<Operator>> = Mutex::const_new(None);
 
 const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
 const NOTE: &str =
@@ -217,6 +223,126 @@ async fn a_shard_deleted_by_hand_changes_nothing_on_edges() {
         kubectl.run(&["delete", "dig", "shop", "-n", "shards", "--timeout=120s"]).await?;
         for edge in ["a", "b"] {
             ensure!(here(bed, edge, "shards").await?.is_empty(), "{edge}");
+        }
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_leader_that_wakes_up_after_another_took_over_changes_nothing() {
+    let _turn = serial().await;
+    let bed = start("leaders").await.unwrap();
+    let (_, first) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        let mut leading = LEADING.lock().await;
+        let (first, who) = leading.as_ref().map_or((first, "emco"), |later| (later, "after-the-restore"));
+        let second = Operator::standby(bed, &program()?, "standby").await?;
+        first.process().freeze().await?;
+        // Known to the frozen one from its sockets, and not worked on yet.
+        bed.hub().kubectl().apply(&deployment("leaders", "shop", &[note()?], &saying("two"))).await?;
+        let moved = deployed(bed, "leaders", "shop", 2).await;
+        let (hub, a, b) = (bed.hub().audit_mark()?, bed.edge("a").audit_mark()?, bed.edge("b").audit_mark()?);
+        first.process().thaw().await?;
+        moved?;
+        let how = tokio::time::timeout(Duration::from_mins(1), first.process().ended()).await?;
+        ensure!(!second.process().log_tail(5).is_empty(), "the standby is silent; the first ended: {how}");
+        for (edge, mark) in [("a", a), ("b", b)] {
+            let writes: Vec<_> = bed
+                .edge(edge)
+                .audit_since(mark)?
+                .into_iter()
+                .filter(|e| e.user == "emco" && e.is_write())
+                .collect();
+            ensure!(writes.is_empty(), "{edge}: {writes:?}");
+        }
+        let writes: Vec<_> = bed
+            .hub()
+            .audit_since(hub)?
+            .into_iter()
+            .filter(|e| e.user == who && e.is_write() && !e.is_lease())
+            .collect();
+        ensure!(writes.is_empty(), "on the hub: {writes:?}");
+        // The other one goes on alone.
+        bed.hub().kubectl().apply(&deployment("leaders", "shop", &[note()?], &saying("three"))).await?;
+        deployed(bed, "leaders", "shop", 3).await?;
+        *leading = Some(second);
+        Ok(())
+    })
+    .await;
+}
+
+/// How far the hub had come when it last worked on an edge, as the edge tells.
+async fn marked(bed: &Bed, edge: &str) -> Result<u64> {
+    let maps: Api<ConfigMap> = bed.edge(edge).api("emco-system").await?;
+    let map = maps.get("hub").await?;
+    Ok(map.data.and_then(|data| data.get("seen")?.parse().ok()).unwrap_or(0))
+}
+
+#[tokio::test]
+async fn a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that_is_confirmed() {
+    let _turn = serial().await;
+    let bed = start("past").await.unwrap();
+    bed.explain(async {
+        let hub = bed.hub();
+        let projects: Api<Namespace> = Api::all(hub.client().await?);
+        let version =
+            projects.list(&kube::api::ListParams::default().limit(1)).await?.metadata.resource_version;
+        let version = version.unwrap_or_default().parse::<u64>()?;
+        let backup = hub.snapshot().await?;
+        // Work goes on for a while, as it does between a backup and the day it is needed.
+        let mut last = 1;
+        while marked(bed, "a").await?.min(marked(bed, "b").await?) <= version {
+            last += 1;
+            ensure!(last < 60, "the edges are not marked");
+            hub.kubectl()
+                .apply(&deployment("past", "shop", &[note()?], &saying(&format!("word-{last}"))))
+                .await?;
+            deployed(bed, "past", "shop", last).await?;
+        }
+        let marks = [("a", bed.edge("a").audit_mark()?), ("b", bed.edge("b").audit_mark()?)];
+        hub.restore_from(&backup).await?;
+        *LEADING.lock().await = Some(Operator::standby(bed, &program()?, "after-the-restore").await?);
+        let mut confirm = Vec::new();
+        for edge in ["a", "b"] {
+            let message = wait(bed, "acme", edge, |cluster: &Cluster| {
+                refused(cluster.status.as_ref(), types::READY, "HubRestored")
+            })
+            .await?;
+            let seen = message.split("emco.io/confirm=").nth(1).unwrap_or_default().trim().to_owned();
+            confirm.push((edge, seen));
+        }
+        // What is in Git is applied again; the edges have it already.
+        hub.kubectl()
+            .apply(&deployment("past", "shop", &[note()?], &saying(&format!("word-{last}"))))
+            .await?;
+        wait(bed, "past", "shop", |dig: &DeploymentIntentGroup| {
+            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+            let told = failing.iter().filter(|f| f.reason == "HubRestored").count() == 2;
+            if told { Ok(()) } else { Err(format!("{failing:?}")) }
+        })
+        .await?;
+        for (edge, mark) in marks {
+            let writes: Vec<_> = bed
+                .edge(edge)
+                .audit_since(mark)?
+                .into_iter()
+                .filter(|e| e.user == "emco" && e.is_write())
+                .collect();
+            ensure!(writes.is_empty(), "{edge}: {writes:?}");
+        }
+        for (edge, seen) in confirm {
+            annotate(bed, edge, &seen).await?;
+        }
+        deployed(bed, "past", "shop", 2).await?;
+        for (edge, mark) in marks {
+            let touched: Vec<_> = bed
+                .edge(edge)
+                .audit_since(mark)?
+                .into_iter()
+                .filter(|e| e.user == "emco" && e.is_write() && e.namespace == "past")
+                .collect();
+            ensure!(touched.is_empty(), "{edge} had it already: {touched:?}");
         }
         Ok(())
     })

@@ -8,7 +8,7 @@ use emco_controllers::chart::{ChartLimits, ChartStore};
 use emco_controllers::context::Context;
 use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
 use emco_controllers::driver::{Parts, drive};
-use emco_controllers::hub::{HubApi, own_addresses};
+use emco_controllers::hub::{Fenced, HubApi, own_addresses};
 use emco_controllers::installation;
 use emco_controllers::lease::LeaseFence;
 use emco_controllers::namespace_access::Account;
@@ -70,7 +70,9 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let pool = Pool::new(settings, Arc::clone(&dialer), clock.clone(), random.clone());
     let charts = ChartStore::new(args.state_dir.join("charts"), dialer, ChartLimits::default())
         .map_err(|error| anyhow!("the cache of charts cannot be used: {error}"))?;
-    let world = World { hub: Arc::new(hub), edges: pool.clone(), clock, random };
+    // A process that was stopped and wakes up finds the fence closed before it has learnt that another one leads.
+    let hub = Arc::new(Fenced::new(Arc::new(hub), fence.clone()));
+    let world = World { hub, edges: pool.clone(), clock, random };
     let (stores, writers) = stores();
     let sync = Sync::new(SyncContext {
         world: world.clone(),
