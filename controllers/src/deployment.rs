@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use emco_crds::DeploymentIntentGroup;
+use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
+use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::names::{annotation, finalizer};
 use emco_engine::conditions;
 use emco_engine::plan::{Plan, Refusal};
@@ -12,7 +14,7 @@ use emco_engine::plan::{Plan, Refusal};
 use crate::context::{Context, Failure, Outcome, Reconciled};
 use crate::logical_cloud::{cause, combinations, uids};
 use crate::objects;
-use crate::revisions::{self, Draft, Owner, Stored};
+use crate::revisions::{self, Draft, Owner, Stored, TooMuch, mebibytes};
 use crate::stores::StoreExt;
 
 mod events;
@@ -32,6 +34,12 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if objects::add_finalizer(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
+    if let Some(sentence) = revisions::of_a_later_format(ctx, &owner) {
+        let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
+        let newest = revisions::newest(ctx, &owner).await?;
+        return report::write(ctx, &dig, &owner, &report::Planned::Refused(refusal, newest)).await;
+    }
+    revisions::read_again_what_is_lost(ctx, &owner);
     let newest = revisions::newest(ctx, &owner).await?;
     let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
         Err(refusal) => Err(refusal),
@@ -39,13 +47,24 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     };
     let report = match planned {
         Err(refusal) => report::Planned::Refused(refusal, newest),
-        Ok((gathered, plan)) => match carry_out(ctx, &dig, &owner, &gathered, &plan, newest).await? {
+        Ok((gathered, plan)) => match carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone()).await? {
             // What was read while planning is no longer what is there: the watches bring the rest.
-            None => return Ok(Outcome::After(std::time::Duration::from_millis(200))),
-            Some(stored) => report::Planned::Done(Box::new(plan), stored),
+            Carried::Moved => return Ok(Outcome::After(std::time::Duration::from_millis(200))),
+            Carried::Refused(refusal) => report::Planned::Refused(refusal, newest),
+            Carried::Out(stored) => report::Planned::Done(Box::new(plan), *stored),
         },
     };
     report::write(ctx, &dig, &owner, &report).await
+}
+
+/// What became of a plan.
+enum Carried {
+    /// The inputs moved while it was being stored, and nothing was targeted.
+    Moved,
+    /// It may not be stored; what runs goes on.
+    Refused(Box<Refusal>),
+    /// Stored and targeted, unless nothing could be rendered yet.
+    Out(Box<Option<Stored>>),
 }
 
 /// Plans on a thread of its own: rendering many charts for many clusters takes its time.
@@ -59,7 +78,7 @@ async fn plan(ctx: &Context, gathered: Gathered) -> Result<Result<(Gathered, Pla
     .map_err(|error| Failure::Planning(error.to_string()))
 }
 
-/// Stores a changed plan and targets it. `None`: the inputs moved while it was being stored, and nothing was targeted.
+/// Stores a changed plan and targets it. One that is stored and cannot be read any more is stored anew.
 async fn carry_out(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
@@ -67,21 +86,20 @@ async fn carry_out(
     gathered: &Gathered,
     plan: &Plan,
     newest: Option<Stored>,
-) -> Result<Option<Option<Stored>>, Failure> {
+) -> Result<Carried, Failure> {
+    let whole = match (&plan.change, &newest) {
+        (None, Some(stored)) => revisions::mend(ctx, owner, stored, &plan.sets).await?,
+        (change, _) => change.is_none(),
+    };
     let stored = match (&plan.change, newest) {
-        (None, newest) => {
-            if let Some(stored) = &newest {
-                revisions::mend(ctx, owner, stored, &plan.sets).await?;
-            }
-            newest
-        }
-        (Some(change), _) => {
+        (_, newest) if whole => newest,
+        (change, _) => {
             let draft = Draft {
                 owner,
                 at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
                 digest: plan.plan_digest.clone(),
                 inputs_digest: plan.inputs_digest.clone(),
-                cause: cause(&change.cause),
+                cause: change.as_ref().map_or(Cause::Update, |change| cause(&change.cause)),
                 release: Some(dig.release().to_owned()),
                 namespace: gathered.cloud_namespace.clone(),
                 level: gathered.level,
@@ -91,13 +109,17 @@ async fn carry_out(
                 assignment: plan.assignment.clone(),
                 sets: plan.sets.clone(),
                 explanation: plan.explanation.clone(),
+                limit: gathered.limit.clone(),
             };
             // Written together with the last look at the inputs: a mixture that never existed is never targeted.
             let (stored, still) =
                 futures::future::join(revisions::commit(ctx, draft), gathered.still_true(ctx, dig)).await;
-            let stored = stored?;
+            let stored = match stored? {
+                Ok(stored) => stored,
+                Err(too_much) => return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much))),
+            };
             if !still? {
-                return Ok(None);
+                return Ok(Carried::Moved);
             }
             Some(stored)
         }
@@ -107,13 +129,28 @@ async fn carry_out(
         revisions::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&gathered.snapshot.clusters))
             .await?;
         // Told only now: an Event is a write of its own, and the clusters need not wait for it.
-        if let Some(change) = &plan.change {
-            tell(ctx, dig, stored.spec.revision, &change.summary, &plan.warnings).await;
+        if !whole {
+            let again = "its content was lost and is stored anew";
+            let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str());
+            tell(ctx, dig, stored.spec.revision, summary, &plan.warnings).await;
         }
         let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
         revisions::trim(ctx, owner, limit).await?;
     }
-    Ok(Some(stored))
+    Ok(Carried::Out(Box::new(stored)))
+}
+
+/// Why a plan may not be stored.
+fn does_not_fit(dig: &DeploymentIntentGroup, gathered: &Gathered, too_much: &TooMuch) -> Box<Refusal> {
+    let message = format!(
+        "with this plan, the stored revisions of the deployment would take {}, its own manifests {}, and Project {} allows {} (spec.limits.storedBytes): lower spec.revisionHistoryLimit (now {}), make the manifests smaller, or have the limit raised",
+        mebibytes(too_much.bytes),
+        mebibytes(too_much.own),
+        gathered.snapshot.project,
+        gathered.limit.text,
+        dig.spec.revision_history_limit,
+    );
+    Refusal::of(types::RENDERED, "OutputTooLarge", true, message)
 }
 
 async fn tell(ctx: &Context, dig: &DeploymentIntentGroup, revision: i64, summary: &str, warnings: &[String]) {

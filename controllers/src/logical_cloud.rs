@@ -20,7 +20,7 @@ use crate::context::{Context, Outcome, Reconciled};
 use crate::facts;
 use crate::objects::{self, Verdict};
 use crate::results;
-use crate::revisions::{self, Draft, Ending, Owner};
+use crate::revisions::{self, Draft, Ending, Limit, Owner, TooMuch, mebibytes};
 use crate::stores::StoreExt;
 
 /// Revisions kept of a logical cloud.
@@ -129,7 +129,11 @@ async fn plan(
     if let Some(sentence) = unsupported::check_logical_cloud(&cloud.spec) {
         return Ok(Err(Refusal::of(READY, "NotSupportedYet", true, sentence)));
     }
+    if let Some(sentence) = revisions::of_a_later_format(ctx, owner) {
+        return Ok(Err(Refusal::of(READY, "FormatUnknown", false, sentence)));
+    }
     let clusters = facts::clusters(ctx);
+    revisions::read_again_what_is_lost(ctx, owner);
     let newest = revisions::newest(ctx, owner).await?;
     let planned = cloud::plan(&cloud::Request {
         installation: &ctx.installation,
@@ -148,18 +152,15 @@ async fn plan(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let stored = match (&planned.change, newest) {
-        (None, Some(stored)) => {
-            revisions::mend(ctx, owner, &stored, &planned.sets).await?;
-            Some(stored)
-        }
+        (None, Some(stored)) if revisions::mend(ctx, owner, &stored, &planned.sets).await? => Some(stored),
         (None, None) => None,
-        (Some(change), _) => {
+        (change, _) => {
             let draft = Draft {
                 owner,
                 at_least: status.revision.unwrap_or(0),
                 digest: planned.plan_digest.clone(),
                 inputs_digest: planned.inputs_digest.clone(),
-                cause: cause(&change.cause),
+                cause: change.as_ref().map_or(Cause::Update, |change| cause(&change.cause)),
                 release: None,
                 namespace: namespace(cloud),
                 level: cloud.spec.level,
@@ -169,8 +170,16 @@ async fn plan(
                 assignment: planned.assignment.clone(),
                 sets: planned.sets.clone(),
                 explanation: Vec::new(),
+                limit: Limit::of(None, HISTORY),
             };
-            Some(revisions::commit(ctx, draft).await?)
+            match revisions::commit(ctx, draft).await? {
+                Ok(stored) => Some(stored),
+                Err(TooMuch { bytes, .. }) => {
+                    let message =
+                        format!("what is stored of the logical cloud would take {}", mebibytes(bytes));
+                    return Ok(Err(Refusal::of(READY, "QuotaRejected", true, message)));
+                }
+            }
         }
     };
     if let Some(stored) = &stored {

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::app_context::{AppContextSpec, PackKind, PackRef};
+use emco_crds::app_context::{AppContextSpec, FORMAT, PackKind, PackRef};
 use emco_crds::names::{finalizer, label, owner_short};
 use emco_crds::{AppContext, SyncShard};
-use emco_engine::identity::SetDigest;
+use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::marks;
 use emco_engine::pack::{self, Pack, PackObject};
 use emco_engine::set::ManifestSet;
+use emco_engine::shard;
 use emco_engine::snapshot::Running;
 use kube::Resource;
 use parking_lot::Mutex;
@@ -28,8 +29,10 @@ mod commit;
 mod content;
 mod end;
 mod explain;
+mod grow;
 mod kept;
 mod lately;
+mod limit;
 mod mend;
 mod outcome;
 mod targets;
@@ -40,7 +43,8 @@ use content::contents;
 pub use end::{Ending, end, trim};
 use kept::{Contents, Footprints};
 pub use lately::lately;
-pub use mend::mend;
+pub use limit::{Limit, TooMuch, mebibytes};
+pub use mend::{mend, read_again_what_is_lost};
 pub use outcome::note;
 pub use targets::retarget;
 
@@ -97,11 +101,13 @@ pub struct Stored {
 pub struct RevisionSettings {
     /// So long a pack is unreferenced before it is deleted.
     pub unreferenced_for: Duration,
+    /// Bytes of a shard above which it gives rows to another one.
+    pub largest_shard: usize,
 }
 
 impl Default for RevisionSettings {
     fn default() -> Self {
-        Self { unreferenced_for: Duration::from_mins(15) }
+        Self { unreferenced_for: Duration::from_mins(15), largest_shard: emco_engine::shard::LARGEST }
     }
 }
 
@@ -115,6 +121,8 @@ pub struct Revisions {
     footprints: Mutex<Footprints>,
     /// Rings when packs may have lost their last reference.
     litter: Notify,
+    /// Names of shards made by this process, by owner hash, until the watch shows them.
+    made: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 
 impl Revisions {
@@ -140,8 +148,37 @@ pub fn contexts(ctx: &Context, owner: &Owner) -> Vec<Arc<AppContext>> {
     all
 }
 
-/// Shards of an owner, by name.
+/// Shards of an owner as they are to be read: each cluster is in one of them, also while its row moves from one to another.
 pub fn shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
+    let all = stored_shards(ctx, owner);
+    let parts: Vec<_> = all.iter().map(|stored| (&stored.spec, stored.status.as_ref())).collect();
+    let quiet = shard::superseded(&parts);
+    let speaking = |(stored, quiet): (&Arc<SyncShard>, &BTreeSet<ClusterId>)| {
+        if quiet.is_empty() {
+            return Arc::clone(stored);
+        }
+        let mut part = stored.as_ref().clone();
+        part.spec.clusters.retain(|row| ClusterId::parse(&row.cluster).is_none_or(|id| !quiet.contains(&id)));
+        Arc::new(part)
+    };
+    all.iter().zip(&quiet).map(speaking).collect()
+}
+
+/// Something of an owner that a later version wrote: then nothing of it is changed. The sentence says what.
+pub fn of_a_later_format(ctx: &Context, owner: &Owner) -> Option<String> {
+    let shards = stored_shards(ctx, owner);
+    let shards = shards.iter().map(|o| ("SyncShard", objects::name(o.as_ref()).to_owned(), o.spec.format));
+    let contexts = contexts(ctx, owner);
+    let contexts =
+        contexts.iter().map(|o| ("AppContext", objects::name(o.as_ref()).to_owned(), o.spec.format));
+    let (kind, name, format) = shards.chain(contexts).find(|(_, _, format)| *format > FORMAT)?;
+    Some(format!(
+        "{kind} {name} has format {format}, and this version reads format {FORMAT}: nothing is changed; upgrade the operator"
+    ))
+}
+
+/// Shards of an owner as they are stored, by name.
+fn stored_shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
     let mut all = ctx.stores.shards.state_filter(|shard: &SyncShard| {
         shard.metadata.namespace.as_deref() == Some(owner.namespace.as_str())
             && shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
@@ -172,6 +209,12 @@ pub async fn newest(ctx: &Context, owner: &Owner) -> Result<Option<Stored>, Fail
 
 /// Reads a revision's packs. The inner error says what is missing or broken.
 async fn load(ctx: &Context, context: &AppContext) -> Result<Result<Arc<Running>, String>, Failure> {
+    if context.spec.format > FORMAT {
+        return Ok(Err(format!(
+            "it has format {}, and this version reads format {FORMAT}",
+            context.spec.format
+        )));
+    }
     let uid = objects::uid(context);
     if let Some(known) = ctx.revisions.contents.lock().get(uid) {
         return Ok(Ok(known));

@@ -142,6 +142,7 @@ impl Sync {
             stop: stop.child_token(),
             tasks: JoinSet::new(),
             shards: BTreeMap::new(),
+            arriving: BTreeMap::new(),
             edges: BTreeMap::new(),
             jobs: BTreeMap::new(),
         };
@@ -152,8 +153,15 @@ impl Sync {
                 () = stop.cancelled() => break,
                 () = self.mail.notified() => {
                     let mail = std::mem::take(&mut *self.inbox.lock());
+                    let mut mail: Vec<_> = mail.into_iter().collect();
+                    // Where rows come from is known before where they go; and what they came to is settled afterwards.
+                    mail.sort_by_key(|(_, shard)| shard.as_ref().is_some_and(|shard| shard.status.is_none()));
+                    let mut touched = BTreeSet::new();
                     for (key, shard) in mail {
-                        desk.take(&key, shard);
+                        desk.take(&key, shard, &mut touched);
+                    }
+                    for (hash, cluster) in touched {
+                        desk.settle(&cluster, &hash);
                     }
                     for hash in std::mem::take(&mut *self.repaced.lock()) {
                         desk.ring(&hash);
@@ -178,6 +186,8 @@ struct Desk {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     shards: BTreeMap<ShardKey, Known>,
+    /// Shards that took rows over and have no status yet: until then the old rows are worked on.
+    arriving: BTreeMap<ShardKey, SyncShard>,
     edges: BTreeMap<ClusterId, (Arc<Edge>, CancellationToken)>,
     jobs: BTreeMap<(ClusterId, String), Running>,
 }
@@ -186,8 +196,8 @@ struct Desk {
 struct Known {
     hash: String,
     owner: Owner,
-    /// Deeper ones win where two name the same cluster: they came of a split.
-    depth: (i32, i64, String),
+    /// Where two name the same cluster, its row moves from one to the other: the deeper one wins once it has a status.
+    depth: (bool, i32, std::cmp::Reverse<String>),
     works: BTreeMap<ClusterId, Work>,
     reporter: Arc<Reporter>,
     stop: CancellationToken,
@@ -199,6 +209,10 @@ struct Running {
     id: i64,
     input: watch::Sender<Arc<Work>>,
     stop: CancellationToken,
+}
+
+fn depth(key: &ShardKey, shard: &SyncShard) -> (bool, i32, std::cmp::Reverse<String>) {
+    (shard.status.is_some(), shard.spec.bits, std::cmp::Reverse(key.1.clone()))
 }
 
 impl Desk {
@@ -217,8 +231,26 @@ impl Desk {
         }
     }
 
-    /// Takes in one shard.
-    fn take(&mut self, key: &ShardKey, shard: Option<SyncShard>) {
+    /// Takes in one shard, and notes whose rows on which clusters it may have changed.
+    fn take(
+        &mut self,
+        key: &ShardKey,
+        shard: Option<SyncShard>,
+        touched: &mut BTreeSet<(String, ClusterId)>,
+    ) {
+        self.arriving.remove(key);
+        if let Some(shard) = shard.as_ref().filter(|shard| self.arrives(shard)) {
+            self.arriving.insert(key.clone(), shard.clone());
+            return;
+        }
+        let shard = shard.filter(|shard| {
+            let readable = shard.spec.format <= emco_crds::app_context::FORMAT;
+            if !readable {
+                let format = shard.spec.format;
+                tracing::warn!(shard = key.1, format, "a later version wrote this shard: it is left alone");
+            }
+            readable
+        });
         let mut clusters: BTreeSet<ClusterId> =
             self.shards.get(key).map(|known| known.works.keys().cloned().collect()).unwrap_or_default();
         let hash = match shard {
@@ -227,22 +259,36 @@ impl Desk {
                 known.stop.cancel();
                 known.hash
             }
-            Some(shard) if shard.spec.format > emco_crds::app_context::FORMAT => {
-                tracing::warn!(
-                    shard = key.1,
-                    format = shard.spec.format,
-                    "a later version wrote this shard: it is left alone"
-                );
-                return;
-            }
             Some(shard) => self.know(key, shard),
         };
         if let Some(known) = self.shards.get(key) {
             clusters.extend(known.works.keys().cloned());
         }
-        for cluster in clusters {
-            self.settle(&cluster, &hash);
+        touched.extend(clusters.into_iter().map(|cluster| (hash.clone(), cluster)));
+        let here: Vec<ShardKey> = self
+            .arriving
+            .iter()
+            .filter(|(_, shard)| !self.arrives(shard))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in here {
+            let shard = self.arriving.remove(&key);
+            self.take(&key, shard, touched);
         }
+    }
+
+    /// Whether a shard has rows of another one and does not know yet what became of them.
+    fn arrives(&self, shard: &SyncShard) -> bool {
+        let theirs: BTreeSet<ClusterId> =
+            shard.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster)).collect();
+        shard.status.is_none()
+            && self.shards.iter().any(|((namespace, _), known)| {
+                Some(namespace) == shard.metadata.namespace.as_ref()
+                    && (&known.owner.kind, &known.owner.name)
+                        == (&shard.spec.owner.kind, &shard.spec.owner.name)
+                    && known.depth.1 < shard.spec.bits
+                    && known.works.keys().any(|cluster| theirs.contains(cluster))
+            })
     }
 
     fn know(&mut self, key: &ShardKey, shard: SyncShard) -> String {
@@ -250,6 +296,7 @@ impl Desk {
         let works = works(&shard, ctx.epoch);
         if let Some(known) = self.shards.get_mut(key) {
             known.works = works;
+            known.depth = depth(key, &shard);
             known.owner.uid.clone_from(&shard.spec.owner.uid);
             known.reporter.refresh(shard);
             return known.hash.clone();
@@ -261,7 +308,7 @@ impl Desk {
             uid: shard.spec.owner.uid.clone(),
         };
         let hash = marks::owner_hash(&ctx.installation.id, &owner.kind, &owner.namespace, &owner.name);
-        let depth = (shard.spec.bits, shard.spec.part, key.1.clone());
+        let depth = depth(key, &shard);
         let (clock, random) = (ctx.world.clock.clone(), ctx.world.random.clone());
         let (metrics, budget) = (self.sync.metrics.clone(), self.sync.budget.clone());
         let reporter = Reporter::new(ctx.world.hub.clone(), clock, random, metrics, budget, shard);

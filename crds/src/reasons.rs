@@ -99,6 +99,7 @@ reasons!(
         ShrinkWaits,
         NoClusters,
         NoProject,
+        FormatUnknown,
         Unreachable,
         Terminating,
         HeldBy,
@@ -162,6 +163,7 @@ reasons!(
         ChartNotReady,
         DuplicateRelease,
         DependencyCycle,
+        FormatUnknown,
         NotSupportedYet,
         // Approved
         Automatic,

@@ -28,7 +28,7 @@ use crate::identity::{ClusterId, Combination, SetDigest};
 pub use collapse::{Collapsed, Named, collapse_held, overlong};
 pub use replace::replaced;
 pub use retarget::{record_uids, retarget};
-pub use split::{Half, split};
+pub use split::{Half, carried, divide, dividing_bit, home, restamp, superseded, vacant, without};
 pub use status::{decode_status, encode_status, ready_condition};
 
 /// Largest shard, in bytes of its JSON: above it, a shard is split. (Soft: a namespace that terminates takes no new shards.)

@@ -45,12 +45,18 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
         limits,
         members,
     } = spec;
+    if let Some(ProjectLimits { deployment_intent_groups: _, objects_per_app: _, stored_bytes: _ }) = limits {
+    }
     let level = logical_cloud.map(|ProjectLogicalCloud { level }| level);
     first([
         (*mode != ApprovalMode::Automatic, instead("spec.approval.mode", "Manual", "Automatic")),
         (*scope != ApprovalScope::Inputs, instead("spec.approval.scope", "Plan", "Inputs")),
         (*confirm_deletion != ConfirmDeletion::Never, instead("spec.confirmDeletion", "Always", "Never")),
-        (limits.as_ref().is_some_and(|l| *l != ProjectLimits::default()), remove("spec.limits")),
+        (
+            limits.as_ref().is_some_and(|l| l.deployment_intent_groups.is_some()),
+            remove("spec.limits.deploymentIntentGroups"),
+        ),
+        (limits.as_ref().is_some_and(|l| l.objects_per_app.is_some()), remove("spec.limits.objectsPerApp")),
         (!members.is_empty(), remove("spec.members")),
     ])
     .or_else(|| level.and_then(|level| check_level("spec.logicalCloud.level", level)))

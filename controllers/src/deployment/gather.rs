@@ -20,7 +20,7 @@ use crate::facts;
 use crate::logical_cloud;
 use crate::objects;
 use crate::results;
-use crate::revisions::{self, Owner, Stored};
+use crate::revisions::{self, Limit, Owner, Stored};
 use crate::sources;
 use crate::stores::StoreExt;
 
@@ -29,6 +29,8 @@ pub struct Gathered {
     pub snapshot: Snapshot,
     pub cloud_namespace: String,
     pub level: Level,
+    /// How much may be stored.
+    pub limit: Limit,
     sources: BTreeMap<SourceKey, sources::Read>,
 }
 
@@ -79,6 +81,10 @@ pub async fn gather(
     Ok(Ok(Gathered {
         cloud_namespace: cloud.as_ref().map(|cloud| cloud.namespace.clone()).unwrap_or_default(),
         level,
+        limit: Limit::of(
+            project.spec.limits.as_ref().and_then(|limits| limits.stored_bytes.as_ref()),
+            usize::try_from(dig.spec.revision_history_limit).unwrap_or(10),
+        ),
         snapshot: Snapshot {
             installation: Arc::clone(&ctx.installation),
             project: objects::name(project.as_ref()).to_owned(),

@@ -194,6 +194,14 @@ impl Life {
         self.engine = Some(Engine::start(&self.rig.ctx));
     }
 
+    /// Only the sync engine forgets; the reconcilers remember what they read.
+    pub async fn restart_engine(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            engine.end().await;
+        }
+        self.engine = Some(Engine::start(&self.rig.ctx));
+    }
+
     /// Rounds until nobody writes and nobody fails. A process that dies on the way is followed by another.
     /// Returns whether one did.
     pub async fn settle(&mut self) -> bool {

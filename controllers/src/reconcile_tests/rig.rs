@@ -24,7 +24,7 @@ use crate::memory::{MemoryServer, Seen};
 use crate::objects::{name, namespace as namespace_of};
 use crate::remote::testing::kubeconfig;
 use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
-use crate::revisions::Revisions;
+use crate::revisions::{RevisionSettings, Revisions};
 use crate::stores::{StoreExt, Writers, stores};
 use crate::world::{Clock, Edges, Random, World};
 use crate::{
@@ -108,6 +108,10 @@ pub struct Rig {
     pub seeing: Arc<Seeing>,
     pub ctx: Context,
     pub clock: TestClock,
+    /// Of the processes from the next one on.
+    pub settings: RevisionSettings,
+    /// A namespace as the watch shows it, whatever the hub has.
+    pub hidden_namespace: Option<Value>,
     writers: Writers,
     charts: tempfile::TempDir,
 }
@@ -117,6 +121,7 @@ fn context(
     clock: &TestClock,
     seeing: &Arc<Seeing>,
     charts: &tempfile::TempDir,
+    settings: &RevisionSettings,
 ) -> (Context, Writers) {
     let (stores, writers) = stores();
     let dialer = Dialer::new(DialerSettings::default(), Arc::new(SystemResolver::new().unwrap()));
@@ -138,7 +143,7 @@ fn context(
         account: None,
         namespace: "emco-system".to_owned(),
         epoch: 1,
-        revisions: Revisions::default(),
+        revisions: Revisions::new(settings.clone()),
         planning: Arc::default(),
     };
     (ctx, writers)
@@ -161,22 +166,24 @@ impl Rig {
         hub.put("test", &namespace("emco-system", &json!({})));
         let (seeing, charts) = (Arc::new(Seeing::default()), tempfile::tempdir().unwrap());
         let clock = TestClock(Arc::new(AtomicI64::new(1_795_000_000_000)));
-        let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts);
-        Self { hub, seeing, ctx, clock, writers, charts }
+        let settings = RevisionSettings::default();
+        let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts, &settings);
+        Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
     }
 
     /// Another process on the same hub, reached through something else.
     pub fn beside(&self, hub: Arc<dyn ApiServer>) -> Self {
         let charts = tempfile::tempdir().unwrap();
-        let (ctx, writers) = context(hub, &self.clock, &self.seeing, &charts);
+        let settings = self.settings.clone();
+        let (ctx, writers) = context(hub, &self.clock, &self.seeing, &charts, &settings);
         let (hub, seeing, clock) = (self.hub.clone(), self.seeing.clone(), self.clock.clone());
-        Self { hub, seeing, ctx, clock, writers, charts }
+        Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
     }
 
     /// The process dies: what it only remembered is gone.
     pub fn restart(&mut self) {
         let hub = Arc::new(self.hub.clone());
-        (self.ctx, self.writers) = context(hub, &self.clock, &self.seeing, &self.charts);
+        (self.ctx, self.writers) = context(hub, &self.clock, &self.seeing, &self.charts, &self.settings);
     }
 
     /// From now on this cluster answers, with this identity.
@@ -212,7 +219,10 @@ impl Rig {
     }
 
     pub fn see(&mut self) {
-        let objects = self.hub.objects();
+        let mut objects = self.hub.objects();
+        objects.extend(self.hidden_namespace.iter().map(|namespace| {
+            (format!("namespaces.//{}", namespace["metadata"]["name"].as_str().unwrap()), namespace.clone())
+        }));
         list(&mut self.writers.providers, &objects, "ClusterProvider");
         list(&mut self.writers.clusters, &objects, "Cluster");
         list(&mut self.writers.projects, &objects, "Project");

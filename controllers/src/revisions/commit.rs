@@ -16,6 +16,7 @@ use futures::future::{join, try_join_all};
 use kube::Resource;
 use serde_json::{Value, json};
 
+use super::limit::{self, Limit, TooMuch};
 use super::{Owner, Stored, collect, contexts, explain, pack_bytes, pack_collection, pack_object, reference};
 use crate::api::{ApiError, ApiServerExt, parse};
 use crate::context::{Context, Failure};
@@ -54,10 +55,12 @@ pub struct Draft<'a> {
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Why each cluster was chosen or not, in parts; none for logical clouds.
     pub explanation: Vec<Vec<u8>>,
+    /// How much may be stored.
+    pub limit: Limit,
 }
 
-/// Writes the next revision and its packs.
-pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> {
+/// Writes the next revision and its packs. The inner error: it does not fit, and nothing was written.
+pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
     let committed = write(ctx, draft).await;
     if committed.is_err() {
         // Packs of a revision that did not come to be are nobody's, should the next plan be another one.
@@ -66,7 +69,7 @@ pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> 
     committed
 }
 
-async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> {
+async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
     let known = contexts(ctx, draft.owner);
     let previous = known.first().map(|context| context.spec.revision);
     let revision = previous.unwrap_or(0).max(draft.at_least) + 1;
@@ -77,6 +80,9 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> {
     let assignment = pack::write_assignment(&draft.owner.uid, &draft.assignment).map_err(unwritable)?;
     let assignment_ref = assignment.first().map(|first| AssignmentRef { pack: first.name.clone() });
     packs.extend(assignment);
+    if let Err(too_much) = limit::fits(ctx, draft.owner, &packs, &draft.limit) {
+        return Ok(Err(too_much));
+    }
     let mut spec = AppContextSpec {
         format: FORMAT,
         owner: OwnerRef {
@@ -138,7 +144,7 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Stored, Failure> {
     ctx.revisions.contents.lock().put(uid.to_owned(), Arc::clone(&running));
     ctx.revisions.footprints.lock().put(&draft.owner.hash, uid, &running.assignment);
     ctx.revisions.written.lock().insert(draft.owner.hash.clone(), Arc::new(context));
-    Ok(Stored { spec, name, running })
+    Ok(Ok(Stored { spec, name, running }))
 }
 
 /// The newest revision where it says exactly what is to be stored: its packs were not all written when an earlier attempt

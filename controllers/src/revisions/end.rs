@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::{AppContext, SyncShard};
 
-use super::{INVENTORY, Owner, contexts, explain, retarget, shards};
+use super::{INVENTORY, Owner, contexts, explain, retarget, stored_shards};
 use crate::api::ApiServerExt;
 use crate::context::{Context, Failure};
 use crate::objects;
@@ -24,7 +24,7 @@ pub async fn end(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<End
     let revision = contexts(ctx, owner).first().map_or(1, |context| context.spec.revision);
     let uids = crate::logical_cloud::uids(&crate::facts::clusters(ctx));
     retarget(ctx, owner, revision, &BTreeMap::new(), &uids).await?;
-    let shards = shards(ctx, owner);
+    let shards = stored_shards(ctx, owner);
     if shards.iter().any(|shard| !shard.spec.clusters.is_empty()) {
         return Ok(Ending::Waiting);
     }
@@ -64,7 +64,7 @@ async fn remove_shard(ctx: &Context, shard: &SyncShard) -> Result<(), Failure> {
 /// Packs that no revision names any more are the collector's.
 pub async fn trim(ctx: &Context, owner: &Owner, limit: usize) -> Result<(), Failure> {
     let all = contexts(ctx, owner);
-    let named: BTreeSet<i64> = shards(ctx, owner)
+    let named: BTreeSet<i64> = stored_shards(ctx, owner)
         .iter()
         .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
         .collect();

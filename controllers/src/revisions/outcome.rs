@@ -1,6 +1,7 @@
 //! What became of revisions in, the status of their AppContexts out: for readers and recovery. Written when it changes, never
 //! waited for by what is targeted.
 
+use emco_crds::app_context::FORMAT;
 use emco_crds::conditions::types::READY;
 use emco_crds::{AppContext, State};
 use emco_engine::conditions;
@@ -19,6 +20,9 @@ pub async fn note(ctx: &Context, owner: &Owner, running: i64, state: State) -> R
         else {
             continue;
         };
+        if seen.spec.format > FORMAT {
+            continue;
+        }
         let mut status = seen.status.clone().unwrap_or_default();
         let complete = matches!(state, State::Instantiated | State::Updated);
         let replaced = seen.spec.revision != running;

@@ -3,44 +3,54 @@
 use std::collections::BTreeMap;
 
 use emco_crds::app_context::{FORMAT, OwnerRef};
-use emco_crds::names::{label, owner_short};
+use emco_crds::names::label;
 use emco_crds::{SyncShard, SyncShardSpec};
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::shard;
-use kube::Resource;
-use serde_json::json;
+use futures::future::try_join_all;
 
-use super::{Owner, shards};
-use crate::api::ApiServerExt;
+use super::{Owner, grow};
+use crate::api::{ApiServerExt, parse};
 use crate::context::{Context, Failure};
 use crate::objects;
 
+/// Shards written at once.
+const AT_ONCE: usize = 8;
+
+/// What the clusters of one shard shall have.
+pub(super) type Share = BTreeMap<ClusterId, Combination>;
+
 /// Makes the owner's shards want this and nothing else. `uids` are the identities of clusters known now: a row keeps the first
 /// it learns. Returns whether anything was written.
+///
+/// Rows that are on their way to another shard arrive before anything is retargeted, and a shard that would outgrow its
+/// limit gives rows away before.
 pub async fn retarget(
     ctx: &Context,
     owner: &Owner,
     revision: i64,
-    wanted: &BTreeMap<ClusterId, Combination>,
+    wanted: &Share,
     uids: &BTreeMap<ClusterId, String>,
 ) -> Result<bool, Failure> {
-    let existing = shards(ctx, owner);
-    let mut wrote = false;
-    // Every cluster belongs to the shard that has its row already; new ones to the first.
-    let mut rest = wanted.clone();
-    let mut shares: Vec<BTreeMap<ClusterId, Combination>> = Vec::new();
-    for stored in &existing {
-        let rows = stored.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster));
-        shares.push(rows.filter_map(|id| rest.remove_entry(&id)).collect());
+    let mut all = grow::stored(ctx, owner).await?;
+    if let Some(later) = all.iter().find(|stored| stored.spec.format > FORMAT) {
+        return Err(Failure::Stored(format!(
+            "SyncShard {} has format {} and this version reads format {FORMAT}: nothing is changed; upgrade the operator",
+            objects::name(later),
+            later.spec.format
+        )));
     }
-    if let Some(first) = shares.first_mut() {
-        first.append(&mut rest);
+    let mut wrote = grow::arrive(ctx, &mut all).await?;
+    wrote |= super::mend::restamp(ctx, owner, &mut all).await?;
+    let (shares, rest) = grow::split(ctx, owner, revision, &mut all, wanted, &mut wrote).await?;
+    let slots: Vec<(i64, i32)> = all.iter().map(|stored| (stored.spec.slot, stored.spec.bits)).collect();
+    let pairs: Vec<(&SyncShard, &Share)> = all.iter().zip(&shares).collect();
+    for some in pairs.chunks(AT_ONCE) {
+        let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, revision, share, uids));
+        wrote |= try_join_all(writes).await?.contains(&true);
     }
-    for (stored, share) in existing.iter().zip(&shares) {
-        wrote |= update(ctx, owner, stored, revision, share, uids).await?;
-    }
-    if existing.is_empty() && !wanted.is_empty() {
-        create(ctx, owner, revision, wanted, uids).await?;
+    for (slot, share) in grow::layout(ctx, owner, revision, &slots, rest) {
+        create(ctx, owner, revision, slot, &share, uids).await?;
         wrote = true;
     }
     Ok(wrote)
@@ -55,7 +65,7 @@ async fn update(
     owner: &Owner,
     stored: &SyncShard,
     revision: i64,
-    share: &BTreeMap<ClusterId, Combination>,
+    share: &Share,
     uids: &BTreeMap<ClusterId, String>,
 ) -> Result<bool, Failure> {
     let next = objects::generation(stored) + 1;
@@ -71,14 +81,37 @@ async fn update(
         },
     };
     let fresh = shortened(ctx, owner, fresh).await?;
+    if identity_sets(&stored.spec) > identity_sets(&fresh) {
+        ctx.revisions.litter.notify_one();
+    }
+    replace(ctx, stored, fresh).await?;
+    Ok(true)
+}
+
+fn identity_sets(spec: &SyncShardSpec) -> usize {
+    spec.clusters.iter().flat_map(|row| &row.held).filter(|held| held.identities.is_some()).count()
+}
+
+/// Writes a spec in place of the one that was read.
+pub(super) async fn replace(
+    ctx: &Context,
+    stored: &SyncShard,
+    spec: SyncShardSpec,
+) -> Result<SyncShard, Failure> {
     let mut object = stored.clone();
-    object.spec = SyncShardSpec { epoch: ctx.epoch.max(fresh.epoch), ..fresh };
-    let mut body = serde_json::to_value(&object).map_err(|error| Failure::Stored(error.to_string()))?;
+    object.metadata.labels.get_or_insert_default().insert(label::SLOT.to_owned(), spec.slot.to_string());
+    object.spec = SyncShardSpec { epoch: ctx.epoch.max(spec.epoch), ..spec };
+    let path = objects::path(stored);
+    Ok(parse(&path, ctx.hub().replace(&path, &body(&object)?).await?)?)
+}
+
+/// A shard as it is sent.
+pub(super) fn body(object: &SyncShard) -> Result<serde_json::Value, Failure> {
+    let mut body = serde_json::to_value(object).map_err(|error| Failure::Stored(error.to_string()))?;
     if let Some(metadata) = body.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
         metadata.remove("managedFields");
     }
-    ctx.hub().replace(&objects::path(stored), &body).await?;
-    Ok(true)
+    Ok(body)
 }
 
 /// Replaces what long rows hold by identity sets, stored before the spec names them. Where a content cannot be read the row
@@ -102,37 +135,31 @@ async fn shortened(ctx: &Context, owner: &Owner, spec: SyncShardSpec) -> Result<
     }
 }
 
+/// An owner's shard without rows.
+pub(super) fn empty(owner: &Owner, epoch: i64, (slot, bits): (i64, i32)) -> SyncShardSpec {
+    SyncShardSpec {
+        format: FORMAT,
+        owner: OwnerRef { kind: owner.kind.to_owned(), name: owner.name.clone(), uid: owner.uid.clone() },
+        slot,
+        bits,
+        part: 0,
+        epoch,
+        next_id: 1,
+        combinations: Vec::new(),
+        clusters: Vec::new(),
+    }
+}
+
 async fn create(
     ctx: &Context,
     owner: &Owner,
     revision: i64,
-    wanted: &BTreeMap<ClusterId, Combination>,
+    slot: (i64, i32),
+    share: &Share,
     uids: &BTreeMap<ClusterId, String>,
 ) -> Result<(), Failure> {
-    let empty = SyncShardSpec {
-        format: FORMAT,
-        owner: OwnerRef { kind: owner.kind.to_owned(), name: owner.name.clone(), uid: owner.uid.clone() },
-        slot: 0,
-        bits: 0,
-        part: 0,
-        epoch: ctx.epoch,
-        next_id: 1,
-        combinations: Vec::new(),
-        clusters: Vec::new(),
-    };
-    let Some(spec) = shard::retarget(&empty, None, 1, revision, wanted) else { return Ok(()) };
-    let spec = with_uids(spec, uids);
-    // A shard deleted by hand stays until its rows are done; a successor has another number.
-    let name = format!("{}-{}-s0-{revision}", owner_short(owner.kind), owner.name);
-    let mut labels = owner.labels();
-    labels.insert(label::SLOT, "0".to_owned());
-    let object = json!({
-        "apiVersion": SyncShard::api_version(&()), "kind": SyncShard::kind(&()),
-        "metadata": {
-            "name": name, "namespace": owner.namespace, "labels": labels, "finalizers": [super::INVENTORY],
-        },
-        "spec": spec,
-    });
-    ctx.hub().create(&objects::collection::<SyncShard>(Some(&owner.namespace)), &object).await?;
+    let empty = empty(owner, ctx.epoch, slot);
+    let Some(spec) = shard::retarget(&empty, None, 1, revision, share) else { return Ok(()) };
+    grow::make(ctx, owner, revision, with_uids(spec, uids)).await?;
     Ok(())
 }

@@ -151,18 +151,24 @@ impl Content for HubContent {
             return Ok(known);
         }
         let mut holding: BTreeMap<String, Arc<Pack>> = BTreeMap::new();
+        // A pack that cannot be read stops what is in it, and nothing else.
+        let mut unread = None;
         for reference in self.packs_of(source).await? {
-            let pack = self.pack(reference.kind, &reference.name, &reference.digest).await?;
-            if pack.holds(set) {
-                holding.insert(reference.name, pack);
+            match self.pack(reference.kind, &reference.name, &reference.digest).await {
+                Ok(pack) if pack.holds(set) => {
+                    holding.insert(reference.name, pack);
+                }
+                Ok(_) => {}
+                Err(trouble) => unread = unread.or(Some(trouble)),
             }
         }
         let packs: Vec<&Pack> = holding.values().map(AsRef::as_ref).collect();
-        let whole = pack::assemble(set, &packs).map_err(|error| match error {
-            PackError::Missing(_) => {
+        let whole = pack::assemble(set, &packs).map_err(|error| match (error, unread) {
+            (PackError::Missing(_), Some(unread)) => unread,
+            (PackError::Missing(_), None) => {
                 lost(&format!("no pack of revision {} holds all of set {set}", source.revision))
             }
-            other => lost(&other.to_string()),
+            (other, _) => lost(&other.to_string()),
         })?;
         let whole = Arc::new(whole);
         self.cache.lock().keep_set(set.clone(), whole.clone());

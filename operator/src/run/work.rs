@@ -99,6 +99,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         epoch,
         revisions: Revisions::new(RevisionSettings {
             unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
+            ..RevisionSettings::default()
         }),
         planning: process.metrics.planning(),
     });

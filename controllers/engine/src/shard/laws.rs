@@ -1,6 +1,7 @@
 //! Laws of the write-ahead, against simulated edges with a crash possible between any two steps.
 //!
-//! A hub holds one shard (spec, status, generation) and answers only writes that were made from its present version. Edges
+//! A hub holds shards (spec, status, generation), of which rows move to new ones, and answers only writes that were made from
+//! its present version. Edges
 //! are sets of identities. A worker per cluster acts on what it read, one object at a time; results wait in memory until they
 //! are reported; a crash forgets everything but hub and edges.
 
@@ -15,7 +16,7 @@ use super::*;
 use crate::identity::{Combination, Identity, SetDigest};
 use crate::pack::Pack;
 
-const CLUSTERS: usize = 2;
+const CLUSTERS: usize = 3;
 
 fn cluster(n: usize) -> ClusterId {
     ClusterId::new("acme", &format!("edge-{n}"))
@@ -58,6 +59,8 @@ fn combination(n: u32) -> Combination {
 
 #[derive(Clone, Debug)]
 struct Job {
+    /// The shard it was read from, and its row there.
+    shard: usize,
     id: i64,
     generation: i64,
     target: Option<Target>,
@@ -73,15 +76,14 @@ struct Hub {
 }
 
 struct World {
-    hub: Hub,
+    /// In the order in which they were made.
+    shards: Vec<Hub>,
     packs: BTreeMap<String, BTreeSet<Identity>>,
     edges: BTreeMap<ClusterId, BTreeSet<Identity>>,
     jobs: BTreeMap<ClusterId, Job>,
-    /// Results that were not reported yet.
-    results: BTreeMap<i64, Applied>,
+    /// Results that were not reported yet, by shard and row.
+    results: BTreeMap<(usize, i64), Applied>,
     wanted: BTreeMap<ClusterId, Combination>,
-    /// Clusters that went with the other half of a split.
-    gone: BTreeSet<ClusterId>,
     revision: i64,
 }
 
@@ -94,20 +96,21 @@ enum Step {
     Finish(usize),
     Report,
     Crash,
-    Split,
+    /// The first write of a move; the others come with `Move`, or before the next target.
+    Split(usize),
+    Move,
 }
 
 impl World {
     fn new() -> Self {
         let spec = SyncShardSpec { format: 1, epoch: 1, next_id: 1, ..SyncShardSpec::default() };
         Self {
-            hub: Hub { spec, status: None, generation: 1 },
+            shards: vec![Hub { spec, status: None, generation: 1 }],
             packs: BTreeMap::new(),
             edges: (0..CLUSTERS).map(|n| (cluster(n), BTreeSet::new())).collect(),
             jobs: BTreeMap::new(),
             results: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            gone: BTreeSet::new(),
             revision: 0,
         }
     }
@@ -119,34 +122,114 @@ impl World {
         }
     }
 
+    fn parts(&self) -> Vec<(&SyncShardSpec, Option<&SyncShardStatus>)> {
+        self.shards.iter().map(|hub| (&hub.spec, hub.status.as_ref())).collect()
+    }
+
+    /// A shard with rows that a deeper one has as well, and that one.
+    fn under_way(&self) -> Option<(usize, usize)> {
+        let rows = |at: usize| self.shards[at].spec.clusters.iter().map(|row| row.cluster.clone());
+        for from in 0..self.shards.len() {
+            let theirs: BTreeSet<String> = rows(from).collect();
+            let deeper = |to: &usize| self.shards[*to].spec.bits > self.shards[from].spec.bits;
+            if let Some(to) =
+                (0..self.shards.len()).filter(deeper).find(|to| rows(*to).any(|c| theirs.contains(&c)))
+            {
+                return Some((from, to));
+            }
+        }
+        None
+    }
+
+    /// The next write of a move; whether there was one.
+    fn move_on(&mut self) -> bool {
+        let Some((from, to)) = self.under_way() else { return false };
+        let (old, new) = (self.shards[from].clone(), &mut self.shards[to]);
+        if new.status.is_none() {
+            new.status = Some(carried(&old.spec, old.status.as_ref(), &new.spec));
+        } else {
+            let theirs = new.spec.clusters.iter().map(|row| cluster_id(&row.cluster)).collect();
+            let taken = (new.spec.slot, new.spec.bits);
+            let spec = without(&old.spec, old.status.as_ref(), &theirs, taken);
+            self.shards[from] = Hub { spec, generation: old.generation + 1, ..old };
+        }
+        self.nothing_is_unknown();
+        true
+    }
+
+    fn split(&mut self, n: usize) {
+        let Hub { spec, status, .. } = &self.shards[n % self.shards.len()];
+        if self.under_way().is_some() {
+            return;
+        }
+        if let Some(half) = divide(spec, status.as_ref()) {
+            self.shards.push(Hub { spec: half.spec, status: None, generation: 1 });
+        }
+    }
+
     fn retarget(&mut self) -> bool {
-        let Hub { spec, status, generation } = &self.hub;
+        while self.move_on() {}
         self.revision += 1;
-        let Some(fresh) = retarget(spec, status.as_ref(), generation + 1, self.revision, &self.wanted) else {
+        let mut rest = self.wanted.clone();
+        let mut shares: Vec<BTreeMap<ClusterId, Combination>> = Vec::new();
+        for hub in &self.shards {
+            let rows = hub.spec.clusters.iter().map(|row| cluster_id(&row.cluster));
+            shares.push(rows.filter_map(|id| rest.remove_entry(&id)).collect());
+        }
+        let slots: Vec<(i64, i32)> = self.shards.iter().map(|hub| (hub.spec.slot, hub.spec.bits)).collect();
+        for (id, apps) in rest {
+            let at = home(&id, &slots).unwrap_or_else(|| {
+                // Both clusters were divided at a late bit: a slot beside them has nobody yet.
+                let (slot, bits) = vacant(&id, &slots);
+                let spec =
+                    SyncShardSpec { format: 1, epoch: 1, next_id: 1, slot, bits, ..SyncShardSpec::default() };
+                self.shards.push(Hub { spec, status: None, generation: 0 });
+                shares.push(BTreeMap::new());
+                self.shards.len() - 1
+            });
+            shares[at].insert(id, apps);
+        }
+        let mut wrote = false;
+        for (at, share) in shares.iter().enumerate() {
+            wrote |= self.retarget_one(at, share);
+            self.nothing_is_unknown();
+        }
+        wrote
+    }
+
+    fn retarget_one(&mut self, at: usize, share: &BTreeMap<ClusterId, Combination>) -> bool {
+        let Hub { spec, status, generation } = &self.shards[at];
+        let Some(fresh) = retarget(spec, status.as_ref(), generation + 1, self.revision, share) else {
             return false;
         };
         let collapsed = collapse_held(fresh, |content| Ok(self.objects(content))).unwrap();
-        for pack in collapsed.packs {
-            let all = Pack::read(&pack.bytes).unwrap().identities().unwrap().unwrap();
-            self.packs.insert(pack.name, all);
-        }
         assert!(collapsed.spec.clusters.iter().all(|row| row.held.len() <= MOST_HELD));
         let ids: BTreeSet<i64> = spec.clusters.iter().map(|r| r.id).collect();
         for row in &collapsed.spec.clusters {
             assert!(ids.contains(&row.id) || row.id >= spec.next_id, "an id was used again");
         }
-        self.hub.spec = collapsed.spec;
-        self.hub.generation += 1;
+        for pack in collapsed.packs {
+            let all = Pack::read(&pack.bytes).unwrap().identities().unwrap().unwrap();
+            self.packs.insert(pack.name, all);
+        }
+        self.shards[at].spec = collapsed.spec;
+        self.shards[at].generation += 1;
         true
     }
 
-    fn row(&self, cluster: &ClusterId) -> Option<Row> {
-        rows(&self.hub.spec, self.hub.status.as_ref()).into_iter().find(|row| row.cluster == *cluster)
+    /// The row that speaks for a cluster, and the shard it is in.
+    fn row(&self, cluster: &ClusterId) -> Option<(usize, Row)> {
+        let quiet = superseded(&self.parts());
+        let speaks = |at: &usize| !quiet[*at].contains(cluster);
+        (0..self.shards.len()).filter(speaks).find_map(|at| {
+            let Hub { spec, status, .. } = &self.shards[at];
+            rows(spec, status.as_ref()).into_iter().find(|row| row.cluster == *cluster).map(|row| (at, row))
+        })
     }
 
     fn read(&mut self, cluster: &ClusterId) {
         self.jobs.remove(cluster);
-        let Some(row) = self.row(cluster) else { return };
+        let Some((shard, row)) = self.row(cluster) else { return };
         assert_eq!(row.lost, Vec::<String>::new());
         if row.complete {
             return;
@@ -154,7 +237,8 @@ impl World {
         let goal = row.target.as_ref().map(|t| objects_of(&t.apps)).unwrap_or_default();
         let mut prune: BTreeSet<Identity> = row.may_have.iter().flat_map(|c| self.objects(c)).collect();
         prune.retain(|id| !goal.contains(id));
-        let job = Job { id: row.id, generation: self.hub.generation, target: row.target, goal, prune };
+        let generation = self.shards[shard].generation;
+        let job = Job { shard, id: row.id, generation, target: row.target, goal, prune };
         self.jobs.insert(cluster.clone(), job);
     }
 
@@ -168,26 +252,29 @@ impl World {
             edge.remove(&next);
         } else {
             let applied = Applied { combination: job.target.map(|t| t.name), generation: job.generation };
-            self.results.insert(job.id, applied);
+            self.results.insert((job.shard, job.id), applied);
             self.jobs.remove(cluster);
         }
     }
 
+    /// Writes the statuses of shards; one whose rows are still arriving is nobody's to report on.
     fn report(&mut self) {
-        let mut known =
-            self.hub.status.as_ref().map(|s| decode_status(&self.hub.spec, s)).unwrap_or_default();
-        for (id, applied) in std::mem::take(&mut self.results) {
-            let row = known.entry(id).or_default();
-            *row = RowStatus {
-                id,
-                connectivity: Connectivity::Reachable,
-                state: State::Instantiated,
-                applied: Some(applied),
-                ..RowStatus::default()
-            };
+        let arriving = self.under_way().map(|(_, to)| to).filter(|to| self.shards[*to].status.is_none());
+        let results = std::mem::take(&mut self.results);
+        for (at, hub) in self.shards.iter_mut().enumerate().filter(|(at, _)| Some(*at) != arriving) {
+            let mut known = hub.status.as_ref().map(|s| decode_status(&hub.spec, s)).unwrap_or_default();
+            for ((_, id), applied) in results.iter().filter(|((shard, _), _)| *shard == at) {
+                let row = known.entry(*id).or_default();
+                *row = RowStatus {
+                    id: *id,
+                    connectivity: Connectivity::Reachable,
+                    state: State::Instantiated,
+                    applied: Some(applied.clone()),
+                    ..RowStatus::default()
+                };
+            }
+            hub.status = Some(encode_status(&hub.spec, hub.generation, &known));
         }
-        let status = encode_status(&self.hub.spec, self.hub.generation, &known);
-        self.hub.status = Some(status);
     }
 
     fn crash(&mut self) {
@@ -195,43 +282,19 @@ impl World {
         self.results.clear();
     }
 
-    /// Goes on with the half of a split that has a cluster, sometimes before its status was written. Rows of the other
-    /// half are given up to it: their edges leave this world.
-    fn split(&mut self, which: usize) {
-        let Some(halves) = split(&self.hub.spec, self.hub.status.as_ref()) else { return };
-        let all: BTreeSet<String> = self.hub.spec.clusters.iter().map(|r| r.cluster.clone()).collect();
-        let both: BTreeSet<String> =
-            halves.iter().flat_map(|h| h.spec.clusters.iter().map(|r| r.cluster.clone())).collect();
-        assert_eq!(all, both);
-        let [left, right] = halves;
-        let (chosen, other) = if which.is_multiple_of(2) { (left, right) } else { (right, left) };
-        assert_ne!((chosen.spec.slot, chosen.spec.bits), (other.spec.slot, other.spec.bits));
-        self.crash();
-        for row in &other.spec.clusters {
-            let gone = ClusterId::parse(&row.cluster).unwrap();
-            self.wanted.remove(&gone);
-            self.edges.insert(gone.clone(), BTreeSet::new());
-            self.gone.insert(gone);
-        }
-        let status = (which < 2).then_some(chosen.status);
-        self.hub = Hub { spec: chosen.spec, status, generation: 1 };
-    }
-
-    /// The law: whatever is on a cluster is in `applied ∪ held ∪ target` of its row.
+    /// The law: whatever is on a cluster is in `applied ∪ held ∪ target` of the row that speaks for it.
     fn nothing_is_unknown(&self) {
         for (cluster, edge) in &self.edges {
             let row = self.row(cluster);
             let mut known: BTreeSet<Identity> = BTreeSet::new();
-            if let Some(row) = &row {
+            if let Some((_, row)) = &row {
                 known.extend(row.may_have.iter().flat_map(|c| self.objects(c)));
                 known.extend(row.target.iter().flat_map(|t| objects_of(&t.apps)));
+                // What is called complete is.
+                let goal = row.target.as_ref().map(|t| objects_of(&t.apps)).unwrap_or_default();
+                assert!(!row.complete || *edge == goal, "{cluster} is called complete");
             }
             assert!(edge.is_subset(&known), "{cluster} has {edge:?}, known is {known:?}, row {row:?}");
-        }
-        // What is called complete is.
-        for row in rows(&self.hub.spec, self.hub.status.as_ref()).iter().filter(|row| row.complete) {
-            let goal = row.target.as_ref().map(|t| objects_of(&t.apps)).unwrap_or_default();
-            assert_eq!(self.edges[&row.cluster], goal, "{} is called complete", row.cluster);
         }
     }
 
@@ -252,9 +315,7 @@ impl World {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Retarget(n, wanted) => {
-                if !self.gone.contains(&cluster(*n)) {
-                    self.wanted.insert(cluster(*n), combination(*wanted));
-                }
+                self.wanted.insert(cluster(*n), combination(*wanted));
                 self.retarget();
             }
             Step::Finish(n) => {
@@ -268,7 +329,8 @@ impl World {
             Step::Work(n) => self.work(&cluster(*n)),
             Step::Report => self.report(),
             Step::Crash => self.crash(),
-            Step::Split => self.split(usize::try_from(self.revision).unwrap() % 4),
+            Step::Split(n) => self.split(*n),
+            Step::Move => drop(self.move_on()),
         }
         self.nothing_is_unknown();
     }
@@ -283,7 +345,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (0..CLUSTERS).prop_map(Step::Finish),
         5 => Just(Step::Report),
         1 => Just(Step::Crash),
-        1 => Just(Step::Split),
+        2 => (0..4usize).prop_map(Step::Split),
+        2 => Just(Step::Move),
     ];
     proptest::collection::vec(step, 0..120)
 }
@@ -304,15 +367,23 @@ proptest! {
             // Rows of clusters that nothing is wanted of have left; the others are complete, and remember nothing.
             let row = world.row(cluster);
             prop_assert_eq!(row.is_some(), !wanted.is_empty());
-            if let Some(row) = row {
+            if let Some((_, row)) = row {
                 prop_assert!(row.complete && row.may_have.iter().all(|c| matches!(c, Content::Sets(_))));
             }
         }
         // At rest, nothing is written.
         prop_assert!(!world.retarget());
-        let status = world.hub.status.clone();
+        let statuses = |world: &World| -> Vec<Option<SyncShardStatus>> {
+            world.shards.iter().map(|hub| hub.status.clone()).collect()
+        };
+        let before = statuses(&world);
         world.report();
-        prop_assert_eq!(status, world.hub.status);
+        prop_assert_eq!(before, statuses(&world));
+        // Each row is in one shard.
+        let all: Vec<&String> =
+            world.shards.iter().flat_map(|hub| hub.spec.clusters.iter().map(|row| &row.cluster)).collect();
+        let distinct: BTreeSet<&String> = all.iter().copied().collect();
+        prop_assert_eq!(all.len(), distinct.len());
     }
 
     #[test]

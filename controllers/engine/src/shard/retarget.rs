@@ -85,7 +85,7 @@ fn aimed(row: &ShardRow, target: Option<String>, since: i64) -> ShardRow {
 }
 
 /// Combinations that no row names any more, neither in the spec nor as applied, are dropped.
-fn drop_unused(spec: &mut SyncShardSpec, applied: &BTreeMap<i64, Applied>) {
+pub(super) fn drop_unused(spec: &mut SyncShardSpec, applied: &BTreeMap<i64, Applied>) {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     for row in &spec.clusters {
         used.extend(row.target.as_deref());

@@ -223,28 +223,80 @@ fn both_halves_of_a_split_hold_all_that_their_clusters_may_have() {
     let first = retarget(&empty(), None, 1, 1, &want("s1")).unwrap();
     let status = all_done(&first, 1);
     let second = retarget(&first, Some(&status), 2, 2, &want("s2")).unwrap();
-    let halves = split(&second, Some(&status)).unwrap();
-    let mut clusters = 0;
-    for half in &halves {
-        for row in rows(&half.spec, None) {
-            clusters += 1;
+    let half = divide(&second, Some(&status)).unwrap();
+    let theirs: std::collections::BTreeSet<ClusterId> =
+        rows(&half.spec, None).into_iter().map(|row| row.cluster).collect();
+    let rest = without(&second, Some(&status), &theirs, (half.spec.slot, half.spec.bits));
+    assert_eq!(half.spec.clusters.len() + rest.clusters.len(), 50);
+    assert_eq!((rest.slot, rest.bits, half.spec.slot, half.spec.bits), (0, 1, 1, 1));
+    for (spec, status) in [(&half.spec, None), (&rest, Some(&status))] {
+        for row in rows(spec, status) {
             assert_eq!(row.target.as_ref().unwrap().apps, apps("s2"));
             assert!(row.may_have.iter().any(|c| matches!(c, Content::Sets(t) if t.apps == apps("s1"))));
-            assert_eq!(slot(&row.cluster, half.spec.bits), half.spec.slot);
-        }
-        // With the status written, it is known again what was applied; it is not taken for complete.
-        for row in rows(&half.spec, Some(&half.status)) {
-            assert_eq!(row.applied_apps, Some(apps("s1")));
-            assert!(!row.complete);
+            assert_eq!(slot(&row.cluster, spec.bits), spec.slot);
         }
     }
-    assert_eq!(clusters, 50);
-    assert!(
-        split(&first, Some(&status))
-            .unwrap()
-            .iter()
-            .all(|h| rows(&h.spec, Some(&h.status)).iter().all(|r| r.complete))
-    );
+    // With the status written, it is known again what was applied; it is not taken for complete.
+    for row in rows(&half.spec, Some(&half.status)) {
+        assert_eq!(row.applied_apps, Some(apps("s1")));
+        assert!(!row.complete);
+    }
+    let half = divide(&first, Some(&status)).unwrap();
+    assert!(rows(&half.spec, Some(&half.status)).iter().all(|row| row.complete));
+    // What the old row came to after the copy does not make the copy complete.
+    let half = divide(&second, Some(&status)).unwrap();
+    let later = all_done(&second, 2);
+    let status = carried(&second, Some(&later), &half.spec);
+    assert!(rows(&half.spec, Some(&status)).iter().all(|row| !row.complete));
+}
+
+#[test]
+fn a_cluster_belongs_to_the_deepest_slot_that_has_it_and_else_to_a_new_one_beside_all_others() {
+    let ids: Vec<ClusterId> = (0..200).map(|n| ClusterId::new("a", &n.to_string())).collect();
+    assert_eq!(vacant(&ids[0], &[]), (0, 0));
+    for id in &ids {
+        let all = [(0, 0), (slot(id, 1), 1), (slot(id, 2) ^ 1, 2)];
+        assert_eq!(home(id, &all), Some(1));
+        let deep = [(slot(id, 3) ^ 1, 3)];
+        assert_eq!(home(id, &deep), None);
+        assert_eq!(vacant(id, &deep), (slot(id, 3), 3));
+    }
+    // Slots made one after the other cover everything and overlap nowhere.
+    let mut slots = vec![(5, 3)];
+    for id in &ids {
+        if home(id, &slots).is_none() {
+            slots.push(vacant(id, &slots));
+        }
+    }
+    for id in &ids {
+        assert_eq!(slots.iter().filter(|(value, bits)| slot(id, *bits) == *value).count(), 1, "{id}");
+    }
+}
+
+#[test]
+fn the_row_with_a_status_speaks_and_of_two_the_deeper_one() {
+    let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1"), ("a/2", "s1")])).unwrap();
+    let deep = SyncShardSpec { bits: 1, ..spec.clone() };
+    let status = all_done(&spec, 1);
+    let quiet = |shards: &[(&SyncShardSpec, Option<&SyncShardStatus>)]| -> Vec<usize> {
+        superseded(shards).iter().map(std::collections::BTreeSet::len).collect()
+    };
+    assert_eq!(quiet(&[(&spec, Some(&status)), (&deep, None)]), [0, 2]);
+    assert_eq!(quiet(&[(&spec, Some(&status)), (&deep, Some(&status))]), [2, 0]);
+    assert_eq!(quiet(&[(&spec, None), (&spec, None)]), [0, 2]);
+    assert_eq!(quiet(&[(&spec, None)]), [0]);
+}
+
+#[test]
+fn a_combination_of_a_revision_that_is_gone_is_read_from_one_that_has_its_sets() {
+    let sets = |names: &[&str]| names.iter().map(|name| SetDigest((*name).to_owned())).collect();
+    let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1"), ("a/2", "s2")])).unwrap();
+    assert_eq!(restamp(&spec, &[(1, sets(&["s1", "s2"]))].into()), None);
+    let readable = [(2, sets(&["s1"])), (3, sets(&["s1", "s9"]))].into();
+    let fresh = restamp(&spec, &readable).unwrap();
+    let revisions: Vec<i64> = fresh.combinations.iter().map(|c| c.revision).collect();
+    assert_eq!(revisions, [3, 1], "the newest that has it; what nobody has stays lost");
+    assert_eq!(fresh.clusters, spec.clusters);
 }
 
 #[test]
