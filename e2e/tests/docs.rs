@@ -115,6 +115,24 @@ fn every_link_leads_to_a_file_and_the_book_lists_every_page() {
     assert_eq!(listed, written);
 }
 
+/// Those for Flux and Argo CD, and Prometheus's own file, are run by `gitops` and `observability`; here they have what each needs.
+#[test]
+fn examples_of_other_peoples_objects_are_whole() {
+    let mut seen = BTreeSet::new();
+    for (page, text) in pages() {
+        for block in blocks(&text, "yml") {
+            let object: Value =
+                serde_yaml::from_str(&block).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+            let Some(kind) = object["kind"].as_str() else { continue };
+            for part in ["/apiVersion", "/metadata/name", "/metadata/namespace", "/spec"] {
+                assert!(object.pointer(part).is_some(), "{}: {kind} has no {part}", page.display());
+            }
+            seen.insert(kind.to_owned());
+        }
+    }
+    assert_eq!(seen, ["Application", "Kustomization"].map(str::to_owned).into());
+}
+
 #[test]
 fn every_make_target_that_is_named_exists() {
     let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();

@@ -11,6 +11,7 @@ use emco_e2e::operator::{
     Operator, SOON, chart, chart_map, deployed, deployment, program, project, register, root, unless_ended,
 };
 use emco_e2e::programs::{Program, Programs};
+use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -105,6 +106,32 @@ async fn every_alert_fires_when_it_should_and_not_otherwise() {
     }
     let both = BTreeSet::from([false, true]);
     assert_eq!(cases, alerts().into_keys().map(|alert| (alert, both.clone())).collect());
+}
+
+#[tokio::test]
+async fn the_folder_makes_the_rules_and_the_dashboard() {
+    let programs = Programs::get(&[Program::Kubectl]).await.unwrap();
+    let output = Command::new(programs.path(Program::Kubectl).unwrap())
+        .arg("kustomize")
+        .arg(folder())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let objects: BTreeMap<String, Value> = serde_yaml::Deserializer::from_str(&text)
+        .map(|document| Value::deserialize(document).unwrap())
+        .map(|object| (object["kind"].as_str().unwrap().to_owned(), object))
+        .collect();
+    let rules = yaml(&folder().join("rules.yaml"));
+    assert_eq!(objects["PrometheusRule"]["spec"], rules);
+    let dashboard = &objects["ConfigMap"];
+    assert_eq!(dashboard["metadata"]["labels"]["grafana_dashboard"], "1");
+    let shown: Value = serde_json::from_str(dashboard["data"]["emco.json"].as_str().unwrap()).unwrap();
+    assert_eq!(shown["title"], "EMCO operator");
+    assert!(objects.values().all(|object| object["metadata"]["namespace"] == "emco-system"));
+    assert_eq!(objects.len(), 2);
 }
 
 #[test]

@@ -68,6 +68,12 @@ fn page(crd: &CustomResourceDefinition, sample: &str) -> Result<String, String> 
         let Some(part) = part(name) else { continue };
         let title = if GENERATED.contains(&kind.as_str()) { format!("`{name}`") } else { title.to_owned() };
         section(&mut page, &title, name, part);
+        if name == "spec" && !GENERATED.contains(&kind.as_str()) {
+            page.push_str(
+                "What this version does not do yet is never ignored: the object waits with the reason `NotSupportedYet`, and the \
+                 message names the field.\n\n",
+            );
+        }
     }
     columns(&mut page, version);
     Ok(page)
