@@ -238,7 +238,9 @@ async fn every_command_that_a_message_or_a_page_names_is_a_real_one() {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (command, places) in &all {
         let words = words(command);
-        let named = places.iter().all(|place| place.ends_with(".md"));
+        let named = places
+            .iter()
+            .all(|place| Path::new(place).extension().is_some_and(|extension| extension == "md"));
         let (which, why) = match words.first().map(String::as_str) {
             _ if words.len() < 2 => continue,
             Some("emco-operator") => ("operator", refused::<emco_operator::args::Args>(&words, named)),

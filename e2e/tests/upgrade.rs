@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{
@@ -33,30 +33,29 @@ async fn git(args: &[&str]) -> Result<String> {
     said(Command::new("git").arg("-C").arg(root()).args(args)).await
 }
 
+/// Charts as they once were, for checkouts that have no history: `git archive COMMIT charts`.
+const KEPT: &str = "e2e/tests/data/charts-before.tar.gz";
+
 /// The commit whose charts people upgrade from: the one before the last change of the charts, as far as the history goes; else the
-/// parent.
-async fn previous() -> Result<String> {
-    let parent = git(&["rev-parse", "--verify", "--quiet", "HEAD~1"]).await;
-    let Ok(parent) = parent else {
-        bail!(
-            "this checkout has no history, and the upgrade is tested from the charts of the commit before: clone at least two commits \
-             (git fetch --deepen=1)"
-        )
-    };
+/// parent. None in a checkout without history.
+async fn previous() -> Result<Option<String>> {
+    let Ok(parent) = git(&["rev-parse", "--verify", "--quiet", "HEAD~1"]).await else { return Ok(None) };
     let changed = git(&["log", "-1", "--format=%H", "HEAD", "--", "charts"]).await?;
-    let before =
-        git(&["rev-parse", "--verify", "--quiet", &format!("{changed}~1")]).await.unwrap_or(parent.clone());
+    let before = git(&["rev-parse", "--verify", "--quiet", &format!("{changed}~1")]).await;
+    let before = before.unwrap_or_else(|_| parent.clone());
     // The charts may have been new in that very commit.
     let there = git(&["cat-file", "-e", &format!("{before}:charts/emco/Chart.yaml")]).await.is_ok();
-    Ok(if there { before } else { parent })
+    Ok(Some(if there { before } else { parent }))
 }
 
-/// The charts of a commit, in a folder.
-async fn charts_of(commit: &str, folder: &Path) -> Result<PathBuf> {
+/// The charts of a commit, else those kept, in a folder.
+async fn charts_of(commit: Option<&str>, folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)?;
-    let archive = folder.join("charts.tar");
-    let file = archive.display().to_string();
-    git(&["archive", "--format=tar", "--output", &file, commit, "charts"]).await?;
+    let mut file = root().join(KEPT).display().to_string();
+    if let Some(commit) = commit {
+        file = folder.join("charts.tar").display().to_string();
+        git(&["archive", "--format=tar", "--output", &file, commit, "charts"]).await?;
+    }
     let into = folder.display().to_string();
     said(Command::new("tar").args(["-xf", &file, "-C", &into])).await?;
     Ok(folder.join("charts"))
@@ -158,8 +157,10 @@ async fn an_upgrade_from_the_charts_before_writes_to_no_edge() {
     }
     let bed = Bed::start(spec).await.unwrap();
     bed.explain(async {
-        let (before, now) =
-            (charts_of(&previous().await?, &bed.dir().join("previous")).await?, root().join("charts"));
+        let (before, now) = (
+            charts_of(previous().await?.as_deref(), &bed.dir().join("previous")).await?,
+            root().join("charts"),
+        );
         go_to(&bed, &now).await?;
         let mut operator = Operator::start_as(&bed, &program()?, account(&bed).await?, String::new()).await?;
         deploy(&bed).await?;
