@@ -65,7 +65,7 @@ impl Operator {
     }
 
     /// As [`Operator::start`], with more in its environment.
-    async fn start_in(bed: &Bed, program: &Path, more: &[(&str, &str)]) -> Result<Self> {
+    pub async fn start_in(bed: &Bed, program: &Path, more: &[(&str, &str)]) -> Result<Self> {
         let crds = root().join("config/crd").display().to_string();
         let installed = bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
         let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];

@@ -37,7 +37,9 @@ pub async fn measure(program: &Path) -> Result<Vec<Entry>> {
     };
     let spec = EDGES.iter().fold(BedSpec::default().with(hub), |spec, name| spec.with(edge(name)));
     let bed = Bed::start(spec).await?;
-    let operator = Operator::start(&bed, program).await?;
+    // What a round lets go of is collected at once, and not in the minute of rest.
+    let at_once = [("EMCO_UNREFERENCED_SECONDS", "1")];
+    let operator = Operator::start_in(&bed, program, &at_once).await?;
     let entries = operator::unless_ended(operator.process(), Box::pin(on(&bed))).await;
     drop(operator);
     bed.end().await?;
