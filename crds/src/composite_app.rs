@@ -18,7 +18,7 @@ pub use chart::{ChartSource, GitChart, GitRef, OciChart, RepositoryChart};
     group = "emco.io",
     version = "v1alpha1",
     kind = "CompositeApp",
-    validation = Rule::new("size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+    validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("the name must be a DNS label of at most 63 characters: lower-case letters, digits and '-'")
         .field_path(".metadata.name"),
     plural = "compositeapps",

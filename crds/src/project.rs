@@ -14,7 +14,7 @@ use crate::schema;
     group = "emco.io",
     version = "v1alpha1",
     kind = "Project",
-    validation = Rule::new("size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+    validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("the name must be a DNS label of at most 63 characters: lower-case letters, digits and '-'")
         .field_path(".metadata.name"),
     validation = Rule::new("(has(self.spec.__namespace__) ? self.spec.__namespace__ : self.metadata.name) == (has(oldSelf.spec.__namespace__) ? oldSelf.spec.__namespace__ : oldSelf.metadata.name)")
