@@ -12,7 +12,7 @@ use emco_e2e::operator::{
     refused, wait,
 };
 use emco_e2e::package::Package;
-use emco_e2e::wait::{wait_for_some, wait_until_gone};
+use emco_e2e::wait::{wait_for_object, wait_for_some, wait_until_gone};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::runtime::watcher::Config;
@@ -238,10 +238,18 @@ async fn a_leader_that_wakes_up_after_another_took_over_changes_nothing() {
         let mut leading = LEADING.lock().await;
         let (first, who) = leading.as_ref().map_or((first, "emco"), |later| (later, "after-the-restore"));
         let second = Operator::standby(bed, &program()?, "standby").await?;
+        let before = (marked(bed, "a").await?, marked(bed, "b").await?);
         first.process().freeze().await?;
         // Known to the frozen one from its sockets, and not worked on yet.
         bed.hub().kubectl().apply(&deployment("leaders", "shop", &[note()?], &saying("two"))).await?;
         let moved = deployed(bed, "leaders", "shop", 2).await;
+        // On an edge both are the same user: the mark that the second leaves beside its work is waited for.
+        for (edge, before) in [("a", before.0), ("b", before.1)] {
+            wait_for_object(bed.edge(edge).api::<ConfigMap>("emco-system").await?, "hub", SOON, |map| {
+                seen(map) > before
+            })
+            .await?;
+        }
         let (hub, a, b) = (bed.hub().audit_mark()?, bed.edge("a").audit_mark()?, bed.edge("b").audit_mark()?);
         first.process().thaw().await?;
         moved?;
@@ -275,8 +283,11 @@ async fn a_leader_that_wakes_up_after_another_took_over_changes_nothing() {
 /// How far the hub had come when it last worked on an edge, as the edge tells.
 async fn marked(bed: &Bed, edge: &str) -> Result<u64> {
     let maps: Api<ConfigMap> = bed.edge(edge).api("emco-system").await?;
-    let map = maps.get("hub").await?;
-    Ok(map.data.and_then(|data| data.get("seen")?.parse().ok()).unwrap_or(0))
+    Ok(seen(&maps.get("hub").await?))
+}
+
+fn seen(map: &ConfigMap) -> u64 {
+    map.data.as_ref().and_then(|data| data.get("seen")?.parse().ok()).unwrap_or(0)
 }
 
 #[tokio::test]
