@@ -62,6 +62,6 @@ mod tests {
     #[test]
     fn objects_are_as_large_as_those_of_applications() {
         let sizes: Vec<usize> = (0..200).map(|number| object("mix", number).to_string().len()).collect();
-        assert!(sizes.iter().all(|size| (500..1400).contains(size)), "{sizes:?}");
+        assert!(sizes.iter().all(|size| (450..1400).contains(size)), "{sizes:?}");
     }
 }
