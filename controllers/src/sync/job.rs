@@ -27,6 +27,7 @@ mod apply;
 mod desired;
 mod drift;
 mod finished;
+mod halt;
 mod hooks;
 mod install;
 mod namespace;
@@ -107,6 +108,8 @@ pub(super) struct Memory {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Content,
+    /// The cluster itself: it is overloaded, and said when to come again.
+    Server,
     Object(Identity),
     Hook(Identity),
     /// Making again what others deleted or changed.
@@ -192,6 +195,7 @@ impl Job {
             if !pass.silent {
                 self.report(&work, &pass.facts);
             }
+            let objects = pass.facts.objects();
             // What was due when the pass began had its turn.
             let wake = [pass.wake.filter(|at| *at > begun), self.memory.backoff.next(begun)]
                 .into_iter()
@@ -202,8 +206,7 @@ impl Job {
                 changed = link.changed() => if changed.is_err() { return },
                 changed = bell.changed() => {
                     if changed.is_err() { return }
-                    // Events come in crowds.
-                    sleep(Duration::from_millis(10)).await;
+                    sleep(crowd(objects)).await;
                 }
                 () = until(wake) => {}
             }
@@ -364,6 +367,11 @@ impl Job {
 const REGISTRATION: Duration = Duration::from_secs(15);
 
 const FENCED: &str = "the shard was written by a later operator: this one does nothing with it";
+
+/// Events come in crowds, and a pass over many objects is worth waiting for more of them.
+fn crowd(objects: i64) -> Duration {
+    Duration::from_millis(10 + u64::try_from(objects / 100).unwrap_or_default())
+}
 
 async fn until(wake: Option<Instant>) {
     match wake {

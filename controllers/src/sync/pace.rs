@@ -17,6 +17,8 @@ pub struct Tries {
     pub count: u32,
     /// Not before.
     pub due: Instant,
+    /// So long from the failure to then.
+    pause: Duration,
     /// The last failure.
     pub trouble: Trouble,
 }
@@ -37,7 +39,7 @@ impl<K: Ord + Clone> Backoff<K> {
     pub fn failed(&mut self, key: K, trouble: Trouble) {
         let count = self.tries.get(&key).map_or(1, |tries| tries.count.saturating_add(1));
         let wait = jitter(&*self.random, delay(trouble.retry, count));
-        self.tries.insert(key, Tries { count, due: Instant::now() + wait, trouble });
+        self.tries.insert(key, Tries { count, due: Instant::now() + wait, pause: wait, trouble });
     }
 
     /// Forgets the failures of a key.
@@ -70,9 +72,13 @@ impl<K: Ord + Clone> Backoff<K> {
         self.tries.iter()
     }
 
-    /// When the first of all becomes due that was not yet due at a time.
+    /// When to try again what was not yet due at a time: not with the first alone, but with all that become due a little later.
+    /// Five thousand objects that failed together are tried in a few rounds, not in five thousand.
     pub fn next(&self, after: Instant) -> Option<Instant> {
-        self.tries.values().map(|tries| tries.due).filter(|due| *due > after).min()
+        let open = || self.tries.values().filter(|tries| tries.due > after);
+        let first = open().min_by_key(|tries| tries.due)?;
+        let until = first.due + first.pause / 4;
+        open().map(|tries| tries.due).filter(|due| *due <= until).max()
     }
 }
 
@@ -121,6 +127,19 @@ mod tests {
         assert!(backoff.waiting(&"web").is_some() && backoff.waiting(&"db").is_none());
         backoff.worked(&"web");
         assert!(backoff.next(Instant::now()).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_together_is_tried_together_and_never_before_its_time() {
+        let mut backoff = Backoff::new(Arc::new(Zero));
+        let begun = Instant::now();
+        for key in ["a", "b", "c"] {
+            backoff.failed(key, Trouble::new("Unreachable", "no answer", Retry::Soon));
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+        backoff.failed("later", Trouble::new("Unreachable", "busy", Retry::After(7)));
+        assert_eq!(backoff.next(begun), Some(begun + Duration::from_millis(1200)), "a, b and c");
+        assert_eq!(backoff.next(begun + Duration::from_secs(2)), Some(begun + Duration::from_millis(7300)));
     }
 
     #[tokio::test(start_paused = true)]

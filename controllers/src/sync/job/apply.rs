@@ -14,6 +14,7 @@ use super::super::errors::{Retry, Trouble};
 use super::super::metrics::Applied;
 use super::super::observe::Seen;
 use super::desired::Item;
+use super::halt::Halt;
 use super::row::Facts;
 use super::send::{Sent, apply};
 use super::{Job, Key};
@@ -23,6 +24,9 @@ use crate::api::{Method, Request};
 const FEW: usize = 4;
 /// Pages of such a list.
 const PAGES: usize = 40;
+
+/// Reason of what another try may cure, such as an object whose namespace is not there.
+const NOT_YET: &str = "Progressing";
 
 /// What has to be done about one object.
 enum Need {
@@ -71,12 +75,17 @@ impl Job {
         if look.is_empty() && send.is_empty() {
             return all;
         }
+        if self.held_up(facts) {
+            return false;
+        }
         let fine = self.look(look, session, &mut send, facts).await;
         all = all && fine;
         // In the order of the set, as far as requests in flight keep an order.
         let place: BTreeMap<&Identity, usize> =
             items.iter().enumerate().map(|(i, item)| (&item.id, i)).collect();
-        send.sort_by_key(|(item, _)| place.get(&item.id).copied());
+        // What failed before comes last: it must not keep the rest from its turn.
+        let failed = |item: &Item| self.memory.backoff.last(&Key::Object(item.id.clone())).is_some();
+        send.sort_by_cached_key(|(item, _)| (failed(item), place.get(&item.id).copied()));
         self.send_all(send, session, facts).await && all
     }
 
@@ -256,6 +265,7 @@ impl Job {
         let ctx = self.ctx.clone();
         let placed_by: Arc<str> = self.policy().placed_by.into();
         let input = self.input.clone();
+        let halt = Arc::new(Halt::default());
         let send: Vec<_> = send
             .into_iter()
             .map(|(item, uid)| {
@@ -264,11 +274,11 @@ impl Job {
             })
             .collect();
         let mut answers = stream::iter(send.into_iter().map(|(item, uid, theirs)| {
-            let (ctx, session, placed_by, input) =
-                (ctx.clone(), session.clone(), placed_by.clone(), input.clone());
+            let (ctx, session, placed_by, input, halt) =
+                (ctx.clone(), session.clone(), placed_by.clone(), input.clone(), Arc::clone(&halt));
             async move {
-                // The wish changed meanwhile: what is not sent yet is not sent any more.
-                let stale = || input.has_changed().unwrap_or(true);
+                // The wish changed meanwhile, or it makes no sense: what is not sent yet is not sent any more.
+                let stale = || input.has_changed().unwrap_or(true) || halt.holds(&item.id.namespace);
                 let answer = apply(&item, uid.as_deref(), &theirs, &session, &ctx, &placed_by, stale).await;
                 (item, uid.is_some(), answer)
             }
@@ -287,6 +297,8 @@ impl Job {
                     self.memory.left_out.applied(&item.id.to_string(), left_out);
                     self.memory.rewritten.applied(&item.id.to_string(), rewritten);
                     self.memory.backoff.worked(&key);
+                    self.memory.backoff.worked(&Key::Server);
+                    halt.answered();
                     self.restored(&item);
                     self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&item.id);
@@ -299,11 +311,24 @@ impl Job {
                     let trouble = Trouble::of_apply(&error);
                     self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
                     self.item_failed(&item, &trouble, facts);
+                    if trouble.reason == NOT_YET && error.is_not_found() {
+                        halt.absent(&item.id.namespace);
+                    }
+                    if halt.refused(&trouble) {
+                        self.failed(Key::Server, trouble);
+                    }
                 }
                 None => all = false,
             }
         }
         all
+    }
+
+    /// Whether the cluster wants to be left alone for now.
+    pub(super) fn held_up(&self, facts: &mut Facts) -> bool {
+        let Some(tries) = self.memory.backoff.waiting(&Key::Server) else { return false };
+        facts.trouble(None, None, &tries.trouble, tries.count);
+        true
     }
 
     pub(super) fn item_failed(&mut self, item: &Item, trouble: &Trouble, facts: &mut Facts) {

@@ -14,6 +14,7 @@ use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
 use super::super::observe::{Look, Seen};
 use super::desired::Doomed;
+use super::halt::Halt;
 use super::row::Facts;
 use super::{Job, JobContext, Key};
 use crate::api::{Content, Method, Request};
@@ -86,12 +87,17 @@ impl Job {
             let asked = self.memory.deletes.get(&id).cloned();
             now.push((id, keep, asked));
         }
+        if now.is_empty() || self.held_up(facts) {
+            return false;
+        }
         let ctx = self.ctx.clone();
         let input = self.input.clone();
+        let halt = Arc::new(Halt::default());
         let mut outcomes = stream::iter(now.into_iter().map(|(id, keep, asked)| {
-            let (ctx, session, input) = (ctx.clone(), session.clone(), input.clone());
+            let (ctx, session, input, halt) =
+                (ctx.clone(), session.clone(), input.clone(), Arc::clone(&halt));
             async move {
-                let outcome = if input.has_changed().unwrap_or(true) {
+                let outcome = if input.has_changed().unwrap_or(true) || halt.holds(&id.namespace) {
                     Outcome::Waits
                 } else {
                     end(&ctx, &session, &id, keep, asked.as_deref()).await
@@ -102,6 +108,16 @@ impl Job {
         .buffer_unordered(ctx.in_flight);
         while let Some((id, outcome)) = outcomes.next().await {
             let key = Key::Object(id.clone());
+            match &outcome {
+                Outcome::Asked(_) | Outcome::Released => {
+                    halt.answered();
+                    self.memory.backoff.worked(&Key::Server);
+                }
+                Outcome::Trouble(trouble) if halt.refused(trouble) => {
+                    self.failed(Key::Server, trouble.clone());
+                }
+                _ => {}
+            }
             match outcome {
                 Outcome::Gone => {
                     if self.memory.deletes.remove(&id).is_some() {

@@ -71,6 +71,11 @@ impl Facts {
         self.wake = Some(self.wake.map_or(at, |before| before.min(at)));
     }
 
+    /// How many objects were looked at.
+    pub fn objects(&self) -> i64 {
+        self.apps.values().map(|count| count.total).sum::<i64>() + self.left
+    }
+
     fn sum(&self) -> Count {
         let mut sum = Count::default();
         for count in self.apps.values() {

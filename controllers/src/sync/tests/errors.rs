@@ -299,3 +299,52 @@ async fn fields_that_the_cluster_does_not_know_are_left_out_as_they_are_of_what_
     let live = rig.edge("a").object("/api/v1/namespaces/shop/configmaps/c").unwrap();
     assert_eq!((live["data"]["value"].as_str(), live.get("odd")), (Some("1"), None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_overloaded_cluster_is_not_asked_for_the_other_thousand_objects_before_the_time_it_named() {
+    let rig = Rig::new(&["a"]);
+    let asked = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let times = asked.clone();
+    let begun = tokio::time::Instant::now();
+    rig.edge("a").faults(Some(Arc::new(move |request, _| {
+        if request.method != Method::Patch || !request.path.contains("/configmaps/") {
+            return None;
+        }
+        times.lock().push(begun.elapsed().as_secs());
+        (begun.elapsed().as_secs() < 100).then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 429,
+                reason: String::new(),
+                message: "too many requests".to_owned(),
+                retry_after: Some(40),
+                causes: Vec::new(),
+            })
+        })
+    })));
+    rig.start().await;
+    let many = (0..1000).map(|n| config(&format!("c-{n}"), "1")).collect();
+    rig.target(&on("a", &[app("web", many)])).await;
+    rig.until_complete("a").await;
+    let refused = asked.lock().iter().filter(|at| **at < 100).count();
+    assert!(refused <= 3 * 8, "{refused} requests within three turns of 40 s");
+    assert_eq!(asked.lock().len(), refused + 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_not_there_refuses_some_objects_and_the_others_are_not_sent() {
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").remove("/api/v1/namespaces/shop");
+    rig.start().await;
+    let many: Vec<_> = (0..1000).map(|n| config(&format!("c-{n}"), "1")).collect();
+    let mut elsewhere = config("c", "1");
+    elsewhere["metadata"]["namespace"] = json!("default");
+    let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
+    rig.edge("a").put("test", &default);
+    rig.target(&on("a", &[app("web", [many, vec![elsewhere]].concat())])).await;
+    rig.until("what is elsewhere is there", |rig| rig.ours("a") == ["configmaps./default/c"]).await;
+    let writes = rig.edge("a").writes().len();
+    assert!(writes <= 16, "{writes} requests for what cannot be");
+    rig.edge("a")
+        .put("test", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    rig.until_complete("a").await;
+}
