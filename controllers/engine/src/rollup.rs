@@ -174,7 +174,11 @@ fn deployed(tally: &Tally, failing: &[Failing], revision: Option<i64>) -> Verdic
         return Verdict {
             status: "True",
             reason: Reason::Deployed.as_str(),
-            message: format!("{} have revision {revision}", clusters(tally.total)),
+            message: format!(
+                "{} {} revision {revision}",
+                clusters(tally.total),
+                if tally.total == 1 { "has" } else { "have" }
+            ),
         };
     }
     let mut said = vec![format!("{} of {} have revision {revision}", tally.applied, clusters(tally.total))];
