@@ -119,7 +119,7 @@ demo: build ## One application on three real control planes, live. EMCO_DEMO_APP
 	@$(RELEASE)/emco-e2e demo --operator $(RELEASE)/emco-operator
 
 .PHONY: bench
-bench: bench-spine bench-helm ## All benchmarks; results in target/bench.
+bench: bench-spine bench-store bench-helm ## All benchmarks; results in target/bench.
 
 bench-%: build ## One benchmark, such as bench-spine or bench-helm; writes target/bench/AREA.json.
 	$(RELEASE)/emco-e2e bench $*

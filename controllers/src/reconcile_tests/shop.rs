@@ -66,7 +66,7 @@ spec:
 ";
 
 /// A packaged chart.
-fn packed(name: &str, version: &str, files: &[(&str, &str)]) -> String {
+pub fn packed(name: &str, version: &str, files: &[(&str, &str)]) -> String {
     let mut tar = tar::Builder::new(Vec::new());
     let chart = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     for (path, text) in [("Chart.yaml", chart.as_str())].iter().chain(files) {

@@ -76,7 +76,7 @@ pub fn write(file: &Path, entries: &[Entry]) -> Result<()> {
 
 /// Prints the entries as a table.
 pub fn print(entries: &[Entry]) {
-    println!("{:<28} {:>10} {:<8} {:<10} MET", "NAME", "VALUE", "UNIT", "GOAL");
+    println!("{:<40} {:>10} {:<8} {:<10} MET", "NAME", "VALUE", "UNIT", "GOAL");
     for entry in entries {
         let met = match entry.met {
             Some(true) => "yes",
@@ -84,7 +84,7 @@ pub fn print(entries: &[Entry]) {
             None => "",
         };
         let goal = entry.goal.as_deref().unwrap_or_default();
-        println!("{:<28} {:>10.4} {:<8} {goal:<10} {met}", entry.name, entry.value, entry.unit);
+        println!("{:<40} {:>10.4} {:<8} {goal:<10} {met}", entry.name, entry.value, entry.unit);
     }
 }
 

@@ -3,6 +3,7 @@
 mod charts;
 mod clusters;
 mod deployments;
+mod limits;
 mod repository;
 
 use anyhow::Result;

@@ -1,0 +1,45 @@
+//! In: names as long as they may be. Out: deployed and removed like all others.
+
+use anyhow::ensure;
+use emco_crds::DeploymentIntentGroup;
+use emco_e2e::bed::serial;
+use emco_e2e::operator::{SOON, cluster, deployed, deployment, ours, secret};
+use emco_e2e::wait::wait_until_gone;
+
+use super::{of_one_file, provider, start};
+
+fn long(first: &str, length: usize) -> String {
+    format!("{first}{}", "x".repeat(length - first.len()))
+}
+
+#[tokio::test]
+async fn names_at_their_length_limits_are_deployed_and_removed() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-note}\n";
+    let note = of_one_file(&long("app-", 43), template).unwrap();
+    let project = long("limits-", 63);
+    let bed = start(&project, std::slice::from_ref(&note)).await;
+    let _turn = serial().await;
+    bed.explain(async {
+        let (owner, edge, name) = (long("provider-", 63), long("edge-", 63), long("dig-", 53));
+        provider(bed, &owner, &project).await?;
+        secret(bed, &owner, &edge, &bed.edge("d").kubeconfig()?).await?;
+        bed.hub().kubectl().apply(&cluster(&owner, &edge)).await?;
+        let placement = format!("placement: {{allOf: [{{provider: {owner}, cluster: {edge}}}]}}");
+        let yaml = deployment(&project, &name, &[note], &placement);
+        bed.hub().kubectl().apply(&yaml).await?;
+        deployed(bed, &project, &name, 1).await?;
+        let made = format!("ConfigMap/{project}/{name}-note");
+        assert_eq!(ours(bed, "d", "configmaps", Some(&project)).await?, [made]);
+        bed.hub().kubectl().run(&["delete", "dig", &name, "-n", &project, "--wait=false"]).await?;
+        let digs = bed.hub().api::<DeploymentIntentGroup>(&project).await?;
+        wait_until_gone(digs, &name, SOON).await?;
+        assert_eq!(ours(bed, "d", "configmaps", Some(&project)).await?, Vec::<String>::new());
+        bed.hub().kubectl().run(&["delete", "projects.emco.io", &project, "--wait=false"]).await?;
+        wait_until_gone(kube::Api::<emco_crds::Project>::all(bed.hub().client().await?), &project, SOON)
+            .await?;
+        bed.hub().kubectl().run(&["delete", "clusters.emco.io", &edge, "-n", &owner]).await?;
+        ensure!(ours(bed, "d", "configmaps,namespaces", None).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
