@@ -53,7 +53,7 @@ pub async fn write(
     let before = before(&status);
     let (stored, placement, waiting) = match planned {
         Planned::Refused(_, stored) => (stored.as_ref(), Vec::new(), BTreeMap::new()),
-        Planned::Done(plan, stored) => (stored.as_ref(), plan.placement.clone(), first_contacts(plan)),
+        Planned::Done(plan, stored) => (stored.as_ref(), plan.placement.clone(), awaited(plan)),
     };
     let wanted = match planned {
         Planned::Refused(..) => {
@@ -66,7 +66,7 @@ pub async fn write(
         }
     };
     let shards = revisions::shards(ctx, owner);
-    let unseen = unseen(ctx, &waiting);
+    let unseen = unseen(ctx, &without_row(planned, waiting));
     let mut parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
     if let Some((spec, rows)) = &unseen {
         parts.push((spec, Some(rows)));
@@ -169,15 +169,29 @@ pub fn fill(status: &mut DeploymentIntentGroupStatus, rolled: &DigRollup, keep_p
     }
 }
 
-/// Clusters that were chosen and never contacted, with empty sets: they have no row yet.
-fn first_contacts(plan: &Plan) -> BTreeMap<ClusterId, Combination> {
+/// What is wanted on clusters that nothing is known of yet: there, apps with empty sets stand for what is worked out at the
+/// first contact. No row has those, so such a cluster does not count as having what is wanted.
+fn awaited(plan: &Plan) -> BTreeMap<ClusterId, Combination> {
+    let known = combinations(&plan.assignment);
     plan.waiting
         .iter()
-        .filter(|(cluster, _)| !plan.assignment.contains_key(*cluster))
         .map(|(cluster, apps)| {
-            (cluster.clone(), apps.iter().map(|app| (app.clone(), SetDigest(String::new()))).collect())
+            let mut wanted = known.get(cluster).cloned().unwrap_or_default();
+            wanted.extend(apps.iter().map(|app| (app.clone(), SetDigest(String::new()))));
+            (cluster.clone(), wanted)
         })
         .collect()
+}
+
+/// Those of them that got nothing before: they have no row.
+fn without_row(
+    planned: &Planned,
+    mut awaited: BTreeMap<ClusterId, Combination>,
+) -> BTreeMap<ClusterId, Combination> {
+    if let Planned::Done(plan, _) = planned {
+        awaited.retain(|cluster, _| !plan.assignment.contains_key(cluster));
+    }
+    awaited
 }
 
 /// Rows for clusters that have none, so that they are counted like all others.

@@ -52,6 +52,23 @@ async fn a_process_that_starts_on_a_settled_hub_writes_nothing_anywhere() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_counts_as_deployed_only_where_it_could_be_worked_out() {
+    let mut life = installed().await;
+    let seen = life.rig.forgotten("b");
+    life.put(&values("blue"));
+    life.settle().await;
+    let (deployed, reason, message) = life.says("Deployed");
+    assert_eq!(life.on("a")["configmaps./team-a/page"]["data"]["text"], "blue");
+    assert_eq!(life.on("b")["configmaps./team-a/page"]["data"]["text"], "red", "what it has stays");
+    assert_eq!((deployed.as_str(), reason.as_str()), ("False", "Progressing"), "{message}");
+    assert!(message.starts_with("1 of 2 clusters"), "{message}");
+    life.rig.remembered("b", seen);
+    life.settle().await;
+    assert_eq!(life.on("b")["configmaps./team-a/page"]["data"]["text"], "blue");
+    assert_eq!(life.says("Deployed").0, "True");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_update_changes_what_differs_and_prunes_what_the_chart_no_longer_makes() {
     let mut life = installed().await;
     let store = life.edges["b"].object("/apis/apps/v1/namespaces/team-a/statefulsets/db").unwrap();

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::Installation;
 use futures::StreamExt;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::stream::BoxStream;
 use kube::runtime::reflector::{Lookup, store::Writer};
 use kube::runtime::watcher::Event;
@@ -70,6 +71,14 @@ impl Random for Counter {
 pub struct Seeing {
     seen: Mutex<BTreeMap<ClusterId, Arc<Observation>>>,
     servers: Mutex<BTreeMap<ClusterId, MemoryServer>>,
+    /// Who is told of changes.
+    told: Mutex<Vec<UnboundedSender<ClusterId>>>,
+}
+
+impl Seeing {
+    fn changed(&self, cluster: &ClusterId) {
+        self.told.lock().retain(|told| told.unbounded_send(cluster.clone()).is_ok());
+    }
 }
 
 impl Edges for Seeing {
@@ -85,7 +94,9 @@ impl Connections for Seeing {
         self.seen.lock().get(cluster).cloned()
     }
     fn changes(&self) -> BoxStream<'static, ClusterId> {
-        futures::stream::pending().boxed()
+        let (tell, told) = unbounded();
+        self.told.lock().push(tell);
+        told.boxed()
     }
     fn refresh_apis(&self, _: &ClusterId) {}
 }
@@ -196,6 +207,21 @@ impl Rig {
             ..Observation::default()
         };
         self.seeing.seen.lock().insert(ClusterId::new("acme", cluster), Arc::new(observation));
+    }
+
+    /// As after a start: its first probe is under way until it is [`Self::remembered`]. Answers what was.
+    pub fn forgotten(&self, cluster: &str) -> Option<Arc<Observation>> {
+        let id = ClusterId::new("acme", cluster);
+        let seen = self.seeing.seen.lock().insert(id.clone(), Arc::default());
+        self.seeing.changed(&id);
+        seen
+    }
+
+    /// It answers again.
+    pub fn remembered(&self, cluster: &str, seen: Option<Arc<Observation>>) {
+        let id = ClusterId::new("acme", cluster);
+        self.seeing.seen.lock().extend(seen.map(|seen| (id.clone(), seen)));
+        self.seeing.changed(&id);
     }
 
     /// From now on it says that it belongs to this installation, or to none.
