@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 use crate::api::{ApiResult, ApiServerExt};
 use crate::context::{Context, Failure};
 use crate::objects;
+use crate::sync::content::Kept;
 
 mod collect;
 mod commit;
@@ -115,6 +116,8 @@ impl Default for RevisionSettings {
 #[derive(Default)]
 pub struct Revisions {
     settings: RevisionSettings,
+    /// Where workers look for contents first.
+    kept: Option<Kept>,
     /// Newest AppContext by owner hash, while the watch may not have seen it.
     written: Mutex<BTreeMap<String, Arc<AppContext>>>,
     contents: Mutex<Contents>,
@@ -129,6 +132,12 @@ impl Revisions {
     /// With other settings than usual.
     pub fn new(settings: RevisionSettings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// Leaves what it stores to workers of the same process, too.
+    #[must_use]
+    pub fn beside(self, kept: Kept) -> Self {
+        Self { kept: Some(kept), ..self }
     }
 }
 

@@ -26,6 +26,7 @@ pub mod metrics;
 pub mod observe;
 mod pace;
 mod policy;
+pub mod prepared;
 pub mod report;
 pub mod work;
 
@@ -34,7 +35,7 @@ pub use metrics::SyncMetrics;
 pub use policy::{Policies, Policy};
 pub use work::Owner;
 
-use content::{Content, HubContent};
+use content::{HubContent, Kept};
 use edge::Edge;
 use job::{Job, JobContext};
 use report::{Budget, Reporter};
@@ -81,7 +82,7 @@ type ShardKey = (String, String);
 /// The engine.
 pub struct Sync {
     ctx: SyncContext,
-    content: Arc<dyn Content>,
+    content: Arc<HubContent>,
     metrics: Arc<SyncMetrics>,
     budget: Arc<Budget>,
     // Newest version of each shard that came since the last look; `None`: it is gone. As many entries as there are shards.
@@ -110,6 +111,11 @@ impl Sync {
     /// Counters.
     pub fn metrics(&self) -> Arc<SyncMetrics> {
         self.metrics.clone()
+    }
+
+    /// Contents in memory, for those who store them.
+    pub fn kept(&self) -> Kept {
+        self.content.kept()
     }
 
     /// A shard as read from the hub, new or changed. Never waits.

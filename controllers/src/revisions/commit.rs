@@ -132,6 +132,9 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
         stored_packs?;
         parse(&name, context?)?
     };
+    if let Some(kept) = &ctx.revisions.kept {
+        sets.iter().for_each(|set| kept.stored(set));
+    }
     let running = Arc::new(Running {
         revision,
         plan_digest: draft.digest,

@@ -19,6 +19,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::errors::{Retry, Trouble};
+use super::prepared::Prepared;
 use crate::api::{ApiError, ApiServer, ApiServerExt, Method, Request};
 
 mod cache;
@@ -41,9 +42,31 @@ pub struct Source {
 #[async_trait]
 pub trait Content: Send + Sync + 'static {
     /// The manifests of a set.
-    async fn set(&self, source: &Source, set: &SetDigest) -> Result<Arc<ManifestSet>, Trouble>;
+    async fn set(&self, source: &Source, set: &SetDigest) -> Result<Arc<Prepared>, Trouble>;
     /// The identities of a pack.
     async fn identities(&self, reference: &IdentitiesRef) -> Result<Arc<BTreeSet<Identity>>, Trouble>;
+}
+
+/// Content in memory, within a limit of bytes. Whoever stores a set leaves it here, so that it is not read back at once.
+#[derive(Clone)]
+pub struct Kept(Arc<Mutex<Cache>>);
+
+impl Kept {
+    fn new(bytes: usize) -> Self {
+        Self(Arc::new(Mutex::new(Cache::new(bytes))))
+    }
+
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Cache> {
+        self.0.lock()
+    }
+
+    /// Keeps a set that the hub has as a whole.
+    pub fn stored(&self, set: &Arc<ManifestSet>) {
+        if self.lock().set(&set.digest).is_none() {
+            let prepared = Arc::new(Prepared::of(Arc::clone(set)));
+            self.lock().keep_set(set.digest.clone(), prepared);
+        }
+    }
 }
 
 /// Content as the hub stores it.
@@ -51,7 +74,7 @@ pub struct HubContent {
     hub: Arc<dyn ApiServer>,
     /// The operator's own namespace: packs are there.
     namespace: String,
-    cache: Mutex<Cache>,
+    cache: Kept,
     // One load of one thing at a time: a thousand clusters that want one pack read it once.
     loading: Vec<tokio::sync::Mutex<()>>,
 }
@@ -60,7 +83,12 @@ impl HubContent {
     /// Reads packs from `namespace` and keeps at most about `bytes` of them.
     pub fn new(hub: Arc<dyn ApiServer>, namespace: String, bytes: usize) -> Self {
         let loading = (0..16).map(|_| tokio::sync::Mutex::new(())).collect();
-        Self { hub, namespace, cache: Mutex::new(Cache::new(bytes)), loading }
+        Self { hub, namespace, cache: Kept::new(bytes), loading }
+    }
+
+    /// What is kept in memory.
+    pub fn kept(&self) -> Kept {
+        self.cache.clone()
     }
 
     async fn turn(&self, key: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {
@@ -146,7 +174,7 @@ impl HubContent {
 
 #[async_trait]
 impl Content for HubContent {
-    async fn set(&self, source: &Source, set: &SetDigest) -> Result<Arc<ManifestSet>, Trouble> {
+    async fn set(&self, source: &Source, set: &SetDigest) -> Result<Arc<Prepared>, Trouble> {
         if let Some(known) = self.cache.lock().set(set) {
             return Ok(known);
         }
@@ -170,7 +198,7 @@ impl Content for HubContent {
             }
             (other, _) => lost(&other.to_string()),
         })?;
-        let whole = Arc::new(whole);
+        let whole = Arc::new(Prepared::of(Arc::new(whole)));
         self.cache.lock().keep_set(set.clone(), whole.clone());
         Ok(whole)
     }

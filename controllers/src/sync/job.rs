@@ -73,7 +73,7 @@ pub(super) struct Memory {
     /// Objects that are surely not there any more, or not ours.
     gone: BTreeSet<Identity>,
     /// Objects of others that are taken as they are.
-    taken: BTreeSet<Identity>,
+    taken: BTreeSet<Arc<Identity>>,
     /// Hooks that ran.
     hooks: Vec<RowHooks>,
     /// Since when a hook runs, by its token.
@@ -110,10 +110,10 @@ pub(super) enum Key {
     Content,
     /// The cluster itself: it is overloaded, and said when to come again.
     Server,
-    Object(Identity),
-    Hook(Identity),
+    Object(Arc<Identity>),
+    Hook(Arc<Identity>),
     /// Making again what others deleted or changed.
-    Again(Identity),
+    Again(Arc<Identity>),
 }
 
 /// What a pass yields.

@@ -12,9 +12,11 @@ use tokio::sync::watch;
 
 use super::errors::Trouble;
 
+mod pairs;
 mod seen;
 pub(super) mod watcher;
 
+use pairs::Pairs;
 pub use seen::Seen;
 
 /// Deleted Jobs and Pods remembered of one kind. What is forgotten counts as it does after a restart.
@@ -51,21 +53,26 @@ struct KindStore {
     known: Known,
     // The watch has told everything up to here.
     version: u64,
-    objects: BTreeMap<(String, String), Arc<Seen>>,
+    // By namespace and name.
+    objects: Pairs<Arc<Seen>>,
     // How Jobs and Pods of ours were last seen that are gone since; until one of the same name is there.
-    ended: BTreeMap<(String, String), Arc<Seen>>,
+    ended: Pairs<Arc<Seen>>,
 }
 
 impl KindStore {
-    fn put(&mut self, key: (String, String), seen: Seen) {
-        self.ended.remove(&key);
-        self.objects.insert(key, Arc::new(seen));
+    fn put(&mut self, id: &Identity, seen: Seen) {
+        self.ended.remove(&id.namespace, &id.name);
+        self.objects.insert(id.namespace.clone(), id.name.clone(), Arc::new(seen));
+    }
+
+    fn get(&self, id: &Identity) -> Option<&Arc<Seen>> {
+        self.objects.get(&id.namespace, &id.name)
     }
 }
 
 #[derive(Default)]
 struct Inner {
-    kinds: BTreeMap<KindKey, KindStore>,
+    kinds: Pairs<KindStore>,
     wants: BTreeMap<String, BTreeSet<KindKey>>,
     resources: BTreeMap<KindKey, ApiResource>,
     bells: BTreeMap<String, watch::Sender<u64>>,
@@ -114,6 +121,9 @@ impl Observed {
     pub fn want(&self, owner: &str, resources: &[ApiResource]) {
         let mut inner = self.inner.lock();
         let kinds: BTreeSet<KindKey> = resources.iter().map(|r| (r.group.clone(), r.kind.clone())).collect();
+        if inner.wants.get(owner).is_some_and(|before| *before == kinds) {
+            return;
+        }
         for resource in resources {
             inner
                 .resources
@@ -128,9 +138,9 @@ impl Observed {
         }
         let needed: BTreeSet<KindKey> = inner.wants.values().flatten().cloned().collect();
         inner.resources.retain(|kind, _| needed.contains(kind));
-        inner.kinds.retain(|kind, _| needed.contains(kind));
-        for kind in needed {
-            inner.kinds.entry(kind).or_default();
+        inner.kinds.retain(|group, kind, _| needed.contains(&(group.to_owned(), kind.to_owned())));
+        for (group, kind) in &needed {
+            inner.kinds.or_default(group, kind);
         }
         let wanted = inner.resources.clone();
         drop(inner);
@@ -148,21 +158,19 @@ impl Observed {
 
     /// How much is known of a kind.
     pub fn known(&self, kind: &KindKey) -> Known {
-        self.inner.lock().kinds.get(kind).map(|store| store.known.clone()).unwrap_or_default()
+        self.inner.lock().kinds.get(&kind.0, &kind.1).map(|store| store.known.clone()).unwrap_or_default()
     }
 
     /// An object, as far as it carries anybody's owner label.
     pub fn get(&self, id: &Identity) -> Option<Arc<Seen>> {
-        let key = (id.namespace.clone(), id.name.clone());
-        self.inner.lock().kinds.get(&(id.group.clone(), id.kind.clone()))?.objects.get(&key).cloned()
+        self.inner.lock().kinds.get(&id.group, &id.kind)?.get(id).cloned()
     }
 
     /// The same, and whether absence means anything.
     pub fn look(&self, id: &Identity) -> Look {
-        let key = (id.namespace.clone(), id.name.clone());
-        match self.inner.lock().kinds.get(&(id.group.clone(), id.kind.clone())) {
+        match self.inner.lock().kinds.get(&id.group, &id.kind) {
             Some(store) if store.known == Known::All => {
-                store.objects.get(&key).map_or(Look::Absent, |seen| Look::There(seen.clone()))
+                store.get(id).map_or(Look::Absent, |seen| Look::There(seen.clone()))
             }
             _ => Look::Unknown,
         }
@@ -171,22 +179,24 @@ impl Observed {
     /// The last state of a Job or Pod whose deletion the watch told, ended or not: one with `ttlSecondsAfterFinished: 0` goes
     /// the moment it ends.
     pub fn ended(&self, id: &Identity) -> Option<Arc<Seen>> {
-        let key = (id.namespace.clone(), id.name.clone());
-        self.inner.lock().kinds.get(&(id.group.clone(), id.kind.clone()))?.ended.get(&key).cloned()
+        self.inner.lock().kinds.get(&id.group, &id.kind)?.ended.get(&id.namespace, &id.name).cloned()
     }
 
-    /// Everything of an owner, of the kinds that are watched.
-    pub fn owned(&self, owner: &str) -> Vec<(Identity, Arc<Seen>)> {
+    /// Everything of an owner but what is `known`, of the kinds that are watched.
+    pub fn owned(&self, owner: &str, known: impl Fn(&Identity) -> bool) -> Vec<(Identity, Arc<Seen>)> {
         let inner = self.inner.lock();
         let mut all = Vec::new();
-        for ((group, kind), store) in &inner.kinds {
-            for ((namespace, name), seen) in &store.objects {
-                if seen.owner.as_deref() == Some(owner) {
-                    let (group, kind) = (group.clone(), kind.clone());
-                    all.push((
-                        Identity { group, kind, namespace: namespace.clone(), name: name.clone() },
-                        seen.clone(),
-                    ));
+        for (group, kind, store) in inner.kinds.iter() {
+            let (group, kind) = (group.to_owned(), kind.to_owned());
+            let mut id = Identity { group, kind, namespace: String::new(), name: String::new() };
+            for (namespace, name, seen) in store.objects.iter() {
+                if seen.owner.as_deref() != Some(owner) {
+                    continue;
+                }
+                namespace.clone_into(&mut id.namespace);
+                name.clone_into(&mut id.name);
+                if !known(&id) {
+                    all.push((id.clone(), seen.clone()));
                 }
             }
         }
@@ -197,42 +207,36 @@ impl Observed {
     pub fn learn(&self, id: &Identity, object: &Value) {
         let Some(seen) = Seen::of(id, object) else { return };
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(&(id.group.clone(), id.kind.clone())) else { return };
-        let key = (id.namespace.clone(), id.name.clone());
-        match store.objects.get(&key) {
+        let Some(store) = inner.kinds.get_mut(&id.group, &id.kind) else { return };
+        match store.get(id) {
             Some(before) if before.version >= seen.version => {}
             // The watch is further: the object was there and is gone again.
             None if seen.version <= store.version => {}
-            _ if seen.owner.is_some() => store.put(key, seen),
-            _ => {
-                store.objects.remove(&key);
-            }
+            _ if seen.owner.is_some() => store.put(id, seen),
+            _ => store.objects.remove(&id.namespace, &id.name),
         }
     }
 
     /// Drops an object that the server says is gone, if it is still this one.
     pub fn forget(&self, id: &Identity, uid: &str) {
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(&(id.group.clone(), id.kind.clone())) else { return };
-        let key = (id.namespace.clone(), id.name.clone());
-        if store.objects.get(&key).is_some_and(|seen| seen.uid == uid) {
-            store.objects.remove(&key);
+        let Some(store) = inner.kinds.get_mut(&id.group, &id.kind) else { return };
+        if store.get(id).is_some_and(|seen| seen.uid == uid) {
+            store.objects.remove(&id.namespace, &id.name);
         }
     }
 
     /// A complete list of a kind.
     pub(super) fn listed(&self, kind: &KindKey, version: u64, objects: Vec<(Identity, Seen)>) {
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(kind) else { return };
+        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
         // Answers that are newer than the list stay.
-        let mut all: BTreeMap<_, _> = std::mem::take(&mut store.objects)
-            .into_iter()
-            .filter(|(_, seen)| seen.version > version)
-            .collect();
+        store.objects.retain(|_, _, seen| seen.version > version);
         for (id, seen) in objects {
-            all.entry((id.namespace, id.name)).or_insert_with(|| Arc::new(seen));
+            if store.get(&id).is_none() {
+                store.objects.insert(id.namespace, id.name, Arc::new(seen));
+            }
         }
-        store.objects = all;
         store.version = version;
         store.known = Known::All;
         inner.ring_all(kind);
@@ -241,25 +245,23 @@ impl Observed {
     /// What was known of a kind is worth nothing any more: another store answers.
     pub(super) fn unlisted(&self, kind: &KindKey, trouble: Option<Trouble>) {
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(kind) else { return };
+        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
         let known = trouble.map_or(Known::Nothing, Known::Refused);
         if store.known != known {
             store.known = known;
             inner.ring_all(kind);
         }
-        let Some(store) = inner.kinds.get_mut(kind) else { return };
+        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
         store.objects.clear();
         store.version = 0;
     }
 
     /// One event of a watch.
     pub(super) fn event(&self, id: &Identity, seen: Seen, there: bool) {
-        let kind = (id.group.clone(), id.kind.clone());
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(&kind) else { return };
+        let Some(store) = inner.kinds.get_mut(&id.group, &id.kind) else { return };
         store.version = store.version.max(seen.version);
-        let key = (id.namespace.clone(), id.name.clone());
-        let before = store.objects.get(&key).cloned();
+        let before = store.get(id).cloned();
         if before.as_ref().is_some_and(|before| before.version > seen.version) {
             return;
         }
@@ -273,11 +275,11 @@ impl Observed {
             _ => true,
         };
         if there {
-            store.put(key, seen);
+            store.put(id, seen);
         } else {
-            store.objects.remove(&key);
+            store.objects.remove(&id.namespace, &id.name);
             if seen.runs {
-                store.ended.insert(key, Arc::new(seen));
+                store.ended.insert(id.namespace.clone(), id.name.clone(), Arc::new(seen));
                 if store.ended.len() > MOST_ENDED {
                     store.ended.pop_first();
                 }
@@ -292,7 +294,7 @@ impl Observed {
 
     /// The watch has told everything up to here.
     pub(super) fn bookmark(&self, kind: &KindKey, version: u64) {
-        if let Some(store) = self.inner.lock().kinds.get_mut(kind) {
+        if let Some(store) = self.inner.lock().kinds.get_mut(&kind.0, &kind.1) {
             store.version = store.version.max(version);
         }
     }

@@ -199,7 +199,7 @@ async fn compare_row(
     if let Some(target) = &row.target {
         for (app, set) in &target.apps {
             let set = content.set(&source(target.revision), set).await.map_err(said)?;
-            wanted.extend(set.manifests.iter().map(|manifest| (app.clone(), manifest.clone())));
+            wanted.extend(set.set.manifests.iter().map(|manifest| (app.clone(), manifest.clone())));
         }
     }
     let mut before = Vec::new();
@@ -208,7 +208,7 @@ async fn compare_row(
             Content::Sets(target) => {
                 for set in target.apps.values() {
                     let set = content.set(&source(target.revision), set).await.map_err(said)?;
-                    before.extend(set.manifests.iter().map(emco_engine::set::SetManifest::identity));
+                    before.extend(set.ids.iter().map(|id| emco_engine::identity::Identity::clone(id)));
                 }
             }
             Content::Identities(reference) => {

@@ -100,7 +100,8 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         revisions: Revisions::new(RevisionSettings {
             unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
             ..RevisionSettings::default()
-        }),
+        })
+        .beside(sync.kept()),
         planning: process.metrics.planning(),
     });
 

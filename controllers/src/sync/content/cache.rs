@@ -8,6 +8,7 @@ use emco_engine::identity::SetDigest;
 use emco_engine::pack::Pack;
 use emco_engine::set::ManifestSet;
 
+use super::super::prepared::Prepared;
 use super::Source;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +22,7 @@ enum Key {
 enum Kept {
     Context(Vec<PackRef>),
     Pack(Arc<Pack>),
-    Set(Arc<ManifestSet>),
+    Set(Arc<Prepared>),
 }
 
 struct Entry {
@@ -67,15 +68,15 @@ impl Cache {
         self.keep(Key::Pack(name), Kept::Pack(pack), bytes);
     }
 
-    pub(super) fn set(&mut self, digest: &SetDigest) -> Option<Arc<ManifestSet>> {
+    pub(super) fn set(&mut self, digest: &SetDigest) -> Option<Arc<Prepared>> {
         match self.get(&Key::Set(digest.clone()))? {
             Kept::Set(set) => Some(set),
             _ => None,
         }
     }
 
-    pub(super) fn keep_set(&mut self, digest: SetDigest, set: Arc<ManifestSet>) {
-        let bytes = set_bytes(&set);
+    pub(super) fn keep_set(&mut self, digest: SetDigest, set: Arc<Prepared>) {
+        let bytes = set_bytes(&set.set);
         self.keep(Key::Set(digest), Kept::Set(set), bytes);
     }
 
@@ -103,7 +104,7 @@ impl Cache {
 
 /// About what a set takes in memory: a parsed manifest is a few times its text.
 pub fn set_bytes(set: &ManifestSet) -> usize {
-    256 + set.manifests.iter().map(|m| 4 * size(&m.json) + 256).sum::<usize>()
+    256 + set.manifests.iter().map(|m| 4 * size(&m.json) + 512).sum::<usize>()
 }
 
 /// About how long a value is as text.
@@ -127,11 +128,11 @@ mod tests {
         let digest = |n: i32| SetDigest(n.to_string());
         for n in 0..4 {
             let set = ManifestSet { digest: digest(n), app: "web".to_owned(), manifests: Vec::new() };
-            cache.keep_set(digest(n), Arc::new(set));
+            cache.keep_set(digest(n), Arc::new(Prepared::of(Arc::new(set))));
         }
         assert!(cache.set(&digest(0)).is_some());
         let set = ManifestSet { digest: digest(9), app: "web".to_owned(), manifests: Vec::new() };
-        cache.keep_set(digest(9), Arc::new(set));
+        cache.keep_set(digest(9), Arc::new(Prepared::of(Arc::new(set))));
         assert!(
             cache.set(&digest(0)).is_some()
                 && cache.set(&digest(1)).is_none()

@@ -30,8 +30,10 @@ const NOT_YET: &str = "Progressing";
 
 /// What has to be done about one object.
 enum Need {
-    /// It is as it shall be, or taken as it is.
+    /// It is as it shall be.
     Nothing,
+    /// It is somebody else's, and taken as it is.
+    Taken,
     /// Not there, as far as we know.
     Look,
     /// Ours with another content; the UID makes sure that it is still this one.
@@ -61,7 +63,8 @@ impl Job {
                 continue;
             }
             match self.need(item, session) {
-                Need::Nothing => self.take(item),
+                Need::Nothing => {}
+                Need::Taken => drop(self.memory.taken.insert(item.id.clone())),
                 Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
                 Need::Look => look.push(item.clone()),
                 Need::Renew(uid) => send.push((item.clone(), Some(uid))),
@@ -82,15 +85,23 @@ impl Job {
         all = all && fine;
         // In the order of the set, as far as requests in flight keep an order.
         let place: BTreeMap<&Identity, usize> =
-            items.iter().enumerate().map(|(i, item)| (&item.id, i)).collect();
+            items.iter().enumerate().map(|(i, item)| (&*item.id, i)).collect();
         // What failed before comes last: it must not keep the rest from its turn.
-        let failed = |item: &Item| self.memory.backoff.last(&Key::Object(item.id.clone())).is_some();
-        send.sort_by_cached_key(|(item, _)| (failed(item), place.get(&item.id).copied()));
+        send.sort_by_cached_key(|(item, _)| (self.has_failed(item), place.get(&*item.id).copied()));
         self.send_all(send, session, facts).await && all
     }
 
     fn need(&self, item: &Item, session: &Session) -> Need {
         let Some(manifest) = item.manifest() else { return Need::Wait };
+        let seen = self.ctx.edge.observed.get(&item.id);
+        // Nearly all of them nearly always: nothing else has to be found out.
+        if seen.as_ref().is_some_and(|seen| {
+            seen.owner.as_ref() == Some(&self.ctx.hash)
+                && seen.manifest.as_deref() == Some(&*item.token)
+                && !seen.deleting
+        }) {
+            return Need::Nothing;
+        }
         if session.resource_of(&manifest.json).is_none() {
             let version = manifest.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
             let text = format!("the cluster serves no kind {} of {version}", item.id.kind);
@@ -100,7 +111,7 @@ impl Job {
         if self.memory.taken.contains(&item.id) {
             return Need::Nothing;
         }
-        match self.ctx.edge.observed.get(&item.id) {
+        match seen {
             None if self.finished_and_gone(item) => Need::Nothing,
             None => Need::Look,
             Some(seen) => self.compare(item, &seen),
@@ -111,7 +122,7 @@ impl Job {
     fn compare(&self, item: &Item, seen: &Seen) -> Need {
         let ours = seen.owner.as_ref() == Some(&self.ctx.hash);
         if !ours && (self.left_alone(item) || self.take_existing(item)) {
-            return Need::Nothing;
+            return Need::Taken;
         }
         if !ours {
             let other = seen.placed_by.as_deref().unwrap_or("another hub or owner");
@@ -121,18 +132,10 @@ impl Job {
         if seen.deleting {
             return Need::Wait;
         }
-        if self.left_alone(item) || seen.manifest.as_ref() == Some(&item.token) {
+        if self.left_alone(item) || seen.manifest.as_deref() == Some(&*item.token) {
             return Need::Nothing;
         }
         Need::Renew(seen.uid.clone())
-    }
-
-    /// Remembers an object of another owner that is taken as it is.
-    fn take(&mut self, item: &Item) {
-        let other = |seen: Arc<Seen>| seen.owner.as_ref() != Some(&self.ctx.hash);
-        if self.ctx.edge.observed.get(&item.id).is_some_and(other) {
-            self.memory.taken.insert(item.id.clone());
-        }
     }
 
     /// From a chart's `crds/` folder: made if absent, otherwise left as it is.
@@ -241,7 +244,7 @@ impl Job {
             for object in page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
                 let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
                 if wanted.contains(name) {
-                    let id = Identity { name: name.to_owned(), ..first.id.clone() };
+                    let id = Identity { name: name.to_owned(), ..Identity::clone(&first.id) };
                     found.insert(name.to_owned(), found_of(&id, object));
                 }
             }
@@ -300,8 +303,8 @@ impl Job {
                     self.memory.backoff.worked(&Key::Server);
                     halt.answered();
                     self.restored(&item);
-                    self.memory.gone.remove(&item.id);
-                    self.memory.deletes.remove(&item.id);
+                    self.memory.gone.remove(&*item.id);
+                    self.memory.deletes.remove(&*item.id);
                     self.ctx.edge.observed.learn(&item.id, &object);
                     let fields = Seen::of(&item.id, &object).and_then(|seen| seen.fields);
                     self.memory.drift.applied(&item.id, fields);

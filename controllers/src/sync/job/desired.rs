@@ -6,73 +6,78 @@ use std::sync::Arc;
 
 use emco_engine::apis::ApiResource;
 use emco_engine::identity::{Identity, SetDigest};
-use emco_engine::set::{ManifestSet, SetManifest};
+use emco_engine::set::SetManifest;
 
 use super::super::edge::Session;
 use super::super::errors::Trouble;
+use super::super::prepared::{Prepared, STAGES};
 use super::super::work::{Named, Work};
 use super::Job;
 
 /// One object to be applied.
 #[derive(Clone)]
 pub(super) struct Item {
-    pub app: String,
-    pub id: Identity,
-    set: Arc<ManifestSet>,
+    pub app: Arc<str>,
+    pub id: Arc<Identity>,
+    set: Arc<Prepared>,
     place: usize,
     /// What the annotation on the cluster says when this is applied.
-    pub token: String,
+    pub token: Arc<str>,
 }
 
 impl Item {
     /// The manifest.
     pub fn manifest(&self) -> Option<&SetManifest> {
-        self.set.manifests.get(self.place)
+        self.set.set.manifests.get(self.place)
     }
 
     /// The set it is of.
     pub fn set_digest(&self) -> &SetDigest {
-        &self.set.digest
+        &self.set.set.digest
     }
 }
 
 /// One app of the target.
 pub(super) struct App {
-    pub name: String,
-    pub set: Arc<ManifestSet>,
-    /// Everything but hooks, in the order of applying.
-    pub items: Vec<Item>,
+    pub name: Arc<str>,
+    pub set: Arc<Prepared>,
+    /// Everything but hooks, stage by stage in the order of applying.
+    pub stages: [Vec<Item>; STAGES],
 }
 
 impl App {
-    fn new(name: &str, set: Arc<ManifestSet>) -> Self {
-        let items = set
-            .manifests
-            .iter()
-            .enumerate()
-            .filter(|(_, manifest)| manifest.hook.is_none())
-            .map(|(place, manifest)| Item {
-                app: name.to_owned(),
-                id: manifest.identity(),
-                set: set.clone(),
-                place,
-                token: manifest.digest.clone(),
-            })
-            .collect();
-        Self { name: name.to_owned(), set, items }
+    fn new(name: &str, set: Arc<Prepared>) -> Self {
+        let name: Arc<str> = name.into();
+        let item = |place: &usize| {
+            let (id, token) = (set.ids.get(*place)?.clone(), set.tokens.get(*place)?.clone());
+            Some(Item { app: name.clone(), id, set: set.clone(), place: *place, token })
+        };
+        let stages = set.stages.each_ref().map(|places| places.iter().filter_map(item).collect());
+        Self { stages, name, set }
+    }
+
+    /// Everything but hooks.
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        self.stages.iter().flatten()
+    }
+
+    /// The set.
+    pub fn digest(&self) -> &SetDigest {
+        &self.set.set.digest
     }
 
     /// Hooks of an event, in the order of running. The token says which run an object on the cluster belongs to.
     pub fn hooks(&self, event: &str) -> Vec<Item> {
         let mut found: Vec<(i32, Item)> = Vec::new();
-        for (place, manifest) in self.set.manifests.iter().enumerate() {
+        for (place, manifest) in self.set.set.manifests.iter().enumerate() {
             let Some(hook) = manifest.hook.as_ref().filter(|hook| hook.events.iter().any(|e| e == event))
             else {
                 continue;
             };
-            let token = format!("{}.{}.{event}", manifest.digest, self.set.digest);
+            let Some(id) = self.set.ids.get(place).cloned() else { continue };
+            let token = format!("{}.{}.{event}", manifest.digest, self.digest()).into();
             let (app, set) = (self.name.clone(), self.set.clone());
-            found.push((hook.weight, Item { app, id: manifest.identity(), set, place, token }));
+            found.push((hook.weight, Item { app, id, set, place, token }));
         }
         // Stable: the set has Helm's order of kinds and names already.
         found.sort_by_key(|(weight, _)| *weight);
@@ -100,9 +105,8 @@ impl Job {
 
     /// Everything the row says may be there, without what shall be.
     pub(super) async fn doomed(&self, work: &Work, keep: &[App]) -> Result<Doomed, Trouble> {
-        let wanted: BTreeSet<Identity> =
-            keep.iter().flat_map(|app| app.set.manifests.iter().map(SetManifest::identity)).collect();
-        let same: BTreeSet<&SetDigest> = keep.iter().map(|app| &app.set.digest).collect();
+        let wanted = |id: &Identity| keep.iter().any(|app| app.set.names(id));
+        let same: BTreeSet<&SetDigest> = keep.iter().map(App::digest).collect();
         let applied = self.memory.applied_named.iter();
         let held = work.held.iter().filter(|(since, _)| self.counts(*since)).map(|(_, named)| named);
         let mut doomed = Doomed::default();
@@ -110,20 +114,18 @@ impl Job {
             let source = self.source(named);
             for digest in named.apps.values().filter(|digest| !same.contains(digest)) {
                 let set = self.ctx.content.set(&source, digest).await?;
-                for manifest in &set.manifests {
-                    let id = manifest.identity();
-                    if wanted.contains(&id) {
+                for (manifest, id) in set.set.manifests.iter().zip(&set.ids) {
+                    if wanted(id) {
                         continue;
                     }
                     let stays = manifest.keep || manifest.crd_folder;
-                    let entry = doomed.objects.entry(id).or_default();
+                    let entry = doomed.objects.entry(Identity::clone(id)).or_default();
                     *entry = *entry || stays;
                 }
             }
         }
         for (_, reference) in work.held_identities.iter().filter(|(since, _)| self.counts(*since)) {
-            for id in self.ctx.content.identities(reference).await?.iter().filter(|id| !wanted.contains(*id))
-            {
+            for id in self.ctx.content.identities(reference).await?.iter().filter(|id| !wanted(id)) {
                 doomed.objects.entry(id.clone()).or_default();
             }
         }
@@ -134,13 +136,11 @@ impl Job {
     /// not know any more. Of the kinds that are watched, once they are listed. (The entry tells ours from what the cluster's
     /// own controllers copied our label to.)
     pub(super) fn strays(&self, keep: &[App], doomed: &Doomed) -> Doomed {
-        let wanted: BTreeSet<Identity> =
-            keep.iter().flat_map(|app| app.set.manifests.iter().map(SetManifest::identity)).collect();
-        let owned = self.ctx.edge.observed.owned(&self.ctx.hash).into_iter();
-        let strays = owned.filter(|(id, seen)| {
-            seen.fields.is_some() && !wanted.contains(id) && !doomed.objects.contains_key(id)
-        });
-        Doomed { objects: strays.map(|(id, _)| (id, false)).collect() }
+        let known =
+            |id: &Identity| keep.iter().any(|app| app.set.names(id)) || doomed.objects.contains_key(id);
+        let strays = self.ctx.edge.observed.owned(&self.ctx.hash, known).into_iter();
+        let ours = strays.filter(|(_, seen)| seen.fields.is_some());
+        Doomed { objects: ours.map(|(id, _)| (id, false)).collect() }
     }
 
     /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.

@@ -43,9 +43,9 @@ pub(super) struct Drift {
     /// By the text of the identity: objects that differ.
     differ: BTreeMap<String, Differs>,
     /// Our fields of an object as our own apply's answer showed them, or as they were found in order.
-    baseline: BTreeMap<Identity, String>,
+    baseline: BTreeMap<Arc<Identity>, String>,
     /// The state in which an object was found to differ.
-    judged: BTreeMap<Identity, String>,
+    judged: BTreeMap<Arc<Identity>, String>,
 }
 
 struct Differs {
@@ -95,7 +95,7 @@ impl Drift {
     }
 
     /// Our own apply was answered with these fields.
-    pub fn applied(&mut self, id: &Identity, fields: Option<String>) {
+    pub fn applied(&mut self, id: &Arc<Identity>, fields: Option<String>) {
         self.baseline.insert(id.clone(), fields.unwrap_or_default());
         self.judged.remove(id);
     }
@@ -117,7 +117,7 @@ impl Job {
         let mut before = std::mem::take(&mut self.memory.drift.differ);
         let mut suspects = Vec::new();
         let mut wrong = Vec::new();
-        for item in apps.iter().flat_map(|app| &app.items) {
+        for item in apps.iter().flat_map(App::items) {
             if self.left_alone(item) {
                 continue;
             }
@@ -133,28 +133,34 @@ impl Job {
             if seen.owner.as_ref() != Some(&self.ctx.hash) || seen.deleting {
                 continue;
             }
-            if seen.manifest.as_ref() != Some(&item.token) {
+            if seen.manifest.as_deref() != Some(&*item.token) {
                 if report && self.memory.settled {
                     self.differs(item, known.is_some(), String::new(), seen.managers.join(", "));
                 }
                 continue;
             }
-            let now = seen.fields.clone().unwrap_or_default();
             let had = self.memory.drift.baseline.get(&item.id);
+            let scaled = self.memory.scaled.contains(&*item.id);
+            let now = seen.fields.as_deref().unwrap_or_default();
+            // Nearly all of them nearly always.
+            if known.is_none() && had.is_some_and(|had| drift::same(had, now, scaled)) {
+                continue;
+            }
             // Known from the row, after a restart; otherwise as it is seen first.
             let from_row = known.as_ref().map(|known| &known.baseline).filter(|text| !text.is_empty());
             let first = had.is_none() && from_row.is_none();
-            let baseline = had.or(from_row).cloned().unwrap_or_else(|| now.clone());
+            let baseline = had.or(from_row).cloned().unwrap_or_else(|| now.to_owned());
             let odd = if first {
                 now.is_empty() || (self.memory.settled && !seen.managers.is_empty())
             } else {
-                !drift::same(&baseline, &now, self.memory.scaled.contains(&item.id))
+                !drift::same(&baseline, now, scaled)
             };
             if !odd {
                 self.memory.drift.baseline.insert(item.id.clone(), baseline);
                 continue;
             }
-            let certain = known.is_some() && self.memory.drift.judged.get(&item.id) == Some(&now);
+            let certain =
+                known.is_some() && self.memory.drift.judged.get(&item.id).map(String::as_str) == Some(now);
             if let Some(known) = known {
                 self.memory.drift.differ.insert(item.id.to_string(), known);
             }
@@ -265,7 +271,7 @@ impl Job {
     /// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler of the same
     /// owner sets them.
     pub(super) fn left_to_others(&self, item: &Item) -> Vec<String> {
-        let id = &item.id;
+        let id = &*item.id;
         let rules = self.memory.pace.ignore.iter().filter(|rule| {
             rule.kind == id.kind
                 && rule.group.as_ref().is_none_or(|group| *group == id.group)

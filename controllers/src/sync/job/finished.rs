@@ -20,12 +20,12 @@ impl Job {
             return false;
         }
         let ended = self.ctx.edge.observed.ended(&item.id).filter(|seen| {
-            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_ref() == Some(&item.token)
+            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_deref() == Some(&*item.token)
         });
         if let Some(seen) = ended {
             return seen.outcome == Some(Ok(()));
         }
-        let applied = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&item.app));
+        let applied = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&*item.app));
         self.memory.settled || applied == Some(item.set_digest())
     }
 }

@@ -122,8 +122,8 @@ impl Job {
             // What another run left, or this one's last try, makes room first.
             if let Look::There(seen) = self.ctx.edge.observed.look(&hook.id)
                 && seen.owner.as_ref() == Some(&self.ctx.hash)
-                && (seen.manifest.as_ref() != Some(&hook.token) || failed_before || seen.deleting)
-                && !self.memory.running.contains_key(&hook.token)
+                && (seen.manifest.as_deref() != Some(&*hook.token) || failed_before || seen.deleting)
+                && !self.memory.running.contains_key(&*hook.token)
             {
                 self.clear(hook, session, facts).await;
                 return Hook::Waiting;
@@ -131,15 +131,15 @@ impl Job {
             if !self.ensure(std::slice::from_ref(hook), session, facts).await {
                 return Hook::Waiting;
             }
-            self.memory.running.entry(hook.token.clone()).or_insert_with(Instant::now);
+            self.memory.running.entry(hook.token.to_string()).or_insert_with(Instant::now);
             self.outcome(hook, false)
         };
-        let begun = self.memory.running.get(&hook.token).copied().unwrap_or_else(Instant::now);
+        let begun = self.memory.running.get(&*hook.token).copied().unwrap_or_else(Instant::now);
         let end = begun + self.policy().hook_timeout;
         let text = match outcome {
             Some(Ok(())) => {
                 self.memory.backoff.worked(&key);
-                self.memory.running.remove(&hook.token);
+                self.memory.running.remove(&*hook.token);
                 return Hook::Done;
             }
             Some(Err(text)) => format!("hook {} failed: {text}", hook.id),
@@ -153,7 +153,7 @@ impl Job {
                 self.policy().hook_timeout.as_secs()
             ),
         };
-        self.memory.running.remove(&hook.token);
+        self.memory.running.remove(&*hook.token);
         let trouble = Trouble::new("HookFailed", &text, Retry::Slowly);
         self.failed(key.clone(), trouble.clone());
         let attempts = self.memory.backoff.last(&key).map_or(1, |tries| tries.count);
@@ -168,7 +168,7 @@ impl Job {
     /// `ttlSecondsAfterFinished: 0`, and the cluster deletes such a Job before anybody can look. Only a deletion that nobody
     /// watched, while the operator was away, runs it again.
     fn outcome(&self, hook: &Item, failed_before: bool) -> Option<Result<(), String>> {
-        let running = self.memory.running.contains_key(&hook.token);
+        let running = self.memory.running.contains_key(&*hook.token);
         let observed = &self.ctx.edge.observed;
         let seen = match observed.look(&hook.id) {
             Look::There(seen) if running || !failed_before => seen,
@@ -176,7 +176,7 @@ impl Job {
             _ => return None,
         };
         let this_run =
-            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_ref() == Some(&hook.token);
+            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_deref() == Some(&*hook.token);
         if !this_run {
             return None;
         }
@@ -226,11 +226,7 @@ fn policies(hook: &Item) -> impl Iterator<Item = &str> {
 
 /// Name of a run in the row: the set, and whether it comes or goes.
 fn run_of(app: &App, events: &[&str]) -> String {
-    if events.contains(&"pre-delete") {
-        format!("{}/delete", app.set.digest)
-    } else {
-        app.set.digest.0.clone()
-    }
+    if events.contains(&"pre-delete") { format!("{}/delete", app.digest()) } else { app.digest().0.clone() }
 }
 
 fn mark_of(hook: &Item, event: &str) -> String {

@@ -1,11 +1,10 @@
 //! A target in; phase by phase the cluster gets it. Each pass does what is possible now: objects before workloads, hooks
 //! where they belong, pruning only when everything is applied and ready.
 
-use emco_engine::drift;
+use std::collections::BTreeMap;
+
 use emco_engine::health::Health;
 use emco_engine::identity::Identity;
-use emco_engine::order;
-use emco_engine::set::{Phase, SetManifest};
 
 use super::super::edge::Session;
 use super::super::errors::Trouble;
@@ -39,8 +38,7 @@ impl Job {
         let settled = self.is_complete(work);
         self.memory.settled = settled;
         self.memory.pace = self.policy();
-        let manifests = apps.iter().flat_map(|app| app.set.manifests.iter().map(|manifest| &manifest.json));
-        self.memory.scaled = drift::scaled(manifests);
+        self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
         let mut done = true;
         for app in &apps {
             if self.stale() {
@@ -131,10 +129,14 @@ impl Job {
         doomed: &Doomed,
         facts: &mut Facts,
     ) -> bool {
-        let ids: Vec<Identity> =
-            apps.iter().flat_map(|app| app.set.manifests.iter().map(SetManifest::identity)).collect();
-        self.watch_kinds(session, ids.iter().chain(doomed.objects.keys()));
-        for id in ids.iter().chain(doomed.objects.keys()) {
+        // One of each kind: what is asked of kinds is not asked of every object.
+        let mut kinds: BTreeMap<(&str, &str), &Identity> = BTreeMap::new();
+        let wanted = apps.iter().flat_map(|app| app.set.kinds.iter().map(AsRef::as_ref));
+        for id in wanted.chain(doomed.objects.keys()) {
+            kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
+        }
+        self.watch_kinds(session, kinds.values().copied());
+        for id in kinds.into_values() {
             if session.resource(id).is_none_or(|resource| !resource.listable) {
                 continue;
             }
@@ -151,24 +153,23 @@ impl Job {
     }
 
     async fn app(&mut self, work: &Work, app: &App, session: &Session, facts: &mut Facts) -> Step {
-        let foundation: Vec<Item> = of(app, |m| m.phase == Phase::Foundation);
-        if !self.ensure(&foundation, session, facts).await {
+        let [foundation, waves @ ..] = &app.stages;
+        if !self.ensure(foundation, session, facts).await {
             return Step::Waiting;
         }
         if foundation.iter().any(|item| !self.is_ready(item)) {
             return Step::Waiting;
         }
-        let before = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&app.name));
-        let same = before == Some(&app.set.digest);
+        let before = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&*app.name));
+        let same = before == Some(app.digest());
         let (pre, post) =
             if before.is_some() { ("pre-upgrade", "post-upgrade") } else { ("pre-install", "post-install") };
         if !same && !self.hooks(work, app, pre, &[pre, post], session, facts).await {
             return Step::Waiting;
         }
         let mut all = true;
-        for wave in 0..3 {
-            let items = of(app, |m| m.phase != Phase::Foundation && wave_of(m) == wave);
-            all = self.ensure(&items, session, facts).await && all;
+        for wave in waves {
+            all = self.ensure(wave, session, facts).await && all;
             if self.stale() {
                 return Step::Waiting;
             }
@@ -182,31 +183,39 @@ impl Job {
     fn count(&self, apps: &[App], session: &Session, facts: &mut Facts) {
         for app in apps {
             let mut count = Count::default();
-            for item in &app.items {
+            for item in app.items() {
                 count.total += 1;
-                let failed = self.memory.backoff.last(&Key::Object(item.id.clone())).is_some();
-                if self.memory.taken.contains(&item.id) || self.finished_and_gone(item) {
+                if self.memory.taken.contains(&item.id) {
                     count.applied += 1;
                     count.ready += 1;
                     continue;
                 }
-                let seen =
-                    self.ctx.edge.observed.get(&item.id).filter(|s| s.owner.as_ref() == Some(&self.ctx.hash));
-                let Some(seen) = seen else {
-                    count.absent += 1;
-                    count.failed += i64::from(failed || session.resource(&item.id).is_none());
+                let seen = self.ctx.edge.observed.get(&item.id);
+                let Some(seen) = seen.filter(|seen| seen.owner.as_ref() == Some(&self.ctx.hash)) else {
+                    let done = i64::from(self.finished_and_gone(item));
+                    count.applied += done;
+                    count.ready += done;
+                    count.absent += 1 - done;
+                    if done == 0 {
+                        count.failed +=
+                            i64::from(self.has_failed(item) || session.resource(&item.id).is_none());
+                    }
                     continue;
                 };
-                let applied = seen.manifest.as_ref() == Some(&item.token) || self.left_alone(item);
+                let applied = seen.manifest.as_deref() == Some(&*item.token) || self.left_alone(item);
                 count.applied += i64::from(applied);
-                count.failed += i64::from(!applied && failed);
+                count.failed += i64::from(!applied && self.has_failed(item));
                 match (&seen.health, applied) {
                     (Health::Ready, true) => count.ready += 1,
                     _ => count.not_ready += 1,
                 }
             }
-            facts.apps.insert(app.name.clone(), count);
+            facts.apps.insert(app.name.to_string(), count);
         }
+    }
+
+    pub(super) fn has_failed(&self, item: &Item) -> bool {
+        self.memory.backoff.last(&Key::Object(item.id.clone())).is_some()
     }
 
     /// Applied and ready, as far as the watches know.
@@ -216,29 +225,5 @@ impl Job {
             || self.ctx.edge.observed.get(&item.id).is_some_and(|seen| {
                 seen.owner.as_ref() == Some(&self.ctx.hash) && !seen.deleting && seen.health == Health::Ready
             })
-    }
-}
-
-fn of(app: &App, test: impl Fn(&SetManifest) -> bool) -> Vec<Item> {
-    app.items.iter().filter(|item| item.manifest().is_some_and(&test)).cloned().collect()
-}
-
-/// What workloads need, workloads, and what needs workloads: webhooks and custom resources come when those that answer for
-/// them are there.
-fn wave_of(manifest: &SetManifest) -> u8 {
-    let id = manifest.identity();
-    match id.kind.as_str() {
-        _ if order::is_custom(&id) => 2,
-        "APIService" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" | "Ingress" => 2,
-        "Pod"
-        | "ReplicationController"
-        | "ReplicaSet"
-        | "Deployment"
-        | "StatefulSet"
-        | "DaemonSet"
-        | "Job"
-        | "CronJob"
-        | "HorizontalPodAutoscaler" => 1,
-        _ => 0,
     }
 }

@@ -79,7 +79,7 @@ impl Job {
         let mut now = Vec::new();
         let mut all = true;
         for (id, keep) in open {
-            if let Some(tries) = self.memory.backoff.waiting(&Key::Object(id.clone())) {
+            if let Some(tries) = self.memory.backoff.waiting(&Key::Object(Arc::new(id.clone()))) {
                 facts.trouble(None, Some(&id), &tries.trouble, tries.count);
                 all = false;
                 continue;
@@ -107,7 +107,7 @@ impl Job {
         }))
         .buffer_unordered(ctx.in_flight);
         while let Some((id, outcome)) = outcomes.next().await {
-            let key = Key::Object(id.clone());
+            let key = Key::Object(Arc::new(id.clone()));
             match &outcome {
                 Outcome::Asked(_) | Outcome::Released => {
                     halt.answered();
@@ -152,7 +152,7 @@ impl Job {
     }
 
     fn prune_failed(&mut self, id: &Identity, trouble: &Trouble, facts: &mut Facts) {
-        let key = Key::Object(id.clone());
+        let key = Key::Object(Arc::new(id.clone()));
         self.failed(key.clone(), trouble.clone());
         let attempts = self.memory.backoff.last(&key).map_or(1, |tries| tries.count);
         facts.trouble(None, Some(id), trouble, attempts);

@@ -1,6 +1,7 @@
 //! A row without target in; everything of the owner leaves the cluster, in reverse order, with the hooks that belong to it.
 
 use emco_crds::sync_shard::status::Applied;
+use emco_engine::identity::Identity;
 
 use super::super::edge::Session;
 use super::super::work::{Named, Work};
@@ -42,7 +43,7 @@ impl Job {
             return self.observed(session, stay, doomed, facts) && self.prune(doomed, session, facts).await;
         };
         let mut leaving = applied.clone();
-        leaving.apps.retain(|app, _| !stay.iter().any(|stays| stays.name == *app));
+        leaving.apps.retain(|app, _| !stay.iter().any(|stays| *stays.name == **app));
         let leaving = match self.apps(&leaving).await {
             Ok(leaving) => leaving,
             Err(trouble) => {
@@ -64,8 +65,8 @@ impl Job {
         let mut first = Doomed { objects: doomed.objects.clone() };
         let mut last = Doomed::default();
         for hook in leaving.iter().flat_map(|app| app.hooks("post-delete")) {
-            if let Some(keep) = first.objects.remove(&hook.id) {
-                last.objects.insert(hook.id, keep);
+            if let Some(keep) = first.objects.remove(&*hook.id) {
+                last.objects.insert(Identity::clone(&hook.id), keep);
             }
         }
         if last.objects.is_empty() {

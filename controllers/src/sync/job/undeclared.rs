@@ -55,8 +55,8 @@ impl LeftOuts {
         if self.by_object.is_empty() {
             return;
         }
-        let manifests = apps.iter().flat_map(|app| &app.set.manifests);
-        let wanted: BTreeSet<String> = manifests.map(|manifest| manifest.identity().to_string()).collect();
+        let wanted: BTreeSet<String> =
+            apps.iter().flat_map(|app| app.set.ids.iter().map(ToString::to_string)).collect();
         self.by_object.retain(|object, _| wanted.contains(object));
     }
 

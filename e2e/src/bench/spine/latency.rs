@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use emco_crds::DeploymentIntentGroup;
+use emco_e2e::audit::AuditEvent;
 use emco_e2e::bed::{Audit, Bed};
 use emco_e2e::operator::Operator;
 use kube::Api;
@@ -54,6 +55,7 @@ async fn on(bed: &Bed, operator: &mut Operator) -> Result<Vec<Entry>> {
 
     let mut samples = Vec::new();
     let before = cpu(bed, operator).await?;
+    let hub = bed.hub().audit_mark()?;
     for extra in 1..=CHANGES {
         let start = change(&digs, name, extra).await?;
         let wanted = format!("{name}-extra-{extra}");
@@ -66,6 +68,14 @@ async fn on(bed: &Bed, operator: &mut Operator) -> Result<Vec<Entry>> {
         let each = after.saturating_sub(before).as_secs_f64() * 1000.0 / count(CHANGES);
         println!("each change took {each:.1} ms of processor time of {what}");
     }
+
+    let asked: Vec<AuditEvent> = bed
+        .hub()
+        .audit_since(hub)?
+        .into_iter()
+        .filter(|event| event.user == "emco" && !event.is_lease())
+        .collect();
+    println!("{CHANGES} changes wrote to the hub {}", by_resource(&asked));
 
     for number in 1..DEPLOYMENTS {
         deploy(&digs, &format!("mix{number}"), &mut seen).await?;

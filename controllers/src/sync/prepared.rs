@@ -1,0 +1,79 @@
+//! A stored set in, what every pass asks of it out: names, kinds and order of its manifests, found out once for all clusters
+//! and passes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_engine::identity::Identity;
+use emco_engine::set::{ManifestSet, Phase};
+use emco_engine::{drift, order};
+
+/// How many stages [`Prepared::stages`] has.
+pub const STAGES: usize = 4;
+
+/// A set, and what is asked of it again and again.
+pub struct Prepared {
+    /// The set.
+    pub set: Arc<ManifestSet>,
+    /// What names each manifest, hooks too, in the order of the set.
+    pub ids: Vec<Arc<Identity>>,
+    /// The annotation that each carries on a cluster, unless it is a hook.
+    pub tokens: Vec<Arc<str>>,
+    /// Places of everything but hooks: what the rest needs, then what workloads need, workloads, and what needs workloads.
+    pub stages: [Vec<usize>; STAGES],
+    /// One manifest of each kind.
+    pub kinds: Vec<Arc<Identity>>,
+    /// Workloads whose replicas an autoscaler of the set sets.
+    pub scaled: BTreeSet<Identity>,
+    sorted: Vec<Arc<Identity>>,
+}
+
+impl Prepared {
+    /// Finds all of it out.
+    pub fn of(set: Arc<ManifestSet>) -> Self {
+        let ids: Vec<Arc<Identity>> = set.manifests.iter().map(|m| Arc::new(m.identity())).collect();
+        let mut stages: [Vec<usize>; STAGES] = Default::default();
+        for (place, (manifest, id)) in set.manifests.iter().zip(&ids).enumerate() {
+            let stage = if manifest.phase == Phase::Foundation { 0 } else { 1 + wave_of(id) };
+            if manifest.hook.is_none()
+                && let Some(stage) = stages.get_mut(stage)
+            {
+                stage.push(place);
+            }
+        }
+        let mut kinds: BTreeMap<(&str, &str), &Arc<Identity>> = BTreeMap::new();
+        for id in &ids {
+            kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
+        }
+        let kinds = kinds.into_values().cloned().collect();
+        let mut sorted = ids.clone();
+        sorted.sort();
+        let tokens = set.manifests.iter().map(|m| Arc::from(m.digest.as_str())).collect();
+        let scaled = drift::scaled(set.manifests.iter().map(|manifest| &manifest.json));
+        Self { set, ids, tokens, stages, kinds, scaled, sorted }
+    }
+
+    /// Whether a manifest of the set, or a hook, makes this object.
+    pub fn names(&self, id: &Identity) -> bool {
+        self.sorted.binary_search_by(|other| other.as_ref().cmp(id)).is_ok()
+    }
+}
+
+/// What workloads need, workloads, and what needs workloads: webhooks and custom resources come when those that answer for
+/// them are there.
+fn wave_of(id: &Identity) -> usize {
+    match id.kind.as_str() {
+        _ if order::is_custom(id) => 2,
+        "APIService" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" | "Ingress" => 2,
+        "Pod"
+        | "ReplicationController"
+        | "ReplicaSet"
+        | "Deployment"
+        | "StatefulSet"
+        | "DaemonSet"
+        | "Job"
+        | "CronJob"
+        | "HorizontalPodAutoscaler" => 1,
+        _ => 0,
+    }
+}
