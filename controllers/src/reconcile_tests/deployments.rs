@@ -197,3 +197,17 @@ async fn a_profile_and_an_app_say_what_is_missing_and_notice_its_arrival() {
     assert_eq!(ready(&life, "compositeprofiles"), "Valid");
     assert_eq!(life.dig()["status"]["state"], "Instantiated");
 }
+
+/// Revisions of the new one are numbered anew: what was read of the old one's says nothing of them.
+#[tokio::test(start_paused = true)]
+async fn a_deployment_made_again_with_other_content_is_installed_by_the_same_process() {
+    let mut life = installed().await;
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    life.put(&composite_app("1.1.0"));
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!(life.says("Ready").0, "True", "{:#}", life.dig());
+    assert_eq!(life.dig()["status"]["revision"], 1);
+    assert!(!life.names_on("a").iter().any(|name| name.ends_with("/old")));
+}

@@ -178,6 +178,29 @@ impl Content for HubContent {
         if let Some(known) = self.cache.lock().set(set) {
             return Ok(known);
         }
+        // Which packs a revision has was read before, perhaps of an owner of the same name that is gone.
+        let remembered = self.cache.lock().packs_of(source).is_some();
+        match self.assembled(source, set).await {
+            Err(_) if remembered => {
+                self.cache.lock().forget_packs_of(source);
+                self.assembled(source, set).await
+            }
+            other => other,
+        }
+    }
+
+    async fn identities(&self, reference: &IdentitiesRef) -> Result<Arc<BTreeSet<Identity>>, Trouble> {
+        let pack = self.pack(PackKind::ConfigMap, &reference.pack, &reference.digest).await?;
+        match pack.identities() {
+            Ok(Some(identities)) => Ok(Arc::new(identities)),
+            Ok(None) => Err(lost(&format!("pack {} holds no identities", reference.pack))),
+            Err(error) => Err(lost(&format!("pack {}: {error}", reference.pack))),
+        }
+    }
+}
+
+impl HubContent {
+    async fn assembled(&self, source: &Source, set: &SetDigest) -> Result<Arc<Prepared>, Trouble> {
         let mut holding: BTreeMap<String, Arc<Pack>> = BTreeMap::new();
         // A pack that cannot be read stops what is in it, and nothing else.
         let mut unread = None;
@@ -201,15 +224,6 @@ impl Content for HubContent {
         let whole = Arc::new(Prepared::of(Arc::new(whole)));
         self.cache.lock().keep_set(set.clone(), whole.clone());
         Ok(whole)
-    }
-
-    async fn identities(&self, reference: &IdentitiesRef) -> Result<Arc<BTreeSet<Identity>>, Trouble> {
-        let pack = self.pack(PackKind::ConfigMap, &reference.pack, &reference.digest).await?;
-        match pack.identities() {
-            Ok(Some(identities)) => Ok(Arc::new(identities)),
-            Ok(None) => Err(lost(&format!("pack {} holds no identities", reference.pack))),
-            Err(error) => Err(lost(&format!("pack {}: {error}", reference.pack))),
-        }
     }
 }
 

@@ -31,7 +31,8 @@ struct Entry {
     used: u64,
 }
 
-/// A bounded cache. Everything in it is immutable and named by content, so nothing in it is ever stale.
+/// A bounded cache. Packs and sets are immutable and named by content, so they are never stale. The packs of a revision are
+/// another matter: an owner that is made again under its name counts its revisions anew.
 pub(super) struct Cache {
     entries: BTreeMap<Key, Entry>,
     bytes: usize,
@@ -54,6 +55,12 @@ impl Cache {
     pub(super) fn keep_packs_of(&mut self, source: Source, packs: Vec<PackRef>) {
         let bytes = 256 * (packs.len() + 1);
         self.keep(Key::Context(source), Kept::Context(packs), bytes);
+    }
+
+    pub(super) fn forget_packs_of(&mut self, source: &Source) {
+        if let Some(before) = self.entries.remove(&Key::Context(source.clone())) {
+            self.bytes = self.bytes.saturating_sub(before.bytes);
+        }
     }
 
     pub(super) fn pack(&mut self, name: &str) -> Option<Arc<Pack>> {
