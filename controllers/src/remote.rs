@@ -106,6 +106,11 @@ pub trait Connections: Edges {
     /// Clusters whose observation changed since the last time the stream named them. Bounded: one entry per cluster.
     fn changes(&self) -> BoxStream<'static, ClusterId>;
 
+    /// How far the cluster's store had come at the last probe; `None` where that is not known.
+    fn revision(&self, _: &ClusterId) -> Option<u64> {
+        None
+    }
+
     /// Asks the cluster what it serves, soon; for when a CRD came.
     fn refresh_apis(&self, cluster: &ClusterId);
 }

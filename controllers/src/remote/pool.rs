@@ -2,7 +2,7 @@
 //! whether a cluster is reachable, by one small task per cluster: connect, probe, learn, wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -84,6 +84,8 @@ struct Entry {
     learn: AtomicBool,
     /// When a probe was answered last, Unix milliseconds; before the first answer, when the cluster was wanted.
     answered_ms: AtomicI64,
+    /// How far its store had come then; 0 = not known.
+    revision: AtomicU64,
     view: RwLock<View>,
     /// What was judged of a cluster with this UID.
     verdict: Mutex<Option<(String, Admission)>>,
@@ -165,6 +167,7 @@ impl Pool {
             renewed: Notify::new(),
             learn: AtomicBool::new(false),
             answered_ms: AtomicI64::new(since_ms),
+            revision: AtomicU64::new(0),
             view: RwLock::new(View { observation, edge: None }),
             verdict: Mutex::new(None),
             stop: CancellationToken::new(),
@@ -244,6 +247,11 @@ impl Connections for Pool {
 
     fn changes(&self) -> BoxStream<'static, ClusterId> {
         self.context.listeners.listen()
+    }
+
+    fn revision(&self, cluster: &ClusterId) -> Option<u64> {
+        let revision = self.entries.read().get(cluster)?.revision.load(Ordering::Relaxed);
+        (revision > 0).then_some(revision)
     }
 
     fn refresh_apis(&self, cluster: &ClusterId) {

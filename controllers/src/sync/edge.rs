@@ -147,6 +147,11 @@ impl Edge {
         if open { self.connections.get(&self.id) } else { None }
     }
 
+    /// How far the store of the cluster had come at the last probe, where that is known.
+    pub fn revision(&self) -> Option<u64> {
+        self.connections.revision(&self.id)
+    }
+
     /// Asks the cluster what it serves, soon.
     pub fn refresh_apis(&self) {
         self.connections.refresh_apis(&self.id);

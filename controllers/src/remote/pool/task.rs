@@ -69,6 +69,7 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
             Ok(()) => {
                 known.failures = 0;
                 entry.answered_ms.store(context.clock.now_ms(), Ordering::Relaxed);
+                entry.revision.store(known.revision.unwrap_or(0), Ordering::Relaxed);
                 observation.state = State::Connected;
             }
             Err(error) => {

@@ -1,5 +1,5 @@
 //! Wanted kinds in, events for the store out. One small task per kind lists in pages and watches; it lists afresh after
-//! `410 Gone`, after a silence, and when the connection's epoch says that another store answers.
+//! `410 Gone`, after a silence in which something was written, and when the connection's epoch says that another store answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ use crate::api::{ApiError, ApiServer, Method, Request, WatchEvent};
 const PAGE: u64 = 500;
 /// Pages of a list: more objects of ours of one kind on one cluster than this are not worked with.
 const PAGES: usize = 400;
-/// A server sends a bookmark every minute; three of them missing means that nobody speaks any more.
+/// A server sends a bookmark every minute, and it is probed as often. A watch that is silent for three probes, while they saw the
+/// store move on, has nobody behind it any more.
 const SILENCE: Duration = Duration::from_secs(190);
 
 /// Keeps one watch per wanted kind until stopped.
@@ -197,7 +198,15 @@ impl Watcher {
                     if same { continue }
                     return Ok(Some(at));
                 }
-                () = sleep_until(heard + SILENCE) => return Ok(None),
+                () = sleep_until(heard + SILENCE) => {
+                    let told_of: u64 = at.version.parse().unwrap_or_default();
+                    // Where nothing at all was written, there is nothing to be told of.
+                    if self.edge.revision().is_some_and(|revision| revision <= told_of) {
+                        heard = Instant::now();
+                        continue;
+                    }
+                    return Ok(None);
+                }
             };
             heard = Instant::now();
             let version = match event {
