@@ -1,9 +1,10 @@
 //! Cluster in; a wanted connection, what was observed of it and who holds it out.
 
-use emco_crds::cluster::{ClusterInUse, ClusterStatus, CredentialFacts, NodeCounts};
+use emco_crds::cluster::{ClusterAbandoned, ClusterInUse, ClusterStatus, CredentialFacts, NodeCounts};
 use emco_crds::conditions::types;
 use emco_crds::fields::{Summary, Time};
 use emco_crds::names::{annotation, finalizer};
+use emco_crds::sync_shard::ShardRow;
 use emco_crds::{Cluster, Conditioned};
 use emco_engine::conditions;
 use emco_engine::holders;
@@ -15,6 +16,7 @@ use crate::context::{Context, Failure, Outcome, Reconciled};
 use crate::facts;
 use crate::objects::{self, Verdict};
 use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
+use crate::revisions;
 use crate::stores::StoreExt;
 
 mod identity;
@@ -52,6 +54,11 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         (Some(_), Some(known)) if known.example.as_ref().is_some_and(|e| holders.contains(e)) => Some(known),
         (Some(first), _) => Some(ClusterInUse { state: "InUse".to_owned(), example: Some(first.clone()) }),
     };
+    let owners = revisions::owners_on(ctx, &id);
+    status.abandoned = owners.first().map(|first| ClusterAbandoned {
+        owners: i64::try_from(owners.len()).unwrap_or(i64::MAX),
+        example: first.clone(),
+    });
     let waits = if objects::deleting(cluster.as_ref()) { holders::waits_for(&holders) } else { None };
     if objects::deleting(cluster.as_ref()) && waits.is_none() && !leaves_clouds(ctx, &id) {
         return release(ctx, &cluster, Some(&id)).await;
@@ -62,6 +69,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     status.provider = Some(id.provider().to_owned());
     status.id = Some(id.to_string());
     let judged = judge(ctx, &cluster, &id, &mut status).await?;
+    reachable(ctx, &id, &judged, generation, &mut status);
     objects::held(ctx, &mut status, generation, waits.as_deref());
     objects::verdict(ctx, &mut status, generation, &judged.verdict, judged.reason, &judged.message);
     requested(ctx, &cluster, &id, &mut status);
@@ -69,14 +77,31 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     Ok(Outcome::Settled)
 }
 
-/// Whether a logical cloud still has a row for it: the cloud leaves by itself, as the cluster takes nothing new.
+/// Whether a logical cloud still has a row for it: the cloud leaves by itself, as the cluster takes nothing new. What was
+/// given up on it is removed first, too, now that it can be.
 fn leaves_clouds(ctx: &Context, id: &ClusterId) -> bool {
-    ctx.stores
-        .shards
-        .state()
-        .iter()
-        .any(|shard| shard.spec.clusters.iter().any(|row| row.cluster == id.as_str()))
-        && ctx.connector.observation(id).is_some_and(|observed| observed.connected())
+    let Some(observed) = ctx.connector.observation(id).filter(|observed| observed.connected()) else {
+        return false;
+    };
+    ctx.stores.shards.state().iter().any(|shard| {
+        let mut rows = shard.spec.clusters.iter().filter(|row| row.cluster == id.as_str());
+        let its_own = |row: &ShardRow| row.uid.is_none() || row.uid == observed.uid;
+        rows.any(|row| shard.spec.abandoned.is_none() || its_own(row))
+    })
+}
+
+/// Says whether the cluster answers as the cluster it was. The time of this condition is what `unreachable.after` counts from;
+/// while the first answer is awaited it stays as it is.
+fn reachable(ctx: &Context, id: &ClusterId, judged: &Judged, generation: i64, status: &mut ClusterStatus) {
+    let observed = ctx.connector.observation(id);
+    let answers = match observed.as_ref().map(|observed| &observed.state) {
+        Some(State::Connecting) => return,
+        Some(State::Connected) => judged.reason != "ClusterReplaced",
+        Some(State::Failed { .. }) | None => false,
+    };
+    let (value, reason) = if answers { ("True", "Reachable") } else { ("False", judged.reason) };
+    let now = ctx.now();
+    conditions::set(status.conditions_mut(), types::REACHABLE, value, reason, "", generation, now);
 }
 
 /// "Do it now": a new text in the annotation probes at once and is echoed.

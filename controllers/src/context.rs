@@ -90,6 +90,18 @@ pub enum Outcome {
     After(Duration),
 }
 
+impl Outcome {
+    /// The same, or after this time if that is sooner.
+    #[must_use]
+    pub fn at_latest(self, after: Option<Duration>) -> Self {
+        match (self, after) {
+            (Self::Settled, Some(after)) => Self::After(after),
+            (Self::After(before), Some(after)) => Self::After(before.min(after)),
+            (same, None) => same,
+        }
+    }
+}
+
 /// Why a reconcile has to be tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {

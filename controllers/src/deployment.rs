@@ -39,6 +39,14 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         let newest = revisions::newest(ctx, &owner).await?;
         return report::write(ctx, &dig, &owner, &report::Planned::Refused(refusal, newest)).await;
     }
+    let give_up = revisions::GiveUp { policy: Some(&dig.spec.unreachable), typed: false };
+    if let Some(left) = revisions::leave(ctx, &owner, give_up).await? {
+        objects::event(ctx, dig.as_ref(), true, "Abandoned", &left).await;
+        return Ok(Outcome::Settled);
+    }
+    if revisions::search_confirmed(ctx, &owner, dig.as_ref()).await? {
+        return Ok(Outcome::Settled);
+    }
     revisions::read_again_what_is_lost(ctx, &owner);
     let newest = revisions::newest(ctx, &owner).await?;
     let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
@@ -54,7 +62,8 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             Carried::Out(stored) => report::Planned::Done(Box::new(plan), *stored),
         },
     };
-    report::write(ctx, &dig, &owner, &report).await
+    let outcome = report::write(ctx, &dig, &owner, &report).await?;
+    Ok(outcome.at_latest(revisions::due_in(ctx, &owner, &dig.spec.unreachable)))
 }
 
 /// What became of a plan.

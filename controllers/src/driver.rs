@@ -225,6 +225,8 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
     tasks.push(Collector::default().run(Arc::clone(&ctx)).map(|()| "collector").boxed());
     let following = orphans::follow(Arc::clone(&ctx), Arc::clone(&wakes), Arc::clone(&metrics));
     tasks.push(following.map(|()| "orphans").boxed());
+    let following = orphans::follow_ledgers(Arc::clone(&ctx), Arc::clone(&wakes));
+    tasks.push(following.map(|()| "ledgers").boxed());
     tasks.push(connections(Arc::clone(&ctx), Arc::clone(&wakes)).map(|()| "connections").boxed());
 
     let mut running: futures::stream::FuturesUnordered<_> =
@@ -324,7 +326,13 @@ impl Seen {
             cluster.metadata.labels,
             cluster.spec,
             cluster.metadata.deletion_timestamp.is_some(),
-            status.map(|s| (s.is_true("Ready"), &s.uid, &s.kubernetes_version, &s.api_groups_digest)),
+            status.map(|s| (
+                s.is_true("Ready"),
+                s.is_true("Reachable"),
+                &s.uid,
+                &s.kubernetes_version,
+                &s.api_groups_digest
+            )),
         ]);
         self.0.lock().insert(key, now.clone()) != Some(now)
     }

@@ -242,6 +242,7 @@ fn report(
         approved: true,
         removing: false,
         suspended: false,
+        abandoned: &[],
     });
     let not_granted = planned.members.not_granted.len() + planned.members.level_not_granted.len();
     status.state = Some(rolled.state);
@@ -280,6 +281,11 @@ async fn terminate(
     let message = if let Some(waits) = waits {
         waits
     } else {
+        let give_up = revisions::GiveUp::of(cloud, None);
+        if let Some(left) = revisions::leave(ctx, owner, give_up).await? {
+            objects::event(ctx, cloud, true, "Abandoned", &left).await;
+            return Ok(Outcome::Settled);
+        }
         if revisions::end(ctx, owner, false).await? == Ending::Done {
             objects::remove_finalizer(ctx, cloud, finalizer::TERMINATE).await?;
             return Ok(Outcome::Settled);
@@ -288,7 +294,8 @@ async fn terminate(
         let left: Vec<ClusterId> = results::of(&shards).into_keys().collect();
         let first = left.first().map(|id| format!(": {id}")).unwrap_or_default();
         status.summary = Some(Summary { clusters: Some(format!("0/{}", left.len())), ..Summary::default() });
-        format!("{} clusters still to be left{first}", left.len())
+        let mistyped = revisions::mistyped(cloud).map(|text| format!("; {text}")).unwrap_or_default();
+        format!("{} clusters still to be left{first}{mistyped}", left.len())
     };
     objects::verdict(ctx, &mut status, generation, &Verdict::Waiting, "Terminating", &message);
     objects::write_status(ctx, cloud, cloud.status.as_ref(), &status).await?;

@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub async fn follow(ctx: Arc<Context>, wakes: Arc<Wakes>, metrics: Arc<Metrics>) {
     ctx.stores.loaded().await;
     for shard in ctx.stores.shards.sorted() {
-        wakes.owner(objects::namespace(shard.as_ref()), &shard.spec.owner.kind, &shard.spec.owner.name);
+        wakes.stored(&shard);
     }
     for context in ctx.stores.contexts.sorted() {
         wakes.owner(objects::namespace(context.as_ref()), &context.spec.owner.kind, &context.spec.owner.name);
@@ -52,6 +52,22 @@ pub async fn follow(ctx: Arc<Context>, wakes: Arc<Wakes>, metrics: Arc<Metrics>)
             }
         }
         metrics.orphaned(orphaned.values().sum());
+    }
+}
+
+/// Looks at every ledger of what was given up, whenever something may have become of it.
+pub async fn follow_ledgers(ctx: Arc<Context>, wakes: Arc<Wakes>) {
+    ctx.stores.loaded().await;
+    loop {
+        let (namespace, name) = wakes.ledgers.next().await;
+        if let Err(error) = revisions::reconcile_ledger(&ctx, &namespace, &name).await {
+            tracing::debug!(namespace, ledger = name, %error, "a ledger could not be brought up to date; it is tried again");
+            let wakes = Arc::clone(&wakes);
+            tokio::spawn(async move {
+                sleep(AGAIN).await;
+                wakes.ledgers.wake(&namespace, &name);
+            });
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Objects as administrators make them in, reconcilers run to rest against a hub in memory, what is stored out.
 
+mod abandoned;
 mod clusters;
 mod collection;
 mod crashes;

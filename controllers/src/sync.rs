@@ -202,8 +202,7 @@ struct Desk {
 struct Known {
     hash: String,
     owner: Owner,
-    /// Where two name the same cluster, its row moves from one to the other: the deeper one wins once it has a status.
-    depth: (bool, i32, std::cmp::Reverse<String>),
+    depth: Depth,
     works: BTreeMap<ClusterId, Work>,
     reporter: Arc<Reporter>,
     stop: CancellationToken,
@@ -217,8 +216,13 @@ struct Running {
     stop: CancellationToken,
 }
 
-fn depth(key: &ShardKey, shard: &SyncShard) -> (bool, i32, std::cmp::Reverse<String>) {
-    (shard.status.is_some(), shard.spec.bits, std::cmp::Reverse(key.1.clone()))
+/// Where two name the same cluster, its row moves from one to the other: the deeper one wins once it has a status. A ledger
+/// has its turn when the owner has nothing to do there.
+type Depth = (bool, bool, i32, std::cmp::Reverse<String>);
+
+fn depth(key: &ShardKey, shard: &SyncShard) -> Depth {
+    let (own, known) = (shard.spec.abandoned.is_none(), shard.status.is_some());
+    (own, known, shard.spec.bits, std::cmp::Reverse(key.1.clone()))
 }
 
 impl Desk {
@@ -290,9 +294,10 @@ impl Desk {
         shard.status.is_none()
             && self.shards.iter().any(|((namespace, _), known)| {
                 Some(namespace) == shard.metadata.namespace.as_ref()
+                    && shard.spec.abandoned.is_none()
                     && (&known.owner.kind, &known.owner.name)
                         == (&shard.spec.owner.kind, &shard.spec.owner.name)
-                    && known.depth.1 < shard.spec.bits
+                    && known.depth.2 < shard.spec.bits
                     && known.works.keys().any(|cluster| theirs.contains(cluster))
             })
     }
@@ -309,7 +314,7 @@ impl Desk {
         }
         let owner = Owner {
             kind: shard.spec.owner.kind.clone(),
-            namespace: key.0.clone(),
+            namespace: shard.owner_namespace().to_owned(),
             name: shard.spec.owner.name.clone(),
             uid: shard.spec.owner.uid.clone(),
         };

@@ -92,6 +92,8 @@ pub struct Wakes {
     pub approvals: Arc<WakeSet>,
     /// Owners of what is stored, as kind/name: whether they are still there.
     pub owners: Arc<WakeSet>,
+    /// Ledgers of what was given up.
+    pub ledgers: Arc<WakeSet>,
     /// Rings when a namespace came, went or changed its owner.
     pub namespaces: Arc<Notify>,
 }
@@ -127,6 +129,9 @@ impl Wakes {
                 self.clusters.wake(namespace(other.as_ref()), name(other.as_ref()));
             }
         }
+        for ledger in stores.shards.within(namespace(cluster)) {
+            self.stored(&ledger);
+        }
         self.placements(stores);
     }
 
@@ -138,7 +143,7 @@ impl Wakes {
         self.clusters.all(&stores.clusters.within(changed));
         self.tenant(stores, changed);
         for shard in stores.shards.within(changed) {
-            self.owner(changed, &shard.spec.owner.kind, &shard.spec.owner.name);
+            self.stored(&shard);
         }
         for context in stores.contexts.within(changed) {
             self.owner(changed, &context.spec.owner.kind, &context.spec.owner.name);
@@ -182,11 +187,20 @@ impl Wakes {
         self.owners.wake(within, &format!("{kind}/{name}"));
     }
 
+    /// A shard: whether its owner is still there; or the ledger that it is.
+    pub fn stored(&self, shard: &SyncShard) {
+        if shard.spec.abandoned.is_some() {
+            self.ledgers.wake(namespace(shard), name(shard));
+        } else {
+            self.owner(namespace(shard), &shard.spec.owner.kind, &shard.spec.owner.name);
+        }
+    }
+
     /// A shard: its owner.
     pub fn shard(&self, shard: &SyncShard) {
-        self.owner(namespace(shard), &shard.spec.owner.kind, &shard.spec.owner.name);
+        self.stored(shard);
         let set = if shard.spec.owner.kind == "LogicalCloud" { &self.clouds } else { &self.digs };
-        set.wake(namespace(shard), &shard.spec.owner.name);
+        set.wake(shard.owner_namespace(), &shard.spec.owner.name);
     }
 
     /// The clusters that a shard names, or named: who holds them changed. Clouds follow their deployments.

@@ -136,6 +136,9 @@ pub struct ClusterStatus {
     /// Present while a deployment has something there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_use: Option<ClusterInUse>,
+    /// Present while something is left there that was given up; it is removed when the cluster returns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<ClusterAbandoned>,
     /// Echo of the annotation emco.io/requestedAt.
     #[schemars(length(max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,4 +176,14 @@ pub struct ClusterInUse {
     #[schemars(length(max = 300))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
+}
+
+/// What was given up on a cluster that could not be reached.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterAbandoned {
+    /// Owners that left something there.
+    pub owners: i64,
+    /// The first of them, such as DeploymentIntentGroup/team-a/shop.
+    #[schemars(length(max = 300))]
+    pub example: String,
 }

@@ -14,6 +14,8 @@ pub mod types {
     pub const IN_USE: &str = "InUse";
     /// Cluster: the API server accepts the credentials.
     pub const CREDENTIALS_VALID: &str = "CredentialsValid";
+    /// Cluster: it answers, and as the cluster it was; how long it does not is what `unreachable.after` is about.
+    pub const REACHABLE: &str = "Reachable";
     /// `DeploymentIntentGroup`: everything it refers to was found.
     pub const RESOLVED: &str = "Resolved";
     /// `DeploymentIntentGroup`: the plan may be carried out.

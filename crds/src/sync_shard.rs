@@ -60,10 +60,30 @@ pub struct SyncShardSpec {
     #[schemars(length(max = 4096), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub combinations: Vec<ShardCombination>,
+    /// Present in a ledger: a shard in the namespace of a cluster provider, of what was given up because its clusters could
+    /// not be reached. It is removed there when they return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<Abandoned>,
     /// One row per cluster.
     #[schemars(length(max = 4096), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<ShardRow>,
+}
+
+impl SyncShard {
+    /// Namespace of the owner: the shard's own, except for a ledger.
+    pub fn owner_namespace(&self) -> &str {
+        let own = self.metadata.namespace.as_deref().unwrap_or_default();
+        self.spec.abandoned.as_ref().map_or(own, |abandoned| abandoned.namespace.as_str())
+    }
+}
+
+/// Whose work was given up.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abandoned {
+    /// Namespace of the owner; the owner itself may be gone.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference

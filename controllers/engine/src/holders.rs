@@ -30,7 +30,8 @@ fn texts<'a, K: Resource<DynamicType = ()> + 'a>(objects: impl Iterator<Item = &
 pub fn clusters<'a>(shards: impl IntoIterator<Item = &'a SyncShard>) -> BTreeMap<ClusterId, Vec<String>> {
     let mut holders: BTreeMap<ClusterId, BTreeSet<String>> = BTreeMap::new();
     for shard in shards {
-        if shard.spec.owner.kind != DIG {
+        // What was given up holds nothing any more.
+        if shard.spec.owner.kind != DIG || shard.spec.abandoned.is_some() {
             continue;
         }
         let namespace = shard.metadata.namespace.as_deref().unwrap_or_default();

@@ -60,6 +60,8 @@ pub struct DigInputs<'a> {
     pub removing: bool,
     /// Nothing is written to any edge.
     pub suspended: bool,
+    /// Clusters where something was given up, because they could not be reached.
+    pub abandoned: &'a [ClusterId],
 }
 
 /// The last observation: states move from it.
@@ -111,7 +113,7 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
     let mut deployed = deployed(&tally, &failing, inputs.revision);
     let ready = ready(&tally, &failing, &deployed, inputs.ready_clusters);
     let (drift, notes) = notes::of(&facts);
-    for note in notes.sentences() {
+    for note in notes.sentences().map(str::to_owned).chain(given_up(inputs.abandoned)) {
         deployed.message = format!("{}; {note}", deployed.message);
     }
     DigRollup {
@@ -127,7 +129,7 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
             progressing: count(tally.progressing),
             failed: count(tally.failed),
             unreachable: count(tally.unreachable),
-            abandoned: 0,
+            abandoned: count(inputs.abandoned.len()),
         },
         deployed_counts: DeployedCounts {
             applied: tally.objects.applied,
@@ -149,6 +151,16 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
         notes,
         left: tally.left,
     }
+}
+
+/// What is said of clusters where something was given up.
+pub fn given_up(abandoned: &[ClusterId]) -> Option<String> {
+    let first = abandoned.first()?;
+    let more = if abandoned.len() > 1 { " and others" } else { "" };
+    Some(format!(
+        "given up on {}: what is left on {first}{more} is removed when it can be reached again",
+        clusters(abandoned.len())
+    ))
 }
 
 fn observation(tally: &Tally, inputs: &DigInputs<'_>) -> Observation {

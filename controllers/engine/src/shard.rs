@@ -11,6 +11,8 @@
 //! resourceVersion: that makes each function an atomic step.
 
 mod collapse;
+mod found;
+mod ledger;
 mod replace;
 mod retarget;
 mod split;
@@ -26,6 +28,8 @@ use sha2::{Digest, Sha256};
 use crate::identity::{ClusterId, Combination, SetDigest};
 
 pub use collapse::{Collapsed, Named, collapse_held, overlong};
+pub use found::{adopt, search};
+pub use ledger::{GivenUp, leaving, note, take_back, taken};
 pub use replace::replaced;
 pub use retarget::{record_uids, retarget};
 pub use split::{Half, carried, divide, dividing_bit, home, restamp, superseded, vacant, without};
@@ -40,6 +44,12 @@ pub const MOST_BITS: i32 = 30;
 /// Longest message of a row's error, in bytes.
 pub const LONGEST_ERROR: usize = 256;
 
+/// Revision of a combination that names nothing: whatever carries the owner's label on the cluster. It is held where an
+/// inventory may know too little, and then a scan of all kinds takes its place.
+pub const FOUND: i64 = 0;
+/// Its name in every shard.
+const FOUND_NAME: &str = "found";
+
 /// A combination, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -49,6 +59,13 @@ pub struct Target {
     pub revision: i64,
     /// App to set.
     pub apps: Combination,
+}
+
+impl Target {
+    /// Whether it stands for whatever carries the owner's label.
+    pub const fn is_found(&self) -> bool {
+        self.revision == FOUND
+    }
 }
 
 /// Something that may be on a cluster.

@@ -9,7 +9,7 @@ use emco_crds::deployment_approval::DeploymentApprovalSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::deployment_intent_group::sync::{
-    ConflictPolicy, ImmutablePolicy, PrunePolicy, Sync, Unreachable, UnreachableAction,
+    ConflictPolicy, ImmutablePolicy, PrunePolicy, Sync, Unreachable,
 };
 use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, DesiredState};
 use emco_crds::fields::Level;
@@ -126,7 +126,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         sync,
         progress_deadline: _,
         hook_timeout: _,
-        unreachable: Unreachable { action, after: _ },
+        unreachable: Unreachable { action: _, after: _ },
         ready_clusters: _,
         revision_history_limit: _,
         suspend,
@@ -143,7 +143,6 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         (suspend.unwrap_or_default(), remove("spec.suspend")),
         (revision.is_some(), remove("spec.revision")),
         (render_serial.unwrap_or_default() != 0, remove("spec.renderSerial")),
-        (*action == UnreachableAction::Abandon, instead("spec.unreachable.action", "Abandon", "Wait")),
     ])
     .or_else(|| check_placement(placement))
     .or_else(|| check_sync(sync))
@@ -213,6 +212,7 @@ mod tests {
             "{sync: {drift: Correct, conflicts: Fail, immutableFields: Fail, prune: AfterReady}}",
             "{sync: {drift: Report, ignore: [{kind: Deployment, jsonPointers: [/spec/replicas]}]}}",
             "{desiredState: Terminated, readyClusters: 95%, revisionHistoryLimit: 3}",
+            "{unreachable: {action: Abandon, after: 24h}}",
         ] {
             assert_eq!(dig(yaml), None, "{yaml}");
         }
@@ -238,10 +238,6 @@ mod tests {
             (
                 "{sync: {conflicts: AdoptIfSame}}",
                 "spec.sync.conflicts AdoptIfSame is not supported yet: use Fail",
-            ),
-            (
-                "{unreachable: {action: Abandon, after: 24h}}",
-                "spec.unreachable.action Abandon is not supported yet: use Wait",
             ),
             (
                 "{placement: {apps: [{app: db, allOf: [{selector: {}}], weights: [{name: cost, weight: 1}]}]}}",

@@ -71,7 +71,8 @@ pub async fn write(
     if let Some((spec, rows)) = &unseen {
         parts.push((spec, Some(rows)));
     }
-    let rolled = rollup::dig(&DigInputs {
+    let abandoned = revisions::abandoned(ctx, owner);
+    let mut rolled = rollup::dig(&DigInputs {
         shards: &parts,
         wanted: &wanted,
         revision: stored.map(|stored| stored.spec.revision),
@@ -81,7 +82,11 @@ pub async fn write(
         approved: matches!(planned, Planned::Done(..)),
         removing: false,
         suspended: false,
+        abandoned: &abandoned,
     });
+    if let Some(lost) = revisions::lost(ctx, owner).await? {
+        rolled.deployed.message = format!("{}; {}", rolled.deployed.message, lost.sentence(dig, "dig"));
+    }
     fill(&mut status, &rolled, matches!(planned, Planned::Refused(..)));
     status.release = Some(dig.release().to_owned());
     if let Some(stored) = stored {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use emco_crds::conditions::types;
-use emco_crds::names::finalizer;
+use emco_crds::deployment_intent_group::sync::UnreachableAction;
+use emco_crds::names::{annotation, finalizer};
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
-use emco_engine::rollup::{self, DigInputs};
+use emco_engine::rollup::{self, DigInputs, DigRollup};
 
 use super::report::{before, fill};
 use crate::context::{Context, Outcome, Reconciled};
@@ -16,6 +17,15 @@ use crate::revisions::{self, Ending, Owner};
 /// Brings a deployment to its end. `desiredState: Terminated` keeps the definition and its history.
 pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {
     let deleting = objects::deleting(dig);
+    let give_up = revisions::GiveUp::of(dig, Some(&dig.spec.unreachable));
+    if let Some(left) = revisions::leave(ctx, owner, give_up).await? {
+        objects::event(ctx, dig, true, "Abandoned", &left).await;
+        return Ok(Outcome::Settled);
+    }
+    if revisions::search_confirmed(ctx, owner, dig).await? {
+        return Ok(Outcome::Settled);
+    }
+    revisions::read_again_what_is_lost(ctx, owner);
     let ending = revisions::end(ctx, owner, !deleting).await?;
     if ending == Ending::Done && deleting {
         objects::remove_finalizer(ctx, dig, finalizer::TERMINATE).await?;
@@ -24,6 +34,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let mut status = dig.status.clone().unwrap_or_default();
     let shards = revisions::shards(ctx, owner);
     let parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
+    let abandoned = revisions::abandoned(ctx, owner);
     let rolled = rollup::dig(&DigInputs {
         shards: &parts,
         wanted: &BTreeMap::new(),
@@ -34,6 +45,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         approved: true,
         removing: true,
         suspended: false,
+        abandoned: &abandoned,
     });
     fill(&mut status, &rolled, false);
     status.last_handled_request = super::request(dig);
@@ -41,11 +53,14 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let now = ctx.now();
     status.set_observed_generation(generation);
     let done = ending == Ending::Done;
-    let (reason, message) = if done {
-        ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
+    let (reason, message) = if !done {
+        let lost = revisions::lost(ctx, owner).await?;
+        let lost = lost.map(|lost| format!("; {}", lost.sentence(dig, "dig"))).unwrap_or_default();
+        ("Terminating", still(dig, &rolled) + &lost)
+    } else if let Some(given_up) = rollup::given_up(&abandoned) {
+        ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
-        let first = rolled.failing.first().map(|f| format!("; {}: {} {}", f.cluster, f.reason, f.message));
-        ("Terminating", format!("{} clusters still to be cleaned{}", rolled.left, first.unwrap_or_default()))
+        ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
     };
     let list = status.conditions_mut();
     conditions::set(list, types::READY, "False", reason, &message, generation, now);
@@ -57,5 +72,30 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         conditions::set(list, types::RECONCILING, "True", reason, &message, generation, now);
     }
     objects::write_status(ctx, dig, dig.status.as_ref(), &status).await?;
-    Ok(Outcome::Settled)
+    Ok(Outcome::Settled.at_latest(revisions::due_in(ctx, owner, &dig.spec.unreachable)))
+}
+
+/// What is waited for, and what a person can do about a cluster that may never come back.
+fn still(dig: &DeploymentIntentGroup, rolled: &DigRollup) -> String {
+    let mut text = format!("{} clusters still to be cleaned", rolled.left);
+    if let Some(first) = rolled.failing.first() {
+        text.push_str(&format!("; {}: {} {}", first.cluster, first.reason, first.message));
+    }
+    if let Some(mistyped) = revisions::mistyped(dig) {
+        text.push_str(&format!("; {mistyped}"));
+    } else if rolled.failing.iter().any(|f| f.reason == "Unreachable") {
+        text.push_str(&match (dig.spec.unreachable.action, &dig.spec.unreachable.after) {
+            (UnreachableAction::Abandon, Some(after)) => {
+                format!("; what cannot be reached for {} is given up", after.0)
+            }
+            _ => format!(
+                "; to give up what cannot be reached: kubectl annotate dig {} -n {} {}={}",
+                objects::name(dig),
+                objects::namespace(dig),
+                annotation::ABANDON,
+                objects::uid(dig)
+            ),
+        });
+    }
+    text
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::life::*;
 use super::rig::emco;
-use super::shop::{TENANT, deployment, objects, values};
+use super::shop::{TENANT, composite_app, deployment, objects, values};
 use crate::api::ApiServerExt as _;
 
 const SHOP: &str = "dig-shop-1";
@@ -175,4 +175,72 @@ async fn a_plan_that_would_store_too_much_is_refused_and_what_runs_stays() {
     life.settle().await;
     assert_eq!(life.dig()["status"]["revision"], 2);
     assert_eq!(life.on("a")["configmaps./team-a/page"]["data"]["text"], "blue");
+}
+
+/// Updated while cluster b was away, and then the content of the first revision is lost.
+async fn an_update_that_forgot() -> Life {
+    let mut life = installed().await;
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    life.put(&composite_app("1.1.0"));
+    life.settle().await;
+    let kept = packs_of(&life, "dig-shop-2");
+    for pack in packs_of(&life, SHOP).iter().filter(|pack| !kept.contains(pack)) {
+        life.delete(pack).await;
+    }
+    life.restart().await;
+    life.settle().await;
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    life
+}
+
+fn command(message: &str) -> String {
+    message.split("emco.io/confirm=").nth(1).unwrap_or_else(|| panic!("{message}")).trim().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_revision_put_there_is_searched_by_label_when_somebody_confirms_exactly_that() {
+    let mut life = an_update_that_forgot().await;
+    let old = |life: &Life| life.names_on("b").iter().any(|name| name.ends_with("/old"));
+    let (status, reason, message) = life.says("Deployed");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "ContentLost"), "{message}");
+    assert!(message.contains("revision 1") && old(&life), "{message}");
+    let path = format!("{TENANT}/deploymentintentgroups/shop");
+    let confirm = |text: &str| json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
+    life.rig.hub.merge(&path, &confirm("lost-000000000000")).await.unwrap();
+    life.settle().await;
+    assert!(old(&life) && life.says("Deployed").1 == "ContentLost", "exactly this, or nothing");
+    life.rig.hub.merge(&path, &confirm(&command(&message))).await.unwrap();
+    // What another owner has there, and what nobody labelled, is not found.
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "other", "namespace": "team-a", "labels": {"emco.io/owner": "somebody"}}});
+    life.edges["b"].put("kubectl", &other);
+    life.settle().await;
+    assert!(!old(&life), "{:?}", life.names_on("b"));
+    assert!(life.names_on("b").iter().any(|name| name.ends_with("/other")));
+    assert_eq!(life.says("Ready").0, "True", "{:#}", life.dig());
+    assert!(!life.says("Deployed").2.contains("emco.io/confirm"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_whose_content_is_lost_goes_on_by_label_when_somebody_confirms() {
+    let mut life = installed().await;
+    for pack in packs_of(&life, SHOP) {
+        life.delete(&pack).await;
+    }
+    life.restart().await;
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    let (_, reason, message) = life.says("Ready");
+    assert_eq!(reason, "Terminating", "{message}");
+    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": command(&message)}}});
+    life.rig.hub.merge(&format!("{TENANT}/deploymentintentgroups/shop"), &confirm).await.unwrap();
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+    for edge in EDGES {
+        let left: Vec<_> =
+            life.names_on(edge).into_iter().filter(|n| !n.starts_with("namespaces.")).collect();
+        assert!(left.is_empty(), "{edge}: {left:?}");
+    }
 }

@@ -25,7 +25,7 @@ use crate::memory::{MemoryServer, Seen};
 use crate::objects::{name, namespace as namespace_of};
 use crate::remote::testing::kubeconfig;
 use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
-use crate::revisions::{RevisionSettings, Revisions};
+use crate::revisions::{self, RevisionSettings, Revisions};
 use crate::stores::{StoreExt, Writers, stores};
 use crate::world::{Clock, Edges, Random, World};
 use crate::{
@@ -79,6 +79,15 @@ impl Seeing {
     fn changed(&self, cluster: &ClusterId) {
         self.told.lock().retain(|told| told.unbounded_send(cluster.clone()).is_ok());
     }
+
+    /// What is seen of a cluster changes, and whoever follows is told.
+    fn change(&self, cluster: &str, change: impl FnOnce(&mut Observation)) {
+        let id = ClusterId::new("acme", cluster);
+        let mut observation = self.observation(&id).map(|seen| Observation::clone(&seen)).unwrap_or_default();
+        change(&mut observation);
+        self.seen.lock().insert(id.clone(), Arc::new(observation));
+        self.changed(&id);
+    }
 }
 
 impl Edges for Seeing {
@@ -106,10 +115,9 @@ impl Connector for Seeing {
     fn forget(&self, _: &ClusterId) {}
     fn poke(&self, _: &ClusterId) {}
     fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
-        let mut seen = self.seen.lock();
-        if let Some(observation) = seen.get(cluster).filter(|seen| seen.uid.as_deref() == Some(uid)) {
-            let judged = Observation { admission, ..Observation::clone(observation) };
-            seen.insert(cluster.clone(), Arc::new(judged));
+        let known = self.observation(cluster);
+        if known.is_some_and(|seen| seen.uid.as_deref() == Some(uid) && seen.admission != admission) {
+            self.change(cluster.cluster(), |seen| seen.admission = admission);
         }
     }
 }
@@ -224,6 +232,21 @@ impl Rig {
         self.seeing.changed(&id);
     }
 
+    /// From now on probes of it fail.
+    pub fn fails(&self, cluster: &str, reason: &'static str) {
+        let message = "nobody answers".to_owned();
+        self.seeing.change(cluster, |seen| seen.state = State::Failed { reason, message });
+    }
+
+    /// It answers again, with this identity.
+    pub fn returns(&self, cluster: &str, uid: &str) {
+        self.seeing.change(cluster, |seen| {
+            seen.state = State::Connected;
+            seen.uid = Some(uid.to_owned());
+            seen.epoch += 1;
+        });
+    }
+
     /// From now on it says that it belongs to this installation, or to none.
     pub fn claims(&self, cluster: &str, claim: Claim) {
         let mut seen = self.seeing.seen.lock();
@@ -286,6 +309,11 @@ impl Rig {
         };
         let mut owners = std::collections::BTreeSet::new();
         for shard in ctx.stores.shards.sorted() {
+            if shard.spec.abandoned.is_some() {
+                let (namespace, name) = (namespace_of(shard.as_ref()), name(shard.as_ref()));
+                failures.extend(revisions::reconcile_ledger(ctx, namespace, name).await.err());
+                continue;
+            }
             owners.insert(owner(namespace_of(shard.as_ref()), &shard.spec.owner));
         }
         for context in ctx.stores.contexts.sorted() {

@@ -55,6 +55,8 @@ impl Contents {
                 .get(&reference.pack)
                 .cloned()
                 .ok_or_else(|| format!("the identity set {} cannot be read", reference.pack)),
+            // It names nothing: a scan of the cluster finds it.
+            Content::Sets(target) if target.is_found() => Ok(BTreeSet::new()),
             Content::Sets(target) => {
                 let missing = |what: &str| format!("{what} of revision {} cannot be read", target.revision);
                 let running = self.revisions.get(&target.revision).ok_or_else(|| missing("the content"))?;

@@ -45,7 +45,7 @@ pub async fn end(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<End
     Ok(Ending::Done)
 }
 
-async fn remove_shard(ctx: &Context, shard: &SyncShard) -> Result<(), Failure> {
+pub(super) async fn remove_shard(ctx: &Context, shard: &SyncShard) -> Result<(), Failure> {
     if !objects::deleting(shard) {
         ctx.hub()
             .delete(

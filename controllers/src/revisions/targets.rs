@@ -6,10 +6,10 @@ use emco_crds::app_context::{FORMAT, OwnerRef};
 use emco_crds::names::label;
 use emco_crds::{SyncShard, SyncShardSpec};
 use emco_engine::identity::{ClusterId, Combination};
-use emco_engine::shard;
+use emco_engine::shard::{self, GivenUp};
 use futures::future::try_join_all;
 
-use super::{Owner, grow};
+use super::{Owner, grow, ledger};
 use crate::api::{ApiServerExt, parse};
 use crate::context::{Context, Failure};
 use crate::objects;
@@ -22,6 +22,8 @@ pub(super) type Share = BTreeMap<ClusterId, Combination>;
 
 /// Makes the owner's shards want this and nothing else. `uids` are the identities of clusters known now: a row keeps the first
 /// it learns. Returns whether anything was written.
+///
+/// What was given up on a cluster that is wanted again is taken back by its row, and then forgotten by the ledger.
 ///
 /// Rows that are on their way to another shard arrive before anything is retargeted, and a shard that would outgrow its
 /// limit gives rows away before.
@@ -45,15 +47,32 @@ pub async fn retarget(
     let (shares, rest) = grow::split(ctx, owner, revision, &mut all, wanted, &mut wrote).await?;
     let slots: Vec<(i64, i32)> = all.iter().map(|stored| (stored.spec.slot, stored.spec.bits)).collect();
     let pairs: Vec<(&SyncShard, &Share)> = all.iter().zip(&shares).collect();
+    let facts = Facts { revision, uids, noted: &ledger::noted(ctx, owner, |id| wanted.contains_key(id)) };
+    let mut specs = Vec::new();
     for some in pairs.chunks(AT_ONCE) {
-        let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, revision, share, uids));
-        wrote |= try_join_all(writes).await?.contains(&true);
+        let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, share, &facts));
+        for (written, spec) in try_join_all(writes).await? {
+            wrote |= written;
+            specs.push(spec);
+        }
     }
     for (slot, share) in grow::layout(ctx, owner, revision, &slots, rest) {
-        create(ctx, owner, revision, slot, &share, uids).await?;
+        specs.extend(create(ctx, owner, slot, &share, &facts).await?);
         wrote = true;
     }
+    if !facts.noted.is_empty() {
+        wrote |= ledger::forget(ctx, owner, &specs).await?;
+    }
     Ok(wrote)
+}
+
+/// What rows are written with.
+struct Facts<'a> {
+    revision: i64,
+    /// Identities of clusters known now.
+    uids: &'a BTreeMap<ClusterId, String>,
+    /// What was given up on clusters that are wanted.
+    noted: &'a BTreeMap<ClusterId, Vec<GivenUp>>,
 }
 
 fn with_uids(spec: SyncShardSpec, uids: &BTreeMap<ClusterId, String>) -> SyncShardSpec {
@@ -64,28 +83,26 @@ async fn update(
     ctx: &Context,
     owner: &Owner,
     stored: &SyncShard,
-    revision: i64,
     share: &Share,
-    uids: &BTreeMap<ClusterId, String>,
-) -> Result<bool, Failure> {
+    facts: &Facts<'_>,
+) -> Result<(bool, SyncShardSpec), Failure> {
+    let Facts { revision, uids, noted } = *facts;
     let next = objects::generation(stored) + 1;
     // Rows of clusters that others took the place of begin anew, in the same write.
     let replaced = shard::replaced(&stored.spec, stored.status.as_ref(), next, uids);
     let base = replaced.as_ref().unwrap_or(&stored.spec);
     let fresh = shard::retarget(base, stored.status.as_ref(), next, revision, share);
     let fresh = match fresh {
-        Some(spec) => with_uids(spec, uids),
-        None => match shard::record_uids(base, uids).or(replaced) {
-            Some(spec) => spec,
-            None => return Ok(false),
-        },
+        Some(spec) => Some(with_uids(spec, uids)),
+        None => shard::record_uids(base, uids).or(replaced),
     };
+    let back = shard::take_back(fresh.as_ref().unwrap_or(&stored.spec), next, noted);
+    let Some(fresh) = back.or(fresh) else { return Ok((false, stored.spec.clone())) };
     let fresh = shortened(ctx, owner, fresh).await?;
     if identity_sets(&stored.spec) > identity_sets(&fresh) {
         ctx.revisions.litter.notify_one();
     }
-    replace(ctx, stored, fresh).await?;
-    Ok(true)
+    Ok((true, replace(ctx, stored, fresh).await?.spec))
 }
 
 fn identity_sets(spec: &SyncShardSpec) -> usize {
@@ -145,6 +162,7 @@ pub(super) fn empty(owner: &Owner, epoch: i64, (slot, bits): (i64, i32)) -> Sync
         part: 0,
         epoch,
         next_id: 1,
+        abandoned: None,
         combinations: Vec::new(),
         clusters: Vec::new(),
     }
@@ -153,13 +171,14 @@ pub(super) fn empty(owner: &Owner, epoch: i64, (slot, bits): (i64, i32)) -> Sync
 async fn create(
     ctx: &Context,
     owner: &Owner,
-    revision: i64,
     slot: (i64, i32),
     share: &Share,
-    uids: &BTreeMap<ClusterId, String>,
-) -> Result<(), Failure> {
+    facts: &Facts<'_>,
+) -> Result<Option<SyncShardSpec>, Failure> {
+    let Facts { revision, uids, noted } = *facts;
     let empty = empty(owner, ctx.epoch, slot);
-    let Some(spec) = shard::retarget(&empty, None, 1, revision, share) else { return Ok(()) };
-    grow::make(ctx, owner, revision, with_uids(spec, uids)).await?;
-    Ok(())
+    let Some(spec) = shard::retarget(&empty, None, 1, revision, share) else { return Ok(None) };
+    let spec = with_uids(spec, uids);
+    let spec = shard::take_back(&spec, 1, noted).unwrap_or(spec);
+    Ok(Some(grow::make(ctx, owner, revision, spec).await?.spec))
 }

@@ -34,6 +34,7 @@ mod namespace;
 mod prune;
 mod remove;
 mod row;
+mod scan;
 mod send;
 mod undeclared;
 
@@ -99,6 +100,10 @@ pub(super) struct Memory {
     epoch: Option<u64>,
     /// The connection on which nothing was found that is in no inventory.
     swept: Option<u64>,
+    /// Nothing happened to the cluster since this job began that all kinds would have to be listed for.
+    searched: bool,
+    /// The connection on which all kinds were listed, and what carried our label.
+    scanned: Option<(u64, BTreeSet<Identity>)>,
     /// The row was complete when the pass began: what is applied now is made again.
     settled: bool,
     status: RowStatus,
@@ -112,6 +117,8 @@ pub(super) enum Key {
     Server,
     Object(Arc<Identity>),
     Hook(Arc<Identity>),
+    /// Listing all kinds.
+    Scan,
     /// Making again what others deleted or changed.
     Again(Arc<Identity>),
 }
@@ -157,6 +164,8 @@ impl Job {
             deleted: 0,
             epoch: None,
             swept: None,
+            searched: true,
+            scanned: None,
             settled: false,
             status,
         };
@@ -235,6 +244,8 @@ impl Job {
             Err(why) => return self.without(work, why, facts),
         };
         if self.memory.epoch != Some(session.epoch) {
+            // Another state of the cluster answers: it may have what no revision of today knows, of any kind.
+            self.memory.searched &= self.memory.epoch.is_none();
             self.memory.epoch = Some(session.epoch);
             self.memory.gone.clear();
             self.memory.taken.clear();
@@ -251,7 +262,14 @@ impl Job {
             facts.keep = true;
             return Pass::of(facts);
         }
-        if !work.lost.is_empty() {
+        if work.target.as_ref().is_some_and(Named::is_found) {
+            facts.trouble(None, None, &Trouble::new("Progressing", ADOPTED, Retry::WhenBack), 1);
+            facts.keep = true;
+            return Pass::of(facts);
+        }
+        // What a lost combination put there is found by label, as long as it is known what shall be there.
+        let found_by_label = (work.removal || work.target.is_some()) && self.searches(work);
+        if !work.lost.is_empty() && !found_by_label {
             let text = format!("the shard names combinations it does not have: {}", work.lost.join(", "));
             facts.trouble(None, None, &Trouble::new("ContentLost", &text, Retry::Slowly), 1);
             facts.keep = true;
@@ -323,6 +341,7 @@ impl Job {
         self.memory.hooks.clear();
         self.memory.running.clear();
         self.memory.deletes.clear();
+        self.memory.scanned = None;
     }
 
     /// Entries of `held` that still count: what was there at the last complete state is pruned since.
@@ -365,6 +384,8 @@ impl Job {
 
 /// So long after a start a Cluster may not be registered yet.
 const REGISTRATION: Duration = Duration::from_secs(15);
+
+const ADOPTED: &str = "objects of this owner were found here when the inventory was made anew: its plan says what becomes of them";
 
 const FENCED: &str = "the shard was written by a later operator: this one does nothing with it";
 

@@ -7,3 +7,4 @@ mod hooks;
 mod install;
 mod notes;
 mod rig;
+mod silence;

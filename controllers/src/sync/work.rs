@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use emco_crds::SyncShard;
 use emco_crds::sync_shard::{IdentitiesRef, ShardCombination};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
-use emco_engine::shard::rows;
+use emco_engine::shard::{FOUND, rows};
 
 /// An owner of objects on clusters: a deployment intent group or a logical cloud.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +29,13 @@ pub struct Named {
     pub revision: i64,
     /// App to set.
     pub apps: Combination,
+}
+
+impl Named {
+    /// Whether it stands for whatever carries the owner's label.
+    pub const fn is_found(&self) -> bool {
+        self.revision == FOUND
+    }
 }
 
 /// What a row says, as read from the hub.

@@ -107,6 +107,7 @@ impl Fleet {
             approved: true,
             removing: self.wanted.is_empty(),
             suspended: false,
+            abandoned: &[],
         })
     }
 
@@ -346,4 +347,19 @@ fn fields_that_clusters_do_not_know_are_said_and_make_nothing_less_ready() {
     );
     assert_eq!((status.ready.status, status.clusters.ready), ("True", 3));
     assert_eq!(status.notes.left_out_example.as_deref(), Some("apps/DaemonSet/shop/agent .spec.replicas"));
+}
+
+#[test]
+fn what_was_given_up_is_counted_and_told() {
+    let fleet = Fleet::new(1);
+    let gone = [ClusterId::new("acme", "oslo"), ClusterId::new("acme", "riga")];
+    let seen = fleet.with(None, |inputs| dig(&DigInputs { abandoned: &gone, ..*inputs }));
+    assert_eq!(seen.clusters.abandoned, 2);
+    assert!(
+        seen.deployed.message.ends_with(
+            "given up on 2 clusters: what is left on acme/oslo and others is removed when it can be reached again"
+        ),
+        "{}",
+        seen.deployed.message
+    );
 }

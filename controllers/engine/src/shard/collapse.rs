@@ -49,7 +49,13 @@ pub fn collapse_held(
         let failed = |what: String| Named { cluster: row.cluster.clone(), what };
         let mut all = BTreeSet::new();
         let mut latest = 0;
-        for Held { combination, identities, since } in &row.held {
+        let searches = |held: &&Held| {
+            let target = held.combination.as_deref().and_then(|name| combinations.get(name));
+            target.is_some_and(|target| target.revision == super::FOUND)
+        };
+        // What is found by label has no names.
+        let found: Vec<Held> = row.held.iter().filter(searches).cloned().collect();
+        for Held { combination, identities, since } in row.held.iter().filter(|held| !searches(held)) {
             latest = latest.max(*since);
             if let Some(name) = combination {
                 let found = combinations.get(name.as_str()).map(|c| Content::Sets(target(c)));
@@ -63,6 +69,7 @@ pub fn collapse_held(
         let pack = write_identities(&names.owner.uid, &all).map_err(|error| failed(error.to_string()))?;
         let identities = IdentitiesRef { pack: pack.name.clone(), digest: pack.digest.clone() };
         row.held = vec![Held { combination: None, identities: Some(identities), since: latest }];
+        row.held.extend(found);
         if !packs.contains(&pack) {
             packs.push(pack);
         }

@@ -196,7 +196,7 @@ pub fn restamp(
     readable: &BTreeMap<i64, BTreeSet<crate::identity::SetDigest>>,
 ) -> Option<SyncShardSpec> {
     let mut fresh = spec.clone();
-    for combination in &mut fresh.combinations {
+    for combination in fresh.combinations.iter_mut().filter(|c| c.revision != super::FOUND) {
         let wanted = apps(combination);
         let holds = |revision: &i64| {
             readable.get(revision).is_some_and(|sets| wanted.values().all(|set| sets.contains(set)))

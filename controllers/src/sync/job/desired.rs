@@ -109,11 +109,16 @@ impl Job {
         let same: BTreeSet<&SetDigest> = keep.iter().map(App::digest).collect();
         let applied = self.memory.applied_named.iter();
         let held = work.held.iter().filter(|(since, _)| self.counts(*since)).map(|(_, named)| named);
+        // What cannot be read is found by its label.
+        let searches = self.searches(work);
         let mut doomed = Doomed::default();
         for named in applied.chain(held) {
             let source = self.source(named);
             for digest in named.apps.values().filter(|digest| !same.contains(digest)) {
-                let set = self.ctx.content.set(&source, digest).await?;
+                let set = match self.ctx.content.set(&source, digest).await {
+                    Err(trouble) if trouble.reason == "ContentLost" && searches => continue,
+                    other => other?,
+                };
                 for (manifest, id) in set.set.manifests.iter().zip(&set.ids) {
                     if wanted(id) {
                         continue;
@@ -125,7 +130,11 @@ impl Job {
             }
         }
         for (_, reference) in work.held_identities.iter().filter(|(since, _)| self.counts(*since)) {
-            for id in self.ctx.content.identities(reference).await?.iter().filter(|id| !wanted(id)) {
+            let identities = match self.ctx.content.identities(reference).await {
+                Err(trouble) if trouble.reason == "ContentLost" && searches => continue,
+                other => other?,
+            };
+            for id in identities.iter().filter(|id| !wanted(id)) {
                 doomed.objects.entry(id.clone()).or_default();
             }
         }
@@ -144,14 +153,20 @@ impl Job {
     }
 
     /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.
-    pub(super) fn watch_kinds<'a>(&self, session: &Session, ids: impl Iterator<Item = &'a Identity>) {
+    pub(super) fn watch_kinds<'a>(&'a self, session: &Session, ids: impl Iterator<Item = &'a Identity>) {
         let mut kinds: BTreeMap<(String, String), ApiResource> = BTreeMap::new();
-        for id in ids {
+        // What a scan found is watched until it is gone: that tells its end.
+        let scanned = self.memory.scanned.iter().filter(|(epoch, _)| *epoch == session.epoch);
+        for id in ids.chain(scanned.flat_map(|(_, found)| found)) {
             if let Some(resource) = session.resource(id).filter(|resource| resource.listable) {
                 kinds.entry((id.group.clone(), id.kind.clone())).or_insert_with(|| resource.clone());
             }
         }
         let resources: Vec<ApiResource> = kinds.into_values().collect();
+        // Nothing to be watched is the word for an owner that is let go of.
+        if resources.is_empty() {
+            return;
+        }
         self.ctx.edge.observed.want(&self.ctx.hash, &resources);
     }
 }

@@ -54,9 +54,17 @@ impl Job {
         if settled {
             // Once per connection: what nobody applied does not come by itself.
             if self.memory.swept != Some(session.epoch) {
-                let strays = self.strays(&apps, &doomed);
+                let mut strays = self.strays(&apps, &doomed);
+                if !self.memory.searched && !self.scanned(&mut strays, &apps, session, facts).await {
+                    return;
+                }
+                if !self.observed(session, &apps, &strays, facts) {
+                    return;
+                }
                 if self.prune(&strays, session, facts).await {
                     self.memory.swept = Some(session.epoch);
+                    self.memory.searched = true;
+                    self.memory.scanned = None;
                 }
             }
             return;
@@ -67,6 +75,9 @@ impl Job {
         }
         let strays = self.strays(&apps, &doomed);
         doomed.objects.extend(strays.objects);
+        if self.searches(work) && !self.scanned(&mut doomed, &apps, session, facts).await {
+            return;
+        }
         let ready = facts.apps.values().all(|count| count.ready == count.total);
         if !doomed.objects.is_empty() {
             if !ready {

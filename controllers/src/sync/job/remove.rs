@@ -24,6 +24,9 @@ impl Job {
         }
         let strays = self.strays(&apps, &doomed);
         doomed.objects.extend(strays.objects);
+        if self.searches(work) && !self.scanned(&mut doomed, &apps, session, facts).await {
+            return;
+        }
         if self.retire(work, &apps, &doomed, session, facts).await && !self.stale() {
             self.complete(work);
             self.memory.applied = Some(Applied { combination: None, generation: work.generation });
@@ -46,6 +49,8 @@ impl Job {
         leaving.apps.retain(|app, _| !stay.iter().any(|stays| *stays.name == **app));
         let leaving = match self.apps(&leaving).await {
             Ok(leaving) => leaving,
+            // Its hooks are lost with it.
+            Err(trouble) if trouble.reason == "ContentLost" && self.searches(work) => Vec::new(),
             Err(trouble) => {
                 self.content_failed(&trouble, facts);
                 return false;

@@ -54,6 +54,8 @@ impl Random for Counter {
 pub struct FakeEdges {
     servers: BTreeMap<ClusterId, MemoryServer>,
     links: Mutex<BTreeMap<ClusterId, Observation>>,
+    /// What probes saw of all stores.
+    pub revision: Mutex<Option<u64>>,
     changed: broadcast::Sender<ClusterId>,
 }
 
@@ -71,7 +73,12 @@ impl FakeEdges {
                 (id.clone(), link)
             })
             .collect();
-        Arc::new(Self { servers, links: Mutex::new(links), changed: broadcast::channel(64).0 })
+        Arc::new(Self {
+            servers,
+            links: Mutex::new(links),
+            revision: Mutex::default(),
+            changed: broadcast::channel(64).0,
+        })
     }
 
     pub fn link(&self, cluster: &ClusterId, change: impl Fn(&mut Observation)) {
@@ -102,6 +109,10 @@ impl Edges for FakeEdges {
 }
 
 impl Connections for FakeEdges {
+    fn revision(&self, _: &ClusterId) -> Option<u64> {
+        *self.revision.lock()
+    }
+
     fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
         self.links.lock().get(cluster).cloned().map(Arc::new)
     }

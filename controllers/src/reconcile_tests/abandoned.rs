@@ -1,0 +1,336 @@
+//! Clusters that do not come back in time: what is left on them is given up, written down before it is forgotten, and removed
+//! when they do come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::life::*;
+use super::rig::emco;
+use super::shop::{TENANT, composite_app, deployment, objects};
+use crate::api::ApiServerExt;
+
+const HOUR: Duration = Duration::from_hours(1);
+const CLUSTER: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/b";
+
+fn dig() -> String {
+    format!("{TENANT}/deploymentintentgroups/shop")
+}
+
+/// The shop that gives up after a day.
+fn patient() -> Value {
+    let mut dig = deployment("edge");
+    dig["spec"]["unreachable"] = json!({"action": "Abandon", "after": "24h"});
+    dig
+}
+
+/// Installed; then cluster b is away.
+async fn with_one_away(dig: &Value) -> Life {
+    let mut all = objects();
+    all.pop();
+    all.push(dig.clone());
+    let mut life = Life::with(&all);
+    life.settle().await;
+    assert_eq!(life.says("Ready").0, "True", "{:#}", life.dig());
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    life
+}
+
+/// The same, and the deployment was deleted and has left cluster a.
+async fn ending(dig_: &Value) -> Life {
+    let mut life = with_one_away(dig_).await;
+    life.delete(&dig()).await;
+    life.settle().await;
+    assert!(of_shop_on(&life, "a").is_empty());
+    life
+}
+
+async fn given_up() -> Life {
+    let mut life = ending(&patient()).await;
+    life.rig.clock.forward(25 * HOUR);
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null, "{:#}", life.dig());
+    life
+}
+
+/// What the shop has on an edge: the namespace is the logical cloud's.
+fn of_shop_on(life: &Life, edge: &str) -> Vec<String> {
+    life.names_on(edge).into_iter().filter(|name| !name.starts_with("namespaces.")).collect()
+}
+
+fn ledgers(life: &Life) -> Vec<Value> {
+    let is = |o: &Value| o["kind"] == "SyncShard" && o["metadata"]["namespace"] == "acme";
+    life.rig.hub.objects().into_values().filter(is).collect()
+}
+
+fn events(life: &Life, reason: &str) -> Vec<String> {
+    let is = |o: &Value| o["kind"] == "Event" && o["reason"] == reason;
+    let text = |o: Value| o["message"].as_str().unwrap_or_default().to_owned();
+    life.rig.hub.objects().into_values().filter(is).map(text).collect()
+}
+
+fn cluster(life: &Life) -> Value {
+    life.rig.hub.object(CLUSTER).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_cluster_is_given_up_after_its_time_and_cleaned_when_it_returns() {
+    let mut life = ending(&patient()).await;
+    let before = of_shop_on(&life, "b");
+    assert!(before.len() > 3, "{before:?}");
+    life.rig.clock.forward(23 * HOUR);
+    life.settle().await;
+    let (_, reason, message) = life.says("Ready");
+    assert_eq!(reason, "Terminating");
+    assert!(message.contains("acme/b") && message.contains("24h is given up"), "{message}");
+    assert!(ledgers(&life).is_empty());
+    life.rig.clock.forward(2 * HOUR);
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null, "it waits no longer");
+    assert_eq!(of_shop_on(&life, "b"), before, "nothing can have been removed there");
+    let ledger = ledgers(&life);
+    assert_eq!(ledger.len(), 1, "{ledger:#?}");
+    assert_eq!(ledger[0]["spec"]["abandoned"]["namespace"], "team-a");
+    assert_eq!(ledger[0]["spec"]["clusters"][0]["uid"], "uid-b");
+    let said = events(&life, "Abandoned");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("acme/b (kube-system has uid uid-b): 6 objects"), "{said:?}");
+    assert_eq!(
+        cluster(&life)["status"]["abandoned"],
+        json!({"owners": 1, "example": "DeploymentIntentGroup/team-a/shop"})
+    );
+    life.collect().await;
+    life.restart().await;
+    life.settle().await;
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert!(of_shop_on(&life, "b").is_empty(), "{:?}", of_shop_on(&life, "b"));
+    assert!(ledgers(&life).is_empty());
+    assert_eq!(cluster(&life)["status"]["abandoned"], Value::Null);
+    assert_eq!(events(&life, "AbandonedRemoved").len(), 1);
+    life.collect().await;
+    let packs = names(&life.rig.hub, "/api/v1/namespaces/emco-system/configmaps").await;
+    let owners: BTreeSet<&str> = packs.iter().filter_map(|name| name.get(..26)).collect();
+    assert_eq!(owners.len(), 1, "only the logical cloud has something stored: {packs:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_cluster_under_the_same_name_is_not_cleaned() {
+    let mut life = given_up().await;
+    let before = versions(&life.edges["b"]);
+    life.rig.returns("b", "uid-other");
+    life.settle().await;
+    assert_eq!(versions(&life.edges["b"]), before);
+    assert_eq!(ledgers(&life).len(), 1);
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert!(of_shop_on(&life, "b").is_empty());
+    assert!(ledgers(&life).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_was_away_for_a_while_and_is_back_is_not_given_up() {
+    let mut life = with_one_away(&patient()).await;
+    life.rig.clock.forward(20 * HOUR);
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    life.rig.clock.forward(20 * HOUR);
+    life.delete(&dig()).await;
+    life.settle().await;
+    assert!(ledgers(&life).is_empty(), "it is away for twenty hours, not for forty");
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+    assert!(of_shop_on(&life, "b").is_empty() && ledgers(&life).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_gives_up_by_typing_the_uid_and_nothing_else() {
+    let mut life = ending(&deployment("edge")).await;
+    life.rig.clock.forward(1000 * HOUR);
+    life.settle().await;
+    let uid = life.dig()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let (_, _, message) = life.says("Ready");
+    assert!(message.contains(&format!("emco.io/abandon={uid}")), "{message}");
+    let typed = |text: &str| json!({"metadata": {"annotations": {"emco.io/abandon": text}}});
+    life.rig.hub.merge(&dig(), &typed("yes")).await.unwrap();
+    life.settle().await;
+    let (_, _, message) = life.says("Ready");
+    assert!(message.contains("emco.io/abandon is yes") && message.contains(&uid), "{message}");
+    assert!(ledgers(&life).is_empty());
+    life.rig.hub.merge(&dig(), &typed(&uid)).await.unwrap();
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+    assert_eq!(ledgers(&life).len(), 1);
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert!(of_shop_on(&life, "b").is_empty() && ledgers(&life).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_made_again_takes_back_what_was_given_up() {
+    let mut life = given_up().await;
+    life.put(&composite_app("1.1.0"));
+    life.put(&patient());
+    life.settle().await;
+    assert!(ledgers(&life).is_empty(), "its row knows now");
+    let old = |life: &Life| of_shop_on(life, "b").iter().any(|name| name.ends_with("/old"));
+    assert!(old(&life));
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert!(!old(&life), "not of the new version: {:?}", of_shop_on(&life, "b"));
+    assert_eq!(life.says("Ready").0, "True", "{:#}", life.dig());
+    assert_eq!(of_shop_on(&life, "b").len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminated_deployment_says_what_was_given_up_until_it_is_removed() {
+    let mut life = with_one_away(&patient()).await;
+    let mut ended = patient();
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    life.rig.clock.forward(25 * HOUR);
+    life.settle().await;
+    let (status, reason, message) = life.says("Ready");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Abandoned"), "{message}");
+    assert!(message.contains("acme/b"), "{message}");
+    assert_eq!(life.dig()["status"]["clusters"]["abandoned"], 1);
+    assert_eq!(life.dig()["status"]["state"], "Terminated");
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Terminated");
+    assert_eq!(life.dig()["status"]["clusters"]["abandoned"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_left_the_placement_is_given_up_while_the_rest_runs() {
+    let mut life = with_one_away(&patient()).await;
+    let mut moved = patient();
+    moved["spec"]["placement"] = json!({"allOf": [{"cluster": "a"}]});
+    life.put(&moved);
+    life.settle().await;
+    assert_eq!(life.says("Deployed").0, "False", "{:#}", life.dig());
+    life.rig.clock.forward(25 * HOUR);
+    life.settle().await;
+    let (status, _, message) = life.says("Deployed");
+    assert_eq!(status, "True", "{message}");
+    assert!(message.contains("given up on 1 cluster"), "{message}");
+    assert_eq!(life.says("Ready").0, "True");
+    assert_eq!(life.dig()["status"]["clusters"]["abandoned"], 1);
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert!(of_shop_on(&life, "b").is_empty());
+    assert!(!life.says("Deployed").2.contains("given up"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_whose_namespace_ends_waits_for_nothing_that_was_given_up() {
+    let mut life = given_up().await;
+    let before = of_shop_on(&life, "b");
+    life.delete("/api/v1/namespaces/acme").await;
+    life.settle().await;
+    assert!(ledgers(&life).is_empty());
+    assert_eq!(of_shop_on(&life, "b"), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ledger_deleted_by_hand_waits_for_its_cluster_unless_that_is_not_registered_any_more() {
+    let mut life = given_up().await;
+    let ledger = ledgers(&life).remove(0)["metadata"]["name"].as_str().unwrap().to_owned();
+    life.delete(&format!("/apis/emco.io/v1alpha1/namespaces/acme/syncshards/{ledger}")).await;
+    life.settle().await;
+    assert_eq!(ledgers(&life).len(), 1, "the cluster may come back");
+    life.delete(CLUSTER).await;
+    life.settle().await;
+    assert!(life.rig.hub.object(CLUSTER).is_none(), "what was given up holds nothing");
+    assert!(ledgers(&life).is_empty());
+    assert_eq!(events(&life, "AbandonedForgotten").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_of_one_name_in_two_projects_have_two_ledgers() {
+    let mut life = given_up().await;
+    life.put(&super::rig::namespace("team-b", &json!({"emco.io/project": "team-b"})));
+    for object in objects() {
+        if object["metadata"]["namespace"] == "team-a" {
+            let mut other = object.clone();
+            other["metadata"]["namespace"] = json!("team-b");
+            life.put(&other);
+        }
+    }
+    let grants = json!({"grants": [{"name": "all", "projects": ["team-a", "team-b"], "maxLevel": "Admin"}]});
+    life.put(&emco("ClusterProvider", None, "acme", &grants));
+    life.put(&emco("Project", None, "team-b", &json!({"logicalCloud": {"level": "Admin"}})));
+    let mut dig = patient();
+    dig["metadata"]["namespace"] = json!("team-b");
+    life.put(&dig);
+    life.rig.returns("b", "uid-b");
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    let path = "/apis/emco.io/v1alpha1/namespaces/team-b/deploymentintentgroups/shop";
+    let there = life.rig.hub.object(path).unwrap();
+    assert_eq!(there["status"]["clusters"]["abandoned"], 0, "the other one's is not its: {there:#}");
+    assert_eq!(ledgers(&life).len(), 1);
+}
+
+/// At any write of what follows a change the process dies; the next one ends where one that never died does.
+async fn at_every_write(begin: impl AsyncFn() -> Life, change: impl Fn(&Life), least: u64) {
+    let mut undisturbed = begin().await;
+    change(&undisturbed);
+    undisturbed.settle().await;
+    undisturbed.collect().await;
+    let wanted: BTreeMap<String, Value> = undisturbed.everything();
+    let mut n = 0;
+    loop {
+        let mut died = false;
+        for arrives in [false, true] {
+            let mut life = begin().await;
+            life.doom(&Death::at(n, arrives));
+            change(&life);
+            died |= life.settle().await;
+            life.restart().await;
+            life.settle().await;
+            life.collect().await;
+            let found = life.everything();
+            assert!(
+                found == wanted,
+                "died at write {n}, which {}:\n{}",
+                if arrives { "arrived" } else { "did not arrive" },
+                difference(&found, &wanted)
+            );
+        }
+        if !died {
+            break;
+        }
+        n += 1;
+    }
+    assert!(n >= least, "only {n} writes were there to die at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_at_any_write_of_giving_up_forgets_nothing() {
+    Box::pin(at_every_write(async || ending(&patient()).await, |life| life.rig.clock.forward(25 * HOUR), 5))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_at_any_write_of_cleaning_up_after_a_return_leaves_nothing() {
+    Box::pin(at_every_write(given_up, |life| life.rig.returns("b", "uid-b"), 8)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_at_any_write_of_taking_back_forgets_nothing() {
+    let change = |life: &Life| {
+        life.put(&composite_app("1.1.0"));
+        life.put(&patient());
+        life.rig.returns("b", "uid-b");
+    };
+    Box::pin(at_every_write(given_up, change, 12)).await;
+}

@@ -1,0 +1,266 @@
+//! Rows that leave clusters which cannot be reached in, the same owner without them out, and a ledger that names what is left
+//! there. Only rows that shall have nothing can be given up, and only after it is proved that their cluster is away: by the
+//! Cluster's own condition, which outlives this process, and by what is seen of it now.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use emco_crds::app_context::FORMAT;
+use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::sync::{Unreachable, UnreachableAction};
+use emco_crds::names::annotation;
+use emco_crds::{Cluster, Conditioned, SyncShard};
+use emco_engine::identity::{ClusterId, Identity};
+use emco_engine::pack::write_identities;
+use emco_engine::shard::{self, GivenUp, Row};
+use kube::Resource;
+
+use super::commit::store_pack;
+use super::content::Contents;
+use super::targets::replace;
+use super::{Owner, contents, ledger, stored_shards};
+use crate::context::{Context, Failure};
+use crate::facts;
+use crate::objects;
+use crate::remote::{Admission, State};
+
+/// Clusters that an Event names.
+const NAMED: usize = 3;
+
+/// Who wants work to be given up.
+#[derive(Clone, Copy, Debug)]
+pub struct GiveUp<'a> {
+    /// What the owner says; `None` where it cannot say anything.
+    pub policy: Option<&'a Unreachable>,
+    /// A person typed the owner's uid.
+    pub typed: bool,
+}
+
+impl<'a> GiveUp<'a> {
+    /// What an owner that ends says, by its policy and its annotation.
+    pub fn of<K: Resource>(object: &K, policy: Option<&'a Unreachable>) -> Self {
+        let typed = objects::annotation(object, annotation::ABANDON) == Some(objects::uid(object));
+        Self { policy, typed }
+    }
+
+    fn after(&self) -> Option<Duration> {
+        let policy = self.policy.filter(|policy| policy.action == UnreachableAction::Abandon)?;
+        policy.after.as_ref()?.parse()
+    }
+}
+
+/// What the annotation says where it says something else than the uid of its object.
+pub fn mistyped<K: Resource>(object: &K) -> Option<String> {
+    let said = objects::annotation(object, annotation::ABANDON)?;
+    let uid = objects::uid(object);
+    (said != uid).then(|| {
+        let said = emco_engine::conditions::truncate(said, 64);
+        format!(
+            "annotation {} is {said}, and nothing is given up: the uid of this object is {uid}",
+            annotation::ABANDON
+        )
+    })
+}
+
+/// When a row may be given up.
+enum Due {
+    Now,
+    In(Duration),
+    No,
+}
+
+/// One cluster that was given up.
+struct Left {
+    cluster: ClusterId,
+    uid: Option<String>,
+    objects: usize,
+    first: Option<Identity>,
+    /// Its provider's namespace ends, or is gone: nobody will remember.
+    forgotten: bool,
+}
+
+/// Gives up what is due. The sentence says what is left behind; `None`: nothing was given up.
+pub async fn leave(ctx: &Context, owner: &Owner, give_up: GiveUp<'_>) -> Result<Option<String>, Failure> {
+    if give_up.after().is_none() && !give_up.typed {
+        return Ok(None);
+    }
+    let all = stored_shards(ctx, owner);
+    let parts: Vec<_> = all.iter().map(|stored| (&stored.spec, stored.status.as_ref())).collect();
+    // Rows that move to another shard arrive there first.
+    let moves = shard::superseded(&parts).iter().any(|quiet| !quiet.is_empty());
+    if moves || all.iter().any(|stored| stored.spec.format > FORMAT) {
+        return Ok(None);
+    }
+    let mut left = Vec::new();
+    for stored in &all {
+        let due: Vec<Row> =
+            leaving(stored).into_iter().filter(|row| matches!(due(ctx, row, give_up), Due::Now)).collect();
+        if !due.is_empty() {
+            left.extend(let_go(ctx, owner, stored, due, give_up.typed).await?);
+        }
+    }
+    Ok((!left.is_empty()).then(|| sentence(&left)))
+}
+
+/// When the next row is due, if time alone makes one due.
+pub fn due_in(ctx: &Context, owner: &Owner, policy: &Unreachable) -> Option<Duration> {
+    let give_up = GiveUp { policy: Some(policy), typed: false };
+    give_up.after()?;
+    let rows = stored_shards(ctx, owner).into_iter().flat_map(|stored| leaving(&stored));
+    rows.filter_map(|row| match due(ctx, &row, give_up) {
+        Due::In(rest) => Some(rest.max(Duration::from_secs(1))),
+        Due::Now | Due::No => None,
+    })
+    .min()
+}
+
+fn leaving(stored: &SyncShard) -> Vec<Row> {
+    shard::leaving(&stored.spec, stored.status.as_ref())
+}
+
+/// The Cluster of a row.
+pub(super) fn registered(ctx: &Context, id: &ClusterId) -> Option<std::sync::Arc<Cluster>> {
+    let named = |cluster: &Cluster| objects::name(cluster) == id.cluster();
+    let mut all = ctx.stores.clusters.state_filter(named);
+    all.sort_by(|a, b| a.metadata.namespace.cmp(&b.metadata.namespace));
+    all.into_iter().find(|cluster| facts::id(ctx, cluster).as_ref() == Some(id))
+}
+
+fn due(ctx: &Context, row: &Row, give_up: GiveUp<'_>) -> Due {
+    let cluster = registered(ctx, &row.cluster);
+    let cluster = cluster.as_deref();
+    if give_up.typed && is_away(ctx, &row.cluster, cluster) {
+        return Due::Now;
+    }
+    let (Some(after), Some(known)) = (give_up.after(), cluster.and_then(|c| c.status.as_ref())) else {
+        return Due::No;
+    };
+    let Some(condition) = known.condition(types::REACHABLE).filter(|c| c.status == "False") else {
+        return Due::No;
+    };
+    if !is_proven(ctx, &row.cluster, &condition.reason) {
+        return Due::No;
+    }
+    let away = ctx.now().duration_since(condition.last_transition_time.0);
+    // A clock that went back makes nobody wait longer than the whole time.
+    let away = Duration::try_from(away).unwrap_or_default();
+    match after.checked_sub(away) {
+        None | Some(Duration::ZERO) => Due::Now,
+        Some(rest) => Due::In(rest),
+    }
+}
+
+/// Whether no work can be done on a cluster now: it does not answer, is somebody else, or is another hub's.
+fn is_away(ctx: &Context, id: &ClusterId, cluster: Option<&Cluster>) -> bool {
+    let Some(observed) = ctx.connector.observation(id) else {
+        // Right after a start nobody asked for a connection yet.
+        let ready = |cluster: &Cluster| cluster.status.as_ref().is_some_and(|s| s.is_true(types::READY));
+        return !cluster.is_some_and(ready);
+    };
+    match observed.state {
+        State::Connecting => false,
+        State::Failed { .. } => true,
+        State::Connected => matches!(observed.admission, Admission::Refused { .. }),
+    }
+}
+
+/// Whether what the condition says is so now, too: before the first probe of a process nothing is known.
+fn is_proven(ctx: &Context, id: &ClusterId, reason: &str) -> bool {
+    match ctx.connector.observation(id).map(|observed| (observed.state.clone(), observed.admission.clone())) {
+        None => matches!(
+            reason,
+            "SecretNotFound" | "SecretKeyNotFound" | "KubeconfigInvalid" | "KubeconfigForbidden"
+        ),
+        Some((State::Connecting, _)) => false,
+        Some((State::Failed { .. }, _)) => true,
+        Some((State::Connected, admission)) => {
+            matches!(admission, Admission::Refused { reason: "ClusterReplaced", .. })
+        }
+    }
+}
+
+/// Ledger first, then the rows leave their shard. Whoever dies in between has both, and begins again.
+async fn let_go(
+    ctx: &Context,
+    owner: &Owner,
+    stored: &SyncShard,
+    due: Vec<Row>,
+    typed: bool,
+) -> Result<Vec<Left>, Failure> {
+    let contents = contents(ctx, owner, &stored.spec).await?;
+    let mut given_up = Vec::new();
+    let mut left = Vec::new();
+    for row in due {
+        let identities = match identities(&row, &contents, typed) {
+            Ok(identities) => identities,
+            Err(why) => {
+                // Without a person's word, an inventory with a hole is not written down as if it were one.
+                tracing::warn!(owner = owner.name, cluster = %row.cluster, %why, "what is left on a cluster cannot be named, and is not given up");
+                continue;
+            }
+        };
+        let pack = write_identities(&owner.uid, &identities).map_err(|e| Failure::Stored(e.to_string()))?;
+        store_pack(ctx, owner, &pack).await?;
+        let known = registered(ctx, &row.cluster).and_then(|c| c.status.as_ref()?.uid.clone());
+        let uid = row.uid.or(known);
+        let identities_ref =
+            emco_crds::sync_shard::IdentitiesRef { pack: pack.name.clone(), digest: pack.digest.clone() };
+        let cluster = row.cluster;
+        left.push(Left {
+            cluster: cluster.clone(),
+            uid: uid.clone(),
+            objects: identities.len(),
+            first: identities.into_iter().next(),
+            forgotten: false,
+        });
+        given_up.push(GivenUp { cluster, uid, identities: identities_ref });
+    }
+    if left.is_empty() {
+        return Ok(left);
+    }
+    let forgotten = ledger::note(ctx, owner, given_up).await?;
+    for one in &mut left {
+        one.forgotten = forgotten.contains(&one.cluster);
+    }
+    let gone: BTreeSet<ClusterId> = left.iter().map(|one| one.cluster.clone()).collect();
+    let place = (stored.spec.slot, stored.spec.bits);
+    let spec = shard::without(&stored.spec, stored.status.as_ref(), &gone, place);
+    replace(ctx, stored, spec).await?;
+    ctx.revisions.litter.notify_one();
+    Ok(left)
+}
+
+/// Everything that may be there; of what cannot be read, nothing where a person wants it so.
+fn identities(row: &Row, contents: &Contents, typed: bool) -> Result<BTreeSet<Identity>, String> {
+    let mut all = BTreeSet::new();
+    if let Some(name) = row.lost.first().filter(|_| !typed) {
+        return Err(format!("the shard has no combination {name}"));
+    }
+    for content in &row.may_have {
+        match contents.identities(content) {
+            Ok(found) => all.extend(found),
+            Err(_) if typed => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(all)
+}
+
+/// What was left behind, for an Event.
+fn sentence(left: &[Left]) -> String {
+    let one = |left: &Left| {
+        let uid = left.uid.as_deref().map(|uid| format!(" (kube-system has uid {uid})")).unwrap_or_default();
+        let first = left.first.as_ref().map(|first| format!(", such as {first}")).unwrap_or_default();
+        let then = if left.forgotten {
+            "its provider's namespace ends, so nobody will remember them"
+        } else {
+            "they are removed when it can be reached again"
+        };
+        format!("{}{uid}: {} objects{first}; {then}", left.cluster, left.objects)
+    };
+    let mut text: Vec<String> = left.iter().take(NAMED).map(one).collect();
+    if let Some(more @ 1..) = left.len().checked_sub(NAMED) {
+        text.push(format!("and {more} clusters more"));
+    }
+    format!("given up on what cannot be reached: {}", text.join(". "))
+}

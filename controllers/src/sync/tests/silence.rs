@@ -1,0 +1,58 @@
+//! Watches that say nothing, and stores that are not what they were.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::rig::*;
+use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
+
+async fn installed() -> Rig {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    rig
+}
+
+fn lists(rig: &Rig) -> u64 {
+    rig.sync.lock().as_ref().map_or(0, |sync| sync.metrics().lists.load(Ordering::Relaxed))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_listed_afresh_only_where_the_store_moved_on_without_it() {
+    let rig = installed().await;
+    let version =
+        rig.edge("a").object("/api/v1/namespaces/shop/configmaps/c").unwrap()["metadata"]["resourceVersion"]
+            .as_str()
+            .and_then(|text| text.parse::<u64>().ok())
+            .unwrap();
+    *rig.edges.revision.lock() = Some(version);
+    let before = lists(&rig);
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    assert_eq!(lists(&rig), before, "nothing was written there: nothing is missed");
+    *rig.edges.revision.lock() = Some(version + 1000);
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    assert!(lists(&rig) > before, "three probes saw what the watch did not tell");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_store_is_searched_for_what_no_revision_of_today_knows() {
+    let rig = installed().await;
+    // Of a kind that nothing here has any more, as it was placed long ago.
+    let old = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
+        "name": "old", "namespace": "shop", "labels": {"emco.io/owner": rig.hash}}});
+    let path = "/api/v1/namespaces/shop/secrets/old";
+    let applied = Request::new(Method::Patch, path)
+        .query("fieldManager", format!("emco-{}", rig.hash))
+        .body(Content::Apply, &old);
+    rig.edge("a").send(applied).await.unwrap();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert!(rig.edge("a").object(path).is_some(), "nobody looks at rest");
+    rig.edges.link(&cluster("a"), |link| link.epoch += 1);
+    rig.until("it is removed", |rig| rig.edge("a").object(path).is_none()).await;
+    assert!(rig.complete("a"));
+    assert!(rig.edge("a").get_opt("/api/v1/namespaces/shop/configmaps/c").await.unwrap().is_some());
+}
