@@ -10,11 +10,13 @@ use tokio::sync::OnceCell;
 use crate::bed::{Bed, BedSpec, SharedBed};
 use crate::supervisor::Process;
 
+mod accounts;
 mod objects;
 mod states;
 
-pub use objects::{binary_map, chart, chart_map, cluster, deployment, project, register, secret};
-pub use states::{deployed, is, ours, refused, settled, unless_ended, wait, wait_in};
+pub use accounts::{as_account, call};
+pub use objects::{binary_map, chart, chart_map, cluster, deployment, look_again, project, register, secret};
+pub use states::{deployed, failing, is, ours, refused, says, settled, unless_ended, wait, wait_in, written};
 
 /// For whatever the operator is to do or say.
 pub const SOON: Duration = Duration::from_mins(2);

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
-use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
+use emco_crds::{Cluster, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, is, ours, program, project,
-    refused, wait,
+    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, failing, is, ours, program,
+    project, says, wait, written,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -83,18 +83,10 @@ async fn an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_ever
         let before = here(bed, "a", "anew").await?;
         ensure!(before == ["ConfigMap/anew/note"], "{before:?}");
         bed.edge("a").wipe().await?;
-        let message = wait(bed, "acme", "a", |cluster: &Cluster| {
-            refused(cluster.status.as_ref(), types::READY, "ClusterReplaced")
-        })
-        .await?;
+        let message = says::<Cluster, _>(bed, "acme", "a", types::READY, "ClusterReplaced").await?;
         let written = bed.edge("a").audit_mark()?;
         bed.hub().kubectl().apply(&deployment("anew", "shop", &[note()?], &saying("two"))).await?;
-        wait(bed, "anew", "shop", |dig: &DeploymentIntentGroup| {
-            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
-            let replaced = failing.iter().any(|f| f.cluster == "acme/a" && f.reason == "ClusterReplaced");
-            if replaced { Ok(()) } else { Err(format!("{failing:?}")) }
-        })
-        .await?;
+        failing(bed, "anew", "shop", "acme/a", "ClusterReplaced").await?;
         ensure!(here(bed, "b", "anew").await?.len() == 1, "the other edge goes on");
         let by_emco: Vec<_> =
             bed.edge("a").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
@@ -126,18 +118,10 @@ async fn an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_i
             .await?;
         let again = ["annotate", "ecl", "b", "-n", "acme", "--overwrite", "emco.io/requestedAt=now"];
         bed.hub().kubectl().run(&again).await?;
-        wait(bed, "acme", "b", |cluster: &Cluster| {
-            refused(cluster.status.as_ref(), types::READY, "ClaimedByAnotherHub")
-        })
-        .await?;
+        says::<Cluster, _>(bed, "acme", "b", types::READY, "ClaimedByAnotherHub").await?;
         let written = bed.edge("b").audit_mark()?;
         bed.hub().kubectl().apply(&deployment("claims", "shop", &[note()?], &saying("two"))).await?;
-        wait(bed, "claims", "shop", |dig: &DeploymentIntentGroup| {
-            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
-            let claimed = failing.iter().any(|f| f.cluster == "acme/b" && f.reason == "ClaimedByAnotherHub");
-            if claimed { Ok(()) } else { Err(format!("{failing:?}")) }
-        })
-        .await?;
+        failing(bed, "claims", "shop", "acme/b", "ClaimedByAnotherHub").await?;
         let by_emco: Vec<_> =
             bed.edge("b").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
         ensure!(by_emco.is_empty(), "{by_emco:?}");
@@ -250,20 +234,10 @@ async fn a_leader_that_wakes_up_after_another_took_over_changes_nothing() {
         let how = tokio::time::timeout(Duration::from_mins(1), first.process().ended()).await?;
         ensure!(!second.process().log_tail(5).is_empty(), "the standby is silent; the first ended: {how}");
         for (edge, mark) in [("a", a), ("b", b)] {
-            let writes: Vec<_> = bed
-                .edge(edge)
-                .audit_since(mark)?
-                .into_iter()
-                .filter(|e| e.user == "emco" && e.is_write())
-                .collect();
+            let writes = written(bed, edge, mark, "emco")?;
             ensure!(writes.is_empty(), "{edge}: {writes:?}");
         }
-        let writes: Vec<_> = bed
-            .hub()
-            .audit_since(hub)?
-            .into_iter()
-            .filter(|e| e.user == who && e.is_write() && !e.is_lease())
-            .collect();
+        let writes = written(bed, "hub", hub, who)?;
         ensure!(writes.is_empty(), "on the hub: {writes:?}");
         // The other one goes on alone.
         bed.hub().kubectl().apply(&deployment("leaders", "shop", &[note()?], &saying("three"))).await?;
@@ -280,15 +254,14 @@ async fn quiet(bed: &Bed, planes: &[&str]) -> Result<()> {
     loop {
         let marks: Vec<_> = planes.iter().map(|plane| bed.edge(plane).audit_mark()).collect::<Result<_>>()?;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let mut written = Vec::new();
+        let mut writes = Vec::new();
         for (plane, mark) in planes.iter().zip(marks) {
-            let events = bed.edge(plane).audit_since(mark)?;
-            written.extend(events.into_iter().filter(|e| e.user == "emco" && e.is_write()));
+            writes.extend(written(bed, plane, mark, "emco")?);
         }
-        if written.is_empty() {
+        if writes.is_empty() {
             return Ok(());
         }
-        ensure!(begin.elapsed() < SOON, "it does not come to rest: {written:?}");
+        ensure!(begin.elapsed() < SOON, "it does not come to rest: {writes:?}");
     }
 }
 
@@ -328,10 +301,7 @@ async fn a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that
         *LEADING.lock().await = Some(Operator::standby(bed, &program()?, "after-the-restore").await?);
         let mut confirm = Vec::new();
         for edge in ["a", "b"] {
-            let message = wait(bed, "acme", edge, |cluster: &Cluster| {
-                refused(cluster.status.as_ref(), types::READY, "HubRestored")
-            })
-            .await?;
+            let message = says::<Cluster, _>(bed, "acme", edge, types::READY, "HubRestored").await?;
             let seen = message.split("emco.io/confirm=").nth(1).unwrap_or_default().trim().to_owned();
             confirm.push((edge, seen));
         }
@@ -339,19 +309,11 @@ async fn a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that
         hub.kubectl()
             .apply(&deployment("past", "shop", &[note()?], &saying(&format!("word-{last}"))))
             .await?;
-        wait(bed, "past", "shop", |dig: &DeploymentIntentGroup| {
-            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
-            let told = failing.iter().filter(|f| f.reason == "HubRestored").count() == 2;
-            if told { Ok(()) } else { Err(format!("{failing:?}")) }
-        })
-        .await?;
+        for (edge, _) in &confirm {
+            failing(bed, "past", "shop", &format!("acme/{edge}"), "HubRestored").await?;
+        }
         for (edge, mark) in marks {
-            let writes: Vec<_> = bed
-                .edge(edge)
-                .audit_since(mark)?
-                .into_iter()
-                .filter(|e| e.user == "emco" && e.is_write())
-                .collect();
+            let writes = written(bed, edge, mark, "emco")?;
             ensure!(writes.is_empty(), "{edge}: {writes:?}");
         }
         for (edge, seen) in confirm {

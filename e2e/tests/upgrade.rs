@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{
-    Operator, SOON, chart, chart_map, deployed, deployment, program, project, register, root, wait,
+    Operator, SOON, as_account, call, chart, chart_map, deployed, deployment, program, project, register,
+    root, wait, written,
 };
 use emco_e2e::programs::Program;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -61,18 +62,12 @@ async fn charts_of(commit: Option<&str>, folder: &Path) -> Result<PathBuf> {
     Ok(folder.join("charts"))
 }
 
-async fn helm(bed: &Bed, args: &[&str]) -> Result<String> {
-    let mut helm = Command::new(bed.programs().path(Program::Helm)?);
-    helm.args(args).env("KUBECONFIG", bed.hub().kubectl().kubeconfig()).env("HOME", bed.dir().join("helm"));
-    said(&mut helm).await
-}
-
 /// Installs the charts of a folder, or goes to them from those that are there.
 async fn go_to(bed: &Bed, charts: &Path) -> Result<()> {
     for name in CHARTS {
         let chart = charts.join(name).display().to_string();
         let args = ["upgrade", "--install", name, &chart, "--namespace", "emco-system", "--create-namespace"];
-        helm(bed, &args).await?;
+        call(bed, bed.programs().path(Program::Helm)?, &args).await?;
     }
     bed.hub()
         .kubectl()
@@ -95,15 +90,6 @@ async fn schemas(bed: &Bed) -> Result<Vec<(String, Value)>> {
         Ok((crd.metadata.name.clone().unwrap_or_default(), versions?))
     };
     all.items.iter().map(schema).collect()
-}
-
-/// A kubeconfig of the service account that the chart made.
-async fn account(bed: &Bed) -> Result<PathBuf> {
-    let args = ["create", "token", "emco-operator", "--namespace", "emco-system", "--duration", "2h"];
-    let token = bed.hub().kubectl().run(&args).await?;
-    let file = bed.dir().join("operator.kubeconfig");
-    tokio::fs::write(&file, bed.hub().kubeconfig_with_token(token.trim())).await?;
-    Ok(file)
 }
 
 async fn deploy(bed: &Bed) -> Result<()> {
@@ -162,7 +148,8 @@ async fn an_upgrade_from_the_charts_before_writes_to_no_edge() {
             root().join("charts"),
         );
         go_to(&bed, &now).await?;
-        let mut operator = Operator::start_as(&bed, &program()?, account(&bed).await?, String::new()).await?;
+        let mut operator =
+            Operator::start_as(&bed, &program()?, as_account(&bed).await?, String::new()).await?;
         deploy(&bed).await?;
         let fresh = schemas(&bed).await?;
         operator.process().terminate().await?;
@@ -195,12 +182,7 @@ async fn an_upgrade_from_the_charts_before_writes_to_no_edge() {
         .await?;
         assert_eq!(group.status.and_then(|status| status.revision), Some(2), "no new revision");
         for (edge, mark) in EDGES.iter().zip(&marks) {
-            let events = bed.edge(edge).audit_since(*mark)?;
-            let writes: Vec<String> = events
-                .iter()
-                .filter(|event| event.user == "emco" && event.is_write())
-                .map(|event| format!("{} {}", event.verb, event.uri))
-                .collect();
+            let writes = written(&bed, edge, *mark, "emco")?;
             assert_eq!(writes, Vec::<String>::new(), "writes to {edge}");
         }
         Ok(())

@@ -146,3 +146,10 @@ spec:
 {spec}"
     )
 }
+
+/// Asks the operator to look at the sources of a CompositeApp again; `when` is any text that was not said before.
+pub async fn look_again(bed: &Bed, namespace: &str, app: &str, when: &str) -> Result<()> {
+    let request = format!("emco.io/requestedAt={when}");
+    let args = ["annotate", "capp", app, "-n", namespace, "--overwrite", &request];
+    bed.hub().kubectl().run(&args).await.map(drop)
+}

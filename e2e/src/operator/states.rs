@@ -6,10 +6,12 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use emco_crds::conditions::types;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use kube::core::NamespaceResourceScope;
+use kube::core::object::HasStatus;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use super::SOON;
+use crate::audit::AuditMark;
 use crate::bed::Bed;
 use crate::supervisor::Process;
 use crate::wait::wait_for_some;
@@ -67,6 +69,44 @@ pub fn refused<S: Conditioned>(status: Option<&S>, type_: &str, reason: &str) ->
         return Ok(condition.message.clone());
     }
     Err(format!("{type_}={} {}: {}", condition.status, condition.reason, condition.message))
+}
+
+/// Waits until a condition of the object as it is defined now is not True for `reason`, and answers its message.
+pub async fn says<K, S>(bed: &Bed, namespace: &str, name: &str, type_: &str, reason: &str) -> Result<String>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + HasStatus<Status = S>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
+    S: Conditioned,
+{
+    wait(bed, namespace, name, |object: &K| {
+        if object.status().and_then(Conditioned::observed_generation) != object.meta().generation {
+            return Err("the last change was not looked at yet".to_owned());
+        }
+        refused(object.status(), type_, reason)
+    })
+    .await
+}
+
+/// Waits until a deployment says that a cluster, as PROVIDER/CLUSTER, keeps it from being as wanted for `reason`.
+pub async fn failing(bed: &Bed, namespace: &str, name: &str, cluster: &str, reason: &str) -> Result<()> {
+    wait(bed, namespace, name, |dig: &DeploymentIntentGroup| {
+        let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+        let told = failing.iter().any(|f| f.cluster == cluster && f.reason == reason);
+        if told { Ok(()) } else { Err(format!("{failing:?}")) }
+    })
+    .await
+}
+
+/// What `user` wrote on a plane since a mark, but for the pulse of leaders, as `VERB URI`. Needs an audit log.
+pub fn written(bed: &Bed, plane: &str, mark: AuditMark, user: &str) -> Result<Vec<String>> {
+    let events = bed.edge(plane).audit_since(mark)?;
+    let mine = events.iter().filter(|event| event.user == user && event.is_write() && !event.is_lease());
+    Ok(mine.map(|event| format!("{} {}", event.verb, event.uri)).collect())
 }
 
 /// Whether a deployment runs as its present definition wants, and nothing is under way.

@@ -3,7 +3,7 @@
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::bed::serial;
-use emco_e2e::operator::{cluster, deployed, deployment, is, ours, refused, secret, wait};
+use emco_e2e::operator::{cluster, deployed, deployment, is, ours, refused, says, secret, wait};
 
 use super::{NOTE, STAGE, cluster_says, has, of_one_file, provider, start};
 
@@ -114,10 +114,7 @@ metadata: {name: vault, namespace: poor}
 spec: {level: Admin, clusters: [{provider: closed, cluster: vault}]}
 ";
         bed.hub().kubectl().apply(cloud).await?;
-        let message = wait(bed, "poor", "vault", |cloud: &LogicalCloud| {
-            refused(cloud.status.as_ref(), types::READY, "NotGranted")
-        })
-        .await?;
+        let message = says::<LogicalCloud, _>(bed, "poor", "vault", types::READY, "NotGranted").await?;
         has(&message, &["project poor", "closed/vault", "spec.grants"]);
         provider(bed, "closed", "poor").await?;
         wait(bed, "poor", "vault", |cloud: &LogicalCloud| {

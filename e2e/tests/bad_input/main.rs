@@ -8,9 +8,9 @@ mod repository;
 
 use anyhow::Result;
 use emco_crds::conditions::types;
-use emco_crds::{Cluster, CompositeApp, Conditioned, DeploymentIntentGroup};
+use emco_crds::{Cluster, CompositeApp, DeploymentIntentGroup};
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{SharedOperator, chart, chart_map, project, refused, wait};
+use emco_e2e::operator::{SharedOperator, chart, chart_map, project, says};
 use emco_e2e::package::Package;
 
 /// Nothing runs on these edges: what is deployed here is ready when it is there. `c` may be cut off; `d` is registered by
@@ -64,26 +64,15 @@ spec: {{grants: [{{name: one, projects: [{project}], maxLevel: Admin}}]}}
 
 /// The message of Ready of a deployment that was refused for `reason`.
 async fn dig_says(bed: &Bed, namespace: &str, type_: &str, reason: &str) -> Result<String> {
-    wait(bed, namespace, "shop", |dig: &DeploymentIntentGroup| {
-        let status = dig.status.as_ref();
-        ensure_seen(status.and_then(Conditioned::observed_generation), dig.metadata.generation)?;
-        refused(status, type_, reason)
-    })
-    .await
-}
-
-fn ensure_seen(observed: Option<i64>, generation: Option<i64>) -> Result<(), String> {
-    if observed == generation { Ok(()) } else { Err("the last change was not looked at yet".to_owned()) }
+    says::<DeploymentIntentGroup, _>(bed, namespace, "shop", type_, reason).await
 }
 
 async fn app_says(bed: &Bed, namespace: &str, reason: &str) -> Result<String> {
-    wait(bed, namespace, "shop", |app: &CompositeApp| refused(app.status.as_ref(), types::READY, reason))
-        .await
+    says::<CompositeApp, _>(bed, namespace, "shop", types::READY, reason).await
 }
 
 async fn cluster_says(bed: &Bed, provider: &str, name: &str, reason: &str) -> Result<String> {
-    wait(bed, provider, name, |cluster: &Cluster| refused(cluster.status.as_ref(), types::READY, reason))
-        .await
+    says::<Cluster, _>(bed, provider, name, types::READY, reason).await
 }
 
 fn has(text: &str, wanted: &[&str]) {

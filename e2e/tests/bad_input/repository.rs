@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{chart, deployed, project, wait};
+use emco_e2e::operator::{chart, deployed, look_again, project, wait};
 use emco_e2e::package::Package;
 use emco_e2e::repository::Repository;
 use emco_e2e::wait::wait_until_gone;
@@ -60,16 +60,6 @@ spec:
     )
 }
 
-/// Asks the operator to look at the source again.
-async fn ask(bed: &Bed, namespace: &str, when: &str) -> Result<()> {
-    let request = format!("emco.io/requestedAt={when}");
-    bed.hub()
-        .kubectl()
-        .run(&["annotate", "capp", "shop", "-n", namespace, "--overwrite", &request])
-        .await
-        .map(drop)
-}
-
 async fn says(bed: &Bed, namespace: &str) -> Result<Vec<String>> {
     let map = bed.edge("a").api::<ConfigMap>(namespace).await?.get("note").await?;
     Ok(map.data.context("no data")?.into_keys().collect())
@@ -109,7 +99,7 @@ async fn what_a_repository_does_not_have_or_gives_otherwise_is_refused_and_what_
 
         // The same version with other bytes, as the index says too.
         repository.publish([note("1.0.0", "said")])?;
-        ask(bed, "swaps", "one").await?;
+        look_again(bed, "swaps", "shop", "one").await?;
         let message = app_says(bed, "swaps", "ChartDigestChanged").await?;
         has(&message, &["app note", "the same version now has other bytes", "sha256:"]);
         ensure!(says(bed, "swaps").await? == ["say"], "what runs stays");
@@ -149,7 +139,7 @@ async fn a_repository_that_was_down_is_asked_again_without_anybody_doing_anythin
 
         // Down again: what runs, and what is kept of the chart, does not need it.
         repository.stop().await;
-        ask(bed, "down", "now").await?;
+        look_again(bed, "down", "shop", "now").await?;
         app_says(bed, "down", "SourceUnreachable").await?;
         ensure!(says(bed, "down").await? == ["say"], "what runs stays");
         bed.hub().kubectl().run(&["delete", "dig", "shop", "-n", "down", "--wait=false"]).await?;

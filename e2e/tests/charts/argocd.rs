@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use emco_crds::Cluster;
 use emco_crds::conditions::types;
-use emco_e2e::operator::{cluster, is, refused, wait};
+use emco_e2e::operator::{cluster, is, says, wait};
 use serde_json::{Value, json};
 
 use super::{STAGE, has};
@@ -37,10 +37,7 @@ async fn a_cluster_is_registered_of_the_secret_that_argo_cd_has() {
         let exec = json!({"execProviderConfig": {"command": "argocd-k8s-auth"}, "tlsClientConfig": {}});
         kubectl.apply(&secret(&exec)).await?;
         kubectl.apply(&cluster("acme", "b")).await?;
-        let message = wait(bed, "acme", "b", |cluster: &Cluster| {
-            refused(cluster.status.as_ref(), types::READY, "KubeconfigForbidden")
-        })
-        .await?;
+        let message = says::<Cluster, _>(bed, "acme", "b", types::READY, "KubeconfigForbidden").await?;
         has(&message, &["Secret b-kubeconfig", "config.execProviderConfig runs a program"]);
         kubectl.apply(&secret(&config)).await?;
         wait(bed, "acme", "b", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await

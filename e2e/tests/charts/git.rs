@@ -4,10 +4,10 @@ use anyhow::ensure;
 use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
 use emco_e2e::git_server::GitServer;
-use emco_e2e::operator::{deployed, wait};
+use emco_e2e::operator::{deployed, look_again, wait};
 use serde_json::{Value, json};
 
-use super::{NOTE, ask, begin, deploy, has, login, said, says};
+use super::{NOTE, begin, deploy, has, login, said, says};
 
 const CHART: &str = "apiVersion: v2\nname: note\nversion: 1.0.0\n";
 
@@ -30,7 +30,7 @@ async fn a_branch_is_pinned_to_its_commit_and_what_it_moved_to_is_told() {
 
         let second =
             server.commit(&[("deploy/note/templates/note.yaml", &NOTE.replace("one", "two"))]).await?;
-        ask(bed, "branch", "one").await?;
+        look_again(bed, "branch", "shop", "one").await?;
         wait(bed, "branch", "shop", |app: &CompositeApp| {
             let status = app.status.as_ref().ok_or("no status")?;
             let ready = status.conditions.iter().find(|one| one.type_ == types::READY).ok_or("no Ready")?;
@@ -55,7 +55,7 @@ async fn a_branch_is_pinned_to_its_commit_and_what_it_moved_to_is_told() {
 
         // A tag that moves is not what it was.
         server.git(&["tag", "-f", "v1", &second]).await?;
-        ask(bed, "branch", "two").await?;
+        look_again(bed, "branch", "shop", "two").await?;
         let message = says(bed, "branch", "ChartDigestChanged").await?;
         has(&message, &["app note", "other bytes", "ref.commit"]);
 

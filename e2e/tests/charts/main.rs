@@ -12,7 +12,7 @@ use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::git_server::GitServer;
-use emco_e2e::operator::{SharedOperator, chart, is, project, refused, wait};
+use emco_e2e::operator::{SharedOperator, chart, is, project, says as says_now, wait};
 use emco_e2e::package::Package;
 use emco_e2e::public::Internet;
 use emco_e2e::registry::{Guard, Registry};
@@ -81,26 +81,9 @@ async fn deploy(bed: &Bed, namespace: &str, source: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Asks the operator to look at the source again.
-async fn ask(bed: &Bed, namespace: &str, when: &str) -> Result<()> {
-    let request = format!("emco.io/requestedAt={when}");
-    bed.hub()
-        .kubectl()
-        .run(&["annotate", "capp", "shop", "-n", namespace, "--overwrite", &request])
-        .await
-        .map(drop)
-}
-
 /// The message of Ready of the app that was refused for `reason`.
 async fn says(bed: &Bed, namespace: &str, reason: &str) -> Result<String> {
-    wait(bed, namespace, "shop", |app: &CompositeApp| {
-        let status = app.status.as_ref();
-        if status.and_then(|status| status.observed_generation) != app.metadata.generation {
-            return Err("the last change was not looked at yet".to_owned());
-        }
-        refused(status, types::READY, reason)
-    })
-    .await
+    says_now::<CompositeApp, _>(bed, namespace, "shop", types::READY, reason).await
 }
 
 /// What the note on `a` says.

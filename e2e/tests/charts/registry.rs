@@ -3,12 +3,12 @@
 use anyhow::{Result, ensure};
 use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
-use emco_e2e::operator::{deployed, is, wait};
+use emco_e2e::operator::{deployed, is, look_again, wait};
 use emco_e2e::registry::{Guard, LOGIN, Registry, docker_config};
 use emco_e2e::tokens::Tokens;
 use serde_json::{Value, json};
 
-use super::{STAGE, ask, begin, deploy, has, login, note, said, says};
+use super::{STAGE, begin, deploy, has, login, note, said, says};
 
 fn oci(registry: &Registry, version: &str) -> Value {
     json!({"oci": {"url": format!("oci://{}/charts/note", registry.host()), "version": version}})
@@ -37,7 +37,7 @@ async fn a_chart_of_a_registry_runs_by_version_and_by_digest_and_stays_what_it_w
         ensure!(said(bed, "anonymous").await? == "one");
 
         registry.push(&note("1.0.0+build.7", "other"), "charts").await?;
-        ask(bed, "anonymous", "one").await?;
+        look_again(bed, "anonymous", "shop", "one").await?;
         let message = says(bed, "anonymous", "ChartDigestChanged").await?;
         has(&message, &["app note", "the same version now has other bytes", "sha256:"]);
         ensure!(said(bed, "anonymous").await? == "one", "what runs stays");

@@ -1,0 +1,37 @@
+//! In: a hub where somebody installed the charts. Out: what a program says there, and a kubeconfig of the operator's own account.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::process::Command;
+
+use crate::bed::Bed;
+
+/// Runs a program that talks to the hub as its administrator, such as Helm; answers what it printed.
+pub async fn call<A: AsRef<OsStr>>(bed: &Bed, program: &Path, args: &[A]) -> Result<String> {
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
+        .env("HOME", bed.dir().join("home"));
+    let output = command
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{:?} failed: {}", command.as_std(), said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A kubeconfig of the service account that the chart made, with all the rights it has and no more.
+pub async fn as_account(bed: &Bed) -> Result<PathBuf> {
+    let args = ["create", "token", "emco-operator", "--namespace", "emco-system", "--duration", "2h"];
+    let token = bed.hub().kubectl().run(&args).await?;
+    let file = bed.dir().join("operator.kubeconfig");
+    tokio::fs::write(&file, bed.hub().kubeconfig_with_token(token.trim())).await?;
+    Ok(file)
+}

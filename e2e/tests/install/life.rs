@@ -1,0 +1,154 @@
+//! In: an operator with the rights of its chart. Out: everything that it does, asked of it once; and what the policies keep from others.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use emco_crds::{ClusterProvider, DeploymentIntentGroup, Project};
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register};
+use emco_e2e::wait::wait_until_gone;
+use kube::Api;
+
+const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {}}]}";
+
+/// Everything the operator does: from clusters to deployments and back, with a Secret among the manifests.
+pub async fn life(bed: &Bed) -> Result<()> {
+    register(bed, "acme", &["a"]).await?;
+    project(bed, "shop").await?;
+    let template = "
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-key}
+stringData: {key: {{ .Values.key | quote }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}-note}
+data: {key: {{ .Values.key | quote }}}
+";
+    let note = chart("note", "1.0.0", &[("values.yaml", "key: one\n"), ("templates/note.yaml", template)])?;
+    chart_map(bed, "shop", "charts", std::slice::from_ref(&note)).await?;
+    let kubectl = bed.hub().kubectl();
+    let values =
+        |value: &str| format!("{EVERYWHERE}\noverrideValues: [{{app: note, values: {{key: {value}}}}}]");
+    let profile = "
+apiVersion: emco.io/v1alpha1
+kind: CompositeProfile
+metadata: {name: till, namespace: shop}
+spec: {apps: [{app: note, values: {key: profile}}]}
+";
+    kubectl.apply(profile).await?;
+    for (revision, value) in [(1, "one"), (2, "two"), (3, "three")] {
+        let spec = format!("{}\ncompositeProfileRef: {{name: till}}\nrevisionHistoryLimit: 1", values(value));
+        kubectl.apply(&deployment("shop", "till", std::slice::from_ref(&note), &spec)).await?;
+        deployed(bed, "shop", "till", revision).await?;
+    }
+    let refused = kubectl.output(&["apply", "-f", "-"], APPROVAL).await?;
+    assert!(refused.stderr.contains("spec.approvedBy must be your own user name"), "{}", refused.stderr);
+    kubectl.apply(&APPROVAL.replace("somebody-else", "tester").replace("of-another", "of-mine")).await?;
+    kubectl.run(&["delete", "dig", "till", "-n", "shop", "--wait=false"]).await?;
+    wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("shop").await?, "till", SOON).await?;
+    assert_eq!(ours(bed, "a", "configmaps,secrets", None).await?, Vec::<String>::new());
+    Ok(())
+}
+
+const APPROVAL: &str = "
+apiVersion: emco.io/v1alpha1
+kind: DeploymentApproval
+metadata: {name: of-another, namespace: shop}
+spec:
+  deploymentIntentGroupRef: {name: till}
+  digest: sha256:0000000000000000000000000000000000000000000000000000000000000000
+  approvedBy: somebody-else
+";
+
+/// Whoever is no operator may not do what the policies keep for it.
+pub async fn policies(bed: &Bed) -> Result<()> {
+    let editor = bed.dir().join("editor.kubeconfig");
+    tokio::fs::write(&editor, bed.hub().kubeconfig_as("editor", None)?).await?;
+    let grant = |role: &str, name: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {name}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}\n\
+             subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: editor}}]\n---\n"
+        )
+    };
+    let broad = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: broad}
+rules:
+- {apiGroups: [\"\"], resources: [namespaces], verbs: [get, create, update, patch]}
+- {apiGroups: [emco.io], resources: [syncshards, appcontexts, clusters], verbs: [get, list, create, update, patch, delete]}
+";
+    bed.hub()
+        .kubectl()
+        .apply(&format!("{}{}{broad}", grant("emco-editor", "editor"), grant("broad", "broad")))
+        .await?;
+    let editor = bed.hub().kubectl().with_kubeconfig(&editor);
+    let shard = bed.hub().kubectl().run(&["get", "syncshards", "-n", "shop", "-o", "name"]).await?;
+    let shard = shard.lines().next().context("there is no shard")?.to_owned();
+    for (args, input, said) in [
+        (vec!["delete", &shard, "-n", "shop"], String::new(), "only the operator writes"),
+        (
+            vec!["create", "-f", "-"],
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: mine, labels: {emco.io/project: shop}}"
+                .to_owned(),
+            "the verb own",
+        ),
+        (
+            vec!["label", "namespace", "shop", "emco.io/project=other", "--overwrite"],
+            String::new(),
+            "the verb own",
+        ),
+        (
+            vec!["label", "clusters.emco.io", "a", "-n", "acme", "emco.io/x=y"],
+            String::new(),
+            "kept for the operator",
+        ),
+    ] {
+        let answer = editor.output(&args, &input).await?;
+        assert!(
+            !answer.is_ok() && answer.stderr.contains(said),
+            "{args:?}: {}{}",
+            answer.stdout,
+            answer.stderr
+        );
+    }
+    // What the policies do not speak of stays possible.
+    editor.run(&["label", "namespace", "shop", "example.com/team=shop"]).await?;
+    editor.run(&["label", "clusters.emco.io", "a", "-n", "acme", "zone=one"]).await.map(drop)
+}
+
+pub async fn removal(bed: &Bed) -> Result<()> {
+    let kubectl = bed.hub().kubectl();
+    kubectl
+        .run(&["delete", "compositeapps.emco.io,compositeprofiles.emco.io", "--all", "-n", "shop"])
+        .await?;
+    kubectl.run(&["delete", "projects.emco.io", "shop", "--wait=false"]).await?;
+    wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "shop", SOON).await?;
+    kubectl.run(&["delete", "clusters.emco.io", "a", "-n", "acme"]).await?;
+    kubectl.run(&["delete", "clusterproviders.emco.io", "acme", "--wait=false"]).await?;
+    wait_until_gone(Api::<ClusterProvider>::all(bed.hub().client().await?), "acme", SOON).await?;
+    let bindings = kubectl.run(&["get", "rolebindings", "-A", "-o", "name"]).await?;
+    assert_eq!(
+        bindings.matches("/emco-operator\n").count(),
+        1,
+        "only its own namespace's is left: {bindings}"
+    );
+    Ok(())
+}
+
+/// Nothing is left of the manifests of what is gone.
+pub async fn packs_are_collected(bed: &Bed) -> Result<()> {
+    let deadline = Instant::now() + SOON;
+    let args = ["get", "configmaps,secrets", "-n", "emco-system", "-l", "emco.io/owner", "-o", "name"];
+    loop {
+        let left = bed.hub().kubectl().run(&args).await?;
+        if left.trim().is_empty() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "packs that nobody names are still there: {left}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}

@@ -1,0 +1,78 @@
+//! In: the charts of this repository on a real hub. Out: Helm and our own engine make the same of them, and the operator does
+//! its whole work with the rights that they give to its service account: none is missing, none is there for nothing.
+
+mod life;
+mod render;
+mod rights;
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use emco_crds::Project;
+use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::operator::{Operator, SOON, as_account, call, program, project, root, wait};
+use emco_e2e::programs::Program;
+use emco_e2e::wait::wait_until_gone;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+
+fn bed() -> BedSpec {
+    BedSpec::default()
+        .with(PlaneSpec::new("hub", Parts::Controllers).audit(Audit::All))
+        .with(PlaneSpec::edge("a"))
+        .with_helm()
+}
+
+async fn install(bed: &Bed) -> Result<String> {
+    let mut told = String::new();
+    for name in ["emco-crds", "emco"] {
+        let chart = root().join("charts").join(name).display().to_string();
+        let args = ["install", name, &chart, "--namespace", "emco-system", "--create-namespace"];
+        told += &call(bed, bed.programs().path(Program::Helm)?, &args).await?;
+    }
+    let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
+    bed.hub().kubectl().run(&established).await?;
+    Ok(told)
+}
+
+#[tokio::test]
+async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
+    let bed = Bed::start(bed()).await.unwrap();
+    bed.explain(async {
+        render::helm_and_our_engine_agree(&bed).await?;
+        let told = install(&bed).await?;
+        // Packs are collected soon, so that it is seen with which rights.
+        let soon = [("EMCO_UNREFERENCED_SECONDS", "2")];
+        let operator = Operator::start_with(&bed, &program()?, as_account(&bed).await?, told, &soon).await?;
+        life::life(&bed).await?;
+        life::policies(&bed).await?;
+        // A project that makes its namespace takes it along.
+        let made = "{apiVersion: emco.io/v1alpha1, kind: Project, metadata: {name: made}, spec: {}}";
+        bed.hub().kubectl().apply(made).await?;
+        let ready = ["wait", "--for=condition=Ready", "--timeout=60s", "projects.emco.io", "made"];
+        bed.hub().kubectl().run(&ready).await?;
+        bed.hub().kubectl().run(&["delete", "projects.emco.io", "made", "--wait=false"]).await?;
+        wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "made", SOON).await?;
+        // One whose namespace somebody deletes first lets go of it, too.
+        project(&bed, "hasty").await?;
+        wait(&bed, "hasty", "default", |cloud: &emco_crds::LogicalCloud| {
+            emco_e2e::operator::is(cloud.status.as_ref(), emco_crds::conditions::types::READY, "True")
+        })
+        .await?;
+        bed.hub().kubectl().run(&["delete", "namespace", "hasty", "--wait=false"]).await?;
+        bed.hub().kubectl().run(&["delete", "projects.emco.io", "hasty", "--wait=false"]).await?;
+        wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "hasty", SOON).await?;
+        wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "hasty", SOON).await?;
+        life::removal(&bed).await?;
+        life::packs_are_collected(&bed).await?;
+        operator.kill().await?;
+        let events = rights::everything_asked(&bed).await?;
+        assert_eq!(rights::refused(&events), BTreeSet::new(), "rights that are missing");
+        let chart = root().join("charts/emco").display().to_string();
+        let args = ["template", "emco", &chart, "--namespace", "emco-system", "--kube-version", "1.36.3"];
+        let rendered = call(&bed, bed.programs().path(Program::Helm)?, &args).await?;
+        rights::are_explained_and_used(&rendered, &events)?;
+        Ok(())
+    })
+    .await;
+}
