@@ -1,10 +1,17 @@
 //! A namespace that we own in; our rights in it out. Secrets are readable to the operator only where a `RoleBinding` says so, and
 //! it makes these itself: in the namespaces of Projects and providers, and nowhere else.
 //!
+//! Which namespaces have their binding is remembered, by the namespace's UID: a reconcile that changes nothing asks for nothing. It is
+//! forgotten when the binding is given back, and when a read is refused although it should be there: then it is made again.
+//!
 //! The binding carries a finalizer. Deleting a namespace removes plain bindings at once, and the kubeconfigs that the removal
 //! of deployments needs could not be read any more; a binding that is held still authorises.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use emco_crds::names::{finalizer, object};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::api::{ApiError, ApiResult, ApiServer, ApiServerExt};
@@ -14,12 +21,14 @@ use crate::context::Context;
 const BINDING: &str = "emco-operator";
 
 /// The `ServiceAccount` the operator runs as.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Account {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Namespaces whose binding was seen by this process, with their UIDs.
+    bound: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl Account {
@@ -31,9 +40,9 @@ impl Account {
         Ok(Self::parse(user))
     }
 
-    fn parse(user: &str) -> Option<Self> {
+    pub(crate) fn parse(user: &str) -> Option<Self> {
         let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
-        Some(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+        Some(Self { namespace: namespace.to_owned(), name: name.to_owned(), bound: Arc::default() })
     }
 }
 
@@ -41,10 +50,32 @@ fn collection(namespace: &str) -> String {
     format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings")
 }
 
-/// Gives us the rights of the `ClusterRole` `emco-namespace-access` in a namespace. One that is there is left as it is: who
-/// may write it may also read the Secrets.
-pub async fn ensure(ctx: &Context, namespace: &str) -> ApiResult<()> {
+/// Gives us the rights of the `ClusterRole` `emco-namespace-access` in the namespace of this UID. One that is there is left as it
+/// is: who may write it may also read the Secrets.
+pub async fn ensure(ctx: &Context, namespace: &str, uid: &str) -> ApiResult<()> {
     let Some(account) = &ctx.account else { return Ok(()) };
+    if account.bound.lock().get(namespace).is_some_and(|known| known == uid) {
+        return Ok(());
+    }
+    make(ctx, account, namespace).await?;
+    account.bound.lock().insert(namespace.to_owned(), uid.to_owned());
+    Ok(())
+}
+
+/// A read in a namespace failed. If it was refused although we gave ourselves the right, somebody took that away: it is made again,
+/// and the next try succeeds.
+pub async fn refused(ctx: &Context, namespace: &str, error: &ApiError) {
+    let Some(account) = &ctx.account else { return };
+    if error.code() != 403 || account.bound.lock().remove(namespace).is_none() {
+        return;
+    }
+    tracing::warn!(namespace, "the RoleBinding {BINDING} is gone from a namespace of EMCO: it is made again");
+    if let Err(error) = make(ctx, account, namespace).await {
+        tracing::warn!(namespace, %error, "the RoleBinding {BINDING} cannot be made");
+    }
+}
+
+async fn make(ctx: &Context, account: &Account, namespace: &str) -> ApiResult<()> {
     if ctx.hub().get_opt(&format!("{}/{BINDING}", collection(namespace))).await?.is_some() {
         return Ok(());
     }
@@ -62,9 +93,8 @@ pub async fn ensure(ctx: &Context, namespace: &str) -> ApiResult<()> {
 
 /// Gives the rights back.
 pub async fn release(ctx: &Context, namespace: &str) -> ApiResult<()> {
-    if ctx.account.is_none() {
-        return Ok(());
-    }
+    let Some(account) = &ctx.account else { return Ok(()) };
+    account.bound.lock().remove(namespace);
     let path = format!("{}/{BINDING}", collection(namespace));
     let Some(live) = ctx.hub().get_opt(&path).await? else { return Ok(()) };
     let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str);
@@ -96,6 +126,6 @@ mod tests {
     fn only_a_service_account_needs_bindings() {
         let account = Account::parse("system:serviceaccount:emco-system:emco-operator").unwrap();
         assert_eq!((account.namespace.as_str(), account.name.as_str()), ("emco-system", "emco-operator"));
-        assert_eq!(Account::parse("kubernetes-admin"), None);
+        assert!(Account::parse("kubernetes-admin").is_none());
     }
 }

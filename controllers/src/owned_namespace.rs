@@ -38,7 +38,7 @@ pub async fn ensure(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResu
             if objects::deleting(known.as_ref()) {
                 let_go_of_an_empty_one(ctx, namespace).await?;
             } else {
-                namespace_access::ensure(ctx, namespace).await?;
+                namespace_access::ensure(ctx, namespace, objects::uid(known.as_ref())).await?;
             }
         }
         return Ok(judged);
@@ -52,8 +52,9 @@ pub async fn ensure(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResu
         },
     });
     match ctx.hub().create("/api/v1/namespaces", &object).await {
-        Ok(_) => {
-            namespace_access::ensure(ctx, namespace).await?;
+        Ok(made) => {
+            let uid = text(&made, &["metadata", "uid"]).unwrap_or_default();
+            namespace_access::ensure(ctx, namespace, &uid).await?;
             Ok(Ok(()))
         }
         Err(error) if error.already_exists() => {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::api::{ApiResult, ApiServerExt};
 use crate::context::Context;
+use crate::namespace_access;
 
 /// What was behind a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,13 @@ pub async fn read(
         let object = ctx.hub().get_opt(&path(namespace, kind, name)).await?;
         Ok::<_, crate::api::ApiError>(((kind, name), object))
     });
-    let objects: BTreeMap<(&str, &str), Option<Value>> = try_join_all(fetch).await?.into_iter().collect();
+    let objects: BTreeMap<(&str, &str), Option<Value>> = match try_join_all(fetch).await {
+        Ok(objects) => objects.into_iter().collect(),
+        Err(error) => {
+            namespace_access::refused(ctx, namespace, &error).await;
+            return Err(error);
+        }
+    };
     Ok(keys
         .iter()
         .map(|key| {

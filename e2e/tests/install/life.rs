@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use emco_crds::{ClusterProvider, DeploymentIntentGroup, Project};
+use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, Project};
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register};
+use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register, wait};
 use emco_e2e::wait::wait_until_gone;
 use kube::Api;
 
@@ -43,6 +43,7 @@ spec: {apps: [{app: note, values: {key: profile}}]}
         kubectl.apply(&deployment("shop", "till", std::slice::from_ref(&note), &spec)).await?;
         deployed(bed, "shop", "till", revision).await?;
     }
+    rights_that_are_taken_away_come_back(bed).await?;
     let refused = kubectl.output(&["apply", "-f", "-"], APPROVAL).await?;
     assert!(refused.stderr.contains("spec.approvedBy must be your own user name"), "{}", refused.stderr);
     kubectl.apply(&APPROVAL.replace("somebody-else", "tester").replace("of-another", "of-mine")).await?;
@@ -50,6 +51,22 @@ spec: {apps: [{app: note, values: {key: profile}}]}
     wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("shop").await?, "till", SOON).await?;
     assert_eq!(ours(bed, "a", "configmaps,secrets", None).await?, Vec::<String>::new());
     Ok(())
+}
+
+/// Somebody deletes the binding by which the operator reads kubeconfigs, finalizer and all.
+async fn rights_that_are_taken_away_come_back(bed: &Bed) -> Result<()> {
+    let kubectl = bed.hub().kubectl();
+    let binding = ["rolebinding", "emco-operator", "-n", "acme"];
+    let words = |first: &[&'static str], last: &[&'static str]| [first, &binding, last].concat();
+    kubectl.run(&words(&["patch"], &["--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#])).await?;
+    kubectl.run(&words(&["delete"], &[])).await?;
+    kubectl.run(&["annotate", "ecl", "a", "-n", "acme", "emco.io/requestedAt=without-rights"]).await?;
+    wait(bed, "acme", "a", |cluster: &Cluster| {
+        let echoed = cluster.status.as_ref().and_then(|status| status.last_handled_request.as_deref());
+        if echoed == Some("without-rights") { Ok(()) } else { Err(format!("it answered {echoed:?}")) }
+    })
+    .await?;
+    kubectl.run(&words(&["get"], &[])).await.map(drop)
 }
 
 const APPROVAL: &str = "
