@@ -13,7 +13,7 @@ use emco_crds::names::label;
 use emco_crds::sync_shard::IdentitiesRef;
 use emco_engine::identity::{Identity, SetDigest};
 use emco_engine::pack::{self, Pack, PackError};
-use emco_engine::set::ManifestSet;
+use emco_engine::set::{Assignment, ManifestSet};
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -134,6 +134,17 @@ impl HubContent {
         }
         self.cache.lock().keep_packs_of(source.clone(), packs.clone());
         Ok(packs)
+    }
+
+    /// What a revision gives to each cluster.
+    pub async fn assignment(&self, source: &Source) -> Result<Assignment, Trouble> {
+        let mut packs = Vec::new();
+        // Secrets hold manifests alone.
+        for reference in self.packs_of(source).await?.iter().filter(|pack| pack.kind == PackKind::ConfigMap) {
+            packs.push(self.pack(reference.kind, &reference.name, &reference.digest).await?);
+        }
+        let packs: Vec<&Pack> = packs.iter().map(AsRef::as_ref).collect();
+        pack::assignment(&packs).map_err(|error| lost(&error.to_string()))
     }
 
     async fn pack(&self, kind: PackKind, name: &str, digest: &str) -> Result<Arc<Pack>, Trouble> {

@@ -295,6 +295,44 @@ async fn diff_names_the_fields_that_others_changed_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn diff_with_an_older_revision_names_what_going_back_would_change() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        deploy(bed, "back", EVERYWHERE).await?;
+        let apply = async |spec: &str| {
+            let charts = [chart("note", "1.0.0", &[])?, chart("gate", "1.0.0", &[])?];
+            bed.hub().kubectl().apply(&deployment("back", "till", &charts, spec)).await
+        };
+        let values = "overrideValues: [{app: note, values: {key: two}}]";
+        apply(&format!("{EVERYWHERE}\n{values}")).await?;
+        deployed(bed, "back", "till", 2).await?;
+        apply(&format!("placement: {{allOf: [{{provider: acme, cluster: a}}]}}\n{values}")).await?;
+        deployed(bed, "back", "till", 3).await?;
+        run(bed, &["diff", "back/till"]).await?.is(0, &["acme/a, revision 3: no difference in 3 objects"]);
+        let said = run(bed, &["diff", "back/till", "--revision", "1"]).await?;
+        said.is(
+            3,
+            &[
+                "acme/a, revision 1: 1 difference",
+                "ConfigMap/back/till-note (app note) differs",
+                "data.key: \"two\" -> \"one\"",
+                "acme/b, revision 1: 3 differences",
+                "ConfigMap/back/till-note (app note) is missing",
+            ],
+        );
+        let said = run(bed, &["diff", "back/till", "--revision", "2", "--cluster", "acme/a"]).await?;
+        said.is(0, &["acme/a, revision 2: no difference"]);
+        assert!(!said.out.contains("acme/b"), "{}", said.out);
+        run(bed, &["diff", "back/till", "--revision", "9"])
+            .await?
+            .is(1, &["revision 9 of back/till is not stored: there are 1, 2, 3", "revisionHistoryLimit"]);
+        run(bed, &["diff", "back/till", "--revision", "0"]).await?.is(2, &["--revision"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn clusters_are_listed_with_version_labels_and_use() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {

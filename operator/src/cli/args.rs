@@ -191,6 +191,9 @@ pub struct DiffArgs {
     /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
     #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
     pub cluster: Vec<String>,
+    /// Compare with this revision instead of the one that the clusters shall have: what going back to it would change.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    pub revision: Option<i64>,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,

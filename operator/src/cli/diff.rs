@@ -12,7 +12,8 @@ use emco_controllers::hub::HubApi;
 use emco_controllers::sync::content::{Content as _, HubContent, Source};
 use emco_crds::SyncShard;
 use emco_crds::names::label;
-use emco_engine::shard::{Content, Row, rows};
+use emco_engine::identity::ClusterId;
+use emco_engine::shard::{Content, Row, Target, rows};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -27,6 +28,7 @@ use super::{Outcome, print};
 
 mod compare;
 mod edge;
+mod past;
 
 /// Bytes of packs that are kept while comparing.
 const KEPT: usize = 64 << 20;
@@ -101,18 +103,36 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
     let shards = hub.shards(&namespace, &name).await?;
     let content =
         HubContent::new(Arc::new(HubApi::new(hub.client.clone())), hub.operator_namespace.clone(), KEPT);
+    let mut past = match args.revision {
+        Some(number) => Some(past::read(&hub, &content, &namespace, &name, number).await?),
+        None => None,
+    };
     let mut clusters = BTreeMap::new();
+    let asked = |id: &ClusterId| args.cluster.is_empty() || args.cluster.iter().any(|one| one == id.as_str());
     for shard in &shards {
-        for row in rows(&shard.spec, shard.status.as_ref()) {
-            let id = row.cluster.to_string();
-            if (row.target.is_none() && row.complete)
-                || !(args.cluster.is_empty() || args.cluster.contains(&id))
-            {
+        for row in rows(&shard.spec, shard.status.as_ref()).iter().filter(|row| asked(&row.cluster)) {
+            let mut side = Side::of(shard, row)?;
+            if let Some(past) = &mut past {
+                side.before.extend(side.wanted.take().map(Content::Sets));
+                side.wanted = past.remove(&row.cluster);
+                if side.wanted.is_none() && side.before.is_empty() {
+                    continue;
+                }
+            } else if row.target.is_none() && row.complete {
                 continue;
             }
-            let compared = on_cluster(&hub, &content, shard, &row).await;
-            clusters.insert(id, compared);
+            clusters.insert(row.cluster.to_string(), on_cluster(&hub, &content, side).await);
         }
+    }
+    // Clusters that the revision had and that have nothing now.
+    for (cluster, wanted) in past.unwrap_or_default().into_iter().filter(|(cluster, _)| asked(cluster)) {
+        let hash = match shards.first() {
+            Some(shard) => owner_hash(shard)?,
+            None => past::owner_hash(&hub, &namespace, &name).await?,
+        };
+        let (namespace, wanted) = (namespace.clone(), Some(wanted));
+        let side = Side { cluster, uid: None, hash, namespace, wanted, before: Vec::new() };
+        clusters.insert(side.cluster.to_string(), on_cluster(&hub, &content, side).await);
     }
     if let Some(missing) = args.cluster.iter().find(|wanted| !clusters.contains_key(*wanted)) {
         bail!("{namespace}/{name} has nothing on cluster {missing}, and shall have nothing there");
@@ -168,56 +188,81 @@ async fn may_read_packs(hub: &Hub, namespace: &str, name: &str) -> anyhow::Resul
     Ok(())
 }
 
-async fn on_cluster(hub: &Hub, content: &HubContent, shard: &SyncShard, row: &Row) -> OnCluster {
+/// One cluster: what it shall have and what it may have.
+struct Side {
+    cluster: ClusterId,
+    uid: Option<String>,
+    /// Of the owner.
+    hash: String,
+    namespace: String,
+    wanted: Option<Target>,
+    before: Vec<Content>,
+}
+
+fn owner_hash(shard: &SyncShard) -> anyhow::Result<String> {
+    let hash = shard.labels().get(label::OWNER).cloned();
+    hash.ok_or_else(|| anyhow!("shard {} has lost its label {}", shard.name_any(), label::OWNER))
+}
+
+impl Side {
+    fn of(shard: &SyncShard, row: &Row) -> anyhow::Result<Self> {
+        Ok(Self {
+            cluster: row.cluster.clone(),
+            uid: row.uid.clone(),
+            hash: owner_hash(shard)?,
+            namespace: shard.namespace().unwrap_or_default(),
+            wanted: row.target.clone(),
+            before: row.may_have.clone(),
+        })
+    }
+}
+
+async fn on_cluster(hub: &Hub, content: &HubContent, side: Side) -> OnCluster {
     let mut found = OnCluster {
-        cluster: row.cluster.to_string(),
-        revision: row.target.as_ref().map(|target| target.revision),
+        cluster: side.cluster.to_string(),
+        revision: side.wanted.as_ref().map(|target| target.revision),
         compared: 0,
         differences: Vec::new(),
         error: None,
     };
-    match compare_row(hub, content, shard, row).await {
+    match compare_side(hub, content, side).await {
         Ok((compared, differences)) => (found.compared, found.differences) = (compared, differences),
         Err(error) => found.error = Some(format!("{error:#}")),
     }
     found
 }
 
-async fn compare_row(
+async fn compare_side(
     hub: &Hub,
     content: &HubContent,
-    shard: &SyncShard,
-    row: &Row,
+    side: Side,
 ) -> anyhow::Result<(usize, Vec<Difference>)> {
-    let hash = shard.labels().get(label::OWNER).cloned();
-    let hash =
-        hash.ok_or_else(|| anyhow!("shard {} has lost its label {}", shard.name_any(), label::OWNER))?;
-    let namespace = shard.namespace().unwrap_or_default();
+    let Side { cluster, uid, hash, namespace, wanted, before } = side;
     let source = |revision: i64| Source { namespace: namespace.clone(), owner: hash.clone(), revision };
     let said = |trouble: emco_controllers::sync::errors::Trouble| anyhow!("{}", trouble.message);
-    let mut wanted = Vec::new();
-    if let Some(target) = &row.target {
+    let mut manifests = Vec::new();
+    if let Some(target) = &wanted {
         for (app, set) in &target.apps {
             let set = content.set(&source(target.revision), set).await.map_err(said)?;
-            wanted.extend(set.set.manifests.iter().map(|manifest| (app.clone(), manifest.clone())));
+            manifests.extend(set.set.manifests.iter().map(|manifest| (app.clone(), manifest.clone())));
         }
     }
-    let mut before = Vec::new();
-    for old in &row.may_have {
+    let mut identities = Vec::new();
+    for old in &before {
         match old {
             Content::Sets(target) => {
                 for set in target.apps.values() {
                     let set = content.set(&source(target.revision), set).await.map_err(said)?;
-                    before.extend(set.ids.iter().map(|id| emco_engine::identity::Identity::clone(id)));
+                    identities.extend(set.ids.iter().map(|id| emco_engine::identity::Identity::clone(id)));
                 }
             }
             Content::Identities(reference) => {
-                before.extend(content.identities(reference).await.map_err(said)?.iter().cloned());
+                identities.extend(content.identities(reference).await.map_err(said)?.iter().cloned());
             }
         }
     }
-    let edge = edge::connect(hub, &row.cluster, row.uid.as_deref(), hash).await?;
-    edge.compare(&wanted, &before).await
+    let edge = edge::connect(hub, &cluster, uid.as_deref(), hash.clone()).await?;
+    edge.compare(&manifests, &identities).await
 }
 
 fn text(clusters: &[OnCluster]) -> String {

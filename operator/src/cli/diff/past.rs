@@ -1,0 +1,59 @@
+//! The number of a revision comes in; what it gave to each cluster goes out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, anyhow, bail};
+use emco_controllers::sync::content::{HubContent, Source};
+use emco_crds::AppContext;
+use emco_crds::names::label;
+use emco_engine::identity::ClusterId;
+use emco_engine::shard::Target;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use crate::cli::hub::Hub;
+
+async fn contexts(hub: &Hub, namespace: &str, name: &str) -> anyhow::Result<Vec<AppContext>> {
+    let owner = format!("{}=DeploymentIntentGroup,{}={name}", label::OWNER_KIND, label::OWNER_NAME);
+    let params = ListParams::default().labels(&owner);
+    let api = Api::<AppContext>::namespaced(hub.client.clone(), namespace);
+    hub.list(api, &params, "appcontexts", Some(namespace)).await
+}
+
+fn hash(context: &AppContext) -> anyhow::Result<String> {
+    let hash = context.labels().get(label::OWNER).cloned();
+    hash.with_context(|| format!("AppContext {} has lost its label {}", context.name_any(), label::OWNER))
+}
+
+/// The owner hash of a deployment.
+pub async fn owner_hash(hub: &Hub, namespace: &str, name: &str) -> anyhow::Result<String> {
+    let contexts = contexts(hub, namespace, name).await?;
+    hash(contexts.first().with_context(|| format!("{namespace}/{name} has no revisions"))?)
+}
+
+/// What a stored revision gave to each cluster.
+pub async fn read(
+    hub: &Hub,
+    content: &HubContent,
+    namespace: &str,
+    name: &str,
+    number: i64,
+) -> anyhow::Result<BTreeMap<ClusterId, Target>> {
+    let contexts = contexts(hub, namespace, name).await?;
+    let Some(context) = contexts.iter().find(|context| context.spec.revision == number) else {
+        let kept: BTreeSet<i64> = contexts.iter().map(|context| context.spec.revision).collect();
+        let kept: Vec<String> = kept.iter().map(i64::to_string).collect();
+        bail!(
+            "revision {number} of {namespace}/{name} is not stored: there are {}; spec.revisionHistoryLimit says how many are kept",
+            if kept.is_empty() { "none".to_owned() } else { kept.join(", ") }
+        );
+    };
+    let source = Source { namespace: namespace.to_owned(), owner: hash(context)?, revision: number };
+    let assignment = content.assignment(&source).await.map_err(|trouble| anyhow!("{}", trouble.message))?;
+    let target = |apps: BTreeMap<String, emco_engine::set::Assigned>| Target {
+        name: format!("revision {number}"),
+        revision: number,
+        apps: apps.into_iter().map(|(app, assigned)| (app, assigned.set)).collect(),
+    };
+    Ok(assignment.into_iter().map(|(cluster, apps)| (cluster, target(apps))).collect())
+}
