@@ -1,0 +1,66 @@
+//! `clusters.md`.
+
+use anyhow::{Context as _, Result, ensure};
+use emco_crds::Cluster;
+use emco_crds::conditions::types;
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::{is, root, wait};
+use emco_e2e::wait::wait_until_gone;
+
+use super::page::{Page, folder};
+
+const PROVIDER: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: acme, labels: {emco.io/provider: acme}}
+---
+apiVersion: emco.io/v1alpha1
+kind: ClusterProvider
+metadata: {name: acme}
+spec: {grants: [{name: everyone, projectSelector: {}, maxLevel: Admin}]}
+";
+
+pub async fn follow(bed: &Bed) -> Result<()> {
+    let kubectl = bed.hub().kubectl();
+    kubectl.apply(PROVIDER).await?;
+    kubectl
+        .run(&["wait", "--for=condition=Ready", "--timeout=60s", "clusterproviders.emco.io", "acme"])
+        .await?;
+    let mut page = Page::read(bed, "clusters.md")?;
+    let said = page.run("kubectl emco cluster add acme/berlin --context berlin --labels").await?;
+    ensure!(said.contains("acme/berlin is registered and ready"), "{said}");
+    page.run("kubectl emco cluster add acme/berlin --context berlin -o yaml").await?;
+    let read = |name: &str| std::fs::read_to_string(folder(bed)?.join(name)).with_context(|| name.to_owned());
+    ensure!(read("berlin.yaml")?.contains("kind: Cluster"), "{}", read("berlin.yaml")?);
+    ensure!(read("berlin.secret.yaml")?.contains("kind: Secret"), "no Secret");
+    page.run("kubectl emco cluster add acme/berlin --context berlin --renew").await?;
+
+    // All rights are taken back, and the operator is told so; then the same by hand.
+    page.run_on("berlin", "kubectl delete clusterrolebinding,clusterrole emco-hub").await?;
+    page.run_on("berlin", "kubectl delete serviceaccount emco-hub").await?;
+    kubectl.run(&["delete", "ecl", "berlin", "-n", "acme", "--wait=false"]).await?;
+    wait_until_gone(bed.hub().api::<Cluster>("acme").await?, "berlin", emco_e2e::operator::SOON).await?;
+    kubectl.run(&["delete", "secret", "berlin-kubeconfig", "-n", "acme", "--ignore-not-found"]).await?;
+    let text = std::fs::read_to_string(root().join("docs/clusters.md"))?;
+    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let by_hand = blocks.last().context("the page shows no Cluster")?;
+    kubectl.apply(by_hand).await?;
+    std::fs::write(folder(bed)?.join("berlin.kubeconfig"), bed.edge("berlin").kubeconfig()?)?;
+    page.run("kubectl create secret generic berlin-kubeconfig").await?;
+    wait(bed, "acme", "berlin", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
+        .await?;
+    let said = page.run("kubectl emco clusters -n acme").await?;
+    // As printed, but for the age.
+    let printed = text.lines().skip_while(|line| !line.starts_with("PROVIDER")).take(2);
+    for (line, seen) in printed.zip(said.lines()) {
+        let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+        let (mut line, mut seen) = (words(line), words(seen));
+        ensure!(line.len() == seen.len(), "{line:?}\n{seen:?}");
+        if line.first().is_some_and(|word| word == "acme") {
+            line.remove(6);
+            seen.remove(6);
+        }
+        ensure!(line == seen, "{line:?}\n{seen:?}");
+    }
+    page.end()
+}

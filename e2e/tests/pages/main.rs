@@ -1,0 +1,48 @@
+//! In: the pages on installing, on registering clusters, and on backup. Out: their commands, each run in a shell as it is printed, in
+//! the order of the page, on real control planes. A command that is added to a page and not run here fails the test.
+
+mod backup;
+mod clusters;
+mod install;
+mod page;
+
+use anyhow::Result;
+use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
+
+/// `other` is a hub without anything; on `hub`, Pods become ready.
+fn spec() -> BedSpec {
+    BedSpec::default()
+        .with(PlaneSpec::new("hub", Parts::Full).own_etcd())
+        .with(PlaneSpec::new("other", Parts::Controllers))
+        .with(PlaneSpec::new("berlin", Parts::Controllers).audit(Audit::Writes))
+        .with_helm()
+}
+
+/// One kubeconfig as people have it: a context for each cluster, the hub's the current one.
+fn kubeconfig(bed: &Bed) -> Result<String> {
+    let mut merged = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "hub", "clusters": [], "users": [], "contexts": [],
+    });
+    for name in ["hub", "other", "berlin"] {
+        let one: serde_json::Value = serde_yaml::from_str(&bed.edge(name).kubeconfig()?)?;
+        for (list, key) in [("clusters", "cluster"), ("users", "user")] {
+            let entry = serde_json::json!({"name": name, key: one[list][0][key]});
+            merged[list].as_array_mut().into_iter().for_each(|all| all.push(entry.clone()));
+        }
+        let context = serde_json::json!({"name": name, "context": {"cluster": name, "user": name}});
+        merged["contexts"].as_array_mut().into_iter().for_each(|all| all.push(context.clone()));
+    }
+    Ok(serde_yaml::to_string(&merged)?)
+}
+
+#[tokio::test]
+async fn whoever_follows_the_pages_installs_registers_a_cluster_and_restores_a_hub() {
+    let bed = Bed::start(spec()).await.unwrap();
+    bed.explain(Box::pin(async {
+        tokio::fs::write(page::folder(&bed)?.join("all.kubeconfig"), kubeconfig(&bed)?).await?;
+        let operator = install::follow(&bed).await?;
+        clusters::follow(&bed).await?;
+        backup::follow(&bed, operator).await
+    }))
+    .await;
+}
