@@ -14,11 +14,14 @@ use k8s_openapi::api::core::v1::Secret;
 use crate::api::ApiServerExt;
 use crate::context::{Context, Failure, Outcome, Reconciled};
 use crate::facts;
+use crate::namespace_access;
 use crate::objects::{self, Verdict};
+use crate::remote::kubeconfig::Life;
 use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
 use crate::revisions;
 use crate::stores::StoreExt;
 
+mod ending;
 mod identity;
 
 use identity::Identity;
@@ -68,13 +71,16 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     status.provider = Some(id.provider().to_owned());
     status.id = Some(id.to_string());
-    let judged = judge(ctx, &cluster, &id, &mut status).await?;
+    let (judged, life) = judge(ctx, &cluster, &id, &mut status).await?;
     reachable(ctx, &id, &judged, generation, &mut status);
     objects::held(ctx, &mut status, generation, waits.as_deref());
     objects::verdict(ctx, &mut status, generation, &judged.verdict, judged.reason, &judged.message);
     requested(ctx, &cluster, &id, &mut status);
-    objects::write_status(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
-    Ok(Outcome::Settled)
+    let written = objects::write_status(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
+    if written && let Some(warning) = ending::news(cluster.status.as_ref(), &status) {
+        objects::event(ctx, cluster.as_ref(), true, &warning.reason, &warning.message).await;
+    }
+    Ok(ending::look_again(life, ctx.now()))
 }
 
 /// Whether a logical cloud still has a row for it: the cloud leaves by itself, as the cluster takes nothing new. What was
@@ -162,7 +168,13 @@ fn secret_is_shared(ctx: &Context, cluster: &Cluster) -> bool {
 async fn secret(ctx: &Context, cluster: &Cluster) -> Result<Option<Secret>, Failure> {
     let Some(name) = secret_name(cluster) else { return Ok(None) };
     let path = format!("/api/v1/namespaces/{}/secrets/{name}", objects::namespace(cluster));
-    Ok(ctx.hub().get_as(&path).await?)
+    match ctx.hub().get_as(&path).await {
+        Ok(found) => Ok(found),
+        Err(error) => {
+            namespace_access::refused(ctx, objects::namespace(cluster), &error).await;
+            Err(error.into())
+        }
+    }
 }
 
 /// Reads the kubeconfig, wants the connection, and judges what is seen through it.
@@ -171,11 +183,11 @@ async fn judge(
     cluster: &Cluster,
     id: &ClusterId,
     status: &mut ClusterStatus,
-) -> Result<Judged, Failure> {
+) -> Result<(Judged, Option<Life>), Failure> {
     let namespace = objects::namespace(cluster);
     let refuse = |ctx: &Context, reason, message: String| {
         ctx.connector.forget(id);
-        Ok(Judged { verdict: Verdict::Waiting, reason, message })
+        Ok((Judged { verdict: Verdict::Waiting, reason, message }, None))
     };
     let Some(secret) = secret(ctx, cluster).await? else {
         let name = secret_name(cluster).unwrap_or_default();
@@ -197,7 +209,8 @@ async fn judge(
             refuse(ctx, reason, message)
         }
         Ok(read) => {
-            status.credentials = read.expires().map(|end| CredentialFacts { expires: Some(Time(end)) });
+            let life = read.life();
+            status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
             // The version is of the content: our own finalizer on the Secret must not renew a connection.
             let version = content_version(&data);
             let (identity, installation) = (status.uid.clone(), ctx.installation.id.clone());
@@ -205,7 +218,19 @@ async fn judge(
             let target = Target { credentials: read, version, identity, installation, hub_version };
             ctx.connector.want(id.clone(), target);
             let observed = ctx.connector.observation(id).unwrap_or_default();
-            Ok(observe(ctx, cluster, id, &observed, status).await)
+            let mut judged = observe(ctx, cluster, id, &observed, status).await;
+            if let Some(life) = life {
+                let cure = ending::cure(id, objects::name(&secret));
+                if let Some(message) = ending::ended(life, ctx.now(), judged.reason, &cure) {
+                    credentials(ctx, cluster, status, Err((judged.reason, &message)));
+                    judged.message = message;
+                } else if let Some(message) = ending::soon(life, ctx.now(), &cure)
+                    && status.is_true(types::CREDENTIALS_VALID)
+                {
+                    credentials(ctx, cluster, status, Ok((ending::SOON, &message)));
+                }
+            }
+            Ok((judged, life))
         }
     }
 }
@@ -227,11 +252,11 @@ fn credentials(
     ctx: &Context,
     cluster: &Cluster,
     status: &mut ClusterStatus,
-    valid: Result<(), (&str, &str)>,
+    valid: Result<(&str, &str), (&str, &str)>,
 ) {
     let generation = objects::generation(cluster);
     let (state, reason, message) = match valid {
-        Ok(()) => ("True", "Accepted", ""),
+        Ok((reason, message)) => ("True", reason, message),
         Err((reason, message)) => ("False", reason, message),
     };
     let now = ctx.now();
@@ -267,7 +292,7 @@ async fn observe(
             Judged { verdict: Verdict::Waiting, reason, message: message.clone() }
         }
         State::Connected => {
-            credentials(ctx, cluster, status, Ok(()));
+            credentials(ctx, cluster, status, Ok(("Accepted", "")));
             let note = match identity::judge(ctx, cluster, id, observed, status).await {
                 Identity::Fine(note) => note.map(|note| format!("; {note}")).unwrap_or_default(),
                 Identity::Not(judged) => return judged,

@@ -4,6 +4,7 @@ mod abandoned;
 mod clusters;
 mod collection;
 mod crashes;
+mod credentials;
 mod deployments;
 mod explained;
 mod faults;

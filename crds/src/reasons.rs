@@ -64,6 +64,7 @@ reasons!(
         ClaimedByAnotherHub,
         HubRestored,
         Accepted,
+        EndSoon,
         HeldBy,
         NotSupportedYet,
     }

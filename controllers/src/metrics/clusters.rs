@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -89,6 +90,16 @@ impl Collector for Clusters {
             help,
             Some(&Unit::Seconds),
             oldest.metric_type(),
+        )?)?;
+        let now = Timestamp::from_millisecond(now).unwrap_or_default();
+        let ending = u32::try_from(pool.ending(now)).unwrap_or(u32::MAX);
+        let help = "Clusters whose credentials end soon or have ended";
+        let ending = ConstGauge::new(f64::from(ending));
+        ending.encode(encoder.encode_descriptor(
+            "clusters_credentials_ending",
+            help,
+            None,
+            ending.metric_type(),
         )?)?;
         let help = "Longest time that a registered cluster has not been connected; 0: all are";
         let encoder = encoder.encode_descriptor(

@@ -384,10 +384,15 @@ pub fn cluster_object(name: &str) -> Value {
 }
 
 pub fn secret(name: &str) -> Value {
+    secret_with(name, "t")
+}
+
+/// A kubeconfig with a token.
+pub fn secret_with(name: &str, token: &str) -> Value {
     static AUTHORITY: OnceLock<String> = OnceLock::new();
     let authority = AUTHORITY
         .get_or_init(|| rcgen::generate_simple_self_signed(vec!["edge".to_owned()]).unwrap().cert.pem());
-    let config = STANDARD.encode(kubeconfig("https://192.0.2.1:6443", authority, "t"));
+    let config = STANDARD.encode(kubeconfig("https://192.0.2.1:6443", authority, token));
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "acme"},
         "data": {"kubeconfig": config}})
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use jiff::Timestamp;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use secrecy::{ExposeSecret, SecretString};
@@ -19,9 +18,12 @@ use url::Url;
 
 use super::wire::cut;
 
-pub use tls::{certificate_expiry, provider};
+pub use life::Life;
+pub use tls::{certificate_life, provider};
 
 mod argocd;
+pub mod claims;
+mod life;
 mod tls;
 
 /// Largest kubeconfig.
@@ -58,13 +60,13 @@ pub struct Credentials {
     pub(crate) tls: Arc<ClientConfig>,
     /// `Bearer ...`, marked sensitive.
     pub(crate) authorization: Option<HeaderValue>,
-    expires: Option<Timestamp>,
+    life: Option<Life>,
 }
 
 impl Credentials {
-    /// When the client certificate ends; `None` for tokens.
-    pub const fn expires(&self) -> Option<Timestamp> {
-        self.expires
+    /// How long they hold, where they say so: client certificates and tokens of service accounts do.
+    pub const fn life(&self) -> Option<Life> {
+        self.life
     }
 
     /// `host:port`, as messages show it.
@@ -210,9 +212,11 @@ fn assemble(cluster: &Cluster, user: &User) -> Result<Credentials, KubeconfigErr
     })?;
     let authority = decode("certificate-authority-data", authority)?;
     let client = client(user)?;
-    let expires = client.as_ref().and_then(|client| certificate_expiry(&client.certificates));
+    let certificate = client.as_ref().and_then(|client| certificate_life(&client.certificates));
+    let bound = user.token.as_ref().and_then(|token| claims::life(token.expose_secret().trim()));
+    let life = Life::first(certificate, bound);
     let tls = tls::config(&authority, client.as_ref())?;
-    Ok(Credentials { host, port, base, server_name, tls, authorization: token(user)?, expires })
+    Ok(Credentials { host, port, base, server_name, tls, authorization: token(user)?, life })
 }
 
 fn choose(file: &File) -> Result<(&Cluster, &User), KubeconfigError> {

@@ -217,6 +217,13 @@ impl Pool {
         self.entries.read().get(cluster).map(|entry| entry.answered_ms.load(Ordering::Relaxed))
     }
 
+    /// How many clusters have credentials that end soon or have ended.
+    pub fn ending(&self, now: jiff::Timestamp) -> usize {
+        let entries = self.entries.read();
+        let life = |entry: &Arc<Entry>| entry.target.lock().credentials.life();
+        entries.values().filter_map(life).filter(|life| life.warns <= now).count()
+    }
+
     /// Clusters that are wanted.
     pub fn clusters(&self) -> Vec<ClusterId> {
         self.entries.read().keys().cloned().collect()

@@ -68,6 +68,9 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
         run(bed, &add).await?.is(0, &["registered and ready", "still works and is kept"]);
         let again = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "acme"]).await?;
         assert_eq!(secret["metadata"]["resourceVersion"], again["metadata"]["resourceVersion"]);
+        let until = cluster["status"]["credentials"]["expires"].as_str().unwrap_or_default().to_owned();
+        assert!(until.parse::<k8s_openapi::jiff::Timestamp>().is_ok(), "{until:?} is no time");
+        run(bed, &["clusters", "-l", "tier=far", "-o", "wide"]).await?.is(0, &["CREDENTIALS END", &until]);
         // A token that is asked for anew is another one, and one that nobody accepts is replaced unasked.
         run(bed, &add.iter().copied().chain(["--renew"]).collect::<Vec<_>>())
             .await?

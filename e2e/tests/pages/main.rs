@@ -12,7 +12,7 @@ use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 /// `other` is a hub without anything; on `hub`, Pods become ready.
 fn spec() -> BedSpec {
     BedSpec::default()
-        .with(PlaneSpec::new("hub", Parts::Full).own_etcd())
+        .with(PlaneSpec::edge("hub").own_etcd())
         .with(PlaneSpec::new("other", Parts::Controllers))
         .with(PlaneSpec::new("berlin", Parts::Controllers).audit(Audit::Writes))
         .with_helm()

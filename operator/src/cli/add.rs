@@ -15,7 +15,6 @@ use super::hub::{self, Hub};
 use super::{Outcome, print};
 
 mod account;
-mod claims;
 mod register;
 mod target;
 

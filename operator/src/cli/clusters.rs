@@ -42,6 +42,8 @@ struct Shown {
     version: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     nodes: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credentials_end: Option<Timestamp>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +84,7 @@ fn show(listing: &Listing, wide: bool) -> anyhow::Result<()> {
     }
     let mut columns = vec!["PROVIDER", "NAME", "READY", "REASON", "VERSION", "LABELS", "AGE", "IN USE"];
     if wide {
-        columns.extend(["NODES", "MESSAGE"]);
+        columns.extend(["NODES", "CREDENTIALS END", "MESSAGE"]);
     }
     let mut table = Table::new(&columns);
     let now = Timestamp::now();
@@ -100,7 +102,8 @@ fn show(listing: &Listing, wide: bool) -> anyhow::Result<()> {
             cluster.in_use.clone().unwrap_or_default(),
         ];
         if wide {
-            cells.extend([cluster.nodes.clone(), cluster.said.clone()]);
+            let ends = cluster.credentials_end.map(|end| end.to_string()).unwrap_or_default();
+            cells.extend([cluster.nodes.clone(), ends, cluster.said.clone()]);
         }
         table.row(cells);
     }
@@ -157,6 +160,7 @@ fn of_cluster(cluster: &Cluster) -> Shown {
             .and_then(|s| s.nodes.as_ref())
             .map(|n| format!("{}/{}", n.ready, n.total))
             .unwrap_or_default(),
+        credentials_end: status.and_then(|s| s.credentials.as_ref()?.expires.as_ref()).map(|end| end.0),
         labels: meta.labels.clone().unwrap_or_default(),
         in_use: status
             .and_then(|s| s.in_use.as_ref())
@@ -187,6 +191,7 @@ fn of_clouds(shards: &[SyncShard]) -> Vec<Shown> {
                 said: String::new(),
                 version: String::new(),
                 nodes: String::new(),
+                credentials_end: None,
                 labels: BTreeMap::new(),
                 in_use: Some(format!("LogicalCloud/{}", shard.spec.owner.name)),
                 made: made(&shard.metadata),

@@ -160,7 +160,7 @@ mod tests {
         let encode = |text: &str| STANDARD.encode(text);
         let tls = json!({"caData": encode(&authority.pem()), "certData": encode(&certificate), "keyData": encode(&key)});
         let read = of("https://10.0.0.1", &json!({"tlsClientConfig": tls})).unwrap();
-        assert!(read.authorization.is_none() && read.expires().is_some());
+        assert!(read.authorization.is_none() && read.life().is_some());
         assert_eq!(read.server(), "10.0.0.1:443");
     }
 

@@ -131,7 +131,7 @@ fn a_client_certificate_is_read_with_its_end() {
         read(config.to_string().as_bytes())
     };
     let credentials = with(&certificate, &key).unwrap();
-    assert_eq!(credentials.expires().unwrap().to_string(), "2031-05-01T00:00:00Z");
+    assert_eq!(credentials.life().unwrap().ends.to_string(), "2031-05-01T00:00:00Z");
     assert_eq!((credentials.base.as_str(), credentials.port), ("/k8s/clusters/c-1", 6443));
     assert!(credentials.authorization.is_none());
     let (_, other) = authority.issue(&["somebody"], |_| {});

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
-use super::{KubeconfigError, invalid};
+use super::{KubeconfigError, Life, invalid};
 
 /// TLS sessions kept per edge for resumption; rustls' own 256 would cost memory times the number of edges.
 const SESSIONS: usize = 4;
@@ -52,10 +52,12 @@ impl Client {
     }
 }
 
-/// When the first certificate of a chain ends.
-pub fn certificate_expiry(chain: &[CertificateDer<'_>]) -> Option<Timestamp> {
+/// From when to when the first certificate of a chain holds.
+pub fn certificate_life(chain: &[CertificateDer<'_>]) -> Option<Life> {
     let (_, leaf) = X509Certificate::from_der(chain.first()?).ok()?;
-    Timestamp::from_second(leaf.validity().not_after.timestamp()).ok()
+    let [begins, ends] = [leaf.validity().not_before, leaf.validity().not_after]
+        .map(|time| Timestamp::from_second(time.timestamp()).ok());
+    Some(Life::new(begins, ends?))
 }
 
 pub fn certificates(field: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, KubeconfigError> {

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use emco_controllers::remote::kubeconfig::claims;
 use emco_crds::names::{manager, object};
 use emco_engine::identity::split_api_version;
 use futures::TryStreamExt as _;
@@ -20,7 +21,6 @@ use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 
-use super::claims;
 use super::target::Target;
 use crate::cli::args::{AddArgs, TokenKind};
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use emco_controllers::remote::kubeconfig::claims;
 use emco_crds::names::{API_VERSION, manager};
 use emco_crds::{Cluster, ClusterProvider};
 use jiff::Timestamp;
@@ -14,7 +15,6 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::claims;
 use super::target::Target;
 use crate::cli::args::AddArgs;
 use crate::cli::hub::{Hub, is_forbidden};

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::Life;
+
 fn of(token: &str) -> Option<Value> {
     let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     serde_json::from_slice(&claims).ok()
@@ -13,6 +15,12 @@ fn of(token: &str) -> Option<Value> {
 /// When it ends, where it does.
 pub fn ends(token: &str) -> Option<Timestamp> {
     Timestamp::from_second(of(token)?.get("exp")?.as_i64()?).ok()
+}
+
+/// From when to when it holds, where it ends.
+pub fn life(token: &str) -> Option<Life> {
+    let began = of(token)?.get("iat").and_then(Value::as_i64).and_then(|at| Timestamp::from_second(at).ok());
+    ends(token).map(|end| Life::new(began, end))
 }
 
 /// UID of the service account it is of, where it says so: bound tokens and those of token Secrets say it in two ways.
@@ -40,6 +48,9 @@ mod tests {
         assert_eq!(ends(&token(&json!({"exp": 1_800_000_000}))), Timestamp::from_second(1_800_000_000).ok());
         assert_eq!(ends(&token(&json!({"sub": "x"}))), None);
         assert_eq!(ends("opaque"), None);
+        assert_eq!(life("opaque"), None);
+        let day = life(&token(&json!({"iat": 1_800_000_000, "exp": 1_800_086_400}))).unwrap();
+        assert_eq!(day.ends.duration_since(day.warns).as_hours(), 8);
     }
 
     #[test]

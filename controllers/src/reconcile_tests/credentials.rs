@@ -1,0 +1,132 @@
+//! Credentials that end, and the rights by which they are read.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+
+use super::rig::*;
+use crate::api::ApiError;
+use crate::context::Outcome;
+use crate::namespace_access::{self, Account};
+use crate::world::Clock as _;
+
+const A: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";
+const DAY: Duration = Duration::from_hours(24);
+
+/// A token of this life, as service accounts have them.
+fn token(begins: i64, ends: i64) -> String {
+    let claims = json!({"iat": begins, "exp": ends}).to_string();
+    format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims))
+}
+
+fn valid(rig: &Rig) -> (String, String, String) {
+    let object = rig.hub.object(A).unwrap();
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|c| c["type"] == "CredentialsValid").unwrap_or_default();
+    let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("reason"), text("message"))
+}
+
+fn warnings(rig: &Rig) -> usize {
+    let objects = rig.hub.objects();
+    objects.values().filter(|o| o["kind"] == "Event" && o["reason"] == "EndSoon").count()
+}
+
+async fn again(rig: &Rig) -> Outcome {
+    crate::cluster::reconcile(&rig.ctx, "acme", "a").await.unwrap()
+}
+
+#[tokio::test]
+async fn the_end_of_a_token_is_told_two_weeks_before_once_and_after_it() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    let now = rig.clock.now_ms() / 1000;
+    let month = 30 * 86_400;
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.hub.put("test", &secret_with("a", &token(now - month, now + month)));
+    rig.settle().await;
+    assert_eq!(valid(&rig).1, "Accepted");
+    let ends = rig.hub.object(A).unwrap()["status"]["credentials"]["expires"].clone();
+    assert_eq!(
+        ends.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok()).unwrap().as_second(),
+        now + month
+    );
+    assert_eq!(again(&rig).await, Outcome::After(Duration::from_hours(12)), "the clock is what brings it");
+    rig.clock.forward(DAY * 15);
+    let Outcome::After(left) = again(&rig).await else { panic!("nobody would look again") };
+    assert!(left > Duration::from_hours(11), "{left:?}");
+    rig.clock.forward(DAY);
+    rig.settle().await;
+    let (status, reason, message) = valid(&rig);
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "EndSoon"));
+    assert!(
+        message.contains("cluster add acme/a --context CONTEXT --renew") && message.contains("Secret a"),
+        "{message}"
+    );
+    assert_eq!(rig.ready(A).0, "True", "it still works");
+    assert_eq!(warnings(&rig), 1);
+    rig.clock.forward(DAY);
+    rig.settle().await;
+    assert_eq!(warnings(&rig), 1, "once");
+    // It is over: the server says no more than that it does not know the token.
+    rig.clock.forward(DAY * 20);
+    rig.fails("a", "Unauthorized");
+    rig.settle().await;
+    let (status, reason, message) = rig.ready(A);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Unauthorized"));
+    assert!(message.starts_with("the credentials ended at") && message.contains("--renew"), "{message}");
+    // A fresh one ends the warning.
+    let now = rig.clock.now_ms() / 1000;
+    rig.hub.put("test", &secret_with("a", &token(now, now + month)));
+    rig.answers("a", "uid-a");
+    rig.settle().await;
+    assert_eq!(valid(&rig).1, "Accepted");
+}
+
+#[tokio::test]
+async fn the_right_to_read_secrets_is_asked_for_once_and_made_again_when_it_was_taken_away() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    let me = || Account::parse("system:serviceaccount:emco-system:emco-operator");
+    rig.ctx.account = me();
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    let binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/acme/rolebindings/emco-operator";
+    let asked =
+        |rig: &Rig| rig.hub.take_seen().iter().filter(|seen| seen.path.contains("rolebindings")).count();
+    assert!(rig.hub.object(binding).is_some());
+    asked(&rig);
+    rig.round().await;
+    rig.round().await;
+    assert_eq!(asked(&rig), 0, "what is known is not asked for");
+
+    // Somebody takes it away, finalizer and all; a read is refused.
+    rig.hub.remove(binding);
+    let refused = ApiError::Status {
+        code: 403,
+        reason: "Forbidden".to_owned(),
+        message: "secrets is forbidden".to_owned(),
+        retry_after: None,
+        causes: Vec::new(),
+    };
+    namespace_access::refused(&rig.ctx, "acme", &refused).await;
+    assert!(rig.hub.object(binding).is_some(), "it is made again");
+    asked(&rig);
+    namespace_access::refused(&rig.ctx, "elsewhere", &refused).await;
+    assert_eq!(asked(&rig), 0, "nothing is given in namespaces that are not ours");
+
+    // Another namespace of the name is another namespace.
+    rig.round().await;
+    rig.hub.remove(binding);
+    rig.hub.remove("/api/v1/namespaces/acme");
+    rig.hub.put("test", &namespace("acme", &json!({"emco.io/provider": "acme"})));
+    asked(&rig);
+    rig.round().await;
+    assert!(rig.hub.object(binding).is_some(), "its binding is made");
+}
