@@ -6,8 +6,8 @@ use emco_e2e::operator::{Operator, as_account, program};
 
 use super::page::{Page, folder};
 
-/// Installs on the hub, and runs the operator as the account that this made. (The image has a test of its own, `image`; Pods are
-/// not run here.)
+/// Installs on the hub, and runs the operator as the account that this made. (Images are not built and Pods not
+/// run here.)
 pub async fn follow(bed: &Bed) -> Result<Operator> {
     let mut page = Page::read(bed, "install.md")?;
     page.run("helm install emco-crds").await?;
@@ -26,7 +26,7 @@ pub async fn follow(bed: &Bed) -> Result<Operator> {
     page.take("make build")?;
     page.run_on("other", "kubectl apply --server-side -k config/crd").await?;
     page.take("export KUBECONFIG=hub.kubeconfig")?;
-    from_source(bed, &page.take("target/image/emco-operator run")?).await?;
+    from_source(bed, &page.take("target/release/emco-operator run")?).await?;
     page.end()?;
     Operator::start_as(bed, &program()?, as_account(bed).await?, String::new()).await
 }
