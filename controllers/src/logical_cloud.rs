@@ -12,7 +12,7 @@ use emco_crds::{LogicalCloud, Project};
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::plan::Refusal;
 use emco_engine::set::Assignment;
-use emco_engine::snapshot::{CloudFacts, ClusterFacts};
+use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling};
 use emco_engine::{cloud, holders, rollup, unsupported};
 
 use crate::composite_app::project;
@@ -84,6 +84,29 @@ fn held_clusters(ctx: &Context, cloud: &LogicalCloud) -> BTreeSet<ClusterId> {
         .collect()
 }
 
+/// A cluster that is being deleted keeps what deployments have there. A logical cloud holds none: where no deployment of any project
+/// is left, it leaves.
+fn leave_what_ends(ctx: &Context, clusters: &mut BTreeMap<ClusterId, ClusterFacts>) {
+    let going: Vec<ClusterId> = ctx
+        .stores
+        .clusters
+        .sorted()
+        .iter()
+        .filter(|cluster| objects::deleting(cluster.as_ref()))
+        .filter_map(|cluster| facts::id(ctx, cluster))
+        .collect();
+    if going.is_empty() {
+        return;
+    }
+    let shards = ctx.stores.shards.sorted();
+    let held = holders::clusters(shards.iter().map(AsRef::as_ref));
+    for id in going.iter().filter(|id| !held.contains_key(id)) {
+        if let Some(facts) = clusters.get_mut(id) {
+            facts.scheduling = Scheduling::Drained;
+        }
+    }
+}
+
 /// Brings one logical cloud to where it should be.
 pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconciled {
     let Some(cloud) = ctx.stores.clouds.named(namespace_, name) else { return Ok(Outcome::Settled) };
@@ -132,7 +155,8 @@ async fn plan(
     if let Some(sentence) = revisions::of_a_later_format(ctx, owner) {
         return Ok(Err(Refusal::of(READY, "FormatUnknown", false, sentence)));
     }
-    let clusters = facts::clusters(ctx);
+    let mut clusters = facts::clusters(ctx);
+    leave_what_ends(ctx, &mut clusters);
     revisions::read_again_what_is_lost(ctx, owner);
     let newest = revisions::newest(ctx, owner).await?;
     let planned = cloud::plan(&cloud::Request {

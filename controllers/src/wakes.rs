@@ -205,10 +205,16 @@ impl Wakes {
 
     /// The clusters that a shard names, or named: who holds them changed. Clouds follow their deployments.
     pub fn rows(&self, stores: &Stores, clusters: &BTreeSet<String>, shard: &SyncShard) {
+        let mut ends = false;
         for id in clusters.iter().filter_map(|id| ClusterId::parse(id)) {
             for cluster in stores.clusters.sorted().iter().filter(|c| name(c.as_ref()) == id.cluster()) {
                 self.clusters.wake(namespace(cluster.as_ref()), name(cluster.as_ref()));
+                ends |= cluster.metadata.deletion_timestamp.is_some();
             }
+        }
+        if ends {
+            // The clouds of all projects leave a cluster that ends when its last deployment has.
+            self.clouds.all(&stores.clouds.sorted());
         }
         self.clouds.all(&stores.clouds.within(namespace(shard)));
     }

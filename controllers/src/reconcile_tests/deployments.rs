@@ -211,3 +211,19 @@ async fn a_deployment_made_again_with_other_content_is_installed_by_the_same_pro
     assert_eq!(life.dig()["status"]["revision"], 1);
     assert!(!life.names_on("a").iter().any(|name| name.ends_with("/old")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_deleted_is_left_by_logical_clouds_when_no_deployment_is_there_any_more() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    let cluster = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";
+    life.delete(cluster).await;
+    life.settle().await;
+    assert!(life.rig.hub.object(cluster).is_some(), "a deployment is there");
+    assert!(life.names_on("a").len() > 1);
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    assert!(life.rig.hub.object(cluster).is_none(), "{:#}", life.rig.hub.object(cluster).unwrap());
+    assert_eq!(life.names_on("a"), Vec::<String>::new(), "not even the namespace");
+    assert_eq!(life.names_on("b"), ["namespaces.//team-a"], "the other one is none of its business");
+}
