@@ -13,6 +13,7 @@ use crate::world::Edges;
 pub use claim::Claim;
 pub use kubeconfig::{Credentials, KubeconfigError};
 pub use pool::{Pool, PoolSettings, Target};
+pub(crate) use quantity::same_quantity;
 pub use transport::{Edge, EdgeSettings};
 
 pub mod claim;

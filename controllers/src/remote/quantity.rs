@@ -1,5 +1,10 @@
 //! Kubernetes quantities come in as text, their sums go out as text.
 
+/// Whether two texts are the same quantity in other words, such as `0.5` and `500m`.
+pub fn same_quantity(left: &str, right: &str) -> bool {
+    parse(left).zip(parse(right)).is_some_and(|((left, _), (right, _))| left == right)
+}
+
 /// A sum of quantities, exact in thousandths of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {

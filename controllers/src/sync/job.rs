@@ -33,6 +33,7 @@ mod install;
 mod namespace;
 mod prune;
 mod remove;
+mod rewritten;
 mod row;
 mod scan;
 mod send;

@@ -100,10 +100,12 @@ pub(super) async fn apply(
 fn rewritten(marked: &Value, live: &Value, manager: &str) -> Vec<String> {
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     let entries = entries.map_or(&[][..], Vec::as_slice);
-    // Admission's changes are an update in our name; without one there is nothing to compare.
-    if drift::entry(entries, manager, "Update").is_none() {
-        return Vec::new();
+    // Mostly only the values differ; where admission's changes are an update in our name, that says so, too.
+    let mut pointers = super::rewritten::pointers(marked, live);
+    if drift::entry(entries, manager, "Update").is_some() {
+        pointers.extend(drift::judge(marked, entries, manager).rewritten);
+        pointers.sort();
+        pointers.dedup();
     }
-    let pointers = drift::judge(marked, entries, manager).rewritten;
     pointers.iter().map(|p| p.replace('/', ".").replace("~1", "/").replace("~0", "~")).collect()
 }
