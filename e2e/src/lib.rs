@@ -18,6 +18,7 @@ pub mod random;
 pub mod registry;
 pub mod repository;
 pub mod supervisor;
+pub mod tls_proxy;
 pub mod tokens;
 pub mod usage;
 pub mod wait;

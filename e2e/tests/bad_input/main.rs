@@ -1,5 +1,6 @@
 //! In: what people get wrong. Out: a condition that names the object, what is wrong and what to do, and the cure at work.
 
+mod certificates;
 mod charts;
 mod clusters;
 mod deployments;

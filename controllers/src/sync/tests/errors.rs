@@ -348,3 +348,24 @@ async fn a_namespace_that_is_not_there_refuses_some_objects_and_the_others_are_n
         .put("test", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
     rig.until_complete("a").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_missing_is_told_with_the_object_and_the_rest_is_applied() {
+    let rig = Rig::new(&["a"]);
+    let said = "roles.rbac.authorization.k8s.io \"secret-reader\" is forbidden: user \"emco\" cannot create";
+    rig.edge("a").faults(Some(Arc::new(move |request, _| {
+        let kept = request.method == Method::Patch && request.path.ends_with("/kept-from-us");
+        kept.then(|| refuse(403, said))
+    })));
+    rig.start().await;
+    let both = vec![config("kept-from-us", "1"), config("allowed", "1")];
+    rig.target(&on("a", &[app("web", both)])).await;
+    let error = rig.until_reason("a", "Forbidden").await.error.unwrap();
+    assert_eq!(
+        (error.resource.as_deref(), error.message.as_str()),
+        (Some("ConfigMap/shop/kept-from-us"), said)
+    );
+    rig.until("the rest is applied", |rig| rig.ours("a") == ["configmaps./shop/allowed"]).await;
+    rig.edge("a").faults(None);
+    rig.until_complete("a").await;
+}

@@ -1,0 +1,79 @@
+//! In: an edge whose certificate runs out. Out: the condition says so and whose matter it is; deployments wait, and go on with the
+//! next certificate by themselves.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, DeploymentIntentGroup};
+use emco_e2e::bed::{Bed, serial};
+use emco_e2e::operator::{cluster, deployed, deployment, is, ours, secret, wait};
+use emco_e2e::tls_proxy::TlsProxy;
+
+use super::{NOTE, cluster_says, has, of_one_file, provider, start};
+
+/// Long enough to register, short enough to wait for.
+const FIRST: Duration = Duration::from_secs(25);
+
+/// A kubeconfig that leads through the proxy, as an account that may do everything.
+async fn kubeconfig(bed: &Bed, proxy: &TlsProxy) -> Result<String> {
+    let kubectl = bed.edge("d").kubectl();
+    kubectl.run(&["create", "serviceaccount", "registered", "-n", "default"]).await?;
+    let role = [
+        "create",
+        "clusterrolebinding",
+        "registered",
+        "--clusterrole=cluster-admin",
+        "--serviceaccount=default:registered",
+    ];
+    kubectl.run(&role).await?;
+    let token = kubectl.run(&["create", "token", "registered", "-n", "default", "--duration=1h"]).await?;
+    let mut config: serde_yaml::Value =
+        serde_yaml::from_str(&bed.edge("d").kubeconfig_with_token(token.trim()))?;
+    let target =
+        config.get_mut("clusters").and_then(|c| c.get_mut(0)?.get_mut("cluster")).context("no cluster")?;
+    target["server"] = proxy.url().into();
+    let ca = {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.encode(proxy.ca())
+    };
+    target["certificate-authority-data"] = ca.into();
+    Ok(serde_yaml::to_string(&config)?)
+}
+
+#[tokio::test]
+async fn an_edge_whose_certificate_expires_is_named_and_goes_on_with_the_next_one() {
+    let _turn = serial().await;
+    let note = of_one_file("web", NOTE).unwrap();
+    let bed = start("expiring", std::slice::from_ref(&note)).await;
+    bed.explain(async {
+        let proxy = TlsProxy::before(bed.edge("d"), FIRST).await?;
+        provider(bed, "expires", "expiring").await?;
+        secret(bed, "expires", "d", &kubeconfig(bed, &proxy).await?).await?;
+        bed.hub().kubectl().apply(&cluster("expires", "d")).await?;
+        wait(bed, "expires", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
+            .await?;
+        let message = cluster_says(bed, "expires", "d", "TLSFailed").await?;
+        has(&message, &["expired certificate", "renew it on the cluster"]);
+        let placement = "placement: {allOf: [{provider: expires, cluster: d}]}";
+        bed.hub().kubectl().apply(&deployment("expiring", "shop", &[note], placement)).await?;
+        wait(bed, "expiring", "shop", |dig: &DeploymentIntentGroup| {
+            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+            let told = failing
+                .iter()
+                .any(|f| f.reason == "Unreachable" && f.message.contains("expired certificate"));
+            if told { Ok(()) } else { Err(format!("{failing:?}")) }
+        })
+        .await?;
+        proxy.renew(Duration::from_hours(1))?;
+        wait(bed, "expires", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
+            .await?;
+        deployed(bed, "expiring", "shop", 1).await?;
+        assert_eq!(ours(bed, "d", "configmaps", Some("expiring")).await?, ["ConfigMap/expiring/note"]);
+        // The edge is free for the next test.
+        let kubectl = bed.hub().kubectl();
+        kubectl.run(&["delete", "dig", "shop", "-n", "expiring", "--timeout=60s"]).await?;
+        kubectl.run(&["delete", "ecl", "d", "-n", "expires", "--timeout=60s"]).await.map(drop)
+    })
+    .await;
+}
