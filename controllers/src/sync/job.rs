@@ -364,7 +364,11 @@ impl Job {
         }
         let status = row::status(self, work, facts);
         self.memory.status = status.clone();
-        self.rows.set(work.id, status);
+        if facts.unasked {
+            self.rows.begun(work.id, status);
+        } else {
+            self.rows.set(work.id, status);
+        }
     }
 
     /// Records which hooks ran and waits until the hub has it.

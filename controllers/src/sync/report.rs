@@ -21,6 +21,8 @@ use crate::world::{Clock, Random};
 
 /// At most one status of a shard in this time.
 const PAUSE: Duration = Duration::from_millis(500);
+/// What only began is written after this time: most of what begins has ended by then, and that is written at once.
+const BEGUN: Duration = Duration::from_millis(150);
 /// Bytes per second of one shard, and of all together.
 const ONE: u64 = 256 * 1024;
 const ALL: u64 = 1024 * 1024;
@@ -30,6 +32,8 @@ const ALL: u64 = 1024 * 1024;
 pub trait Rows: Send + Sync + 'static {
     /// The newest result of a row.
     fn set(&self, id: i64, status: RowStatus);
+    /// The same, where nothing but the beginning of work is told.
+    fn begun(&self, id: i64, status: RowStatus);
     /// Waits until the hub has the row's newest result as of now.
     async fn written(&self, id: i64);
 }
@@ -66,6 +70,8 @@ struct State {
     rows: BTreeMap<i64, RowStatus>,
     /// Grows with each change of a row.
     version: u64,
+    /// Something besides beginnings is to be written.
+    urgent: bool,
     /// The object is not there: nothing is written until it is again.
     gone: bool,
 }
@@ -93,7 +99,7 @@ impl Reporter {
         shard: SyncShard,
     ) -> Arc<Self> {
         let rows = shard.status.as_ref().map(|s| shard::decode_status(&shard.spec, s)).unwrap_or_default();
-        let state = Mutex::new(State { shard, rows, version: 0, gone: false });
+        let state = Mutex::new(State { shard, rows, version: 0, urgent: false, gone: false });
         let (written, _) = watch::channel(0);
         Arc::new(Self { hub, clock, random, metrics, budget, state, changed: Notify::new(), written })
     }
@@ -120,6 +126,18 @@ impl Reporter {
         }
     }
 
+    fn put(&self, id: i64, status: RowStatus, urgent: bool) {
+        let mut state = self.state.lock();
+        if state.rows.get(&id) == Some(&status) {
+            return;
+        }
+        state.rows.insert(id, status);
+        state.version += 1;
+        state.urgent |= urgent;
+        drop(state);
+        self.changed.notify_one();
+    }
+
     /// Writes until stopped.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         tokio::select! {
@@ -132,6 +150,14 @@ impl Reporter {
         let mut failures: u32 = 0;
         loop {
             self.changed.notified().await;
+            let begun = sleep(BEGUN);
+            tokio::pin!(begun);
+            while !self.state.lock().urgent {
+                tokio::select! {
+                    () = self.changed.notified() => {}
+                    () = &mut begun => break,
+                }
+            }
             // What changes in the same moment goes with it.
             sleep(Duration::from_millis(2)).await;
             loop {
@@ -163,10 +189,11 @@ impl Reporter {
     /// One write, if anything changed; its size.
     async fn write(&self) -> Result<u64, ApiError> {
         let (version, shard) = {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
             if state.gone {
                 return Ok(0);
             }
+            state.urgent = false;
             (state.version, self.next(&state))
         };
         let Some(shard) = shard else {
@@ -238,18 +265,19 @@ impl Reporter {
 #[async_trait]
 impl Rows for Reporter {
     fn set(&self, id: i64, status: RowStatus) {
-        let mut state = self.state.lock();
-        if state.rows.get(&id) == Some(&status) {
-            return;
-        }
-        state.rows.insert(id, status);
-        state.version += 1;
-        drop(state);
-        self.changed.notify_one();
+        self.put(id, status, true);
+    }
+
+    fn begun(&self, id: i64, status: RowStatus) {
+        self.put(id, status, false);
     }
 
     async fn written(&self, _id: i64) {
-        let wanted = self.state.lock().version;
+        let wanted = {
+            let mut state = self.state.lock();
+            state.urgent = true;
+            state.version
+        };
         self.changed.notify_one();
         // The sender lives as long as this reporter.
         let _ = self.written.subscribe().wait_for(|version| *version >= wanted).await;

@@ -6,6 +6,7 @@ mod bare;
 mod fleet;
 mod latency;
 mod mix;
+mod phases;
 mod quiet;
 mod sample;
 mod stage;

@@ -38,6 +38,27 @@ async fn nothing_is_written_at_rest() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_that_is_done_at_once_is_reported_once_and_one_that_lasts_is_reported_as_begun() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+    rig.hub.take_seen();
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    rig.until_complete("a").await;
+    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+    let statuses = rig.hub.writes().iter().filter(|seen| seen.path.ends_with("/status")).count();
+    assert_eq!(statuses, 1, "its beginning is not worth a write");
+    rig.edge("a").set_workloads_ready(false);
+    rig.target(&on("a", &[app("web", vec![config("c", "2"), deployment("web", "nginx:1")])])).await;
+    rig.until("it is under way", |rig| {
+        rig.row("a").is_some_and(|row| row.state == emco_crds::State::Updating)
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_update_prunes_what_is_no_longer_wanted_after_the_rest_is_ready() {
     let rig = Rig::new(&["a"]);
     rig.start().await;

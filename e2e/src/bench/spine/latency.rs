@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use emco_crds::DeploymentIntentGroup;
-use emco_e2e::audit::AuditEvent;
 use emco_e2e::bed::{Audit, Bed};
 use emco_e2e::operator::Operator;
 use kube::Api;
@@ -15,6 +14,7 @@ use serde_json::json;
 
 use super::HOW;
 use super::arrivals::Arrivals;
+use super::phases::Phases;
 use super::quiet::{Marks, by_resource};
 use super::sample::count;
 use super::stage::{self, EDGES, NAME};
@@ -55,9 +55,10 @@ async fn on(bed: &Bed, operator: &mut Operator) -> Result<Vec<Entry>> {
 
     let mut samples = Vec::new();
     let before = cpu(bed, operator).await?;
-    let hub = bed.hub().audit_mark()?;
+    let mut phases = Phases::begin(bed)?;
     for extra in 1..=CHANGES {
         let start = change(&digs, name, extra).await?;
+        phases.changed();
         let wanted = format!("{name}-extra-{extra}");
         let last = seen.until(EDGES.len(), |object| object == wanted).await?;
         samples.push(last.saturating_duration_since(start).as_secs_f64());
@@ -69,13 +70,10 @@ async fn on(bed: &Bed, operator: &mut Operator) -> Result<Vec<Entry>> {
         println!("each change took {each:.1} ms of processor time of {what}");
     }
 
-    let asked: Vec<AuditEvent> = bed
-        .hub()
-        .audit_since(hub)?
-        .into_iter()
-        .filter(|event| event.user == "emco" && !event.is_lease())
-        .collect();
-    println!("{CHANGES} changes wrote to the hub {}", by_resource(&asked));
+    println!("{CHANGES} changes wrote to the hub {}", by_resource(&phases.hub()?));
+    for (what, after) in phases.medians()? {
+        println!("{after:.1} ms after a change {what}");
+    }
 
     for number in 1..DEPLOYMENTS {
         deploy(&digs, &format!("mix{number}"), &mut seen).await?;
