@@ -260,7 +260,7 @@ async fn in_force(bed: &Bed) -> Result<()> {
 #[tokio::test]
 async fn what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fight() {
     let (bed, _) = STAGE.get().await.unwrap();
-    bed.explain(async {
+    bed.explain(Box::pin(async {
         let edge = bed.edge("a").kubectl();
         edge.run(&["create", "namespace", "rewritten"]).await?;
         edge.apply(POLICY).await?;
@@ -296,6 +296,6 @@ async fn what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fi
         let events = events(bed, "rewritten").await?;
         ensure!(events.contains("FieldsRewritten") && !events.contains("DriftFight"), "{events}");
         Ok(())
-    })
+    }))
     .await;
 }

@@ -91,8 +91,7 @@ async fn the_end_of_a_token_is_told_two_weeks_before_once_and_after_it() {
 async fn the_right_to_read_secrets_is_asked_for_once_and_made_again_when_it_was_taken_away() {
     let mut rig = Rig::new();
     rig.answers("a", "uid-a");
-    let me = || Account::parse("system:serviceaccount:emco-system:emco-operator");
-    rig.ctx.account = me();
+    rig.ctx.account = Account::parse("system:serviceaccount:emco-system:emco-operator");
     for object in world() {
         rig.hub.put("test", &object);
     }

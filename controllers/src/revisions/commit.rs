@@ -133,7 +133,9 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
         parse(&name, context?)?
     };
     if let Some(kept) = &ctx.revisions.kept {
-        sets.iter().for_each(|set| kept.stored(set));
+        for set in &sets {
+            kept.stored(set);
+        }
     }
     let running = Arc::new(Running {
         revision,

@@ -53,7 +53,7 @@ impl App {
             Some(Item { app: name.clone(), id, set: set.clone(), place: *place, token })
         };
         let stages = set.stages.each_ref().map(|places| places.iter().filter_map(item).collect());
-        Self { stages, name, set }
+        Self { name, set, stages }
     }
 
     /// Everything but hooks.
