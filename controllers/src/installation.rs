@@ -93,8 +93,9 @@ fn fresh(namespace: &str, random: &dyn Random) -> Value {
     })
 }
 
+/// The keys that the Secret `name` holds.
 #[allow(clippy::result_large_err)] // read once per process
-fn read(name: &str, secret: &Value) -> Result<Installation, InstallationError> {
+pub fn read(name: &str, secret: &Value) -> Result<Installation, InstallationError> {
     let key = |key: &'static str| -> Result<[u8; LENGTH], InstallationError> {
         let malformed =
             |problem: String| InstallationError::Malformed { name: name.to_owned(), key, problem };

@@ -15,6 +15,7 @@ mod hub;
 mod orphans;
 mod output;
 mod pulse;
+mod rebuild;
 mod status;
 
 use args::{Args, ClusterCommand, Command};
@@ -75,6 +76,7 @@ async fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Clusters(args) => clusters::run(args).await,
         Command::Status(args) => Box::pin(status::run(args)).await,
         Command::Diff(args) => Box::pin(diff::run(args)).await,
+        Command::Orphans(args) if args.rebuild => Box::pin(rebuild::run(args)).await,
         Command::Orphans(args) => orphans::run(args).await,
         Command::Completion { shell } => complete::script(shell).map(|()| Outcome::AsWanted),
         Command::Complete { words } => complete::words(&words).map(|()| Outcome::AsWanted),

@@ -69,7 +69,9 @@ pub async fn follow(bed: &Bed, operator: Operator) -> Result<()> {
     let confirmed = page.run("kubectl get ecl -A -o jsonpath=").await?;
     ensure!(confirmed.contains("berlin annotated"), "{confirmed}");
     say(bed, 2).await?;
-    let found = page.run_on("berlin", "kubectl get all,configmaps,secrets").await?;
-    ensure!(found.contains("configmap/note") || found.contains("note"), "{found}");
+    for command in ["kubectl emco orphans --rebuild --dry-run", "kubectl emco orphans --rebuild"] {
+        let found = page.run(command).await?;
+        ensure!(found.contains("acme/berlin") && found.contains("known"), "{found}");
+    }
     page.end()
 }

@@ -51,7 +51,8 @@ pub enum Command {
     /// Compare what a deployment shall have on its clusters with what is there, field by field. Changes nothing.
     #[command(after_help = EXIT_CODES)]
     Diff(DiffArgs),
-    /// List the shards whose deployment or logical cloud is gone, with the clusters that still have its objects.
+    /// List the shards whose deployment or logical cloud is gone, with the clusters that still have its objects; or make the
+    /// inventory of a new hub from what is found on clusters.
     #[command(after_help = EXIT_CODES)]
     Orphans(OrphansArgs),
     /// Print a completion script.
@@ -208,6 +209,13 @@ pub struct OrphansArgs {
     /// Namespace on the hub; all if not given.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
+    /// Ask every registered cluster what carries EMCO's label there, and write inventory on the hub for what it does not know of:
+    /// for a hub that was made anew. Nothing is written to clusters.
+    #[arg(long)]
+    pub rebuild: bool,
+    /// With --rebuild: write nothing at all.
+    #[arg(long, requires = "rebuild")]
+    pub dry_run: bool,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,

@@ -27,7 +27,7 @@ use super::output::machine;
 use super::{Outcome, print};
 
 mod compare;
-mod edge;
+pub(super) mod edge;
 mod past;
 
 /// Bytes of packs that are kept while comparing.

@@ -37,6 +37,15 @@ pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String)
     };
     let cluster =
         found.into_iter().find(mine).with_context(|| format!("there is no Cluster {id} on the hub"))?;
+    Ok(Edge { client: open(hub, &cluster, uid).await?.0, hash })
+}
+
+/// A client of a Cluster, if it is the one with this identity; and its identity.
+pub async fn open(
+    hub: &Hub,
+    cluster: &Cluster,
+    uid: Option<&str>,
+) -> anyhow::Result<(Client, Option<String>)> {
     let namespace = cluster.namespace().unwrap_or_default();
     let reference =
         cluster.spec.access.kubeconfig_secret_ref.as_ref().context("the Cluster names no kubeconfig")?;
@@ -57,13 +66,14 @@ pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String)
         && known != now
     {
         bail!(
-            "another cluster answers behind this name: its kube-system has UID {now}, and the shard speaks of {known}"
+            "another cluster answers behind this name: its kube-system has UID {now}, and {known} is on record"
         );
     }
-    Ok(Edge { client, hash })
+    Ok((client, system.uid()))
 }
 
-fn failed(error: &kube::Error) -> anyhow::Error {
+/// What a cluster answered, as a sentence.
+pub fn failed(error: &kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow!("the cluster refuses: {}", status.message),
         other => anyhow!("the cluster cannot be reached: {}", chain(other)),
