@@ -108,6 +108,8 @@ def main(packages):
         ]
     # Tests start our programs, and Cargo builds only those of the package that is tested.
     checks += [[CARGO, "build", "--workspace", "--bins"], [CARGO, "test", "--no-run", *selected]]
+    # What the container image is made of, and what is compared with Helm later, so it costs nothing besides. A test looks at it.
+    checks.append(["make", "static"])
 
     summary = Summary()
     try:

@@ -26,7 +26,7 @@ pub async fn follow(bed: &Bed) -> Result<Operator> {
     page.take("make build")?;
     page.run_on("other", "kubectl apply --server-side -k config/crd").await?;
     page.take("export KUBECONFIG=hub.kubeconfig")?;
-    from_source(bed, &page.take("target/release/emco-operator run")?).await?;
+    from_source(bed, &page.take("target/image/emco-operator run")?).await?;
     page.end()?;
     Operator::start_as(bed, &program()?, as_account(bed).await?, String::new()).await
 }
