@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use emco_crds::{ClusterProvider, Project};
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, ClusterProvider, Project};
 use emco_e2e::bed::{Bed, serial};
-use emco_e2e::operator::{deployed, deployment, ours, register};
+use emco_e2e::operator::{deployed, deployment, is, ours, register, wait};
 use emco_e2e::random::Random;
 use emco_e2e::wait::wait_until_gone;
 use k8s_openapi::api::core::v1::Namespace;
@@ -140,6 +141,13 @@ async fn round(bed: &Bed, seed: u64, number: usize, away: bool) -> Result<()> {
     }
     bed.edge("b").restore().await?;
     first?;
+    if away {
+        // A Cluster that is deleted before anybody saw it answer again is let go of as one that is away.
+        wait::<Cluster, _>(bed, &provider, "b", |cluster| {
+            is(cluster.status.as_ref(), types::REACHABLE, "True")
+        })
+        .await?;
+    }
     for one in later {
         cut(bed, one, &provider, &tenant).await.with_context(|| format!("{one:?}"))?;
     }
