@@ -1,5 +1,6 @@
 //! Rendering: a compiled chart and a request come in, manifests in install order, notes and a record of reads go out.
 mod compiled;
+mod documents;
 mod engine;
 mod error;
 mod manifests;
@@ -67,6 +68,7 @@ pub enum Set {
 
 /// What to render.
 #[derive(Clone, Default)]
+#[allow(clippy::struct_excessive_bools)] // switches that have nothing to do with each other
 pub struct RenderRequest<'a> {
     pub release: Release,
     /// The overrides, merged already: an object, or null for none.
@@ -87,6 +89,9 @@ pub struct RenderRequest<'a> {
     pub skip_crds: bool,
     /// Also collects the notes of dependencies.
     pub sub_notes: bool,
+    /// Keeps what this render prints for the next one of the chart, and uses what was kept: for charts that are rendered again
+    /// and again with few changes. What comes out is the same.
+    pub reuse: bool,
     pub limits: Limits,
 }
 

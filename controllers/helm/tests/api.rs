@@ -70,6 +70,38 @@ fn a_render_records_what_it_asked_of_the_cluster() {
     assert!(asked.reads.kube_version && !asked.reads.all_api_versions);
 }
 
+#[test]
+fn what_was_kept_of_earlier_renders_changes_nothing() {
+    let compiled = compile(&[
+        (
+            "templates/a.yaml",
+            "kind: ConfigMap\nmetadata: {name: a}\n---\nkind: {{ .Values.kind }}\nmetadata: {name: b}\ntext: |\n  x\n---\n# none\n",
+        ),
+        (
+            "templates/hook.yaml",
+            "kind: Job\nmetadata: {name: h, annotations: {helm.sh/hook: '{{ .Values.hook }}'}}\ntext: |\n  x\n",
+        ),
+        ("templates/z.yaml", "kind: ConfigMap\nmetadata: {name: a}\n"),
+    ]);
+    for (kind, hook) in
+        [("Secret", "pre-install"), ("Service", "pre-install"), ("Service", "x"), ("Secret", "test")]
+    {
+        let request = |reuse| RenderRequest {
+            values: json!({"kind": kind, "hook": hook}),
+            reuse,
+            ..RenderRequest::default()
+        };
+        let (anew, again) = (render(&compiled, &request(false)), render(&compiled, &request(true)));
+        assert_eq!(again.manifests, anew.manifests, "{kind} {hook}");
+        assert_eq!(again.documents, anew.documents, "{kind} {hook}");
+        assert_eq!(again.warnings, anew.warnings, "{kind} {hook}");
+    }
+    let broken =
+        |reuse| RenderRequest { values: json!({"kind": "a: b: c"}), reuse, ..RenderRequest::default() };
+    let error = |reuse| compiled.render(&broken(reuse)).unwrap_err().to_string();
+    assert_eq!(error(true), error(false));
+}
+
 struct Cluster;
 
 impl Lookup for Cluster {

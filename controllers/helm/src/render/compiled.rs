@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::documents::Documents;
 use super::manifests::CrdFile;
 use super::variant::{ParsedFiles, Variant};
 use super::{RenderError, RenderRequest, Rendered, engine};
@@ -37,6 +38,7 @@ pub struct Compiled {
     /// The files of each chart's `crds` folder, by its number, read when they are first asked for.
     crds: Vec<OnceLock<Vec<CrdFile>>>,
     cache: Mutex<Cache>,
+    documents: Documents,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +63,8 @@ impl Compiled {
         let mut schemas = Vec::new();
         number(&mut chart, &mut schemas);
         let crds = schemas.iter().map(|_| OnceLock::new()).collect();
-        let compiled = Self { chart, schemas, crds, cache: Mutex::default() };
+        let compiled =
+            Self { chart, schemas, crds, cache: Mutex::default(), documents: Documents::default() };
         // What most renders need is made ready; errors are reported by the render that meets them.
         let warm =
             || compiled.variant(&Map::default(), &mut Warnings::default(), &mut BTreeSet::new()).is_ok();
@@ -97,6 +100,11 @@ impl Compiled {
             files.map(|file| CrdFile::new(&file.name, &file.data)).collect()
         };
         self.crds.get(chart.id).map_or(&[], |files| files.get_or_init(read))
+    }
+
+    /// What earlier renders printed.
+    pub(super) const fn documents(&self) -> &Documents {
+        &self.documents
     }
 
     pub(super) fn has_schemas(&self) -> bool {

@@ -251,7 +251,7 @@ fn finish(
         false
     });
     let mut skipped = Vec::new();
-    let parsed = manifests::sort(&files, &mut skipped)?;
+    let parsed = manifests::sort(&files, request.reuse.then(|| compiled.documents()), &mut skipped)?;
     for warning in skipped {
         warnings.add(warning);
     }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value as Json;
 
+use super::documents::{Documents, Read};
 use super::order::rank;
 use super::{RenderError, Rendered};
 
@@ -125,9 +126,11 @@ pub fn split(stream: &str) -> Vec<&str> {
     separator.split(stream).filter(|document| !document.is_empty()).map(str::trim).collect()
 }
 
-/// Splits rendered files into manifests and hooks, both in install order, manifests first.
+/// Splits rendered files into manifests and hooks, both in install order, manifests first. What is in `known` is not read
+/// again.
 pub(super) fn sort(
     files: &BTreeMap<String, String>,
+    known: Option<&Documents>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Parsed>, RenderError> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
@@ -137,7 +140,7 @@ pub(super) fn sort(
             continue;
         }
         for text in split(content) {
-            let Some(parsed) = parse(path, text, warnings)? else { continue };
+            let Some(parsed) = parsed(path, text, known, warnings)? else { continue };
             if parsed.hook.is_some() { hooks.push(parsed) } else { manifests.push(parsed) }
         }
     }
@@ -203,8 +206,33 @@ pub(super) fn not_text(path: &str, bytes: &[u8]) -> RenderError {
     yaml_error(path, &error.unwrap_or_else(unread))
 }
 
-/// Reads one document. `None` for a hook of unknown events, which Helm skips.
-fn parse(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Parsed>, RenderError> {
+/// One document with what it says. `None` for a hook of unknown events, which Helm skips.
+fn parsed(
+    path: &str,
+    text: &str,
+    known: Option<&Documents>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Parsed>, RenderError> {
+    let Read { json, kind, hook } = if let Some(read) = known.and_then(|known| known.get(text)) {
+        Read::clone(&read)
+    } else {
+        let Some(read) = read(path, text, warnings)? else { return Ok(None) };
+        if let Some(known) = known {
+            known.put(text, &read);
+        }
+        read
+    };
+    let document = Document {
+        source: path.to_owned(),
+        text: text.to_owned(),
+        hook_events: hook.as_ref().map(|hook| hook.events.clone()).unwrap_or_default(),
+        crd: false,
+    };
+    Ok(Some(Parsed { document, json, hook, kind }))
+}
+
+/// Reads one document. Apart from complaints, what it says does not depend on where it stands.
+fn read(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Read>, RenderError> {
     let mut json = line_to_json(text).map_err(|error| yaml_error(path, &error))?;
     let head = Head::read(&json).map_err(|field| {
         yaml_error(
@@ -230,17 +258,7 @@ fn parse(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Pa
         json = to_json(text.as_bytes()).map_err(|error| yaml_error(path, &error))?;
         hook = Some(Hook { events, weight: weight.unwrap_or(0), delete_policies: delete_policies.collect() });
     }
-    Ok(Some(Parsed {
-        document: Document {
-            source: path.to_owned(),
-            text: text.to_owned(),
-            hook_events: hook.as_ref().map(|hook| hook.events.clone()).unwrap_or_default(),
-            crd: false,
-        },
-        kind: head.kind,
-        json,
-        hook,
-    }))
+    Ok(Some(Read { json, kind: head.kind, hook }))
 }
 
 /// The part of a document Helm looks at itself.
