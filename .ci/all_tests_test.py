@@ -3,7 +3,7 @@
 import sys
 import unittest
 
-from all_tests import Summary, run
+from all_tests import Summary, programs_of_tests, run
 
 UNIT = "     Running unittests src/lib.rs (target/debug/deps/emco_engine-0123)\n"
 DOC = "   Doc-tests emco_helm\n"
@@ -39,6 +39,17 @@ class Tests(unittest.TestCase):
 
     def test_what_was_left_out_is_a_failure(self):
         self.assertEqual(summary(UNIT, result(2, ignored=1)).failed, 1)
+
+    def test_sums_are_added_up(self):
+        made = summary(UNIT, result(3))
+        made.add(summary(UNIT, "test place::a_fact ... FAILED\n", result(1, failed=1)))
+        self.assertEqual((made.passed, made.failed, len(made.complaints)), (4, 1, 1))
+
+    def test_every_test_program_is_run_once(self):
+        names = [name for name, _ in programs_of_tests([])]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertLess({"unit", "doc", "deploy", "golden", "command_line"}, set(names))
+        self.assertEqual(programs_of_tests(["operator"]), [(n, ["--test", n]) for n in ("command_line", "process")])
 
     def test_failed_tests_are_named(self):
         made = summary(UNIT, "test place::a_fact ... FAILED\n", result(0, failed=1))

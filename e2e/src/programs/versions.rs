@@ -49,12 +49,12 @@ pub(super) const GITOPS: GoModule = GoModule {
     ],
 };
 
-/// Of its own, because nothing else wants its libraries.
+/// Of its own, because nothing else wants its libraries. The project's own `main` would want those of every cloud, too.
 pub(super) const REGISTRY: GoModule = GoModule {
     name: "registry",
     go_mod: include_str!("../../registry/go.mod"),
     go_sum: include_str!("../../registry/go.sum"),
-    sources: &[],
+    sources: &[("main.go", include_str!("../../registry/main.go"))],
 };
 
 /// A program that a test bed runs.
@@ -147,7 +147,7 @@ impl Program {
     pub(super) fn package(self) -> String {
         match self {
             Self::Etcd => self.go_module().to_owned(),
-            Self::GitOpsChecks => ".".to_owned(),
+            Self::GitOpsChecks | Self::Registry => ".".to_owned(),
             _ => format!("{}/cmd/{}", self.go_module(), self.name()),
         }
     }
@@ -207,7 +207,7 @@ impl Program {
         }
     }
 
-    /// Whether nobody else has such a program.
+    /// Whether its source, or a part of it, is here: nobody else has such a program.
     pub(super) fn is_ours(self) -> bool {
         !self.module().sources.is_empty()
     }
@@ -224,14 +224,14 @@ impl Program {
     /// The folder of the cache for the built program; programs of one module share it.
     pub(super) fn cache_key(self) -> String {
         match self {
-            Self::Helm | Self::Registry => format!("{}-{}", self.name(), self.version()),
+            Self::Helm => format!("helm-{}", self.version()),
             Self::Prometheus | Self::Promtool => format!("prometheus-{}", self.version()),
-            Self::GitOpsChecks => {
+            Self::GitOpsChecks | Self::Registry => {
                 let mut hash = Sha256::new();
                 let module = self.module();
                 hash.update(module.go_mod);
                 module.sources.iter().for_each(|(_, text)| hash.update(text));
-                format!("gitops-{}-{}", self.version(), &hex::encode(hash.finalize())[..12])
+                format!("{}-{}-{}", module.name, self.version(), &hex::encode(hash.finalize())[..12])
             }
             _ => format!(
                 "kubernetes-{}-etcd-{}-kwok-{}",
