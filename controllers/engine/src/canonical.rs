@@ -37,20 +37,12 @@ fn write(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b']');
         }
+        // Sorted as it is, unless some crate of the build asks serde_json to preserve order.
+        Value::Object(map) if map.keys().is_sorted() => write_entries(map.iter(), out),
         Value::Object(map) => {
-            // The map may be sorted already; it is not where some crate of the build asks serde_json to preserve order.
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_by(|a, b| a.0.cmp(b.0));
-            out.push(b'{');
-            for (i, (key, item)) in entries.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write_scalar(&Value::String(key.clone()), out);
-                out.push(b':');
-                write(item, out);
-            }
-            out.push(b'}');
+            write_entries(entries.into_iter(), out);
         }
         Value::Number(number) => match whole(number) {
             Some(integer) => out.extend_from_slice(integer.to_string().as_bytes()),
@@ -60,8 +52,21 @@ fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
+fn write_entries<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (i, (key, item)) in entries.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_scalar(key, out);
+        out.push(b':');
+        write(item, out);
+    }
+    out.push(b'}');
+}
+
 /// Scalars are written by `serde_json`; writing to memory cannot fail.
-fn write_scalar(value: &Value, out: &mut Vec<u8>) {
+fn write_scalar(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok());
 }
@@ -79,6 +84,26 @@ pub fn too_deep(value: &Value) -> bool {
         }
     }
     deeper(value, DEEPEST)
+}
+
+/// Whether canonical JSON of a value is longer than this. Most are much shorter, which is seen without writing them.
+pub fn longer_than(value: &Value, bytes: usize) -> Option<usize> {
+    /// Every byte of a text may become six; numbers are short.
+    fn most(value: &Value) -> usize {
+        match value {
+            Value::Null | Value::Bool(_) => 5,
+            Value::Number(_) => 32,
+            Value::String(text) => 2 + 6 * text.len(),
+            Value::Array(items) => 2 + items.iter().map(|item| 1 + most(item)).sum::<usize>(),
+            Value::Object(map) => {
+                2 + map.iter().map(|(key, item)| 4 + 6 * key.len() + most(item)).sum::<usize>()
+            }
+        }
+    }
+    if most(value) <= bytes {
+        return None;
+    }
+    Some(json(value).len()).filter(|length| *length > bytes)
 }
 
 /// A float that is a whole number, within the range where floats are exact.
@@ -181,6 +206,15 @@ mod tests {
             String::from_utf8(super::json(&value)).unwrap(),
             r#"{"a":[true,null,"x\n",1.5,-3],"b":1,"é":{}}"#
         );
+    }
+
+    #[test]
+    fn a_length_is_told_where_it_is_beyond_the_limit() {
+        let value = json!({"a\u{1}": [null, true, -1.5e-300, "x\u{1}\"é"], "b": {}});
+        let length = super::json(&value).len();
+        assert_eq!(longer_than(&value, length), None);
+        assert_eq!(longer_than(&value, length - 1), Some(length));
+        assert_eq!(longer_than(&json!("\u{1}".repeat(9)), 6 * 9 + 1), Some(6 * 9 + 2), "nothing grows more");
     }
 
     #[test]

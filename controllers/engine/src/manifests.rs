@@ -161,14 +161,18 @@ impl Draft {
     }
 
     /// Completes the set for a cluster. `scopes` says of kinds whether they live in namespaces; what is not known is taken
-    /// for namespaced, and found missing by the cluster itself.
+    /// for namespaced, and found missing by the cluster itself. What is as in `before` has the digest that it has there.
     pub fn finish(
         &self,
         app: &str,
         key: &[u8; 32],
         cloud: &CloudFacts,
         scopes: &BTreeMap<Kind, bool>,
+        before: Option<&ManifestSet>,
     ) -> Result<(ManifestSet, Vec<String>), Box<Refusal>> {
+        let before = before.into_iter().flat_map(|set| &set.manifests);
+        let before: BTreeMap<Identity, &SetManifest> =
+            before.map(|known| (known.identity(), known)).collect();
         let mut warnings = Vec::new();
         let mut sources: BTreeMap<Identity, &str> = BTreeMap::new();
         let mut manifests = Vec::with_capacity(self.objects.len());
@@ -196,8 +200,10 @@ impl Draft {
                 );
                 return Err(Refusal::new(RENDERED, Reason::DuplicateResource, text));
             }
+            let same = before.get(&identity).filter(|known| known.json == json);
             manifests.push(SetManifest {
-                digest: canonical::manifest_digest(key, &json),
+                digest: same
+                    .map_or_else(|| canonical::manifest_digest(key, &json), |known| known.digest.clone()),
                 phase: order::phase_of(&json, object.hook.as_ref()),
                 hook: object.hook.clone(),
                 crd_folder: object.crd_folder,
@@ -237,8 +243,7 @@ fn check(app: &str, source: &str, json: &Value) -> Result<(), Box<Refusal>> {
             return Err(Refusal::new(RENDERED, Reason::TemplateError, text));
         }
     }
-    let bytes = canonical::json(json).len();
-    if bytes > LARGEST_OBJECT {
+    if let Some(bytes) = canonical::longer_than(json, LARGEST_OBJECT) {
         let identity = Identity::of(json);
         let text = format!("{source} makes {identity} of {bytes} bytes, more than {LARGEST_OBJECT}");
         return Err(too_large(app, &text));

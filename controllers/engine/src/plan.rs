@@ -132,14 +132,7 @@ pub fn plan_timed(snapshot: &Snapshot, timing: &dyn Timing) -> Result<Plan, Box<
     let running = snapshot.running.as_ref();
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     let unchanged = running.is_some_and(|running| running.inputs_digest == inputs_digest);
-    let request = place::Request {
-        clusters: &snapshot.clusters,
-        cloud: resolved.cloud,
-        placement: &resolved.dig.spec.placement,
-        apps: &apps,
-        running: running.map(|running| &running.assignment),
-        unchanged,
-    };
+    let request = request(&resolved, &apps, unchanged);
     let placement = place::place(&request)?;
     let build::Built { assignment, waiting, sets, warnings } = build::build(&resolved, &placement)?;
     let plan_digest = plan_digest(&inputs_digest, resolved.dig.spec.rollout.as_ref(), &assignment);
@@ -159,6 +152,26 @@ pub fn plan_timed(snapshot: &Snapshot, timing: &dyn Timing) -> Result<Plan, Box<
         plan.explanation = explain::write(&place::explain(&request, &plan.placement));
     }
     Ok(plan)
+}
+
+fn request<'a>(resolved: &'a Resolved<'a>, apps: &'a [&'a str], unchanged: bool) -> place::Request<'a> {
+    let snapshot = resolved.snapshot;
+    place::Request {
+        clusters: &snapshot.clusters,
+        cloud: resolved.cloud,
+        placement: &resolved.dig.spec.placement,
+        apps,
+        running: snapshot.running.as_ref().map(|running| &running.assignment),
+        unchanged,
+    }
+}
+
+/// Why each cluster was chosen or not by a plan that is carried out already, as far as that can be told afterwards.
+pub fn explanation(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<Vec<u8>>, Box<Refusal>> {
+    let resolved = resolve::resolve(snapshot)?;
+    let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
+    // As it was when the choice was made: nothing was frozen.
+    Ok(explain::write(&place::explain(&request(&resolved, &apps, false), &plan.placement)))
 }
 
 /// `sha256:...` over everything people wrote; what an approval of scope `Inputs` names.

@@ -190,7 +190,10 @@ impl<'a> Builder<'a> {
         }
         let app = self.app(item);
         let digest_key = &self.resolved.snapshot.installation.digest_key;
-        let (set, warnings) = draft.finish(app, digest_key, self.resolved.cloud, &key.1)?;
+        let running = self.resolved.snapshot.running.as_ref();
+        let before = item.previous.and_then(|previous| running?.sets.get(&previous.set));
+        let (set, warnings) =
+            draft.finish(app, digest_key, self.resolved.cloud, &key.1, before.map(AsRef::as_ref))?;
         for warning in draft.warnings.iter().chain(&warnings) {
             self.warn(warning);
         }

@@ -223,6 +223,7 @@ fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>>
         compat: Compat::Helm3_17,
         seed: Some(canonical::seed(random_key, &snapshot.project, dig, name, cluster.id.as_str())),
         now: Some(*now),
+        reuse: true,
         ..RenderRequest::default()
     };
     let mut rendered = None;
