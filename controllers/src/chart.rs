@@ -22,12 +22,14 @@ mod docker;
 mod git;
 mod http;
 mod index;
+mod maps;
 mod oci;
 mod ready;
 mod repository;
 mod wish;
 
 pub use git::{Git, GitLimits, Reference};
+pub use maps::{MapKey, Maps};
 pub use oci::Oci;
 pub use repository::Repository;
 use wish::{Download, Place, Wish};
@@ -253,6 +255,8 @@ pub struct ChartStore {
     dialer: Arc<Dialer>,
     disk: disk::Disk,
     ready: Mutex<ready::Ready>,
+    /// What ConfigMaps gave.
+    pub maps: Maps,
     fetches: Semaphore,
     /// One fetch of the same chart at a time: the others then find it on disk.
     running: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
@@ -269,6 +273,7 @@ impl ChartStore {
             dialer,
             disk,
             ready: Mutex::new(ready),
+            maps: Maps::default(),
             fetches,
             running: Mutex::default(),
         }))
@@ -377,6 +382,11 @@ impl ChartStore {
         let turn = Arc::new(tokio::sync::Mutex::new(()));
         running.insert(key.to_owned(), Arc::downgrade(&turn));
         turn
+    }
+
+    /// A chart that is compiled and was found in its ConfigMap when that was read last.
+    pub fn kept_of_map(&self, place: &MapKey, digest: &str) -> Option<Arc<Compiled>> {
+        if self.maps.has(place, digest) { self.ready.lock().get(digest) } else { None }
     }
 
     async fn compiled(&self, digest: &str, bytes: &Arc<[u8]>) -> Result<Arc<Compiled>, ChartError> {

@@ -16,7 +16,7 @@ use crate::stores::StoreExt;
 /// Brings one provider to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
     let Some(provider) = ctx.stores.providers.named("", name) else { return Ok(Outcome::Settled) };
-    let namespace = provider.spec.namespace.clone().unwrap_or_else(|| name.to_owned());
+    let namespace = owned_namespace::of_provider(&provider).to_owned();
     let owner = Owner { kind: "ClusterProvider", name, label: label::PROVIDER };
     let mut status = provider.status.clone().unwrap_or_default();
     let generation = objects::generation(provider.as_ref());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use emco_crds::composite_app::{App, ChartPin, ChartSource, GitChart, GitRef, OciChart};
-use emco_crds::fields::Summary;
+use emco_crds::fields::{KeyRef, Summary};
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::{CompositeApp, Project};
 use emco_engine::snapshot::ChartFacts;
@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::api::{ApiResult, ApiServerExt};
 use crate::chart::{
-    ChartCredentials, ChartError, FetchRequest, Fetched, Git, Oci, Reference, Repository, Source, changed,
+    ChartCredentials, ChartError, FetchRequest, Fetched, Git, MapKey, Oci, Reference, Repository, Source,
+    changed, digest,
 };
 use crate::context::{Context, Outcome, Reconciled};
 use crate::objects::{self, Verdict};
@@ -214,16 +215,20 @@ async fn fetch(
         };
         Source::Git(git)
     } else if let Some(reference) = &app.chart.config_map_ref {
-        let key = reference.key.as_deref().unwrap_or("chart.tgz");
+        let place = map_key(namespace, reference);
+        let key = place.2.clone();
         let Some(map) = ctx.hub().get_opt(&sources::path(namespace, "ConfigMap", &reference.name)).await?
         else {
+            ctx.charts.maps.gave(place, None);
             let message = format!(
                 "ConfigMap {} does not exist in namespace {namespace}: create it with the chart's archive under {key}",
                 reference.name
             );
             return Ok(Err(("ConfigMapNotFound", message)));
         };
-        let Some(bytes) = sources::bytes(&map, key) else {
+        let bytes = sources::bytes(&map, &key);
+        ctx.charts.maps.gave(place, bytes.as_deref().map(digest).as_deref());
+        let Some(bytes) = bytes else {
             let message = format!(
                 "ConfigMap {} has no key {key}: put the chart's archive under binaryData.{key}",
                 reference.name
@@ -240,6 +245,12 @@ async fn fetch(
     let request =
         FetchRequest { source, credentials, sources: project.spec.chart_sources.as_deref(), pinned: wanted };
     Ok(ctx.charts.fetch(request).await.map_err(|error: ChartError| (error.reason(), error.to_string())))
+}
+
+/// Where the archive is in a ConfigMap.
+fn map_key(namespace: &str, reference: &KeyRef) -> MapKey {
+    let key = reference.key.as_deref().unwrap_or("chart.tgz");
+    (namespace.to_owned(), reference.name.clone(), key.to_owned())
 }
 
 /// A chart of a Git repository, at the commit that is pinned if one is.
@@ -277,6 +288,12 @@ pub async fn chart(ctx: &Context, object: &CompositeApp, app: &App) -> ApiResult
         return Ok(None);
     };
     let Some(project) = project(ctx, objects::namespace(object)) else { return Ok(None) };
+    if let (Some(reference), None) = (&app.chart.config_map_ref, &app.chart.secret_ref)
+        && let place = map_key(objects::namespace(object), reference)
+        && let Some(compiled) = ctx.charts.kept_of_map(&place, &pin.digest)
+    {
+        return Ok(Some(ChartFacts { digest: pin.digest.clone(), compiled }));
+    }
     let fetched = fetch(ctx, object, &project, app, Some(pin)).await?;
     Ok(fetched.ok().map(|fetched| ChartFacts { digest: fetched.digest, compiled: fetched.compiled }))
 }

@@ -10,6 +10,7 @@ use crate::api::{ApiError, ApiServer};
 use crate::chart::ChartStore;
 use crate::metrics::Planning;
 use crate::namespace_access::Account;
+use crate::objects::Told;
 use crate::remote::{Admission, Connections, Pool, Target};
 use crate::revisions::Revisions;
 use crate::stores::Stores;
@@ -67,6 +68,8 @@ pub struct Context {
     pub revisions: Revisions,
     /// Times that planning takes.
     pub planning: Arc<Planning>,
+    /// Events of this second.
+    pub told: Told,
 }
 
 impl Context {

@@ -14,9 +14,10 @@ use emco_engine::plan::{Plan, Refusal};
 use crate::context::{Context, Failure, Outcome, Reconciled};
 use crate::logical_cloud::{cause, combinations, uids};
 use crate::objects;
-use crate::revisions::{self, Draft, Owner, Stored, TooMuch, mebibytes};
+use crate::revisions::{self, Draft, News, Owner, Stored, TooMuch, mebibytes};
 use crate::stores::StoreExt;
 
+mod aftermath;
 mod events;
 mod gather;
 mod report;
@@ -34,14 +35,16 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if objects::add_finalizer(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
+    if let Some(left) = revisions::quiet(ctx, &owner, objects::generation(dig.as_ref())) {
+        return Ok(Outcome::After(left));
+    }
     if let Some(sentence) = revisions::of_a_later_format(ctx, &owner) {
         let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
         let newest = revisions::newest(ctx, &owner).await?;
-        return report::write(ctx, &dig, &owner, &report::Planned::Refused(refusal, newest)).await;
+        return report(ctx, &dig, &owner, &report::Planned::Refused(refusal, newest)).await;
     }
-    let give_up = revisions::GiveUp { policy: Some(&dig.spec.unreachable), typed: false };
-    if let Some(left) = revisions::leave(ctx, &owner, give_up).await? {
-        objects::event(ctx, dig.as_ref(), true, "Abandoned", &left).await;
+    let give_up = revisions::GiveUp { policy: Some(&dig.spec.unreachable), ..revisions::GiveUp::default() };
+    if revisions::leave(ctx, dig.as_ref(), &owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
     if revisions::search_confirmed(ctx, &owner, dig.as_ref()).await? {
@@ -51,9 +54,12 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let newest = revisions::newest(ctx, &owner).await?;
     let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
         Err(refusal) => Err(refusal),
-        Ok(gathered) => plan(ctx, gathered).await?,
+        Ok(gathered) => {
+            let unexplained = newest.as_ref().is_some_and(|newest| unexplained(ctx, &owner, newest));
+            plan(ctx, gathered, unexplained).await?
+        }
     };
-    let report = match planned {
+    let planned = match planned {
         Err(refusal) => report::Planned::Refused(refusal, newest),
         Ok((gathered, plan)) => match carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone()).await? {
             // What was read while planning is no longer what is there: the watches bring the rest.
@@ -62,8 +68,28 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             Carried::Out(stored) => report::Planned::Done(Box::new(plan), *stored),
         },
     };
-    let outcome = report::write(ctx, &dig, &owner, &report).await?;
+    if let Some(left) = revisions::quiet(ctx, &owner, objects::generation(dig.as_ref())) {
+        return Ok(Outcome::After(left));
+    }
+    let outcome = report(ctx, &dig, &owner, &planned).await?;
     Ok(outcome.at_latest(revisions::due_in(ctx, &owner, &dig.spec.unreachable)))
+}
+
+/// What people read first, then the rest.
+async fn report(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &report::Planned,
+) -> Reconciled {
+    let (outcome, state) = report::write(ctx, dig, owner, planned).await?;
+    aftermath::follow(ctx, dig, owner, planned, state).await?;
+    Ok(outcome)
+}
+
+/// Whether what explains the newest revision is not written yet.
+fn unexplained(ctx: &Context, owner: &Owner, newest: &Stored) -> bool {
+    newest.spec.explain.is_some() && revisions::is_new(ctx, owner, newest.spec.revision)
 }
 
 /// What became of a plan.
@@ -77,11 +103,18 @@ enum Carried {
 }
 
 /// Plans on a thread of its own: rendering many charts for many clusters takes its time.
-async fn plan(ctx: &Context, gathered: Gathered) -> Result<Result<(Gathered, Plan), Box<Refusal>>, Failure> {
+async fn plan(
+    ctx: &Context,
+    gathered: Gathered,
+    unexplained: bool,
+) -> Result<Result<(Gathered, Plan), Box<Refusal>>, Failure> {
     let times = Arc::clone(&ctx.planning);
     tokio::task::spawn_blocking(move || {
-        let planned = times.plan(|timing| emco_engine::plan::plan_timed(&gathered.snapshot, timing));
-        planned.map(|plan| (gathered, plan))
+        let mut plan = times.plan(|timing| emco_engine::plan::plan_timed(&gathered.snapshot, timing))?;
+        if unexplained && plan.change.is_none() {
+            plan.explanation = emco_engine::plan::explanation(&gathered.snapshot, &plan)?;
+        }
+        Ok((gathered, plan))
     })
     .await
     .map_err(|error| Failure::Planning(error.to_string()))
@@ -137,14 +170,12 @@ async fn carry_out(
         let wanted = combinations(&plan.assignment);
         revisions::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&gathered.snapshot.clusters))
             .await?;
-        // Told only now: an Event is a write of its own, and the clusters need not wait for it.
         if !whole {
             let again = "its content was lost and is stored anew";
-            let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str());
-            tell(ctx, dig, stored.spec.revision, summary, &plan.warnings).await;
+            let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();
+            let news = News { summary, warnings: plan.warnings.clone() };
+            revisions::begin(ctx, owner, objects::generation(dig), stored.spec.revision, news);
         }
-        let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
-        revisions::trim(ctx, owner, limit).await?;
     }
     Ok(Carried::Out(Box::new(stored)))
 }
@@ -160,13 +191,6 @@ fn does_not_fit(dig: &DeploymentIntentGroup, gathered: &Gathered, too_much: &Too
         dig.spec.revision_history_limit,
     );
     Refusal::of(types::RENDERED, "OutputTooLarge", true, message)
-}
-
-async fn tell(ctx: &Context, dig: &DeploymentIntentGroup, revision: i64, summary: &str, warnings: &[String]) {
-    objects::event(ctx, dig, false, "Revision", &format!("revision {revision}: {summary}")).await;
-    for warning in warnings.iter().take(5) {
-        objects::event(ctx, dig, true, "Warning", warning).await;
-    }
 }
 
 /// Echo of "do it now".

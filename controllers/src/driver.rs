@@ -1,16 +1,15 @@
 //! The hub's watches in, reconciles out. Every kind has one watch, one store and one controller; everything runs until it is
 //! told to stop, and what runs then is brought to its end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::{Cluster, Conditioned, SyncShard};
+use emco_crds::{Cluster, SyncShard};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use kube::api::Api;
-use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Reconciled};
@@ -27,10 +26,12 @@ use crate::{
 };
 
 mod control;
+mod moved;
 mod sources;
 mod stream;
 
 use control::control;
+use moved::{Named, Paces, Rows, Seen};
 use stream::{Change, watch};
 
 /// What the driver drives.
@@ -152,7 +153,7 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             });
         }
     );
-    let digs_seen = Specs::default();
+    let (named, paces) = (Named::default(), Paces::default());
     let dig_sync = Arc::clone(&sync);
     kind!(
         digs,
@@ -160,10 +161,12 @@ pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         PLANS_AT_ONCE,
         local(|c, ns, n| Box::pin(async move { deployment::reconcile(&c, &ns, &n).await })),
         move |stores: &Stores, wakes: &Wakes, change: Change<'_, emco_crds::DeploymentIntentGroup>| {
-            if digs_seen.moved(&change) {
-                wakes.dig(stores, change.object);
-                let dig = change.object;
+            let dig = change.object;
+            if named.moved(&change) {
+                wakes.dig(stores, dig);
                 wakes.owner(namespace(dig), "DeploymentIntentGroup", name(dig));
+            }
+            if paces.moved(&change) {
                 dig_sync.policy_changed("DeploymentIntentGroup", namespace(dig), name(dig));
             }
         }
@@ -306,73 +309,5 @@ async fn connections(ctx: Arc<Context>, wakes: Arc<Wakes>) {
         if moved {
             wakes.placements(&ctx.stores);
         }
-    }
-}
-
-/// What others read of clusters, to tell a change that matters from one that does not.
-#[derive(Default)]
-struct Seen(Mutex<BTreeMap<String, serde_json::Value>>);
-
-impl Seen {
-    fn moved(&self, change: &Change<'_, Cluster>) -> bool {
-        let cluster = change.object;
-        let key = cluster.metadata.uid.clone().unwrap_or_default();
-        if change.gone {
-            self.0.lock().remove(&key);
-            return true;
-        }
-        let status = cluster.status.as_ref();
-        let now = serde_json::json!([
-            cluster.metadata.labels,
-            cluster.spec,
-            cluster.metadata.deletion_timestamp.is_some(),
-            status.map(|s| (
-                s.is_true("Ready"),
-                s.is_true("Reachable"),
-                &s.uid,
-                &s.kubernetes_version,
-                &s.api_groups_digest
-            )),
-        ]);
-        self.0.lock().insert(key, now.clone()) != Some(now)
-    }
-}
-
-/// Generations of deployments: a status alone concerns nobody else.
-#[derive(Default)]
-struct Specs(Mutex<BTreeMap<String, (Option<i64>, bool)>>);
-
-impl Specs {
-    fn moved(&self, change: &Change<'_, emco_crds::DeploymentIntentGroup>) -> bool {
-        let meta = &change.object.metadata;
-        let key = meta.uid.clone().unwrap_or_default();
-        if change.gone {
-            self.0.lock().remove(&key);
-            return true;
-        }
-        let now = (meta.generation, meta.deletion_timestamp.is_some());
-        self.0.lock().insert(key, now) != Some(now)
-    }
-}
-
-/// Clusters that shards name: who holds them changes with these.
-#[derive(Default)]
-struct Rows(Mutex<BTreeMap<String, BTreeSet<String>>>);
-
-impl Rows {
-    fn moved(&self, change: &Change<'_, SyncShard>) -> Option<BTreeSet<String>> {
-        let shard = change.object;
-        let key = shard.metadata.uid.clone().unwrap_or_default();
-        let now: BTreeSet<String> = if change.gone {
-            BTreeSet::new()
-        } else {
-            shard.spec.clusters.iter().map(|row| row.cluster.clone()).collect()
-        };
-        let mut all = self.0.lock();
-        let before =
-            if change.gone { all.remove(&key) } else { all.insert(key, now.clone()) }.unwrap_or_default();
-        drop(all);
-        let moved: BTreeSet<String> = before.symmetric_difference(&now).cloned().collect();
-        (!moved.is_empty()).then_some(moved)
     }
 }

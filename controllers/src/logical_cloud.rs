@@ -16,11 +16,11 @@ use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling};
 use emco_engine::{cloud, holders, rollup, unsupported};
 
 use crate::composite_app::project;
-use crate::context::{Context, Outcome, Reconciled};
+use crate::context::{Context, Failure, Outcome, Reconciled};
 use crate::facts;
 use crate::objects::{self, Verdict};
 use crate::results;
-use crate::revisions::{self, Draft, Ending, Limit, Owner, TooMuch, mebibytes};
+use crate::revisions::{self, Draft, Ending, GiveUp, Limit, Owner, TooMuch, mebibytes};
 use crate::stores::StoreExt;
 
 /// Revisions kept of a logical cloud.
@@ -123,6 +123,8 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     if objects::add_finalizer(ctx, cloud.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
+    // A Cluster that is away is let go of while the cloud has something there.
+    revisions::leave(ctx, cloud.as_ref(), &owner, GiveUp { gone: true, ..GiveUp::default() }).await?;
     let judged = plan(ctx, &cloud, &owner, &mut status).await?;
     if let Err(refusal) = judged {
         let verdict = if refusal.stalled { Verdict::Stalled } else { Verdict::Waiting };
@@ -142,7 +144,7 @@ async fn plan(
     cloud: &LogicalCloud,
     owner: &Owner,
     status: &mut LogicalCloudStatus,
-) -> Result<Result<(), Box<Refusal>>, crate::context::Failure> {
+) -> Result<Result<(), Box<Refusal>>, Failure> {
     let Some(project) = project(ctx, objects::namespace(cloud)) else {
         let namespace = objects::namespace(cloud);
         let message =
@@ -305,9 +307,8 @@ async fn terminate(
     let message = if let Some(waits) = waits {
         waits
     } else {
-        let give_up = revisions::GiveUp::of(cloud, None);
-        if let Some(left) = revisions::leave(ctx, owner, give_up).await? {
-            objects::event(ctx, cloud, true, "Abandoned", &left).await;
+        let give_up = GiveUp { gone: true, ..GiveUp::of(cloud, None) };
+        if revisions::leave(ctx, cloud, owner, give_up).await? {
             return Ok(Outcome::Settled);
         }
         if revisions::end(ctx, owner, false).await? == Ending::Done {

@@ -23,6 +23,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
 use store::Store;
@@ -34,6 +35,8 @@ pub enum Fault {
     Refuse(ApiError),
     /// The server carries it out; the answer is lost.
     LoseAnswer,
+    /// The server carries it out; the answer comes when there is a permit.
+    Hold(Arc<Semaphore>),
 }
 
 /// Decides per request; the number counts requests from 0.
@@ -157,27 +160,40 @@ impl MemoryServer {
     }
 }
 
-#[async_trait]
-impl ApiServer for MemoryServer {
-    async fn send(&self, request: Request) -> ApiResult<Value> {
-        // Every request is a point where others may run, as with a real server.
-        tokio::task::yield_now().await;
+/// What a request comes to, and what its answer waits for.
+type Carried = (ApiResult<Value>, Option<Arc<Semaphore>>);
+
+impl MemoryServer {
+    fn carry_out(&self, request: &Request) -> ApiResult<Carried> {
         let mut inner = self.inner.lock();
         let number = inner.requests;
         inner.requests += 1;
         if inner.down {
             return Err(unreachable("ConnectionRefused", "the server is down"));
         }
-        let fault = inner.faults.as_ref().and_then(|faults| faults(&request, number));
+        let fault = inner.faults.as_ref().and_then(|faults| faults(request, number));
         if let Some(Fault::Refuse(error)) = fault {
             return Err(error);
         }
-        let manager = query::value(&request, "fieldManager").unwrap_or_default().to_owned();
+        let manager = query::value(request, "fieldManager").unwrap_or_default().to_owned();
         inner.seen.push(Seen { method: request.method, path: request.path.clone(), manager });
-        let answer = query::answer(&mut inner.store, &request);
-        drop(inner);
-        if matches!(fault, Some(Fault::LoseAnswer)) {
-            return Err(unreachable("Timeout", "no answer within the time-out"));
+        let answer = query::answer(&mut inner.store, request);
+        match fault {
+            Some(Fault::LoseAnswer) => Err(unreachable("Timeout", "no answer within the time-out")),
+            Some(Fault::Hold(gate)) => Ok((answer, Some(gate))),
+            Some(Fault::Refuse(_)) | None => Ok((answer, None)),
+        }
+    }
+}
+
+#[async_trait]
+impl ApiServer for MemoryServer {
+    async fn send(&self, request: Request) -> ApiResult<Value> {
+        // Every request is a point where others may run, as with a real server.
+        tokio::task::yield_now().await;
+        let (answer, gate) = self.carry_out(&request)?;
+        if let Some(gate) = gate {
+            let _ = gate.acquire().await;
         }
         answer
     }

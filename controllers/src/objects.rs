@@ -1,9 +1,12 @@
 //! Small writes to objects of the hub: status when it differs, finalizers, events on transitions.
 
+use std::collections::BTreeSet;
+
 use emco_crds::Conditioned;
 use emco_crds::conditions::types;
 use emco_engine::conditions;
 use kube::Resource;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -38,6 +41,11 @@ pub fn namespace<K: Resource>(object: &K) -> &str {
 /// UID.
 pub fn uid<K: Resource>(object: &K) -> &str {
     object.meta().uid.as_deref().unwrap_or_default()
+}
+
+/// `metadata.resourceVersion` as a number; 0 where it has none. Of one object, the larger one is newer.
+pub fn version<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 /// `metadata.generation`.
@@ -149,6 +157,21 @@ fn unwritable(error: serde_json::Error) -> ApiError {
     ApiError::Protocol(format!("the status cannot be written as JSON: {error}"))
 }
 
+/// Events that were written in this second. An Event says which second it is of: what changes to and fro within one is told
+/// once, and a second time the hub would refuse it.
+#[derive(Default)]
+pub struct Told(Mutex<(String, BTreeSet<String>)>);
+
+impl Told {
+    fn is_first(&self, now: &str, name: &str) -> bool {
+        let mut told = self.0.lock();
+        if told.0 != now {
+            *told = (now.to_owned(), BTreeSet::new());
+        }
+        told.1.insert(name.to_owned())
+    }
+}
+
 /// Writes an Event. A lost Event is no failure: what it says is in the status too.
 pub async fn event<K: Resource<DynamicType = ()>>(
     ctx: &Context,
@@ -161,9 +184,13 @@ pub async fn event<K: Resource<DynamicType = ()>>(
     let note = conditions::truncate(if note.is_empty() { reason } else { note }, LONGEST_NOTE);
     let digest = hex::encode(Sha256::digest(format!("{}\0{reason}\0{note}\0{now}", uid(object))));
     let namespace = object.meta().namespace.as_deref().unwrap_or("default");
+    let own = format!("{}.{}", name(object), digest.get(..16).unwrap_or_default());
+    if !ctx.told.is_first(&now, &own) {
+        return;
+    }
     let body = json!({
         "apiVersion": "v1", "kind": "Event",
-        "metadata": {"name": format!("{}.{}", name(object), digest.get(..16).unwrap_or_default()), "namespace": namespace},
+        "metadata": {"name": own, "namespace": namespace},
         "involvedObject": {
             "apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": name(object),
             "namespace": object.meta().namespace, "uid": uid(object),

@@ -1,5 +1,6 @@
 //! The namespace that a Project or ClusterProvider owns: made, adopted or refused, and removed with its owner.
 
+use emco_crds::ClusterProvider;
 use emco_crds::names::{annotation, label};
 use kube::Resource;
 use serde_json::{Value, json};
@@ -133,6 +134,11 @@ async fn let_go_of_an_empty_one(ctx: &Context, namespace: &str) -> ApiResult<()>
 /// The Project that owns a namespace, by the namespace's label.
 pub fn project_of(ctx: &Context, namespace: &str) -> Option<String> {
     owner_label(ctx, namespace, label::PROJECT)
+}
+
+/// Namespace of a provider's clusters, as the provider says.
+pub fn of_provider(provider: &ClusterProvider) -> &str {
+    provider.spec.namespace.as_deref().unwrap_or_else(|| objects::name(provider))
 }
 
 /// The ClusterProvider that owns a namespace, by the namespace's label.

@@ -23,9 +23,11 @@ use tokio::sync::Notify;
 use crate::api::{ApiResult, ApiServerExt};
 use crate::context::{Context, Failure};
 use crate::objects;
-use crate::sync::content::Kept;
+use crate::sync::Sync;
 
 mod abandon;
+mod answers;
+mod begun;
 mod collect;
 mod commit;
 mod content;
@@ -42,17 +44,21 @@ mod outcome;
 mod targets;
 
 pub use abandon::{GiveUp, due_in, leave, mistyped};
+use answers::Answers;
+use begun::Begun;
+pub use begun::{News, begin, news, quiet};
 pub use collect::Collector;
 pub use commit::{Draft, commit};
 use content::contents;
 pub use end::{Ending, end, trim};
+pub use explain::explain;
 use kept::{Contents, Footprints};
 pub use lately::lately;
 pub use ledger::{abandoned, owners_on, reconcile as reconcile_ledger};
 pub use limit::{Limit, TooMuch, mebibytes};
 pub use lost::{lost, search_confirmed};
 pub use mend::{mend, read_again_what_is_lost};
-pub use outcome::note;
+pub use outcome::{is_new, note};
 pub use targets::retarget;
 
 /// An object that produces revisions.
@@ -110,11 +116,17 @@ pub struct RevisionSettings {
     pub unreferenced_for: Duration,
     /// Bytes of a shard above which it gives rows to another one.
     pub largest_shard: usize,
+    /// So long, at most, nothing but the clusters' work is done about a revision that was just targeted.
+    pub quiet: Duration,
 }
 
 impl Default for RevisionSettings {
     fn default() -> Self {
-        Self { unreferenced_for: Duration::from_mins(15), largest_shard: emco_engine::shard::LARGEST }
+        Self {
+            unreferenced_for: Duration::from_mins(15),
+            largest_shard: emco_engine::shard::LARGEST,
+            quiet: Duration::from_millis(150),
+        }
     }
 }
 
@@ -122,14 +134,16 @@ impl Default for RevisionSettings {
 #[derive(Default)]
 pub struct Revisions {
     settings: RevisionSettings,
-    /// Where workers look for contents first.
-    kept: Option<Kept>,
+    /// Who works on it in the same process.
+    workers: Option<Arc<Sync>>,
     /// Newest AppContext by owner hash, while the watch may not have seen it.
     written: Mutex<BTreeMap<String, Arc<AppContext>>>,
     contents: Mutex<Contents>,
     footprints: Mutex<Footprints>,
     /// Rings when packs may have lost their last reference.
     litter: Notify,
+    answers: Answers,
+    begun: Begun,
     /// Names of shards made by this process, by owner hash, until the watch shows them.
     made: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
@@ -140,10 +154,10 @@ impl Revisions {
         Self { settings, ..Self::default() }
     }
 
-    /// Leaves what it stores to workers of the same process, too.
+    /// Leaves what it stores to workers of the same process, too: contents that the hub has, and shards as it answered.
     #[must_use]
-    pub fn beside(self, kept: Kept) -> Self {
-        Self { kept: Some(kept), ..self }
+    pub fn beside(self, workers: Arc<Sync>) -> Self {
+        Self { workers: Some(workers), ..self }
     }
 }
 
@@ -194,10 +208,11 @@ pub fn of_a_later_format(ctx: &Context, owner: &Owner) -> Option<String> {
 
 /// Shards of an owner as they are stored, by name.
 fn stored_shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
-    let mut all = ctx.stores.shards.state_filter(|shard: &SyncShard| {
+    let shown = ctx.stores.shards.state_filter(|shard: &SyncShard| {
         shard.metadata.namespace.as_deref() == Some(owner.namespace.as_str())
             && shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
     });
+    let mut all: Vec<_> = shown.into_iter().map(|shown| ctx.revisions.answers.newest(shown)).collect();
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     all
 }

@@ -10,7 +10,7 @@ use emco_engine::marks;
 use emco_engine::snapshot::Installation;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ use crate::world::World;
 pub mod content;
 pub mod edge;
 pub mod errors;
+mod inbox;
 mod job;
 mod mark;
 pub mod metrics;
@@ -35,9 +36,11 @@ pub use metrics::SyncMetrics;
 pub use policy::{Policies, Policy};
 pub use work::Owner;
 
-use content::{HubContent, Kept};
+use content::HubContent;
 use edge::Edge;
+use inbox::{Inbox, ShardKey};
 use job::{Job, JobContext};
+use prepared::Prepared;
 use report::{Budget, Reporter};
 use work::{Work, works};
 
@@ -77,19 +80,15 @@ pub struct SyncContext {
     pub settings: SyncSettings,
 }
 
-type ShardKey = (String, String);
-
 /// The engine.
 pub struct Sync {
     ctx: SyncContext,
     content: Arc<HubContent>,
     metrics: Arc<SyncMetrics>,
     budget: Arc<Budget>,
-    // Newest version of each shard that came since the last look; `None`: it is gone. As many entries as there are shards.
-    inbox: Mutex<BTreeMap<ShardKey, Option<SyncShard>>>,
+    inbox: Inbox,
     // Owners whose policy changed since the last look.
     repaced: Mutex<BTreeSet<String>>,
-    mail: Notify,
 }
 
 impl Sync {
@@ -102,9 +101,8 @@ impl Sync {
             content,
             metrics: Arc::new(SyncMetrics::default()),
             budget: Arc::new(Budget::new()),
-            inbox: Mutex::new(BTreeMap::new()),
+            inbox: Inbox::default(),
             repaced: Mutex::new(BTreeSet::new()),
-            mail: Notify::new(),
         })
     }
 
@@ -113,32 +111,31 @@ impl Sync {
         self.metrics.clone()
     }
 
-    /// Contents in memory, for those who store them.
-    pub fn kept(&self) -> Kept {
-        self.content.kept()
+    /// Keeps a set that the hub has as a whole, so that it is not read back at once.
+    pub fn stored(&self, set: Arc<Prepared>) {
+        self.content.stored(set);
     }
 
     /// A shard as read from the hub, new or changed. Never waits.
     pub fn shard(&self, shard: SyncShard) {
-        let key = (
-            shard.metadata.namespace.clone().unwrap_or_default(),
-            shard.metadata.name.clone().unwrap_or_default(),
-        );
-        self.inbox.lock().insert(key, Some(shard));
-        self.mail.notify_one();
+        self.inbox.shown(shard);
+    }
+
+    /// A shard as the hub answered a write of it: what it has, sooner than the watch tells. Never waits.
+    pub fn targeted(&self, shard: SyncShard) {
+        self.inbox.answered(shard);
     }
 
     /// A shard is not on the hub any more. What it named stays where it is.
     pub fn shard_gone(&self, namespace: &str, name: &str) {
-        self.inbox.lock().insert((namespace.to_owned(), name.to_owned()), None);
-        self.mail.notify_one();
+        self.inbox.gone(namespace, name);
     }
 
     /// What an owner says about its own pace changed: its jobs look again. Never waits.
     pub fn policy_changed(&self, kind: &str, namespace: &str, name: &str) {
         let hash = marks::owner_hash(&self.ctx.installation.id, kind, namespace, name);
         self.repaced.lock().insert(hash);
-        self.mail.notify_one();
+        self.inbox.ring();
     }
 
     /// Works until stopped; returns when every task has ended.
@@ -157,9 +154,8 @@ impl Sync {
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = self.mail.notified() => {
-                    let mail = std::mem::take(&mut *self.inbox.lock());
-                    let mut mail: Vec<_> = mail.into_iter().collect();
+                () = self.inbox.notified() => {
+                    let mut mail: Vec<_> = self.inbox.take().into_iter().collect();
                     // Where rows come from is known before where they go; and what they came to is settled afterwards.
                     mail.sort_by_key(|(_, shard)| shard.as_ref().is_some_and(|shard| shard.status.is_none()));
                     let mut touched = BTreeSet::new();

@@ -15,7 +15,9 @@ mod objects;
 mod states;
 
 pub use accounts::{as_account, call};
-pub use objects::{binary_map, chart, chart_map, cluster, deployment, look_again, project, register, secret};
+pub use objects::{
+    binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, register, secret,
+};
 pub use states::{deployed, failing, is, ours, refused, says, settled, unless_ended, wait, wait_in, written};
 
 /// For whatever the operator is to do or say.

@@ -6,8 +6,8 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, SOON, chart, chart_map, cluster, deployed, deployment, is, ours, program, project, refused,
-    register, root, secret, wait,
+    Operator, SOON, chart, chart_map, cluster, deployed, deployment, is, ours, program, project, provider,
+    refused, register, root, secret, wait,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -42,17 +42,7 @@ async fn install(bed: &Bed, namespace: &str, name: &str, spec: &str) -> Result<(
 /// Provider and clusters on a hub that is new to them. Marks of the old one's work are confirmed, where there are any.
 async fn register_again(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
-    let provider = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: acme, labels: {emco.io/provider: acme}}
----
-apiVersion: emco.io/v1alpha1
-kind: ClusterProvider
-metadata: {name: acme}
-spec: {grants: [{name: everyone, projectSelector: {}, maxLevel: Admin}]}
-";
-    kubectl.apply(provider).await?;
+    provider(bed, "acme").await?;
     for edge in EDGES {
         secret(bed, "acme", edge, &bed.edge(edge).kubeconfig()?).await?;
         kubectl.apply(&cluster("acme", edge)).await?;

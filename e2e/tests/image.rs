@@ -11,7 +11,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use emco_crds::Cluster;
 use emco_crds::conditions::types;
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{chart, chart_map, cluster, deployed, deployment, is, project, root, secret, wait};
+use emco_e2e::operator::{
+    chart, chart_map, cluster, deployed, deployment, is, project, provider, root, secret, wait,
+};
 use tokio::process::Command;
 
 async fn run(command: &mut Command) -> Result<String> {
@@ -143,17 +145,7 @@ async fn works(bed: &Bed, folder: &Path, image: &Image) -> Result<()> {
         .await?;
 
     let deploying = async {
-        let provider = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: acme, labels: {emco.io/provider: acme}}
----
-apiVersion: emco.io/v1alpha1
-kind: ClusterProvider
-metadata: {name: acme}
-spec: {grants: [{name: everyone, projectSelector: {}, maxLevel: Admin}]}
-";
-        bed.hub().kubectl().apply(provider).await?;
+        provider(bed, "acme").await?;
         secret(bed, "acme", "a", &by_name(&bed.edge("a").kubeconfig()?)).await?;
         bed.hub().kubectl().apply(&cluster("acme", "a")).await?;
         wait::<Cluster, _>(bed, "acme", "a", |cluster| is(cluster.status.as_ref(), types::READY, "True"))

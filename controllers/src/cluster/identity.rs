@@ -178,10 +178,9 @@ async fn claimed(
 
 /// How far the hub's store has come, at least: what this process has read.
 pub(super) fn hub_version(ctx: &Context, cluster: &Cluster) -> u64 {
-    let version = |text: Option<&String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
     let shards = ctx.stores.shards.state();
-    let shards = shards.iter().map(|shard| version(shard.metadata.resource_version.as_ref()));
-    shards.max().unwrap_or(0).max(version(cluster.metadata.resource_version.as_ref()))
+    let shards = shards.iter().map(|shard| objects::version(shard.as_ref()));
+    shards.max().unwrap_or_default().max(objects::version(cluster))
 }
 
 /// Whether the hub's store has come as far as this. (How far it has is not told: a message that moves would be written for ever.)

@@ -8,7 +8,7 @@ use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::status::{AppStatus, DeploymentIntentGroupStatus, HistoryEntry};
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
-use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, SyncShardStatus};
+use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, State, SyncShardSpec, SyncShardStatus};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::plan::{AppPlacement, Plan, Refusal, over_budget as over};
 use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
@@ -17,10 +17,10 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::events;
 use crate::composite_app;
-use crate::context::{Context, Failure, Outcome, Reconciled};
+use crate::context::{Context, Failure, Outcome};
 use crate::logical_cloud::combinations;
 use crate::objects;
-use crate::remote::State;
+use crate::remote::State as Link;
 use crate::revisions::{self, Owner, Stored};
 
 /// Removals of so long count together.
@@ -34,6 +34,15 @@ pub enum Planned {
     Done(Box<Plan>, Option<Stored>),
 }
 
+impl Planned {
+    /// The revision that runs.
+    pub fn stored(&self) -> Option<&Stored> {
+        match self {
+            Self::Refused(_, stored) | Self::Done(_, stored) => stored.as_ref(),
+        }
+    }
+}
+
 /// Stages of a plan: conditions that are True up to the one that refused.
 const STAGES: [(&str, &str); 4] = [
     (types::RESOLVED, "ReferencesFound"),
@@ -42,18 +51,19 @@ const STAGES: [(&str, &str); 4] = [
     (types::RENDERED, "Rendered"),
 ];
 
-/// Writes the status where it differs.
+/// Writes the status where it differs; answers the state it says, too.
 pub async fn write(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     owner: &Owner,
     planned: &Planned,
-) -> Reconciled {
+) -> Result<(Outcome, State), Failure> {
     let mut status = dig.status.clone().unwrap_or_default();
     let before = before(&status);
-    let (stored, placement, waiting) = match planned {
-        Planned::Refused(_, stored) => (stored.as_ref(), Vec::new(), BTreeMap::new()),
-        Planned::Done(plan, stored) => (stored.as_ref(), plan.placement.clone(), awaited(plan)),
+    let stored = planned.stored();
+    let (placement, waiting) = match planned {
+        Planned::Refused(..) => (Vec::new(), BTreeMap::new()),
+        Planned::Done(plan, _) => (plan.placement.clone(), awaited(plan)),
     };
     let wanted = match planned {
         Planned::Refused(..) => {
@@ -104,17 +114,15 @@ pub async fn write(
     if objects::write_status(ctx, dig, dig.status.as_ref(), &status).await? {
         events::tell(ctx, dig, &status, &rolled, &over).await;
     }
-    if let Some(stored) = stored {
-        revisions::note(ctx, owner, stored.spec.revision, rolled.state).await?;
-    }
     // What was removed is no longer lately at some time, and nothing else would say so.
-    Ok(match until {
+    let outcome = match until {
         Some(until) if !over.is_empty() => {
             let seconds = until.duration_since(ctx.now()).as_secs().max(1);
             Outcome::After(Duration::from_secs(u64::try_from(seconds).unwrap_or(1)))
         }
         _ => Outcome::Settled,
-    })
+    };
+    Ok((outcome, rolled.state))
 }
 
 /// Says when apps left more clusters than the project's removal budget, and until when that counts at most. It is carried out
@@ -221,7 +229,7 @@ fn unseen(
         });
         let observed = ctx.connector.observation(cluster).unwrap_or_default();
         let (connectivity, error) = match &observed.state {
-            State::Failed { reason, message } => (
+            Link::Failed { reason, message } => (
                 Connectivity::Unreachable,
                 Some(emco_crds::sync_shard::status::RowError {
                     reason: (*reason).to_owned(),

@@ -18,8 +18,7 @@ use crate::revisions::{self, Ending, Owner};
 pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {
     let deleting = objects::deleting(dig);
     let give_up = revisions::GiveUp::of(dig, Some(&dig.spec.unreachable));
-    if let Some(left) = revisions::leave(ctx, owner, give_up).await? {
-        objects::event(ctx, dig, true, "Abandoned", &left).await;
+    if revisions::leave(ctx, dig, owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
     if revisions::search_confirmed(ctx, owner, dig).await? {

@@ -1,13 +1,14 @@
 //! Clusters that do not come back in time: what is left on them is given up, written down before it is forgotten, and removed
 //! when they do come back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::deaths;
 use super::life::*;
-use super::rig::emco;
+use super::rig::{cluster_object, emco};
 use super::shop::{TENANT, composite_app, deployment, objects};
 use crate::api::ApiServerExt;
 
@@ -250,7 +251,12 @@ async fn a_ledger_deleted_by_hand_waits_for_its_cluster_unless_that_is_not_regis
     life.delete(CLUSTER).await;
     life.settle().await;
     assert!(life.rig.hub.object(CLUSTER).is_none(), "what was given up holds nothing");
-    assert!(ledgers(&life).is_empty());
+    let left = ledgers(&life);
+    assert_eq!(left.len(), 1, "{left:#?}");
+    assert_eq!(
+        left[0]["spec"]["owner"]["kind"], "LogicalCloud",
+        "which gave up the cluster when that was deleted"
+    );
     assert_eq!(events(&life, "AbandonedForgotten").len(), 1);
 }
 
@@ -280,38 +286,96 @@ async fn owners_of_one_name_in_two_projects_have_two_ledgers() {
     assert_eq!(ledgers(&life).len(), 1);
 }
 
-/// At any write of what follows a change the process dies; the next one ends where one that never died does.
+/// The cloud has clusters a and b, no deployment is there, and b is away.
+async fn with_cloud_alone() -> Life {
+    let mut all = objects();
+    all.pop();
+    let mut life = Life::with(&all);
+    life.settle().await;
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    life
+}
+
+/// The same, and the Cluster b was deleted.
+async fn let_go_of() -> Life {
+    let mut life = with_cloud_alone().await;
+    life.rig.hub.remove(CLUSTER);
+    life.settle().await;
+    life
+}
+
+fn register_again(life: &Life) {
+    life.put(&super::rig::secret("b"));
+    life.put(&cluster_object("b"));
+    life.rig.returns("b", "uid-b");
+}
+
+fn cloud(life: &Life) -> Value {
+    life.rig.hub.object(&format!("{TENANT}/logicalclouds/default")).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_let_go_of_while_it_is_away_is_given_up_by_its_logical_cloud() {
+    let mut life = let_go_of().await;
+    assert!(life.rig.hub.object(CLUSTER).is_none());
+    let there = life.names_on("b");
+    assert!(!there.is_empty());
+    assert_eq!(cloud(&life)["status"]["summary"]["clusters"], "1/1", "{:#}", cloud(&life));
+    let ledger = ledgers(&life);
+    assert_eq!(ledger.len(), 1, "{ledger:#?}");
+    assert_eq!(ledger[0]["spec"]["owner"]["kind"], "LogicalCloud");
+    assert_eq!(ledger[0]["spec"]["clusters"][0]["uid"], "uid-b");
+    assert_eq!(events(&life, "Abandoned").len(), 1);
+    register_again(&life);
+    life.settle().await;
+    assert_eq!(life.names_on("b"), there, "the cloud wants it again");
+    assert_eq!(cloud(&life)["status"]["summary"]["clusters"], "2/2");
+    assert!(ledgers(&life).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_ends_although_a_cluster_was_let_go_of_while_it_was_away() {
+    let mut life = let_go_of().await;
+    life.delete("/apis/emco.io/v1alpha1/projects/team-a").await;
+    life.settle().await;
+    assert!(life.rig.hub.object("/apis/emco.io/v1alpha1/projects/team-a").is_none());
+    assert_eq!(ledgers(&life).len(), 1);
+    register_again(&life);
+    life.settle().await;
+    assert_eq!(life.names_on("b"), Vec::<String>::new());
+    assert!(ledgers(&life).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_whose_namespace_says_no_provider_is_not_taken_for_gone() {
+    let mut life = with_cloud_alone().await;
+    let label = |provider: Value| json!({"metadata": {"labels": {"emco.io/provider": provider}}});
+    life.rig.hub.merge("/api/v1/namespaces/acme", &label(Value::Null)).await.unwrap();
+    life.delete("/apis/emco.io/v1alpha1/projects/team-a").await;
+    life.settle().await;
+    assert!(events(&life, "Abandoned").is_empty());
+    assert!(cloud(&life)["status"].to_string().contains("1 clusters still to be left: acme/b"));
+    life.rig.hub.merge("/api/v1/namespaces/acme", &label(json!("acme"))).await.unwrap();
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert_eq!(life.names_on("b"), Vec::<String>::new());
+    assert!(life.rig.hub.object("/apis/emco.io/v1alpha1/projects/team-a").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_at_any_write_of_letting_go_of_a_cluster_forgets_nothing() {
+    Box::pin(at_every_write(with_cloud_alone, |life| life.rig.hub.remove(CLUSTER), 5)).await;
+}
+
+/// Deaths at every write; then another process begins, and what nobody names is collected.
 async fn at_every_write(begin: impl AsyncFn() -> Life, change: impl Fn(&Life), least: u64) {
-    let mut undisturbed = begin().await;
-    change(&undisturbed);
-    undisturbed.settle().await;
-    undisturbed.collect().await;
-    let wanted: BTreeMap<String, Value> = undisturbed.everything();
-    let mut n = 0;
-    loop {
-        let mut died = false;
-        for arrives in [false, true] {
-            let mut life = begin().await;
-            life.doom(&Death::at(n, arrives));
-            change(&life);
-            died |= life.settle().await;
-            life.restart().await;
-            life.settle().await;
-            life.collect().await;
-            let found = life.everything();
-            assert!(
-                found == wanted,
-                "died at write {n}, which {}:\n{}",
-                if arrives { "arrived" } else { "did not arrive" },
-                difference(&found, &wanted)
-            );
-        }
-        if !died {
-            break;
-        }
-        n += 1;
-    }
-    assert!(n >= least, "only {n} writes were there to die at");
+    let rest = async |life: &mut Life| {
+        life.restart().await;
+        life.settle().await;
+        life.collect().await;
+    };
+    deaths::at_every_write(begin, change, rest, least).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
-//! The process dies at every write there is, before or after the write arrives: the next one ends where one that never died does.
+//! The life of a deployment, with a death at every write.
 
 use serde_json::json;
 
+use super::deaths;
 use super::life::*;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
 
@@ -38,33 +39,9 @@ async fn at_rest(with: bool) -> Life {
     life
 }
 
+/// A change to a process at rest on everything but the deployment, or with it.
 async fn at_every_write(with: bool, change: Change, least: u64) {
-    let mut undisturbed = at_rest(with).await;
-    change(&undisturbed);
-    undisturbed.settle().await;
-    let wanted = undisturbed.everything();
-    let mut n = 0;
-    loop {
-        let mut died = false;
-        for arrives in [false, true] {
-            let mut life = at_rest(with).await;
-            life.doom(&Death::at(n, arrives));
-            change(&life);
-            died |= life.settle().await;
-            let found = life.everything();
-            assert!(
-                found == wanted,
-                "died at write {n}, which {}:\n{}",
-                if arrives { "arrived" } else { "did not arrive" },
-                difference(&found, &wanted)
-            );
-        }
-        if !died {
-            break;
-        }
-        n += 1;
-    }
-    assert!(n >= least, "only {n} writes were there to die at");
+    deaths::at_every_write(async || at_rest(with).await, change, async |_: &mut Life| {}, least).await;
 }
 
 #[tokio::test(start_paused = true)]

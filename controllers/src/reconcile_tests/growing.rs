@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::deaths;
 use super::life::*;
 use super::shop::{TENANT, deployment, objects, values};
 
@@ -78,33 +79,20 @@ async fn rows_move_to_a_second_shard_and_no_edge_is_written() {
 
 #[tokio::test(start_paused = true)]
 async fn a_death_at_any_write_while_rows_move_and_are_retargeted_loses_none() {
-    let mut undisturbed = at_rest().await;
-    undisturbed.rig.settings.largest_shard = TINY;
-    undisturbed.restart().await;
-    undisturbed.put(&values("blue"));
-    undisturbed.settle().await;
-    let wanted: Vec<_> = EDGES.iter().map(|edge| undisturbed.on(edge)).collect();
-    let mut n = 0;
-    loop {
-        let mut died = false;
-        for arrives in [false, true] {
-            let mut life = at_rest().await;
-            life.rig.settings.largest_shard = TINY;
-            life.restart().await;
-            life.doom(&Death::at(n, arrives));
-            life.put(&values("blue"));
-            died |= life.settle().await;
-            let how = format!("died at write {n}, arrives {arrives}");
-            check(&life, &how);
-            assert_eq!(shards(&life, "shop").len(), 2, "{how}");
-            assert_eq!(wanted, EDGES.iter().map(|edge| life.on(edge)).collect::<Vec<_>>(), "{how}");
-        }
-        if !died {
-            break;
-        }
-        n += 1;
-    }
-    assert!(n >= 12, "only {n} writes were there to die at");
+    let begin = async || {
+        let mut life = at_rest().await;
+        life.rig.settings.largest_shard = TINY;
+        life.restart().await;
+        life
+    };
+    let mut wanted = None;
+    let the_same = async |life: &mut Life, how: &str| {
+        check(life, how);
+        assert_eq!(shards(life, "shop").len(), 2, "{how}");
+        let found: Vec<_> = EDGES.iter().map(|edge| life.on(edge)).collect();
+        assert_eq!(*wanted.get_or_insert_with(|| found.clone()), found, "{how}");
+    };
+    Box::pin(deaths::at_each_write(begin, |life| life.put(&values("blue")), the_same, 12)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,11 +15,13 @@ use super::shop::TENANT;
 use crate::api::{ApiError, ApiServer, ApiServerExt as _, Method};
 use crate::context::Context;
 use crate::memory::{Fault, Faults, MemoryServer};
-use crate::revisions::Collector;
+use crate::revisions::{Collector, RevisionSettings};
 use crate::sync::{Fence, Owner, Policies, Policy, Sync, SyncContext, SyncSettings};
 
-/// Longer than anything the engine waits for between two tries. The clock is paused: it costs nothing.
+/// Longer than anything the engine waits for between two tries. The clock is paused, but watches that hear nothing list anew.
 const REST: Duration = Duration::from_mins(2);
+/// Longer than what follows of a write when nothing goes wrong.
+const BREATH: Duration = Duration::from_secs(2);
 /// More rounds than anything here needs.
 const ROUNDS: usize = 60;
 /// So long nobody may name a pack before it goes.
@@ -136,7 +138,9 @@ impl Life {
 
     /// A new hub, and these edges.
     pub fn joined(edges: BTreeMap<&'static str, MemoryServer>) -> Self {
-        let rig = Rig::new();
+        let mut rig = Rig::new();
+        rig.settings.quiet = RevisionSettings::default().quiet;
+        rig.restart();
         for (name, server) in &edges {
             rig.attach(name, server);
         }
@@ -202,6 +206,17 @@ impl Life {
         self.engine = Some(Engine::start(&self.rig.ctx));
     }
 
+    /// One round, and time for what follows of it.
+    pub async fn next(&mut self) {
+        self.rig.hub.take_seen();
+        let failures = self.rig.round().await;
+        assert!(failures.is_empty(), "{failures:?}");
+        if let Some(engine) = &mut self.engine {
+            engine.tell(&self.rig.hub);
+        }
+        tokio::time::sleep(REST).await;
+    }
+
     /// Rounds until nobody writes and nobody fails. A process that dies on the way is followed by another.
     /// Returns whether one did.
     pub async fn settle(&mut self) -> bool {
@@ -216,13 +231,18 @@ impl Life {
             if let Some(engine) = &mut self.engine {
                 engine.tell(&self.rig.hub);
             }
-            if !self.died() {
-                tokio::time::sleep(REST).await;
+            let mut quiet = true;
+            for rest in [BREATH, REST] {
+                // Where something was written, another round follows in any case.
+                if quiet && !self.died() {
+                    tokio::time::sleep(rest).await;
+                    quiet = self.quiet();
+                }
             }
             if self.died() {
                 died = true;
                 self.restart().await;
-            } else if failures.is_empty() && self.quiet() {
+            } else if failures.is_empty() && quiet {
                 return died;
             }
         }

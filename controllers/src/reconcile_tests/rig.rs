@@ -22,7 +22,7 @@ use crate::chart::{ChartLimits, ChartStore};
 use crate::context::{Connector, Context, Failure};
 use crate::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::memory::{MemoryServer, Seen};
-use crate::objects::{name, namespace as namespace_of};
+use crate::objects::{Told, name, namespace as namespace_of};
 use crate::remote::testing::kubeconfig;
 use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
 use crate::revisions::{self, RevisionSettings, Revisions};
@@ -164,6 +164,7 @@ fn context(
         epoch: 1,
         revisions: Revisions::new(settings.clone()),
         planning: Arc::default(),
+        told: Told::default(),
     };
     (ctx, writers)
 }
@@ -185,7 +186,8 @@ impl Rig {
         hub.put("test", &namespace("emco-system", &json!({})));
         let (seeing, charts) = (Arc::new(Seeing::default()), tempfile::tempdir().unwrap());
         let clock = TestClock(Arc::new(AtomicI64::new(1_795_000_000_000)));
-        let settings = RevisionSettings::default();
+        // Everything is told in the round that targets it.
+        let settings = RevisionSettings { quiet: std::time::Duration::ZERO, ..RevisionSettings::default() };
         let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts, &settings);
         Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
     }

@@ -1,8 +1,9 @@
 //! Rows that leave clusters which cannot be reached in, the same owner without them out, and a ledger that names what is left
 //! there. Only rows that shall have nothing can be given up, and only after it is proved that their cluster is away: by the
-//! Cluster's own condition, which outlives this process, and by what is seen of it now.
+//! Cluster's own condition, which outlives this process, and by what is seen of it now; or by there being no such Cluster.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::app_context::FORMAT;
@@ -22,25 +23,30 @@ use super::{Owner, contents, ledger, stored_shards};
 use crate::context::{Context, Failure};
 use crate::facts;
 use crate::objects;
+use crate::owned_namespace;
 use crate::remote::{Admission, State};
+use crate::stores::StoreExt;
 
 /// Clusters that an Event names.
 const NAMED: usize = 3;
 
 /// Who wants work to be given up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct GiveUp<'a> {
     /// What the owner says; `None` where it cannot say anything.
     pub policy: Option<&'a Unreachable>,
     /// A person typed the owner's uid.
     pub typed: bool,
+    /// Clusters that are registered no more are given up at once: for owners that hold no Cluster, so that one which is away may
+    /// be let go of while something of theirs is there.
+    pub gone: bool,
 }
 
 impl<'a> GiveUp<'a> {
     /// What an owner that ends says, by its policy and its annotation.
     pub fn of<K: Resource>(object: &K, policy: Option<&'a Unreachable>) -> Self {
         let typed = objects::annotation(object, annotation::ABANDON) == Some(objects::uid(object));
-        Self { policy, typed }
+        Self { policy, typed, gone: false }
     }
 
     fn after(&self) -> Option<Duration> {
@@ -79,17 +85,22 @@ struct Left {
     forgotten: bool,
 }
 
-/// Gives up what is due. The sentence says what is left behind; `None`: nothing was given up.
-pub async fn leave(ctx: &Context, owner: &Owner, give_up: GiveUp<'_>) -> Result<Option<String>, Failure> {
-    if give_up.after().is_none() && !give_up.typed {
-        return Ok(None);
+/// Gives up what is due, and says in an Event of the owner's `object` what is left behind. Whether anything was.
+pub async fn leave<K: Resource<DynamicType = ()>>(
+    ctx: &Context,
+    object: &K,
+    owner: &Owner,
+    give_up: GiveUp<'_>,
+) -> Result<bool, Failure> {
+    if give_up.after().is_none() && !give_up.typed && !give_up.gone {
+        return Ok(false);
     }
     let all = stored_shards(ctx, owner);
     let parts: Vec<_> = all.iter().map(|stored| (&stored.spec, stored.status.as_ref())).collect();
     // Rows that move to another shard arrive there first.
     let moves = shard::superseded(&parts).iter().any(|quiet| !quiet.is_empty());
     if moves || all.iter().any(|stored| stored.spec.format > FORMAT) {
-        return Ok(None);
+        return Ok(false);
     }
     let mut left = Vec::new();
     for stored in &all {
@@ -99,12 +110,16 @@ pub async fn leave(ctx: &Context, owner: &Owner, give_up: GiveUp<'_>) -> Result<
             left.extend(let_go(ctx, owner, stored, due, give_up.typed).await?);
         }
     }
-    Ok((!left.is_empty()).then(|| sentence(&left)))
+    if left.is_empty() {
+        return Ok(false);
+    }
+    objects::event(ctx, object, true, "Abandoned", &sentence(&left)).await;
+    Ok(true)
 }
 
 /// When the next row is due, if time alone makes one due.
 pub fn due_in(ctx: &Context, owner: &Owner, policy: &Unreachable) -> Option<Duration> {
-    let give_up = GiveUp { policy: Some(policy), typed: false };
+    let give_up = GiveUp { policy: Some(policy), ..GiveUp::default() };
     give_up.after()?;
     let rows = stored_shards(ctx, owner).into_iter().flat_map(|stored| leaving(&stored));
     rows.filter_map(|row| match due(ctx, &row, give_up) {
@@ -115,21 +130,39 @@ pub fn due_in(ctx: &Context, owner: &Owner, policy: &Unreachable) -> Option<Dura
 }
 
 fn leaving(stored: &SyncShard) -> Vec<Row> {
+    // Nearly always, and asked of every owner that is looked at.
+    if stored.spec.clusters.iter().all(|row| row.target.is_some()) {
+        return Vec::new();
+    }
     shard::leaving(&stored.spec, stored.status.as_ref())
 }
 
 /// The Cluster of a row.
-pub(super) fn registered(ctx: &Context, id: &ClusterId) -> Option<std::sync::Arc<Cluster>> {
-    let named = |cluster: &Cluster| objects::name(cluster) == id.cluster();
-    let mut all = ctx.stores.clusters.state_filter(named);
-    all.sort_by(|a, b| a.metadata.namespace.cmp(&b.metadata.namespace));
-    all.into_iter().find(|cluster| facts::id(ctx, cluster).as_ref() == Some(id))
+pub(super) fn registered(ctx: &Context, id: &ClusterId) -> Option<Arc<Cluster>> {
+    let is_it = |cluster: &Cluster| facts::id(ctx, cluster).as_ref() == Some(id);
+    let provider = ctx.stores.providers.named("", id.provider());
+    let usual = provider.and_then(|provider| {
+        ctx.stores.clusters.named(owned_namespace::of_provider(&provider), id.cluster())
+    });
+    // The namespace says whose it is: also while its provider is missing.
+    usual.filter(|cluster| is_it(cluster)).or_else(|| ctx.stores.clusters.find(is_it))
+}
+
+/// Whether the Cluster of a row is surely registered no more. One of its name whose provider is not known may be it.
+fn is_gone(ctx: &Context, id: &ClusterId) -> bool {
+    let may_be = |cluster: &Cluster| {
+        objects::name(cluster) == id.cluster() && facts::id(ctx, cluster).is_none_or(|found| found == *id)
+    };
+    ctx.stores.clusters.find(may_be).is_none()
 }
 
 fn due(ctx: &Context, row: &Row, give_up: GiveUp<'_>) -> Due {
     let cluster = registered(ctx, &row.cluster);
     let cluster = cluster.as_deref();
     if give_up.typed && is_away(ctx, &row.cluster, cluster) {
+        return Due::Now;
+    }
+    if give_up.gone && cluster.is_none() && is_gone(ctx, &row.cluster) {
         return Due::Now;
     }
     let (Some(after), Some(known)) = (give_up.after(), cluster.and_then(|c| c.status.as_ref())) else {

@@ -21,6 +21,7 @@ use super::{Owner, Stored, collect, contexts, explain, pack_bytes, pack_collecti
 use crate::api::{ApiError, ApiServerExt, parse};
 use crate::context::{Context, Failure};
 use crate::objects;
+use crate::sync::prepared::Prepared;
 
 /// Variants named in the AppContext itself; the packs have all.
 const MOST_VARIANTS: usize = 16;
@@ -53,7 +54,7 @@ pub struct Draft<'a> {
     pub assignment: Assignment,
     /// The sets.
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
-    /// Why each cluster was chosen or not, in parts; none for logical clouds.
+    /// Why each cluster was chosen or not, in parts, which are stored later; none for logical clouds.
     pub explanation: Vec<Vec<u8>>,
     /// How much may be stored.
     pub limit: Limit,
@@ -121,20 +122,25 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
         "spec": spec,
     });
     let collection = objects::collection::<AppContext>(Some(&draft.owner.namespace));
-    let explained = explain::store(ctx, draft.owner, revision, spec.explain.as_ref(), &draft.explanation);
     let stored_packs = try_join_all(packs.iter().map(|object| store_pack(ctx, draft.owner, object)));
-    let stored_packs = async { join(stored_packs, explained).await.0 };
-    let context: AppContext = if let Some(context) = unfinished {
-        stored_packs.await?;
-        context
-    } else {
-        let (context, stored_packs) = join(ctx.hub().create(&collection, &object), stored_packs).await;
-        stored_packs?;
-        parse(&name, context?)?
+    // Found out while the hub is at work.
+    let wanted = if ctx.revisions.workers.is_some() { sets.as_slice() } else { &[] };
+    let prepared =
+        async { wanted.iter().map(|set| Arc::new(Prepared::of(Arc::clone(set)))).collect::<Vec<_>>() };
+    let stored_packs = async {
+        let (stored, prepared) = join(stored_packs, prepared).await;
+        stored.map(|_| prepared)
     };
-    if let Some(kept) = &ctx.revisions.kept {
-        for set in &sets {
-            kept.stored(set);
+    let (context, prepared): (AppContext, _) = if let Some(context) = unfinished {
+        (context, stored_packs.await?)
+    } else {
+        let (context, prepared) = join(ctx.hub().create(&collection, &object), stored_packs).await;
+        let prepared = prepared?;
+        (parse(&name, context?)?, prepared)
+    };
+    if let Some(workers) = &ctx.revisions.workers {
+        for set in prepared {
+            workers.stored(set);
         }
     }
     let running = Arc::new(Running {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::{AppContext, SyncShard};
 
-use super::{INVENTORY, Owner, contexts, explain, retarget, stored_shards};
+use super::{INVENTORY, Owner, begun, contexts, explain, retarget, stored_shards};
 use crate::api::ApiServerExt;
 use crate::context::{Context, Failure};
 use crate::objects;
@@ -41,6 +41,7 @@ pub async fn end(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<End
         explain::sweep(ctx, owner, &BTreeSet::new()).await?;
         ctx.revisions.footprints.lock().keep(&owner.hash, &BTreeSet::new());
         ctx.revisions.written.lock().remove(&owner.hash);
+        begun::forget(ctx, owner);
     }
     Ok(Ending::Done)
 }
@@ -68,17 +69,18 @@ pub async fn trim(ctx: &Context, owner: &Owner, limit: usize) -> Result<(), Fail
         .iter()
         .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
         .collect();
-    let mut trimmed = false;
+    let mut gone = BTreeSet::new();
     for (at, context) in all.iter().enumerate() {
         let unwanted = at >= limit.max(1) || (at > 0 && objects::deleting(context.as_ref()));
         if unwanted && !named.contains(&context.spec.revision) {
             remove_context(ctx, context).await?;
-            trimmed = true;
+            gone.insert(context.spec.revision);
         }
     }
-    if trimmed {
+    if !gone.is_empty() && all.iter().any(|context| context.spec.explain.is_some()) {
         let kept: BTreeSet<String> = all
             .iter()
+            .filter(|context| !gone.contains(&context.spec.revision))
             .filter_map(|context| context.spec.explain.clone())
             .flat_map(|explain| explain.config_maps)
             .collect();
@@ -87,15 +89,18 @@ pub async fn trim(ctx: &Context, owner: &Owner, limit: usize) -> Result<(), Fail
     Ok(())
 }
 
-/// The explanation first: who finds an AppContext without one misses nothing, and nobody would find the other.
+/// What explained it goes with the next sweep.
 async fn remove_context(ctx: &Context, context: &AppContext) -> Result<(), Failure> {
-    explain::remove(ctx, context).await?;
     let path = objects::path(context);
-    if !objects::deleting(context) {
-        ctx.hub().delete(&path, Some(objects::uid(context)), None).await?;
-    }
-    if let Some(live) = ctx.hub().get_as::<AppContext>(&path).await? {
-        objects::remove_finalizer(ctx, &live, INVENTORY).await?;
+    let waits = if objects::deleting(context) {
+        ctx.hub().get_opt(&path).await?
+    } else {
+        ctx.hub().delete(&path, Some(objects::uid(context)), None).await?
+    };
+    // The object as it waits for us; or a Status, where it waited for nobody.
+    let waits = waits.and_then(|waits| serde_json::from_value::<AppContext>(waits).ok());
+    if let Some(waits) = waits.filter(|waits| objects::uid(waits) == objects::uid(context)) {
+        objects::remove_finalizer(ctx, &waits, INVENTORY).await?;
     }
     ctx.revisions.litter.notify_one();
     Ok(())

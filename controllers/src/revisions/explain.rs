@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use emco_crds::AppContext;
+use emco_crds::app_context::AppContextSpec;
 use emco_crds::deployment_intent_group::status::Explain;
 use emco_crds::names::label;
 use serde_json::{Value, json};
@@ -27,9 +27,9 @@ pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {
 }
 
 /// Writes what is not there yet. What cannot be written is missing, which is said in the log.
-pub async fn store(ctx: &Context, owner: &Owner, revision: i64, names: Option<&Explain>, parts: &[Vec<u8>]) {
-    for (name, part) in names.iter().flat_map(|names| &names.config_maps).zip(parts) {
-        if let Err(error) = store_one(ctx, owner, revision, name, part).await {
+pub async fn explain(ctx: &Context, owner: &Owner, spec: &AppContextSpec, parts: &[Vec<u8>]) {
+    for (name, part) in spec.explain.iter().flat_map(|names| &names.config_maps).zip(parts) {
+        if let Err(error) = store_one(ctx, owner, spec.revision, name, part).await {
             tracing::warn!(namespace = owner.namespace, name, %error, "a ConfigMap that explains a placement was not written");
         }
     }
@@ -45,7 +45,7 @@ async fn store_one(ctx: &Context, owner: &Owner, revision: i64, name: &str, part
         "binaryData": data,
     });
     match ctx.hub().create(&collection(owner), &object).await {
-        // Made by an earlier attempt at this revision, which may have known other clusters; or somebody's own.
+        // Made by an earlier attempt, which may have known other clusters; or somebody's own.
         Err(error) if error.already_exists() => {
             let Some(there) = ctx.hub().get_opt(&path(owner, name)).await? else { return Err(error) };
             if !is_ours(&there, &owner.hash) {
@@ -61,23 +61,7 @@ async fn store_one(ctx: &Context, owner: &Owner, revision: i64, name: &str, part
     }
 }
 
-/// Deletes what explained a revision, as far as it is ours.
-pub async fn remove(ctx: &Context, context: &AppContext) -> ApiResult<()> {
-    let namespace = context.metadata.namespace.as_deref().unwrap_or_default();
-    let owner = context.metadata.labels.as_ref().and_then(|labels| labels.get(label::OWNER));
-    let (Some(explain), Some(owner)) = (&context.spec.explain, owner) else { return Ok(()) };
-    for name in &explain.config_maps {
-        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
-        let Some(there) = ctx.hub().get_opt(&path).await? else { continue };
-        let uid = there.pointer("/metadata/uid").and_then(Value::as_str);
-        if is_ours(&there, owner) {
-            ctx.hub().delete(&path, uid, None).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Deletes an owner's explanations but these: there may be some whose revision was never written, because the process died.
+/// Deletes an owner's explanations but these.
 pub async fn sweep(ctx: &Context, owner: &Owner, keep: &BTreeSet<String>) -> ApiResult<()> {
     let request = Request::new(Method::Get, collection(owner))
         .query("labelSelector", format!("{}={}", label::OWNER, owner.hash))

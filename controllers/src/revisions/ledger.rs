@@ -19,6 +19,7 @@ use super::{INVENTORY, Owner, end};
 use crate::api::ApiServerExt;
 use crate::context::{Context, Failure};
 use crate::objects;
+use crate::owned_namespace;
 use crate::stores::StoreExt;
 
 /// Rows of one ledger: far below what an object can hold.
@@ -84,7 +85,7 @@ fn place(ctx: &Context, cluster: &ClusterId) -> Option<String> {
         objects::namespace(found.as_ref()).to_owned()
     } else {
         let provider = ctx.stores.providers.named("", cluster.provider())?;
-        provider.spec.namespace.clone().unwrap_or_else(|| cluster.provider().to_owned())
+        owned_namespace::of_provider(&provider).to_owned()
     };
     let found = ctx.stores.namespaces.named("", &space)?;
     (!objects::deleting(found.as_ref())).then_some(space)

@@ -102,7 +102,16 @@ async fn update(
     if identity_sets(&stored.spec) > identity_sets(&fresh) {
         ctx.revisions.litter.notify_one();
     }
-    Ok((true, replace(ctx, stored, fresh).await?.spec))
+    let targeted = replace(ctx, stored, fresh).await?;
+    hand_over(ctx, &targeted);
+    Ok((true, targeted.spec))
+}
+
+/// Workers act on what the hub has: its answer says that as well as the watch, and sooner.
+fn hand_over(ctx: &Context, targeted: &SyncShard) {
+    if let Some(workers) = &ctx.revisions.workers {
+        workers.targeted(targeted.clone());
+    }
 }
 
 fn identity_sets(spec: &SyncShardSpec) -> usize {
@@ -119,7 +128,17 @@ pub(super) async fn replace(
     object.metadata.labels.get_or_insert_default().insert(label::SLOT.to_owned(), spec.slot.to_string());
     object.spec = SyncShardSpec { epoch: ctx.epoch.max(spec.epoch), ..spec };
     let path = objects::path(stored);
-    Ok(parse(&path, ctx.hub().replace(&path, &body(&object)?).await?)?)
+    match ctx.hub().replace(&path, &body(&object)?).await {
+        Ok(answer) => {
+            let written = parse(&path, answer)?;
+            ctx.revisions.answers.took(&written);
+            Ok(written)
+        }
+        Err(error) => {
+            ctx.revisions.answers.forget(stored);
+            Err(error.into())
+        }
+    }
 }
 
 /// A shard as it is sent.

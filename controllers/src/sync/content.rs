@@ -13,7 +13,7 @@ use emco_crds::names::label;
 use emco_crds::sync_shard::IdentitiesRef;
 use emco_engine::identity::{Identity, SetDigest};
 use emco_engine::pack::{self, Pack, PackError};
-use emco_engine::set::{Assignment, ManifestSet};
+use emco_engine::set::Assignment;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -47,34 +47,12 @@ pub trait Content: Send + Sync + 'static {
     async fn identities(&self, reference: &IdentitiesRef) -> Result<Arc<BTreeSet<Identity>>, Trouble>;
 }
 
-/// Content in memory, within a limit of bytes. Whoever stores a set leaves it here, so that it is not read back at once.
-#[derive(Clone)]
-pub struct Kept(Arc<Mutex<Cache>>);
-
-impl Kept {
-    fn new(bytes: usize) -> Self {
-        Self(Arc::new(Mutex::new(Cache::new(bytes))))
-    }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Cache> {
-        self.0.lock()
-    }
-
-    /// Keeps a set that the hub has as a whole.
-    pub fn stored(&self, set: &Arc<ManifestSet>) {
-        if self.lock().set(&set.digest).is_none() {
-            let prepared = Arc::new(Prepared::of(Arc::clone(set)));
-            self.lock().keep_set(set.digest.clone(), prepared);
-        }
-    }
-}
-
 /// Content as the hub stores it.
 pub struct HubContent {
     hub: Arc<dyn ApiServer>,
     /// The operator's own namespace: packs are there.
     namespace: String,
-    cache: Kept,
+    cache: Mutex<Cache>,
     // One load of one thing at a time: a thousand clusters that want one pack read it once.
     loading: Vec<tokio::sync::Mutex<()>>,
 }
@@ -83,12 +61,15 @@ impl HubContent {
     /// Reads packs from `namespace` and keeps at most about `bytes` of them.
     pub fn new(hub: Arc<dyn ApiServer>, namespace: String, bytes: usize) -> Self {
         let loading = (0..16).map(|_| tokio::sync::Mutex::new(())).collect();
-        Self { hub, namespace, cache: Kept::new(bytes), loading }
+        Self { hub, namespace, cache: Mutex::new(Cache::new(bytes)), loading }
     }
 
-    /// What is kept in memory.
-    pub fn kept(&self) -> Kept {
-        self.cache.clone()
+    /// Keeps a set that the hub has as a whole: whoever stored it leaves it here, so that it is not read back at once.
+    pub fn stored(&self, set: Arc<Prepared>) {
+        let mut cache = self.cache.lock();
+        if cache.set(&set.set.digest).is_none() {
+            cache.keep_set(set.set.digest.clone(), set);
+        }
     }
 
     async fn turn(&self, key: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {

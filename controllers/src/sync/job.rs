@@ -26,6 +26,7 @@ use crate::world::{Clock, Random};
 mod apply;
 mod desired;
 mod drift;
+mod early;
 mod finished;
 mod halt;
 mod hooks;
@@ -107,6 +108,8 @@ pub(super) struct Memory {
     scanned: Option<(u64, BTreeSet<Identity>)>,
     /// The row was complete when the pass began: what is applied now is made again.
     settled: bool,
+    /// The connection on which what is new was applied before the lists were there.
+    early: Option<u64>,
     status: RowStatus,
 }
 
@@ -168,6 +171,7 @@ impl Job {
             searched: true,
             scanned: None,
             settled: false,
+            early: None,
             status,
         };
         let time = RowTime::new(Arc::clone(&ctx.edge.metrics));
@@ -229,6 +233,7 @@ impl Job {
         self.memory.gone.clear();
         self.memory.taken.clear();
         self.memory.running.clear();
+        self.memory.early = None;
         self.memory.deleted = 0;
         self.memory.progress.0 = Instant::now();
     }

@@ -1,7 +1,7 @@
 //! Versions of shards that are worked off on a cluster in; a mark on the cluster out: how far the hub had come. A hub that was
 //! restored from an older backup finds a mark of the future there, and does nothing before somebody says so.
 //!
-//! The mark is written beside work that begins, not more often than every few seconds, and never at rest.
+//! The mark is written a moment after work began, not more often than every few seconds, and never at rest.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::edge::Edge;
 use crate::remote::{Admission, Claim, claim};
 
+/// Work has this long to itself: most of it has ended by then.
+const ASIDE: Duration = Duration::from_millis(150);
 /// After a mark, work that begins within this time goes without.
 const PAUSE: Duration = Duration::from_secs(10);
 /// After a mark that could not be written.
@@ -45,6 +47,7 @@ async fn keep(edge: &Edge, mut worked: watch::Receiver<u64>) {
                 None => {}
             }
         };
+        sleep(ASIDE).await;
         let begun = *worked.borrow_and_update();
         let Some(server) = edge.server().filter(|_| begun > seen) else { continue };
         let pause = match edge.send(&server, claim::note(begun)).await {

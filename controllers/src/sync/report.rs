@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{RowStatus, SyncShard, SyncShardStatus};
 use emco_engine::{conditions, shard};
 use parking_lot::Mutex;
@@ -17,12 +18,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics::{SyncMetrics, count};
 use crate::api::{ApiError, ApiServer, ApiServerExt};
+use crate::objects;
 use crate::world::{Clock, Random};
 
 /// At most one status of a shard in this time.
 const PAUSE: Duration = Duration::from_millis(500);
 /// What only began is written after this time: most of what begins has ended by then, and that is written at once.
 const BEGUN: Duration = Duration::from_millis(150);
+/// Rows that are at work when another one ends are waited for so long: most of what begins together ends together.
+const TOGETHER: Duration = Duration::from_millis(100);
 /// Bytes per second of one shard, and of all together.
 const ONE: u64 = 256 * 1024;
 const ALL: u64 = 1024 * 1024;
@@ -72,8 +76,27 @@ struct State {
     version: u64,
     /// Something besides beginnings is to be written.
     urgent: bool,
+    /// Somebody does nothing before it is written.
+    awaited: bool,
     /// The object is not there: nothing is written until it is again.
     gone: bool,
+}
+
+impl State {
+    /// Whether a row is on its way, as far as its last result tells.
+    fn at_work(&self) -> bool {
+        self.shard.spec.clusters.iter().any(|row| {
+            self.rows.get(&row.id).is_none_or(|status| {
+                let begun = matches!(
+                    status.state,
+                    emco_crds::State::Instantiating
+                        | emco_crds::State::Updating
+                        | emco_crds::State::Terminating
+                );
+                begun && status.error.is_none() && status.connectivity == Connectivity::Reachable
+            })
+        })
+    }
 }
 
 /// Writes the status of one shard.
@@ -99,7 +122,7 @@ impl Reporter {
         shard: SyncShard,
     ) -> Arc<Self> {
         let rows = shard.status.as_ref().map(|s| shard::decode_status(&shard.spec, s)).unwrap_or_default();
-        let state = Mutex::new(State { shard, rows, version: 0, urgent: false, gone: false });
+        let state = Mutex::new(State { shard, rows, version: 0, urgent: false, awaited: false, gone: false });
         let (written, _) = watch::channel(0);
         Arc::new(Self { hub, clock, random, metrics, budget, state, changed: Notify::new(), written })
     }
@@ -112,7 +135,9 @@ impl Reporter {
     /// The shard as it was read from the hub. An older version than the known one is our own past.
     pub fn refresh(&self, shard: SyncShard) {
         let mut state = self.state.lock();
-        if version(&shard) < version(&state.shard) && shard.metadata.uid == state.shard.metadata.uid {
+        if objects::version(&shard) < objects::version(&state.shard)
+            && shard.metadata.uid == state.shard.metadata.uid
+        {
             return;
         }
         let observed = shard.status.as_ref().and_then(|s| s.observed_generation);
@@ -150,16 +175,12 @@ impl Reporter {
         let mut failures: u32 = 0;
         loop {
             self.changed.notified().await;
-            let begun = sleep(BEGUN);
-            tokio::pin!(begun);
-            while !self.state.lock().urgent {
-                tokio::select! {
-                    () = self.changed.notified() => {}
-                    () = &mut begun => break,
-                }
-            }
+            self.until(BEGUN, |state| state.urgent).await;
             // What changes in the same moment goes with it.
             sleep(Duration::from_millis(2)).await;
+            if self.state.lock().urgent {
+                self.until(TOGETHER, |state| state.awaited || !state.at_work()).await;
+            }
             loop {
                 match self.write().await {
                     Ok(bytes) => {
@@ -182,6 +203,18 @@ impl Reporter {
         }
     }
 
+    /// Waits, but not longer than this.
+    async fn until(&self, longest: Duration, met: impl Fn(&State) -> bool) {
+        let longest = sleep(longest);
+        tokio::pin!(longest);
+        while !met(&self.state.lock()) {
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = &mut longest => return,
+            }
+        }
+    }
+
     fn name(&self) -> String {
         self.state.lock().shard.metadata.name.clone().unwrap_or_default()
     }
@@ -193,7 +226,7 @@ impl Reporter {
             if state.gone {
                 return Ok(0);
             }
-            state.urgent = false;
+            (state.urgent, state.awaited) = (false, false);
             (state.version, self.next(&state))
         };
         let Some(shard) = shard else {
@@ -236,7 +269,7 @@ impl Reporter {
         let shard: SyncShard =
             serde_json::from_value(object).map_err(|e| ApiError::Protocol(e.to_string()))?;
         let mut state = self.state.lock();
-        if version(&shard) >= version(&state.shard) {
+        if objects::version(&shard) >= objects::version(&state.shard) {
             state.shard = shard;
         }
         Ok(())
@@ -275,17 +308,13 @@ impl Rows for Reporter {
     async fn written(&self, _id: i64) {
         let wanted = {
             let mut state = self.state.lock();
-            state.urgent = true;
+            (state.urgent, state.awaited) = (true, true);
             state.version
         };
         self.changed.notify_one();
         // The sender lives as long as this reporter.
         let _ = self.written.subscribe().wait_for(|version| *version >= wanted).await;
     }
-}
-
-fn version(shard: &SyncShard) -> u64 {
-    shard.metadata.resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or_default()
 }
 
 fn path(shard: &SyncShard) -> String {

@@ -7,6 +7,8 @@ use emco_crds::sync_shard::{IdentitiesRef, ShardCombination};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::shard::{FOUND, rows};
 
+use crate::objects;
+
 /// An owner of objects on clusters: a deployment intent group or a logical cloud.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
@@ -81,7 +83,7 @@ impl Work {
 /// The rows of a shard as work, by cluster. `epoch` is ours: a shard of a later one is not ours to act on.
 pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
     let generation = shard.metadata.generation.unwrap_or_default();
-    let version = shard.metadata.resource_version.as_ref().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let version = objects::version(shard);
     let combinations: BTreeMap<&str, &ShardCombination> =
         shard.spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect();
     let named = |name: &str| combinations.get(name).map(|c| named(c));

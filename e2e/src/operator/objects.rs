@@ -11,24 +11,31 @@ use super::{is, wait};
 use crate::bed::Bed;
 use crate::package::Package;
 
-/// Makes a provider that grants everything to everyone, and registers planes of the bed with it under their own names, each
-/// with the labels `tier: edge` and `edge: NAME`.
-pub async fn register(bed: &Bed, provider: &str, edges: &[&str]) -> Result<()> {
-    let kubectl = bed.hub().kubectl();
-    kubectl
+/// Makes a provider of its own namespace that grants everything to everyone.
+pub async fn provider(bed: &Bed, name: &str) -> Result<()> {
+    bed.hub()
+        .kubectl()
         .apply(&format!(
             "
 apiVersion: v1
 kind: Namespace
-metadata: {{name: {provider}, labels: {{emco.io/provider: {provider}}}}}
+metadata: {{name: {name}, labels: {{emco.io/provider: {name}}}}}
 ---
 apiVersion: emco.io/v1alpha1
 kind: ClusterProvider
-metadata: {{name: {provider}}}
+metadata: {{name: {name}}}
 spec: {{grants: [{{name: everyone, projectSelector: {{}}, maxLevel: Admin}}]}}
 "
         ))
-        .await?;
+        .await
+        .map(drop)
+}
+
+/// Makes a provider that grants everything to everyone, and registers planes of the bed with it under their own names, each
+/// with the labels `tier: edge` and `edge: NAME`.
+pub async fn register(bed: &Bed, name: &str, edges: &[&str]) -> Result<()> {
+    provider(bed, name).await?;
+    let (kubectl, provider) = (bed.hub().kubectl(), name);
     for edge in edges {
         secret(bed, provider, edge, &bed.edge(edge).kubeconfig()?).await?;
         kubectl.apply(&cluster(provider, edge)).await?;

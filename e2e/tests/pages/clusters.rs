@@ -4,25 +4,14 @@ use anyhow::{Context as _, Result, ensure};
 use emco_crds::Cluster;
 use emco_crds::conditions::types;
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{is, root, wait};
+use emco_e2e::operator::{is, provider, root, wait};
 use emco_e2e::wait::wait_until_gone;
 
 use super::page::{Page, folder};
 
-const PROVIDER: &str = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: acme, labels: {emco.io/provider: acme}}
----
-apiVersion: emco.io/v1alpha1
-kind: ClusterProvider
-metadata: {name: acme}
-spec: {grants: [{name: everyone, projectSelector: {}, maxLevel: Admin}]}
-";
-
 pub async fn follow(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
-    kubectl.apply(PROVIDER).await?;
+    provider(bed, "acme").await?;
     kubectl
         .run(&["wait", "--for=condition=Ready", "--timeout=60s", "clusterproviders.emco.io", "acme"])
         .await?;

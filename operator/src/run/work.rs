@@ -12,6 +12,7 @@ use emco_controllers::hub::{Fenced, HubApi, own_addresses};
 use emco_controllers::installation;
 use emco_controllers::lease::LeaseFence;
 use emco_controllers::namespace_access::Account;
+use emco_controllers::objects::Told;
 use emco_controllers::remote::{EdgeSettings, Pool, PoolSettings};
 use emco_controllers::revisions::{RevisionSettings, Revisions};
 use emco_controllers::stores::{Stores, stores};
@@ -101,8 +102,9 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
             unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
             ..RevisionSettings::default()
         })
-        .beside(sync.kept()),
+        .beside(Arc::clone(&sync)),
         planning: process.metrics.planning(),
+        told: Told::default(),
     });
 
     let parts =

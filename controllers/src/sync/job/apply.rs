@@ -29,7 +29,7 @@ const PAGES: usize = 40;
 const NOT_YET: &str = "Progressing";
 
 /// What has to be done about one object.
-enum Need {
+pub(super) enum Need {
     /// It is as it shall be.
     Nothing,
     /// It is somebody else's, and taken as it is.
@@ -45,7 +45,7 @@ enum Need {
 }
 
 /// What a look at the cluster found under a name.
-enum Found {
+pub(super) enum Found {
     Nothing,
     Object(Box<Seen>),
 }
@@ -91,7 +91,7 @@ impl Job {
         self.send_all(send, session, facts).await && all
     }
 
-    fn need(&self, item: &Item, session: &Session) -> Need {
+    pub(super) fn need(&self, item: &Item, session: &Session) -> Need {
         let Some(manifest) = item.manifest() else { return Need::Wait };
         let seen = self.ctx.edge.observed.get(&item.id);
         // Nearly all of them nearly always: nothing else has to be found out.
@@ -119,7 +119,7 @@ impl Job {
     }
 
     /// What an object that is there and carries somebody's owner label asks for.
-    fn compare(&self, item: &Item, seen: &Seen) -> Need {
+    pub(super) fn compare(&self, item: &Item, seen: &Seen) -> Need {
         let ours = seen.owner.as_ref() == Some(&self.ctx.hash);
         if !ours && (self.left_alone(item) || self.take_existing(item)) {
             return Need::Taken;
@@ -158,13 +158,8 @@ impl Job {
         send: &mut Vec<(Item, Option<String>)>,
         facts: &mut Facts,
     ) -> bool {
-        let mut groups: BTreeMap<(String, String, String), Vec<Item>> = BTreeMap::new();
-        for item in items {
-            let key = (item.id.group.clone(), item.id.kind.clone(), item.id.namespace.clone());
-            groups.entry(key).or_default().push(item);
-        }
         let mut fine = true;
-        for group in groups.into_values() {
+        for group in by_kind(items) {
             if self.stale() {
                 return false;
             }
@@ -214,7 +209,11 @@ impl Job {
         false
     }
 
-    async fn find(&self, group: &[Item], session: &Session) -> Result<BTreeMap<String, Found>, Trouble> {
+    pub(super) async fn find(
+        &self,
+        group: &[Item],
+        session: &Session,
+    ) -> Result<BTreeMap<String, Found>, Trouble> {
         let Some((first, resource)) =
             group.first().and_then(|item| Some((item, session.resource_of(&item.manifest()?.json)?.clone())))
         else {
@@ -340,6 +339,16 @@ impl Job {
         let attempts = self.memory.backoff.last(&key).map_or(1, |tries| tries.count);
         facts.trouble(Some(&item.app), Some(&item.id), trouble, attempts);
     }
+}
+
+/// Together what one list shows: of one kind, in one namespace.
+pub(super) fn by_kind(items: Vec<Item>) -> impl Iterator<Item = Vec<Item>> {
+    let mut groups: BTreeMap<(String, String, String), Vec<Item>> = BTreeMap::new();
+    for item in items {
+        let key = (item.id.group.clone(), item.id.kind.clone(), item.id.namespace.clone());
+        groups.entry(key).or_default().push(item);
+    }
+    groups.into_values()
 }
 
 fn found_of(id: &Identity, object: &Value) -> Found {

@@ -31,6 +31,11 @@ impl Item {
         self.set.set.manifests.get(self.place)
     }
 
+    /// All else waits until it is ready.
+    pub fn is_foundation(&self) -> bool {
+        self.set.stages.first().is_some_and(|places| places.binary_search(&self.place).is_ok())
+    }
+
     /// The set it is of.
     pub fn set_digest(&self) -> &SetDigest {
         &self.set.set.digest

@@ -32,13 +32,16 @@ impl Job {
         facts: &mut Facts,
     ) {
         let Some((apps, mut doomed)) = self.content(work, target, facts).await else { return };
-        if !self.observed(session, &apps, &doomed, facts) {
-            return;
-        }
         let settled = self.is_complete(work);
         self.memory.settled = settled;
         self.memory.pace = self.policy();
         self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
+        if !self.observed(session, &apps, &doomed, facts) {
+            if !settled {
+                self.early(&apps, session, facts).await;
+            }
+            return;
+        }
         let mut done = true;
         for app in &apps {
             if self.stale() {

@@ -283,7 +283,7 @@ impl Rig {
         }
     }
 
-    /// Stores a revision and sets it as the target of clusters, as the store does.
+    /// Stores a revision and sets it as the target of clusters, as the store does; the engine hears what the hub answered.
     pub async fn target(&self, wanted: &BTreeMap<ClusterId, Vec<Arc<ManifestSet>>>) {
         let revision = self.revision.fetch_add(1, Ordering::Relaxed) + 1;
         let sets: Vec<Arc<ManifestSet>> = wanted.values().flatten().cloned().collect();
@@ -347,7 +347,18 @@ impl Rig {
         };
         let mut value = serde_json::to_value(&live).unwrap();
         value["spec"] = serde_json::to_value(&spec).unwrap();
-        self.hub.replace(&path, &value).await.is_ok()
+        let Ok(answer) = self.hub.replace(&path, &value).await else { return false };
+        if let Some(sync) = &*self.sync.lock() {
+            sync.targeted(serde_json::from_value(answer).unwrap());
+        }
+        true
+    }
+
+    /// From now on the hub's watch shows the engine nothing.
+    pub fn deafen(&self) {
+        if let Some((_, tasks)) = &*self.running.lock() {
+            tasks[1].abort();
+        }
     }
 
     pub fn shard(&self) -> SyncShard {

@@ -13,6 +13,7 @@ use emco_controllers::context::{Connector, Context};
 use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
 use emco_controllers::hub::HubApi;
 use emco_controllers::installation;
+use emco_controllers::objects::Told;
 use emco_controllers::remote::{Admission, Connections, Observation, State, Target};
 use emco_controllers::revisions::Revisions;
 use emco_controllers::stores::{Writers, stores};
@@ -126,6 +127,7 @@ impl Process {
             epoch: 1,
             revisions: Revisions::default(),
             planning: Arc::default(),
+            told: Told::default(),
         };
         Ok(Self { ctx, hub, writers, _charts: charts })
     }

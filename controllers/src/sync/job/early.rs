@@ -1,0 +1,95 @@
+//! A row that wants something new in, before the kinds of its cluster are listed; what is new applied, after a look at each object
+//! under its own name. After a restart the lists may take long, and whoever changed something in the meantime does not wait for
+//! them. Everything else does: what nobody changed, pruning, hooks, and what is said of the row.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_engine::identity::Identity;
+
+use super::super::edge::Session;
+use super::apply::{Found, Need, by_kind};
+use super::desired::{App, Item};
+use super::row::Facts;
+use super::{Job, Key};
+
+impl Job {
+    /// Applies what the last complete state did not have, once for a wish and a connection: what cannot be done now is done
+    /// when the lists are there.
+    pub(super) async fn early(&mut self, apps: &[App], session: &Session, facts: &mut Facts) {
+        if self.memory.early == Some(session.epoch) {
+            return;
+        }
+        for app in apps {
+            let before = self.memory.applied_named.as_ref();
+            let before = before.map(|named| (self.source(named), named.apps.get(&*app.name).cloned()));
+            let had = match before {
+                Some((_, Some(digest))) if digest == *app.digest() => continue,
+                Some((source, Some(digest))) => match self.ctx.content.set(&source, &digest).await {
+                    Ok(set) => Some(set),
+                    Err(_) => continue,
+                },
+                _ => None,
+            };
+            let event = if had.is_some() { "pre-upgrade" } else { "pre-install" };
+            if !app.hooks(event).is_empty() {
+                continue;
+            }
+            let had: BTreeMap<&Identity, &Arc<str>> =
+                had.iter().flat_map(|set| set.ids.iter().map(AsRef::as_ref).zip(&set.tokens)).collect();
+            for stage in &app.stages {
+                let fresh: Vec<Item> =
+                    stage.iter().filter(|item| had.get(&*item.id) != Some(&&item.token)).cloned().collect();
+                if self.stale() {
+                    return;
+                }
+                let there = self.bring(&fresh, session, facts).await;
+                if !there || fresh.iter().any(|item| item.is_foundation() && !self.is_ready(item)) {
+                    break;
+                }
+            }
+        }
+        if !self.stale() {
+            self.memory.early = Some(session.epoch);
+        }
+    }
+
+    /// Applies what is not there yet; true when all of it is there now. What is somebody else's, or not possible, is left to the
+    /// pass that knows everything.
+    async fn bring(&mut self, fresh: &[Item], session: &Session, facts: &mut Facts) -> bool {
+        let mut all = true;
+        let mut look = Vec::new();
+        let mut send = Vec::new();
+        for item in fresh {
+            let waits = self.memory.backoff.waiting(&Key::Object(item.id.clone())).is_some();
+            match self.need(item, session) {
+                _ if waits => all = false,
+                Need::Nothing => {}
+                Need::Look => look.push(item.clone()),
+                Need::Renew(uid) => send.push((item.clone(), Some(uid))),
+                Need::Taken | Need::Wait | Need::Trouble(_) => all = false,
+            }
+        }
+        if (look.is_empty() && send.is_empty()) || self.held_up(facts) {
+            return all;
+        }
+        for group in by_kind(look) {
+            let found = if self.stale() { None } else { self.find(&group, session).await.ok() };
+            let Some(found) = found else { return false };
+            for item in group {
+                let need = match found.get(&item.id.name) {
+                    None | Some(Found::Nothing) => Need::Look,
+                    Some(Found::Object(seen)) => self.compare(&item, seen),
+                };
+                match need {
+                    // It is not there.
+                    Need::Look => send.push((item, None)),
+                    Need::Renew(uid) => send.push((item, Some(uid))),
+                    Need::Nothing => {}
+                    Need::Taken | Need::Wait | Need::Trouble(_) => all = false,
+                }
+            }
+        }
+        self.send_all(send, session, facts).await && all
+    }
+}
