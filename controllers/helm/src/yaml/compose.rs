@@ -52,6 +52,16 @@ struct Properties {
     tag: Option<(Vec<u8>, Vec<u8>, Mark)>,
 }
 
+/// What is to be read inside a node that was begun.
+enum Inside {
+    Nothing,
+    BlockSequence,
+    IndentlessSequence,
+    BlockMapping,
+    FlowSequence,
+    FlowMapping,
+}
+
 impl<'a> Composer<'a> {
     pub fn new(input: &'a [u8], depth_limit: usize) -> Result<Self, YamlError> {
         Ok(Self {
@@ -70,7 +80,7 @@ impl<'a> Composer<'a> {
         let implicit = std::mem::replace(&mut self.first, false);
         if !implicit {
             while self.scanner.peek()?.kind == TokenKind::DocumentEnd {
-                self.scanner.next()?;
+                self.skip()?;
             }
         }
         let root = match self.scanner.peek()?.kind {
@@ -85,7 +95,7 @@ impl<'a> Composer<'a> {
             _ => self.explicit_document()?,
         };
         if self.scanner.peek()?.kind == TokenKind::DocumentEnd {
-            self.scanner.next()?;
+            self.skip()?;
         }
         self.tag_prefixes.clear();
         self.anchors.clear();
@@ -98,7 +108,7 @@ impl<'a> Composer<'a> {
         if start.kind != TokenKind::DocumentStart {
             return Err(at_mark(start.mark, None, "did not find expected <document start>"));
         }
-        self.scanner.next()?;
+        self.skip()?;
         match self.scanner.peek()?.kind {
             TokenKind::VersionDirective(..)
             | TokenKind::TagDirective { .. }
@@ -130,7 +140,7 @@ impl<'a> Composer<'a> {
                 }
                 _ => break,
             }
-            self.scanner.next()?;
+            self.skip()?;
         }
         self.default_tag_prefixes();
         Ok(())
@@ -156,49 +166,52 @@ impl<'a> Composer<'a> {
     }
 
     fn node_at_depth(&mut self, block: bool, indentless: bool) -> Result<NodeId, YamlError> {
+        match self.begin(block, indentless)? {
+            (id, Inside::Nothing) => Ok(id),
+            (id, Inside::IndentlessSequence) => self.indentless_sequence(id),
+            (id, Inside::FlowSequence) => self.flow_sequence(id),
+            (id, Inside::FlowMapping) => self.flow_mapping(id),
+            (id, Inside::BlockSequence) => self.block_sequence(id),
+            (id, Inside::BlockMapping) => self.block_mapping(id),
+        }
+    }
+
+    /// A node, and what is to be read inside it. (For itself, since what is at hand here would fill the stack of those below.)
+    fn begin(&mut self, block: bool, indentless: bool) -> Result<(NodeId, Inside), YamlError> {
         let start = self.scanner.peek()?.mark;
         if let TokenKind::Alias(_) = self.scanner.peek()?.kind {
-            return self.alias();
+            return Ok((self.alias()?, Inside::Nothing));
         }
         let properties = self.properties()?;
         let tag = self.resolve_tag(&properties, start)?;
         let token = self.scanner.peek()?;
         let here = token.mark;
-        let anchor = properties.anchor.clone();
-        match &token.kind {
-            TokenKind::BlockEntry if indentless => {
-                let id = self.open(anchor, Node::Sequence(Vec::new()));
-                self.indentless_sequence(id)
-            }
+        let anchor = properties.anchor;
+        let (inside, node) = match &token.kind {
+            TokenKind::BlockEntry if indentless => (Inside::IndentlessSequence, Node::Sequence(Vec::new())),
             TokenKind::Scalar { .. } => {
                 let Token { kind: TokenKind::Scalar { value, plain }, .. } = self.scanner.next()? else {
-                    return Ok(self.empty());
+                    return Ok((self.empty(), Inside::Nothing));
                 };
                 let implicit = (tag.is_empty() && plain) || tag == b"!";
-                Ok(self.open(anchor, Node::Scalar { value, tag, implicit }))
+                (Inside::Nothing, Node::Scalar { value, tag, implicit })
             }
-            TokenKind::FlowSequenceStart => {
-                let id = self.open(anchor, Node::Sequence(Vec::new()));
-                self.flow_sequence(id)
-            }
-            TokenKind::FlowMappingStart => {
-                let id = self.open(anchor, Node::Mapping(Vec::new()));
-                self.flow_mapping(id)
-            }
-            TokenKind::BlockSequenceStart if block => {
-                let id = self.open(anchor, Node::Sequence(Vec::new()));
-                self.block_sequence(id)
-            }
-            TokenKind::BlockMappingStart if block => {
-                let id = self.open(anchor, Node::Mapping(Vec::new()));
-                self.block_mapping(id)
-            }
+            TokenKind::FlowSequenceStart => (Inside::FlowSequence, Node::Sequence(Vec::new())),
+            TokenKind::FlowMappingStart => (Inside::FlowMapping, Node::Mapping(Vec::new())),
+            TokenKind::BlockSequenceStart if block => (Inside::BlockSequence, Node::Sequence(Vec::new())),
+            TokenKind::BlockMappingStart if block => (Inside::BlockMapping, Node::Mapping(Vec::new())),
             _ if anchor.is_some() || !tag.is_empty() => {
                 let implicit = tag.is_empty();
-                Ok(self.open(anchor, Node::Scalar { value: Vec::new(), tag, implicit }))
+                (Inside::Nothing, Node::Scalar { value: Vec::new(), tag, implicit })
             }
-            _ => Err(at_mark(here, Some(start), "did not find expected node content")),
-        }
+            _ => return Err(at_mark(here, Some(start), "did not find expected node content")),
+        };
+        Ok((self.open(anchor, node), inside))
+    }
+
+    /// Passes over a token; answers where it stood. (Tokens are large, and collections stand on the stack in each other.)
+    fn skip(&mut self) -> Result<Mark, YamlError> {
+        Ok(self.scanner.next()?.mark)
     }
 
     fn alias(&mut self) -> Result<NodeId, YamlError> {
@@ -279,18 +292,22 @@ impl<'a> Composer<'a> {
     }
 
     fn block_sequence(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
-        let start = self.scanner.next()?.mark;
+        let start = self.skip()?;
         loop {
-            let token = self.scanner.next()?;
+            let token = self.scanner.peek()?;
             match token.kind {
                 TokenKind::BlockEntry => {
+                    self.skip()?;
                     let item = match self.scanner.peek()?.kind {
                         TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty(),
                         _ => self.node(true, false)?,
                     };
                     self.add_item(id, item);
                 }
-                TokenKind::BlockEnd => return Ok(id),
+                TokenKind::BlockEnd => {
+                    self.skip()?;
+                    return Ok(id);
+                }
                 _ => return Err(at_mark(token.mark, Some(start), "did not find expected '-' indicator")),
             }
         }
@@ -298,7 +315,7 @@ impl<'a> Composer<'a> {
 
     fn indentless_sequence(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
         while self.scanner.peek()?.kind == TokenKind::BlockEntry {
-            self.scanner.next()?;
+            self.skip()?;
             let item = match self.scanner.peek()?.kind {
                 TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
                     self.empty()
@@ -311,15 +328,15 @@ impl<'a> Composer<'a> {
     }
 
     fn block_mapping(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
-        let start = self.scanner.next()?.mark;
+        let start = self.skip()?;
         loop {
             let token = self.scanner.peek()?;
             match token.kind {
                 TokenKind::Key => {
-                    self.scanner.next()?;
+                    self.skip()?;
                     let key = self.block_key_or_value()?;
                     let value = if self.scanner.peek()?.kind == TokenKind::Value {
-                        self.scanner.next()?;
+                        self.skip()?;
                         self.block_key_or_value()?
                     } else {
                         self.empty()
@@ -327,7 +344,7 @@ impl<'a> Composer<'a> {
                     self.add_entry(id, key, value);
                 }
                 TokenKind::BlockEnd => {
-                    self.scanner.next()?;
+                    self.skip()?;
                     return Ok(id);
                 }
                 _ => return Err(at_mark(token.mark, Some(start), "did not find expected key")),

@@ -60,7 +60,12 @@ impl<'a> Decoder<'a> {
         let value = match node {
             Node::Scalar { value, tag, implicit } => self.scalar(value, tag, *implicit)?,
             Node::Sequence(items) => {
-                T::list(items.iter().map(|item| self.value(*item)).collect::<Result<_, _>>()?)
+                // Not an iterator, which would take more of the stack.
+                let mut list = Vec::with_capacity(items.len());
+                for item in items {
+                    list.push(self.value(*item)?);
+                }
+                T::list(list)
             }
             Node::Mapping(entries) => {
                 let mut map = BTreeMap::new();

@@ -55,8 +55,31 @@ fn a_long_text_repeated_by_aliases_is_refused() {
 fn deep_nesting_is_refused() {
     assert!(to_json("[".repeat(100_000).as_bytes()).is_err());
     assert!(to_json("- ".repeat(100_000).as_bytes()).is_err());
-    let deep = format!("{}{}", "[".repeat(400), "]".repeat(400));
-    assert!(to_json(deep.as_bytes()).is_ok());
+}
+
+/// Whoever reads YAML need not care on which thread: three quarters of what threads have is enough, also without optimizations.
+#[test]
+fn what_is_as_deep_as_allowed_is_read_and_written_on_a_small_stack() {
+    const LEVELS: usize = MAX_DEPTH - 2;
+    let block: String = (0..LEVELS).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let shapes = [
+        format!("{}{}", "[".repeat(LEVELS), "]".repeat(LEVELS)),
+        format!("{}x{}", "{a: ".repeat(LEVELS), "}".repeat(LEVELS)),
+        format!("{}x{}", "[a: ".repeat(LEVELS / 2), "]".repeat(LEVELS / 2)),
+        format!("{}{{}}{}", "{<<: ".repeat(LEVELS), "}".repeat(LEVELS)),
+        format!("{}x", "- ".repeat(LEVELS)),
+        block,
+    ];
+    for shape in shapes {
+        let begin = shape[..9].to_owned();
+        let read = move || {
+            let value = to_json(shape.as_bytes()).unwrap();
+            assert_eq!(to_json(from_json(&value).as_bytes()), Ok(value));
+            drop(to_value(shape.as_bytes()).unwrap());
+        };
+        let thread = std::thread::Builder::new().stack_size(3 << 19).name(begin);
+        thread.spawn(read).unwrap().join().unwrap();
+    }
 }
 
 #[test]

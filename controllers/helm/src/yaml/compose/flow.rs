@@ -5,7 +5,7 @@ use crate::yaml::token::TokenKind;
 
 impl Composer<'_> {
     pub(super) fn flow_sequence(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
-        let start = self.scanner.next()?.mark;
+        let start = self.skip()?;
         let mut first = true;
         loop {
             let token = self.scanner.peek()?;
@@ -13,11 +13,11 @@ impl Composer<'_> {
                 if token.kind != TokenKind::FlowEntry {
                     return Err(at_mark(token.mark, Some(start), "did not find expected ',' or ']'"));
                 }
-                self.scanner.next()?;
+                self.skip()?;
             }
             match self.scanner.peek()?.kind {
                 TokenKind::FlowSequenceEnd => {
-                    self.scanner.next()?;
+                    self.skip()?;
                     return Ok(id);
                 }
                 TokenKind::Key => {
@@ -34,13 +34,13 @@ impl Composer<'_> {
 
     /// A `key: value` directly inside a sequence is a mapping of one entry.
     fn single_pair(&mut self) -> Result<NodeId, YamlError> {
-        self.scanner.next()?;
+        self.skip()?;
         let id = self.push(Node::Mapping(Vec::new()));
         let key = match self.scanner.peek()?.kind {
             TokenKind::Value => self.empty(),
             TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
                 // libyaml takes this token too.
-                self.scanner.next()?;
+                self.skip()?;
                 self.empty()
             }
             _ => self.node(false, false)?,
@@ -51,7 +51,7 @@ impl Composer<'_> {
     }
 
     pub(super) fn flow_mapping(&mut self, id: NodeId) -> Result<NodeId, YamlError> {
-        let start = self.scanner.next()?.mark;
+        let start = self.skip()?;
         let mut first = true;
         loop {
             let token = self.scanner.peek()?;
@@ -59,15 +59,15 @@ impl Composer<'_> {
                 if token.kind != TokenKind::FlowEntry {
                     return Err(at_mark(token.mark, Some(start), "did not find expected ',' or '}'"));
                 }
-                self.scanner.next()?;
+                self.skip()?;
             }
             match self.scanner.peek()?.kind {
                 TokenKind::FlowMappingEnd => {
-                    self.scanner.next()?;
+                    self.skip()?;
                     return Ok(id);
                 }
                 TokenKind::Key => {
-                    self.scanner.next()?;
+                    self.skip()?;
                     let key = match self.scanner.peek()?.kind {
                         TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd => self.empty(),
                         _ => self.node(false, false)?,
@@ -89,7 +89,7 @@ impl Composer<'_> {
         if self.scanner.peek()?.kind != TokenKind::Value {
             return Ok(self.empty());
         }
-        self.scanner.next()?;
+        self.skip()?;
         let kind = &self.scanner.peek()?.kind;
         if *kind == TokenKind::FlowEntry || kind == end {
             return Ok(self.empty());
