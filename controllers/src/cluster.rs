@@ -26,6 +26,9 @@ mod identity;
 
 use identity::Identity;
 
+/// Reason while the first answer is awaited.
+const CONNECTING: &str = "Connecting";
+
 /// How a cluster stands, as its condition Ready says it.
 struct Judged {
     verdict: Verdict,
@@ -74,7 +77,9 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let (judged, life) = judge(ctx, &cluster, &id, &mut status).await?;
     reachable(ctx, &id, &judged, generation, &mut status);
     objects::held(ctx, &mut status, generation, waits.as_deref());
-    objects::verdict(ctx, &mut status, generation, &judged.verdict, judged.reason, &judged.message);
+    if !awaits_again(&judged, generation, &status) {
+        objects::verdict(ctx, &mut status, generation, &judged.verdict, judged.reason, &judged.message);
+    }
     requested(ctx, &cluster, &id, &mut status);
     let written = objects::write_status(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
     if written && let Some(warning) = ending::news(cluster.status.as_ref(), &status) {
@@ -94,6 +99,15 @@ fn leaves_clouds(ctx: &Context, id: &ClusterId) -> bool {
         let its_own = |row: &ShardRow| row.uid.is_none() || row.uid == observed.uid;
         rows.any(|row| shard.spec.abandoned.is_none() || its_own(row))
     })
+}
+
+/// Whether all that is new is that this process has not heard of the cluster yet: what was last seen of it stays, or every restart
+/// would write of every cluster that it left and that it came.
+fn awaits_again(judged: &Judged, generation: i64, status: &ClusterStatus) -> bool {
+    let seen =
+        status.condition(types::READY).is_some_and(|ready| ready.observed_generation == Some(generation));
+    // What was wrong with the credentials may be mended now.
+    judged.reason == CONNECTING && seen && status.is_true(types::CREDENTIALS_VALID)
 }
 
 /// Says whether the cluster answers as the cluster it was. The time of this condition is what `unreachable.after` counts from;
@@ -282,7 +296,7 @@ async fn observe(
     match &observed.state {
         State::Connecting => Judged {
             verdict: Verdict::Waiting,
-            reason: "Connecting",
+            reason: CONNECTING,
             message: "the first answer is awaited".to_owned(),
         },
         State::Failed { reason, message } => {

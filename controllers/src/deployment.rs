@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
-use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::names::{annotation, finalizer};
+use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
+use emco_engine::identity::ClusterId;
 use emco_engine::plan::{Plan, Refusal};
 
 use crate::context::{Context, Failure, Outcome, Reconciled};
+use crate::facts;
 use crate::logical_cloud::{cause, combinations, uids};
 use crate::objects;
 use crate::revisions::{self, Draft, News, Owner, Stored, TooMuch, mebibytes};
@@ -34,6 +36,11 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     if objects::add_finalizer(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
+    }
+    if let Some(left) = revisions::calm(ctx)
+        && (is_at_rest(&dig) || awaits_clusters(ctx, &owner))
+    {
+        return Ok(Outcome::After(left));
     }
     if let Some(left) = revisions::quiet(ctx, &owner, objects::generation(dig.as_ref())) {
         return Ok(Outcome::After(left));
@@ -73,6 +80,22 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     let outcome = report(ctx, &dig, &owner, &planned).await?;
     Ok(outcome.at_latest(revisions::due_in(ctx, &owner, &dig.spec.unreachable)))
+}
+
+/// Whether it was complete as it is now.
+fn is_at_rest(dig: &DeploymentIntentGroup) -> bool {
+    let status = dig.status.as_ref();
+    status.is_some_and(|status| {
+        status.observed_generation == dig.metadata.generation && status.is_true(types::DEPLOYED)
+    })
+}
+
+/// Whether clusters that it runs on are about to answer. A plan waits with what it does not know of a cluster, and each answer would
+/// be another revision.
+fn awaits_clusters(ctx: &Context, owner: &Owner) -> bool {
+    let shards = revisions::shards(ctx, owner);
+    let rows = shards.iter().flat_map(|shard| &shard.spec.clusters);
+    rows.filter_map(|row| ClusterId::parse(&row.cluster)).any(|id| facts::is_about_to_answer(ctx, &id))
 }
 
 /// What people read first, then the rest.

@@ -1,9 +1,11 @@
 //! Stored clusters and what the connections observed in, the planner's facts out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use emco_crds::Cluster;
 use emco_crds::cluster::Scheduling as Stored;
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, Conditioned};
 use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::{ClusterFacts, Scheduling};
 use kube::Resource;
@@ -11,7 +13,7 @@ use kube::Resource;
 use crate::context::Context;
 use crate::objects;
 use crate::owned_namespace;
-use crate::remote::Admission;
+use crate::remote::{Admission, State};
 use crate::stores::StoreExt;
 
 /// Labels of an object, or none.
@@ -23,6 +25,26 @@ pub fn labels<K: Resource>(object: &K) -> BTreeMap<String, String> {
 pub fn id(ctx: &Context, cluster: &Cluster) -> Option<ClusterId> {
     let provider = owned_namespace::provider_of(ctx, objects::namespace(cluster))?;
     Some(ClusterId::new(&provider, objects::name(cluster)))
+}
+
+/// The Cluster of an id.
+pub fn registered(ctx: &Context, wanted: &ClusterId) -> Option<Arc<Cluster>> {
+    let is_it = |cluster: &Cluster| id(ctx, cluster).as_ref() == Some(wanted);
+    let provider = ctx.stores.providers.named("", wanted.provider());
+    let usual = provider.and_then(|provider| {
+        ctx.stores.clusters.named(owned_namespace::of_provider(&provider), wanted.cluster())
+    });
+    // The namespace says whose it is: also while its provider is missing.
+    usual.filter(|cluster| is_it(cluster)).or_else(|| ctx.stores.clusters.find(is_it))
+}
+
+/// Whether a cluster that answered last has not been heard of by this process yet.
+pub fn is_about_to_answer(ctx: &Context, id: &ClusterId) -> bool {
+    let waits = ctx.connector.observation(id).is_none_or(|seen| seen.state == State::Connecting);
+    let answered = |cluster: Arc<Cluster>| {
+        cluster.status.as_ref().is_some_and(|status| status.is_true(types::REACHABLE))
+    };
+    waits && registered(ctx, id).is_some_and(answered)
 }
 
 /// Everything known of every registered cluster.

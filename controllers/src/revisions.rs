@@ -46,7 +46,7 @@ mod targets;
 pub use abandon::{GiveUp, due_in, leave, mistyped};
 use answers::Answers;
 use begun::Begun;
-pub use begun::{News, begin, news, quiet};
+pub use begun::{News, begin, calm, news, quiet};
 pub use collect::Collector;
 pub use commit::{Draft, commit};
 use content::contents;

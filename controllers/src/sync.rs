@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::SyncShard;
 use emco_engine::identity::ClusterId;
@@ -12,6 +13,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::remote::Connections;
@@ -80,6 +82,10 @@ pub struct SyncContext {
     pub settings: SyncSettings,
 }
 
+/// When a process begins, all it knows is to be read anew: every row, every deployment, every list of every cluster. So long, what
+/// was at rest waits: whoever changed something in the meantime goes first.
+const CALM: Duration = Duration::from_secs(1);
+
 /// The engine.
 pub struct Sync {
     ctx: SyncContext,
@@ -89,6 +95,7 @@ pub struct Sync {
     inbox: Inbox,
     // Owners whose policy changed since the last look.
     repaced: Mutex<BTreeSet<String>>,
+    calm_until: Instant,
 }
 
 impl Sync {
@@ -103,12 +110,18 @@ impl Sync {
             budget: Arc::new(Budget::new()),
             inbox: Inbox::default(),
             repaced: Mutex::new(BTreeSet::new()),
+            calm_until: Instant::now() + CALM,
         })
     }
 
     /// Counters.
     pub fn metrics(&self) -> Arc<SyncMetrics> {
         self.metrics.clone()
+    }
+
+    /// How long what is at rest is still left alone, since the process just began.
+    pub fn calm(&self) -> Option<Duration> {
+        self.calm_until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
     /// Keeps a set that the hub has as a whole, so that it is not read back at once.
@@ -370,6 +383,7 @@ impl Desk {
             clock: self.sync.ctx.world.clock.clone(),
             random: self.sync.ctx.world.random.clone(),
             in_flight: self.sync.ctx.settings.in_flight,
+            calm_until: self.sync.calm_until,
         });
         let (input, receiver) = watch::channel(work);
         let stop = self.stop.child_token();

@@ -6,7 +6,7 @@ use emco_crds::cluster::ClusterStatus;
 use emco_crds::names::annotation;
 use emco_engine::identity::ClusterId;
 
-use super::Judged;
+use super::{CONNECTING, Judged};
 use crate::api::{Method, Request};
 use crate::context::{Context, Failure};
 use crate::facts;
@@ -45,7 +45,7 @@ pub(super) async fn judge(
     };
     let Some(judged) = refused else {
         let message = "its claim is being read again".to_owned();
-        return Identity::Not(Judged { verdict: Verdict::Waiting, reason: "Connecting", message });
+        return Identity::Not(Judged { verdict: Verdict::Waiting, reason: CONNECTING, message });
     };
     let (reason, message) = (judged.reason, judged.message.clone());
     ctx.connector.judge(id, uid, Admission::Refused { reason, message });

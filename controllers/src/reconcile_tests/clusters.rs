@@ -41,6 +41,38 @@ async fn another_cluster_behind_a_known_name_is_refused() {
 }
 
 #[tokio::test]
+async fn a_restart_writes_nothing_of_clusters_that_are_as_they_were() {
+    let mut rig = settled().await;
+    rig.fails("a", "Unreachable");
+    for reason in ["Unreachable", "Reachable"] {
+        rig.settle().await;
+        assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, reason);
+        let seen = rig.forgotten("a");
+        rig.restart();
+        rig.hub.take_seen();
+        assert!(rig.round().await.is_empty());
+        rig.remembered("a", seen);
+        assert!(rig.round().await.is_empty());
+        assert!(rig.writes().is_empty(), "{reason}");
+        rig.returns("a", "uid-a");
+    }
+}
+
+#[tokio::test]
+async fn what_was_wrong_with_credentials_is_not_said_of_those_that_replaced_them() {
+    let mut rig = settled().await;
+    let mut broken = secret("a");
+    broken["data"]["kubeconfig"] = json!("Og==");
+    rig.hub.put("test", &broken);
+    rig.settle().await;
+    assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, "KubeconfigInvalid");
+    rig.forgotten("a");
+    rig.hub.put("test", &secret("a"));
+    rig.settle().await;
+    assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, "Connecting");
+}
+
+#[tokio::test]
 async fn a_cluster_registered_twice_is_refused_the_second_time() {
     let mut rig = settled().await;
     rig.answers("b", "uid-a");

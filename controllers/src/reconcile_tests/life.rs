@@ -206,6 +206,17 @@ impl Life {
         self.engine = Some(Engine::start(&self.rig.ctx));
     }
 
+    /// The next process begins as it really does, with its workers beside it, and has read what the hub has.
+    pub async fn begin(&mut self) {
+        self.restart().await;
+        if let Some(engine) = &self.engine {
+            let revisions = std::mem::take(&mut self.rig.ctx.revisions);
+            self.rig.ctx.revisions = revisions.beside(Arc::clone(&engine.sync));
+        }
+        self.rig.see();
+        self.rig.hub.take_seen();
+    }
+
     /// One round, and time for what follows of it.
     pub async fn next(&mut self) {
         self.rig.hub.take_seen();

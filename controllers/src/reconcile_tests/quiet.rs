@@ -172,3 +172,38 @@ async fn an_event_is_sent_once_within_a_second() {
     crate::objects::event(&life.rig.ctx, dig.as_ref(), false, "Ready", "a").await;
     assert_eq!(posts(&life), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_at_rest_waits_while_a_process_begins_and_one_that_changed_does_not() {
+    let mut life = at_rest().await;
+    life.begin().await;
+    let rests = deployment::reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    assert!(matches!(rests, Outcome::After(left) if left <= Duration::from_secs(1)), "{rests:?}");
+    assert!(life.rig.hub.take_seen().is_empty(), "nothing is asked about it");
+    life.put(&page("three"));
+    life.begin().await;
+    deployment::reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    assert!(kinds(&life).contains(&"Put syncshards".to_owned()));
+    assert_eq!(contexts(&life).into_keys().max(), Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_waits_a_moment_for_clusters_that_are_about_to_answer() {
+    let mut life = at_rest().await;
+    let seen = life.rig.forgotten("b");
+    life.put(&page("three"));
+    life.begin().await;
+    let waits = deployment::reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    let Outcome::After(left) = waits else { panic!("{waits:?}") };
+    assert_eq!(kinds(&life), Vec::<String>::new(), "each that answers would be another revision");
+    life.rig.remembered("b", seen);
+    deployment::reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    assert!(kinds(&life).contains(&"Put syncshards".to_owned()));
+
+    life.rig.forgotten("b");
+    life.put(&page("four"));
+    life.begin().await;
+    tokio::time::sleep(left).await;
+    deployment::reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    assert_eq!(contexts(&life).into_keys().max(), Some(4), "one that does not answer holds nobody up");
+}

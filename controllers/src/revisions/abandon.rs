@@ -3,7 +3,6 @@
 //! Cluster's own condition, which outlives this process, and by what is seen of it now; or by there being no such Cluster.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::app_context::FORMAT;
@@ -23,9 +22,7 @@ use super::{Owner, contents, ledger, stored_shards};
 use crate::context::{Context, Failure};
 use crate::facts;
 use crate::objects;
-use crate::owned_namespace;
 use crate::remote::{Admission, State};
-use crate::stores::StoreExt;
 
 /// Clusters that an Event names.
 const NAMED: usize = 3;
@@ -137,17 +134,6 @@ fn leaving(stored: &SyncShard) -> Vec<Row> {
     shard::leaving(&stored.spec, stored.status.as_ref())
 }
 
-/// The Cluster of a row.
-pub(super) fn registered(ctx: &Context, id: &ClusterId) -> Option<Arc<Cluster>> {
-    let is_it = |cluster: &Cluster| facts::id(ctx, cluster).as_ref() == Some(id);
-    let provider = ctx.stores.providers.named("", id.provider());
-    let usual = provider.and_then(|provider| {
-        ctx.stores.clusters.named(owned_namespace::of_provider(&provider), id.cluster())
-    });
-    // The namespace says whose it is: also while its provider is missing.
-    usual.filter(|cluster| is_it(cluster)).or_else(|| ctx.stores.clusters.find(is_it))
-}
-
 /// Whether the Cluster of a row is surely registered no more. One of its name whose provider is not known may be it.
 fn is_gone(ctx: &Context, id: &ClusterId) -> bool {
     let may_be = |cluster: &Cluster| {
@@ -157,7 +143,7 @@ fn is_gone(ctx: &Context, id: &ClusterId) -> bool {
 }
 
 fn due(ctx: &Context, row: &Row, give_up: GiveUp<'_>) -> Due {
-    let cluster = registered(ctx, &row.cluster);
+    let cluster = facts::registered(ctx, &row.cluster);
     let cluster = cluster.as_deref();
     if give_up.typed && is_away(ctx, &row.cluster, cluster) {
         return Due::Now;
@@ -234,7 +220,7 @@ async fn let_go(
         };
         let pack = write_identities(&owner.uid, &identities).map_err(|e| Failure::Stored(e.to_string()))?;
         store_pack(ctx, owner, &pack).await?;
-        let known = registered(ctx, &row.cluster).and_then(|c| c.status.as_ref()?.uid.clone());
+        let known = facts::registered(ctx, &row.cluster).and_then(|c| c.status.as_ref()?.uid.clone());
         let uid = row.uid.or(known);
         let identities_ref =
             emco_crds::sync_shard::IdentitiesRef { pack: pack.name.clone(), digest: pack.digest.clone() };

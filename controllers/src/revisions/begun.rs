@@ -57,6 +57,11 @@ pub fn quiet(ctx: &Context, owner: &Owner, generation: i64) -> Option<Duration> 
     (!told).then_some(left)
 }
 
+/// So long what is at rest is left alone, because the process just began.
+pub fn calm(ctx: &Context) -> Option<Duration> {
+    ctx.revisions.workers.as_ref()?.calm()
+}
+
 /// Whether clusters were to have this revision, as far as this process knows.
 pub(super) fn was_targeted(ctx: &Context, owner: &Owner, revision: i64) -> bool {
     ctx.revisions.begun.0.lock().get(&owner.hash).is_some_and(|entry| entry.revisions.contains_key(&revision))

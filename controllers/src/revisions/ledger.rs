@@ -13,11 +13,11 @@ use emco_engine::shard::{self, GivenUp};
 use kube::Resource;
 use serde_json::json;
 
-use super::abandon::registered;
 use super::targets::{empty, replace};
 use super::{INVENTORY, Owner, end};
 use crate::api::ApiServerExt;
 use crate::context::{Context, Failure};
+use crate::facts;
 use crate::objects;
 use crate::owned_namespace;
 use crate::stores::StoreExt;
@@ -81,7 +81,7 @@ pub(super) fn noted(
 
 /// Where the ledger of a cluster is: in its provider's namespace, unless that ends.
 fn place(ctx: &Context, cluster: &ClusterId) -> Option<String> {
-    let space = if let Some(found) = registered(ctx, cluster) {
+    let space = if let Some(found) = facts::registered(ctx, cluster) {
         objects::namespace(found.as_ref()).to_owned()
     } else {
         let provider = ctx.stores.providers.named("", cluster.provider())?;
@@ -247,13 +247,13 @@ fn left_out<'a>(before: &'a SyncShardSpec, after: &SyncShardSpec) -> Vec<&'a Sha
 /// Whether the cluster may come back: it is registered, with this identity as far as it is known.
 fn is_registered(ctx: &Context, id: &ClusterId, uid: Option<&str>) -> bool {
     let known = |cluster: &Arc<Cluster>| cluster.status.as_ref().and_then(|status| status.uid.clone());
-    registered(ctx, id)
+    facts::registered(ctx, id)
         .is_some_and(|cluster| known(&cluster).is_none_or(|known| uid.is_none_or(|uid| uid == known)))
 }
 
 /// On the Cluster, where there is one; else on the ledger.
 async fn tell(ctx: &Context, ledger: &SyncShard, row: &ShardRow, warning: bool, reason: &str, note: &str) {
-    match ClusterId::parse(&row.cluster).and_then(|id| registered(ctx, &id)) {
+    match ClusterId::parse(&row.cluster).and_then(|id| facts::registered(ctx, &id)) {
         Some(cluster) => objects::event(ctx, cluster.as_ref(), warning, reason, note).await,
         None => objects::event(ctx, ledger, warning, reason, note).await,
     }

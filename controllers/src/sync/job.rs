@@ -57,6 +57,8 @@ pub(super) struct JobContext {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub in_flight: usize,
+    /// Until then, a row that is complete is not looked at.
+    pub calm_until: Instant,
 }
 
 /// One owner on one cluster.
@@ -108,8 +110,8 @@ pub(super) struct Memory {
     scanned: Option<(u64, BTreeSet<Identity>)>,
     /// The row was complete when the pass began: what is applied now is made again.
     settled: bool,
-    /// The connection on which what is new was applied before the lists were there.
-    early: Option<u64>,
+    /// The connection on which what is new was applied before the lists were there, and whether that was all of it.
+    early: Option<(u64, bool)>,
     status: RowStatus,
 }
 
@@ -203,7 +205,11 @@ impl Job {
                     self.report(&work, &Facts { keep: true, unasked: true, ..Facts::default() });
                 }
             }
+            let first = before.is_none();
             before = Some(work.clone());
+            if first && self.is_complete(&work) && self.calm().await {
+                continue;
+            }
             let begun = Instant::now();
             let pass = Box::pin(self.pass(&work)).await;
             if !pass.silent {
@@ -224,6 +230,14 @@ impl Job {
                 }
                 () = until(wake) => {}
             }
+        }
+    }
+
+    /// Leaves a complete row alone while the process begins. True if there is another wish meanwhile.
+    async fn calm(&mut self) -> bool {
+        tokio::select! {
+            () = sleep_until(self.ctx.calm_until) => false,
+            _ = self.input.changed() => true,
         }
     }
 

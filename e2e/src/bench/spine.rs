@@ -8,6 +8,7 @@ mod latency;
 mod mix;
 mod phases;
 mod quiet;
+mod restart;
 mod sample;
 mod stage;
 mod throughput;
@@ -23,7 +24,7 @@ const HOW: &str = "make bench-spine";
 
 /// Measures on beds of their own, one after the other; only one part if it is named.
 pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
-    let parts = ["sample", "fleet", "latency", "throughput"];
+    let parts = ["sample", "fleet", "latency", "restart", "throughput"];
     if let Some(only) = only.filter(|only| !parts.contains(only)) {
         bail!("there is no part {only}: they are {}", parts.join(", "));
     }
@@ -33,6 +34,7 @@ pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
             "sample" => sample::measure(program).await?,
             "fleet" => fleet::measure(program).await?,
             "latency" => Box::pin(latency::measure(program)).await?,
+            "restart" => Box::pin(restart::measure(program)).await?,
             _ => Box::pin(throughput::measure(program)).await?,
         });
     }

@@ -15,24 +15,31 @@ use super::{Job, Key};
 
 impl Job {
     /// Applies what the last complete state did not have, once for a wish and a connection: what cannot be done now is done
-    /// when the lists are there.
-    pub(super) async fn early(&mut self, apps: &[App], session: &Session, facts: &mut Facts) {
-        if self.memory.early == Some(session.epoch) {
-            return;
+    /// when the lists are there. True when all of it is there.
+    pub(super) async fn early(&mut self, apps: &[App], session: &Session, facts: &mut Facts) -> bool {
+        if let Some((epoch, there)) = self.memory.early
+            && epoch == session.epoch
+        {
+            return there;
         }
+        let mut all = true;
         for app in apps {
             let before = self.memory.applied_named.as_ref();
             let before = before.map(|named| (self.source(named), named.apps.get(&*app.name).cloned()));
             let had = match before {
                 Some((_, Some(digest))) if digest == *app.digest() => continue,
-                Some((source, Some(digest))) => match self.ctx.content.set(&source, &digest).await {
-                    Ok(set) => Some(set),
-                    Err(_) => continue,
-                },
+                Some((source, Some(digest))) => {
+                    let Ok(set) = self.ctx.content.set(&source, &digest).await else {
+                        all = false;
+                        continue;
+                    };
+                    Some(set)
+                }
                 _ => None,
             };
             let event = if had.is_some() { "pre-upgrade" } else { "pre-install" };
             if !app.hooks(event).is_empty() {
+                all = false;
                 continue;
             }
             let had: BTreeMap<&Identity, &Arc<str>> =
@@ -41,17 +48,19 @@ impl Job {
                 let fresh: Vec<Item> =
                     stage.iter().filter(|item| had.get(&*item.id) != Some(&&item.token)).cloned().collect();
                 if self.stale() {
-                    return;
+                    return false;
                 }
                 let there = self.bring(&fresh, session, facts).await;
                 if !there || fresh.iter().any(|item| item.is_foundation() && !self.is_ready(item)) {
+                    all = false;
                     break;
                 }
             }
         }
         if !self.stale() {
-            self.memory.early = Some(session.epoch);
+            self.memory.early = Some((session.epoch, all));
         }
+        all
     }
 
     /// Applies what is not there yet; true when all of it is there now. What is somebody else's, or not possible, is left to the
@@ -63,7 +72,7 @@ impl Job {
         for item in fresh {
             let waits = self.memory.backoff.waiting(&Key::Object(item.id.clone())).is_some();
             match self.need(item, session) {
-                _ if waits => all = false,
+                _ if waits || self.ends_unseen(item) => all = false,
                 Need::Nothing => {}
                 Need::Look => look.push(item.clone()),
                 Need::Renew(uid) => send.push((item.clone(), Some(uid))),

@@ -11,12 +11,7 @@ impl Job {
     /// The cluster removed it because it had ended: seen by the watch, or, where nobody watched, known from the row, which was
     /// complete with it. One that somebody deleted before it ended, or that failed, was not carried out.
     pub(super) fn finished_and_gone(&self, item: &Item) -> bool {
-        let removes_itself = item.id.kind == "Job"
-            && item
-                .manifest()
-                .and_then(|m| m.json.pointer("/spec/ttlSecondsAfterFinished"))
-                .is_some_and(Value::is_number);
-        if !removes_itself || !matches!(self.ctx.edge.observed.look(&item.id), Look::Absent) {
+        if !removes_itself(item) || !matches!(self.ctx.edge.observed.look(&item.id), Look::Absent) {
             return false;
         }
         let ended = self.ctx.edge.observed.ended(&item.id).filter(|seen| {
@@ -28,4 +23,14 @@ impl Job {
         let applied = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&*item.app));
         self.memory.settled || applied == Some(item.set_digest())
     }
+
+    /// It could end and be gone before anybody watches, and would be carried out a second time.
+    pub(super) fn ends_unseen(&self, item: &Item) -> bool {
+        removes_itself(item) && matches!(self.ctx.edge.observed.look(&item.id), Look::Unknown)
+    }
+}
+
+fn removes_itself(item: &Item) -> bool {
+    let seconds = item.manifest().and_then(|m| m.json.pointer("/spec/ttlSecondsAfterFinished"));
+    item.id.kind == "Job" && seconds.is_some_and(Value::is_number)
 }

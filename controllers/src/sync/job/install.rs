@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use emco_engine::health::Health;
 use emco_engine::identity::Identity;
+use tokio::time::Instant;
 
 use super::super::edge::Session;
 use super::super::errors::Trouble;
@@ -36,10 +37,16 @@ impl Job {
         self.memory.settled = settled;
         self.memory.pace = self.policy();
         self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
-        if !self.observed(session, &apps, &doomed, facts) {
-            if !settled {
-                self.early(&apps, session, facts).await;
+        if !settled && !self.listed(session, &apps) {
+            let there = self.early(&apps, session, facts).await;
+            if there && Instant::now() < self.ctx.calm_until {
+                // Lists of thousands of objects wait until others had their turn, too.
+                facts.keep = true;
+                facts.wake_at(self.ctx.calm_until);
+                return;
             }
+        }
+        if self.stale() || !self.observed(session, &apps, &doomed, facts) {
             return;
         }
         let mut done = true;
@@ -164,6 +171,17 @@ impl Job {
             }
         }
         true
+    }
+
+    /// Whether all kinds of these apps were listed, as far as the cluster has them.
+    fn listed(&self, session: &Session, apps: &[App]) -> bool {
+        apps.iter().flat_map(|app| app.set.kinds.iter()).all(|id| {
+            session.resource(id).is_none_or(|resource| !resource.listable)
+                || !matches!(
+                    self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone())),
+                    Known::Nothing
+                )
+        })
     }
 
     async fn app(&mut self, work: &Work, app: &App, session: &Session, facts: &mut Facts) -> Step {

@@ -120,3 +120,59 @@ async fn an_installation_that_a_death_interrupted_goes_on_before_the_lists() {
     rig.until_complete("a").await;
     assert_eq!(writes(&rig), Vec::<String>::new());
 }
+
+fn lists(rig: &Rig) -> bool {
+    rig.edge("a").take_seen().iter().any(|seen| seen.path == "/api/v1/configmaps")
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_at_rest_is_looked_at_when_others_had_their_turn() {
+    let (rig, gate) = ended_after(old()).await;
+    gate.add_permits(1);
+    rig.edge("a").remove(&format!("{MAPS}/old"));
+    rig.start().await;
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert!(!lists(&rig));
+    rig.until("what was removed meanwhile is back", |rig| says(rig, "old").is_some()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_is_applied_at_once_and_lists_come_afterwards() {
+    let (rig, gate) = ended_after(old()).await;
+    gate.add_permits(1);
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    let begun = tokio::time::Instant::now();
+    rig.start().await;
+    rig.until("it is applied", |rig| says(rig, "c").as_deref() == Some("2")).await;
+    assert!(begun.elapsed() < Duration::from_millis(100), "{:?}", begun.elapsed());
+    assert!(!lists(&rig));
+    rig.until_complete("a").await;
+    assert!(says(&rig, "old").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_that_comes_while_a_row_is_at_rest_ends_its_rest() {
+    let (rig, gate) = ended_after(old()).await;
+    gate.add_permits(1);
+    rig.start().await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let begun = tokio::time::Instant::now();
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    rig.until("it is applied", |rig| says(rig, "c").as_deref() == Some("2")).await;
+    assert!(begun.elapsed() < Duration::from_millis(100), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_removes_itself_waits_for_the_watch() {
+    let (rig, gate) = ended_after(old()).await;
+    let once = |image: &str| {
+        serde_json::json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "seed", "namespace": "shop"},
+            "spec": {"ttlSecondsAfterFinished": 0, "template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+    };
+    rig.target(&on("a", &[app("web", [old(), vec![once("seed:1")]].concat())])).await;
+    rig.start().await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(writes(&rig), Vec::<String>::new(), "its end would be seen by nobody");
+    gate.add_permits(1);
+    rig.until("it is made", |rig| !writes(rig).is_empty()).await;
+}

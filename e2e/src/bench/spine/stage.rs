@@ -1,14 +1,19 @@
 //! In: the operator's program. Out: a hub, eight edges and an application of many objects: the stage of several measurements.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use emco_crds::conditions::types;
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{self, Operator, is};
+use emco_e2e::supervisor::Process;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use super::arrivals::Arrivals;
 use super::mix;
 
 /// The edges: API servers alone, since nothing has to run.
@@ -69,4 +74,42 @@ pub async fn applied(bed: &Bed, name: &str) -> Result<()> {
         is(Some(status), types::DEPLOYED, "True")
     })
     .await
+}
+
+/// Deploys the application. Answers when all of its `objects` were seen on every edge.
+pub async fn deploy(
+    digs: &Api<DeploymentIntentGroup>,
+    name: &str,
+    objects: usize,
+    seen: &mut Arrivals,
+) -> Result<()> {
+    digs.create(&PostParams::default(), &deployment(name, 0)?).await?;
+    let prefix = format!("{name}-");
+    seen.until(objects * EDGES.len(), |object| object.starts_with(&prefix)).await.map(drop)
+}
+
+/// Adds a manifest. Answers when the hub had accepted that.
+pub async fn change(digs: &Api<DeploymentIntentGroup>, name: &str, extra: usize) -> Result<Instant> {
+    let values = json!({"spec": {"overrideValues": [{"app": mix::APP, "values": {"extra": extra}}]}});
+    digs.patch(name, &PatchParams::default(), &Patch::Merge(values)).await?;
+    Ok(Instant::now())
+}
+
+/// Processor time used so far by the programs of the bed and an operator that just began, if any.
+pub async fn cpu(bed: &Bed, operator: Option<&Process>) -> Result<[(&'static str, Duration); 4]> {
+    let hub = bed.hub().usage().await?;
+    let of = |program: &str| hub.get(program).map(|usage| usage.cpu).unwrap_or_default();
+    let mut edges = Duration::ZERO;
+    for edge in EDGES {
+        edges += bed.edge(edge).usage().await?.values().map(|usage| usage.cpu).sum::<Duration>();
+    }
+    Ok([
+        ("the hub's API server", of("kube-apiserver")),
+        ("its etcd", of("etcd")),
+        (
+            "the operator",
+            operator.map(Process::usage).transpose()?.map(|usage| usage.cpu).unwrap_or_default(),
+        ),
+        ("all edges", edges),
+    ])
 }
