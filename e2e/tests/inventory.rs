@@ -222,12 +222,14 @@ async fn a_leader_that_wakes_up_after_another_took_over_changes_nothing() {
         let mut leading = LEADING.lock().await;
         let (first, who) = leading.as_ref().map_or((first, "emco"), |later| (later, "after-the-restore"));
         let second = Operator::standby(bed, &program()?, "standby").await?;
+        // What is under way when a process stops cannot be called back: nothing is.
+        quiet(bed, &[("hub", who), ("a", "emco"), ("b", "emco")]).await?;
         first.process().freeze().await?;
         // Known to the frozen one from its sockets, and not worked on yet.
         bed.hub().kubectl().apply(&deployment("leaders", "shop", &[note()?], &saying("two"))).await?;
         let moved = deployed(bed, "leaders", "shop", 2).await;
         // On an edge both are the same user: only what comes when the second is done can be the first's.
-        quiet(bed, &["a", "b"]).await?;
+        quiet(bed, &[("a", "emco"), ("b", "emco")]).await?;
         let (hub, a, b) = (bed.hub().audit_mark()?, bed.edge("a").audit_mark()?, bed.edge("b").audit_mark()?);
         first.process().thaw().await?;
         moved?;
@@ -248,15 +250,16 @@ async fn a_leader_that_wakes_up_after_another_took_over_changes_nothing() {
     .await;
 }
 
-/// Waits until two seconds went by without a write on these planes. Silence has no event to wait for.
-async fn quiet(bed: &Bed, planes: &[&str]) -> Result<()> {
+/// Waits until two seconds went by without a write of these users on these planes. Silence has no event to wait for.
+async fn quiet(bed: &Bed, planes: &[(&str, &str)]) -> Result<()> {
     let begin = Instant::now();
     loop {
-        let marks: Vec<_> = planes.iter().map(|plane| bed.edge(plane).audit_mark()).collect::<Result<_>>()?;
+        let marks: Vec<_> =
+            planes.iter().map(|(plane, _)| bed.edge(plane).audit_mark()).collect::<Result<_>>()?;
         tokio::time::sleep(Duration::from_secs(2)).await;
         let mut writes = Vec::new();
-        for (plane, mark) in planes.iter().zip(marks) {
-            writes.extend(written(bed, plane, mark, "emco")?);
+        for ((plane, user), mark) in planes.iter().zip(marks) {
+            writes.extend(written(bed, plane, mark, user)?);
         }
         if writes.is_empty() {
             return Ok(());

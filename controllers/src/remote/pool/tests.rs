@@ -191,10 +191,19 @@ impl Bed {
 
     /// Waits for an observation, by the stream of changes alone.
     async fn until(&self, what: &str, wanted: impl Fn(&Observation) -> bool) -> Arc<Observation> {
+        self.until_of(&self.id, what, wanted).await
+    }
+
+    async fn until_of(
+        &self,
+        id: &ClusterId,
+        what: &str,
+        wanted: impl Fn(&Observation) -> bool,
+    ) -> Arc<Observation> {
         let mut changes = self.pool.changes();
         let waiting = async {
             loop {
-                let seen = self.seen();
+                let seen = self.pool.observation(id).unwrap();
                 if wanted(&seen) {
                     return seen;
                 }
@@ -203,7 +212,9 @@ impl Bed {
         };
         match tokio::time::timeout(Duration::from_secs(10), waiting).await {
             Ok(seen) => seen,
-            Err(tokio::time::error::Elapsed { .. }) => panic!("{what} did not come: {:?}", self.seen()),
+            Err(tokio::time::error::Elapsed { .. }) => {
+                panic!("{what} did not come: {:?}", self.pool.observation(id))
+            }
         }
     }
 
@@ -281,15 +292,25 @@ async fn what_was_learnt_is_kept_while_a_cluster_is_away_and_it_comes_back_by_it
 }
 
 #[tokio::test]
-async fn a_black_hole_becomes_a_time_out_and_delays_no_other_cluster() {
-    let (bed, dead, alive) = (Bed::new(), Api::new(true), Api::new(true));
+async fn a_black_hole_becomes_a_time_out() {
+    let (bed, dead) = (Bed::new(), Api::new(true));
+    dead.silent.store(true, Ordering::SeqCst);
+    let hole = bed.serve(&dead, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(hole.address, "good", "1"));
+    bed.failed("Timeout").await;
+}
+
+#[tokio::test]
+async fn a_black_hole_delays_no_other_cluster() {
+    let bed = Bed::with(|settings| settings.edge.answer_begins = Duration::from_hours(1));
+    let (dead, alive) = (Api::new(true), Api::new(true));
     dead.silent.store(true, Ordering::SeqCst);
     let (hole, server) = (bed.serve(&dead, None).await, bed.serve(&alive, None).await);
     bed.pool.want(bed.id.clone(), bed.target(hole.address, "good", "1"));
     let other = ClusterId::new("acme", "other");
     bed.pool.want(other.clone(), bed.target(server.address, "good", "1"));
-    bed.failed("Timeout").await;
-    assert!(bed.pool.observation(&other).unwrap().connected());
+    bed.until_of(&other, "Connected", Observation::connected).await;
+    assert_eq!(bed.seen().state, State::Connecting, "its answer is still awaited");
     assert_eq!(bed.pool.clusters().len(), 2);
 }
 
