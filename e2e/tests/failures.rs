@@ -26,7 +26,8 @@ const SHOWN_BY: [(&str, &[&str]); 34] = [
     (
         "A cluster answers slowly or hangs in the middle of a request",
         &[
-            "a_black_hole_becomes_a_time_out_and_delays_no_other_cluster",
+            "a_black_hole_becomes_a_time_out",
+            "a_black_hole_delays_no_other_cluster",
             "an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone_ends",
         ],
     ),
