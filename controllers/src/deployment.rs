@@ -37,7 +37,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if objects::add_finalizer(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
-    if let Some(left) = revisions::calm(ctx)
+    if let Some(left) = ctx.revisions.calm()
         && (is_at_rest(&dig) || awaits_clusters(ctx, &owner))
     {
         return Ok(Outcome::After(left));

@@ -46,7 +46,7 @@ mod targets;
 pub use abandon::{GiveUp, due_in, leave, mistyped};
 use answers::Answers;
 use begun::Begun;
-pub use begun::{News, begin, calm, news, quiet};
+pub use begun::{News, begin, news, quiet};
 pub use collect::Collector;
 pub use commit::{Draft, commit};
 use content::contents;
@@ -158,6 +158,11 @@ impl Revisions {
     #[must_use]
     pub fn beside(self, workers: Arc<Sync>) -> Self {
         Self { workers: Some(workers), ..self }
+    }
+
+    /// How long what is at rest is still left alone, since the process just began.
+    pub fn calm(&self) -> Option<Duration> {
+        self.workers.as_ref()?.calm()
     }
 }
 

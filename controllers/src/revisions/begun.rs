@@ -2,7 +2,7 @@
 //!
 //! What people read (statuses, Events, explanations) and what only tidies up is no part of the way to the clusters. It waits
 //! until they had their turn: whoever writes it takes processor time from those who apply. All of it follows from what is
-//! stored; what is remembered here only puts it off. A process that begins puts nothing off.
+//! stored; what is remembered here only puts it off, and a process that begins remembers nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,11 +55,6 @@ pub fn quiet(ctx: &Context, owner: &Owner, generation: i64) -> Option<Duration> 
         status.and_then(|status| status.observed_generation) == shard.metadata.generation
     });
     (!told).then_some(left)
-}
-
-/// So long what is at rest is left alone, because the process just began.
-pub fn calm(ctx: &Context) -> Option<Duration> {
-    ctx.revisions.workers.as_ref()?.calm()
 }
 
 /// Whether clusters were to have this revision, as far as this process knows.

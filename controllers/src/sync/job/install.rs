@@ -158,10 +158,7 @@ impl Job {
         }
         self.watch_kinds(session, kinds.values().copied());
         for id in kinds.into_values() {
-            if session.resource(id).is_none_or(|resource| !resource.listable) {
-                continue;
-            }
-            match self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone())) {
+            match self.known(session, id) {
                 Known::All => {}
                 Known::Nothing => {
                     facts.keep = true;
@@ -175,13 +172,16 @@ impl Job {
 
     /// Whether all kinds of these apps were listed, as far as the cluster has them.
     fn listed(&self, session: &Session, apps: &[App]) -> bool {
-        apps.iter().flat_map(|app| app.set.kinds.iter()).all(|id| {
-            session.resource(id).is_none_or(|resource| !resource.listable)
-                || !matches!(
-                    self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone())),
-                    Known::Nothing
-                )
-        })
+        let mut kinds = apps.iter().flat_map(|app| &app.set.kinds);
+        kinds.all(|id| !matches!(self.known(session, id), Known::Nothing))
+    }
+
+    /// What is known of a kind. Of one that cannot be listed there is nothing more to know.
+    fn known(&self, session: &Session, id: &Identity) -> Known {
+        if session.resource(id).is_none_or(|resource| !resource.listable) {
+            return Known::All;
+        }
+        self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone()))
     }
 
     async fn app(&mut self, work: &Work, app: &App, session: &Session, facts: &mut Facts) -> Step {
