@@ -125,7 +125,7 @@ impl Default for RevisionSettings {
         Self {
             unreferenced_for: Duration::from_mins(15),
             largest_shard: emco_engine::shard::LARGEST,
-            quiet: Duration::from_millis(150),
+            quiet: Duration::from_millis(250),
         }
     }
 }

@@ -75,10 +75,10 @@ fn touches(pointers: &[String], pointer: &str) -> bool {
 /// Whether our part is as the answer to our own apply showed it; both sides from [`of_ours`], nothing for no entry. `scaled`:
 /// an autoscaler of the same owner sets the number of replicas, which is then no drift.
 pub fn same(baseline: &str, now: &str, scaled: bool) -> bool {
-    let cut = |text: &'_ str| -> String {
-        if scaled { text.trim_end_matches(REPLICAS).to_owned() } else { text.to_owned() }
-    };
-    cut(baseline) == cut(now)
+    if scaled {
+        return baseline.trim_end_matches(REPLICAS) == now.trim_end_matches(REPLICAS);
+    }
+    baseline == now
 }
 
 /// What an autoscaler scales, of all manifests of an owner on a cluster.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::apis::ApiList;
 use crate::canonical;
-use crate::identity::{ClusterId, Identity, split_api_version};
+use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
 use crate::plan::Refusal;
@@ -138,7 +138,7 @@ impl Draft {
             for json in normalised.objects {
                 check(app, &source, &json)?;
                 draft.defines.extend(defined(&json));
-                draft.kinds.insert(kind_of(&json));
+                draft.add_kind(&json);
                 draft.objects.push(Object { json, hook: hook.clone(), crd_folder, source: source.clone() });
             }
         }
@@ -152,6 +152,11 @@ impl Draft {
             ));
         }
         Ok(draft)
+    }
+
+    fn add_kind(&mut self, json: &Value) {
+        let (group, kind) = kind_of(json);
+        self.kinds.insert((group.to_owned(), kind.to_owned()));
     }
 
     fn warn(&mut self, warning: String) {
@@ -171,16 +176,18 @@ impl Draft {
         before: Option<&ManifestSet>,
     ) -> Result<(ManifestSet, Vec<String>), Box<Refusal>> {
         let before = before.into_iter().flat_map(|set| &set.manifests);
-        let before: BTreeMap<Identity, &SetManifest> =
-            before.map(|known| (known.identity(), known)).collect();
+        let before: BTreeMap<Id, &SetManifest> =
+            before.map(|known| (Id::new(known.identity()), known)).collect();
         let mut warnings = Vec::new();
-        let mut sources: BTreeMap<Identity, &str> = BTreeMap::new();
+        let mut sources: BTreeMap<Id, &str> = BTreeMap::new();
+        let scopes: BTreeMap<(&str, &str), bool> =
+            scopes.iter().map(|((group, kind), namespaced)| ((group.as_str(), kind.as_str()), *namespaced)).collect();
         let mut manifests = Vec::with_capacity(self.objects.len());
         for object in &self.objects {
             let namespaced = scopes.get(&kind_of(&object.json)).copied().unwrap_or(true);
             let mut json = object.json.clone();
             place_in_namespace(app, object, &mut json, namespaced, cloud)?;
-            let identity = Identity::of(&json);
+            let identity = Id::new(Identity::of(&json));
             if is_cloud_namespace(&identity, cloud) {
                 warnings.push(format!(
                     "app {app}: Namespace {} of {} is left out: logical cloud {} makes it",
@@ -259,15 +266,9 @@ fn too_large(app: &str, what: &str) -> Box<Refusal> {
     )
 }
 
-/// Group and kind of an object.
-pub fn kind_of(json: &Value) -> Kind {
-    let text = |field: &str| json.get(field).and_then(Value::as_str).unwrap_or_default();
-    (split_api_version(text("apiVersion")).0.to_owned(), text("kind").to_owned())
-}
-
 /// The kind that a `CustomResourceDefinition` defines, and whether it lives in namespaces.
 pub fn defined(json: &Value) -> Option<(Kind, bool)> {
-    if !order::is_crd(&Identity::of(json)) {
+    if !order::is_crd(kind_of(json)) {
         return None;
     }
     let text = |pointer: &str| json.pointer(pointer)?.as_str();
@@ -278,12 +279,12 @@ pub fn defined(json: &Value) -> Option<(Kind, bool)> {
 /// Stays on removal: what it defines may hold data of others.
 fn is_kept(json: &Value) -> bool {
     let policy = json.pointer("/metadata/annotations/helm.sh~1resource-policy");
-    order::is_crd(&Identity::of(json))
+    order::is_crd(kind_of(json))
         || policy.and_then(Value::as_str).is_some_and(|policy| policy.trim() == "keep")
 }
 
 fn is_cloud_namespace(identity: &Identity, cloud: &CloudFacts) -> bool {
-    order::is_namespace(identity) && identity.name == cloud.namespace
+    order::is_namespace(identity.kind()) && identity.name == cloud.namespace
 }
 
 fn place_in_namespace(

@@ -147,7 +147,9 @@ fn string_data(object: &mut Map<String, Value>) {
 
 /// Server-side apply needs a name; a name from the content stays while the content does.
 fn stable_name(object: &mut Map<String, Value>) {
-    let content = canonical::json(&Value::Object(object.clone()));
+    // The name is made of the content as the chart wrote it.
+    let asked = object.get("metadata").and_then(|metadata| metadata.get("generateName")).is_some();
+    let content = if asked { canonical::json(&Value::Object(object.clone())) } else { Vec::new() };
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let Some(Value::String(prefix)) = metadata.remove("generateName") else { return };
     if !text(metadata, "name").is_empty() || prefix.is_empty() {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use emco_helm::render::INSTALL_ORDER;
 use serde_json::Value;
 
-use crate::identity::{Identity, split_api_version};
+use crate::identity::{Identity, kind_of};
 use crate::set::{HookSpec, Phase, SetManifest};
 
 /// Kinds of every API server that Helm's order does not know and that answer for other objects: they follow it, before what
@@ -43,8 +43,8 @@ const BUILT_IN: [&str; 22] = [
 /// decided at the time, by what the cluster has.
 pub fn phase_of(manifest: &Value, hook: Option<&HookSpec>) -> Phase {
     let Some(hook) = hook else {
-        let id = Identity::of(manifest);
-        return if is_namespace(&id) || is_crd(&id) { Phase::Foundation } else { Phase::Main };
+        let kind = kind_of(manifest);
+        return if is_namespace(kind) || is_crd(kind) { Phase::Foundation } else { Phase::Main };
     };
     let any = |events: &[&str]| hook.events.iter().any(|e| events.contains(&e.as_str()));
     if any(&["pre-install", "pre-upgrade", "pre-rollback"]) {
@@ -68,12 +68,12 @@ const KNOWN: usize = INSTALL_ORDER.len() + BEHIND.len();
 /// name. Equal ones keep their order: Helm's is that of the chart's files.
 pub fn sort(manifests: &mut [SetManifest]) {
     manifests.sort_by_cached_key(|manifest| {
-        let id = manifest.identity();
-        let rank = rank(&id.kind);
+        let (_, kind) = kind_of(&manifest.json);
+        let rank = rank(kind);
         let known = rank < KNOWN;
         let weight = manifest.hook.as_ref().map_or(0, |hook| hook.weight);
-        let kind = if known { String::new() } else { id.kind };
-        let name = if manifest.hook.is_some() { id.name } else { String::new() };
+        let kind = if known { String::new() } else { kind.to_owned() };
+        let name = if manifest.hook.is_some() { manifest.identity().name } else { String::new() };
         (manifest.phase, weight, rank, kind, name)
     });
 }
@@ -84,7 +84,7 @@ pub fn sort(manifests: &mut [SetManifest]) {
 /// in reverse install order; namespaces last. Custom resource definitions are nowhere: they are released, not
 /// removed.
 pub fn removal(identities: impl IntoIterator<Item = Identity>) -> Vec<Vec<Identity>> {
-    let mut sorted: Vec<Identity> = identities.into_iter().filter(|id| !is_crd(id)).collect();
+    let mut sorted: Vec<Identity> = identities.into_iter().filter(|id| !is_crd(id.kind())).collect();
     sorted.sort_by(|a, b| stage(a).cmp(&stage(b)).then_with(|| a.cmp(b)));
     sorted.dedup();
     let mut groups: Vec<Vec<Identity>> = Vec::new();
@@ -99,7 +99,7 @@ pub fn removal(identities: impl IntoIterator<Item = Identity>) -> Vec<Vec<Identi
 
 /// What is removed in one go, lower first.
 fn stage(id: &Identity) -> (u8, Reverse<usize>) {
-    if is_namespace(id) {
+    if is_namespace(id.kind()) {
         (2, Reverse(0))
     } else if is_custom(id) {
         (0, Reverse(0))
@@ -113,19 +113,14 @@ pub fn is_custom(id: &Identity) -> bool {
     !BUILT_IN.contains(&id.group.as_str())
 }
 
-/// A Namespace of the core group.
-pub fn is_namespace(id: &Identity) -> bool {
-    id.group.is_empty() && id.kind == "Namespace"
+/// Whether group and kind are those of a Namespace.
+pub fn is_namespace(kind: (&str, &str)) -> bool {
+    kind == ("", "Namespace")
 }
 
-/// A custom resource definition.
-pub fn is_crd(id: &Identity) -> bool {
-    id.group == "apiextensions.k8s.io" && id.kind == "CustomResourceDefinition"
-}
-
-/// Group of an `apiVersion`, for callers that hold a manifest only.
-pub fn group_of(manifest: &Value) -> &str {
-    split_api_version(manifest["apiVersion"].as_str().unwrap_or_default()).0
+/// Whether group and kind are those of a custom resource definition.
+pub fn is_crd(kind: (&str, &str)) -> bool {
+    kind == ("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
 #[cfg(test)]

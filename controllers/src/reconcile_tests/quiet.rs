@@ -110,7 +110,7 @@ async fn an_owner_is_left_alone_for_a_moment_only() {
     life.rig.see();
     let first = deployment::reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();
     let Outcome::After(left) = first else { panic!("{first:?}") };
-    assert!(left <= Duration::from_millis(150), "{left:?}");
+    assert!(left <= Duration::from_millis(250), "{left:?}");
     life.rig.see();
     tokio::time::sleep(left / 2).await;
     let again = deployment::reconcile(&life.rig.ctx, "team-a", "shop").await.unwrap();

@@ -2,13 +2,11 @@
 //! compares what shall be with what is, does what is due, and says when to look again. Nothing waits inside a pass but for
 //! answers, so a new wish, a lost connection or the end of the process is met between two requests.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::RowStatus;
-use emco_crds::sync_shard::status::{Applied, RowHooks};
-use emco_engine::identity::Identity;
+use emco_crds::sync_shard::status::Applied;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +15,6 @@ use super::content::{Content, Source};
 use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
 use super::metrics::RowTime;
-use super::pace::Backoff;
 use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::work::{Named, Owner, Work};
@@ -31,6 +28,7 @@ mod finished;
 mod halt;
 mod hooks;
 mod install;
+mod memory;
 mod namespace;
 mod prune;
 mod remove;
@@ -40,9 +38,8 @@ mod scan;
 mod send;
 mod undeclared;
 
-use drift::Drift;
+use memory::{Key, Memory};
 use row::Facts;
-use undeclared::LeftOuts;
 
 /// Everything a job needs that does not change.
 pub(super) struct JobContext {
@@ -70,65 +67,6 @@ pub(super) struct Job {
     memory: Memory,
 }
 
-/// What a job remembers between passes. All of it can be lost: the status and the cluster say the rest.
-pub(super) struct Memory {
-    backoff: Backoff<Key>,
-    /// Objects we asked to delete, by UID.
-    deletes: BTreeMap<Identity, String>,
-    /// Objects that are surely not there any more, or not ours.
-    gone: BTreeSet<Identity>,
-    /// Objects of others that are taken as they are.
-    taken: BTreeSet<Arc<Identity>>,
-    /// Hooks that ran.
-    hooks: Vec<RowHooks>,
-    /// Since when a hook runs, by its token.
-    running: BTreeMap<String, Instant>,
-    /// What was completely applied last.
-    applied: Option<Applied>,
-    applied_named: Option<Named>,
-    /// What others changed.
-    drift: Drift,
-    /// What the cluster does not know.
-    left_out: LeftOuts,
-    /// What the cluster's admission rewrites while it is applied.
-    rewritten: LeftOuts,
-    /// The owner's policy, as of the pass.
-    pace: Policy,
-    /// Workloads whose replicas an autoscaler of the same owner sets.
-    scaled: BTreeSet<Identity>,
-    /// When this job began.
-    begun: Instant,
-    /// When something last went forward, and what that looked like.
-    progress: (Instant, (i64, i64, i64)),
-    deleted: i64,
-    epoch: Option<u64>,
-    /// The connection on which nothing was found that is in no inventory.
-    swept: Option<u64>,
-    /// Nothing happened to the cluster since this job began that all kinds would have to be listed for.
-    searched: bool,
-    /// The connection on which all kinds were listed, and what carried our label.
-    scanned: Option<(u64, BTreeSet<Identity>)>,
-    /// The row was complete when the pass began: what is applied now is made again.
-    settled: bool,
-    /// The connection on which what is new was applied before the lists were there, and whether that was all of it.
-    early: Option<(u64, bool)>,
-    status: RowStatus,
-}
-
-/// What can fail on its own.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
-    Content,
-    /// The cluster itself: it is overloaded, and said when to come again.
-    Server,
-    Object(Arc<Identity>),
-    Hook(Arc<Identity>),
-    /// Listing all kinds.
-    Scan,
-    /// Making again what others deleted or changed.
-    Again(Arc<Identity>),
-}
-
 /// What a pass yields.
 pub(super) struct Pass {
     facts: Facts,
@@ -150,32 +88,7 @@ impl Job {
         rows: Arc<dyn Rows>,
         status: RowStatus,
     ) -> Self {
-        let applied_named = input.borrow().applied.clone();
-        let memory = Memory {
-            backoff: Backoff::new(ctx.random.clone()),
-            deletes: BTreeMap::new(),
-            gone: BTreeSet::new(),
-            taken: BTreeSet::new(),
-            hooks: status.hooks.clone(),
-            running: BTreeMap::new(),
-            applied: status.applied.clone(),
-            applied_named,
-            drift: Drift::of(&status),
-            left_out: LeftOuts::of(status.left_out.as_ref()),
-            rewritten: LeftOuts::of(status.rewritten.as_ref()),
-            pace: Policy::of(&ctx.owner),
-            scaled: BTreeSet::new(),
-            begun: Instant::now(),
-            progress: (Instant::now(), (0, 0, 0)),
-            deleted: 0,
-            epoch: None,
-            swept: None,
-            searched: true,
-            scanned: None,
-            settled: false,
-            early: None,
-            status,
-        };
+        let memory = Memory::new(&ctx, &input.borrow(), status);
         let time = RowTime::new(Arc::clone(&ctx.edge.metrics));
         Self { ctx, input, rows, time, memory }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_engine::identity::Identity;
+use emco_engine::identity::{Id, Identity};
 use emco_engine::set::{ManifestSet, Phase};
 use emco_engine::{drift, order};
 
@@ -16,22 +16,22 @@ pub struct Prepared {
     /// The set.
     pub set: Arc<ManifestSet>,
     /// What names each manifest, hooks too, in the order of the set.
-    pub ids: Vec<Arc<Identity>>,
+    pub ids: Vec<Id>,
     /// The annotation that each carries on a cluster, unless it is a hook.
     pub tokens: Vec<Arc<str>>,
     /// Places of everything but hooks: what the rest needs, then what workloads need, workloads, and what needs workloads.
     pub stages: [Vec<usize>; STAGES],
     /// One manifest of each kind.
-    pub kinds: Vec<Arc<Identity>>,
+    pub kinds: Vec<Id>,
     /// Workloads whose replicas an autoscaler of the set sets.
     pub scaled: BTreeSet<Identity>,
-    sorted: Vec<Arc<Identity>>,
+    sorted: Vec<Id>,
 }
 
 impl Prepared {
     /// Finds all of it out.
     pub fn of(set: Arc<ManifestSet>) -> Self {
-        let ids: Vec<Arc<Identity>> = set.manifests.iter().map(|m| Arc::new(m.identity())).collect();
+        let ids: Vec<Id> = set.manifests.iter().map(|m| Id::new(m.identity())).collect();
         let mut stages: [Vec<usize>; STAGES] = Default::default();
         for (place, (manifest, id)) in set.manifests.iter().zip(&ids).enumerate() {
             let stage = if manifest.phase == Phase::Foundation { 0 } else { 1 + wave_of(id) };
@@ -41,7 +41,7 @@ impl Prepared {
                 stage.push(place);
             }
         }
-        let mut kinds: BTreeMap<(&str, &str), &Arc<Identity>> = BTreeMap::new();
+        let mut kinds: BTreeMap<(&str, &str), &Id> = BTreeMap::new();
         for id in &ids {
             kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
         }
@@ -55,7 +55,12 @@ impl Prepared {
 
     /// Whether a manifest of the set, or a hook, makes this object.
     pub fn names(&self, id: &Identity) -> bool {
-        self.sorted.binary_search_by(|other| other.as_ref().cmp(id)).is_ok()
+        Id::among(&self.sorted, id)
+    }
+
+    /// The same, for what is named by a set.
+    pub fn has(&self, id: &Id) -> bool {
+        self.sorted.binary_search(id).is_ok()
     }
 }
 

@@ -7,8 +7,7 @@ use emco_crds::app_context::PackKind;
 use sha2::{Digest, Sha256};
 
 use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Slice, codec};
-use crate::identity::{ClusterId, Identity, SetDigest};
-use crate::order::group_of;
+use crate::identity::{self, ClusterId, Identity, SetDigest};
 use crate::set::{Assigned, Assignment, ManifestSet, SetManifest};
 
 /// Writes sets; each once. Manifests of kind Secret go to packs that are stored as Secrets, the others to `ConfigMaps`.
@@ -66,9 +65,7 @@ pub fn write_identities(owner_uid: &str, identities: &BTreeSet<Identity>) -> Res
 
 /// Where a manifest may be stored.
 fn kind_of(manifest: &SetManifest) -> PackKind {
-    let secret = manifest.json.get("kind").and_then(serde_json::Value::as_str) == Some("Secret")
-        && group_of(&manifest.json).is_empty();
-    if secret { PackKind::Secret } else { PackKind::ConfigMap }
+    if identity::kind_of(&manifest.json) == ("", "Secret") { PackKind::Secret } else { PackKind::ConfigMap }
 }
 
 /// Halves what is too large until it fits.

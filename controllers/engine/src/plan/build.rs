@@ -9,7 +9,7 @@ use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use super::render::{self, Job};
 use super::work::{self, Item, Step};
 use super::{AppPlacement, Refusal};
-use crate::identity::{ClusterId, Identity, SetDigest};
+use crate::identity::{ClusterId, Id, SetDigest};
 use crate::manifests::{self, Draft, Kind};
 use crate::resolve::Resolved;
 use crate::set::{Assigned, Assignment, ManifestSet};
@@ -213,14 +213,14 @@ impl<'a> Builder<'a> {
     fn check_duplicates(&self) -> Result<(), Box<Refusal>> {
         let mut checked: BTreeSet<Vec<&SetDigest>> = BTreeSet::new();
         for (cluster, apps) in &self.built.assignment {
-            if !checked.insert(apps.values().map(|assigned| &assigned.set).collect()) {
+            if apps.len() < 2 || !checked.insert(apps.values().map(|assigned| &assigned.set).collect()) {
                 continue;
             }
-            let mut owners: BTreeMap<Identity, &str> = BTreeMap::new();
+            let mut owners: BTreeMap<Id, &str> = BTreeMap::new();
             for (app, assigned) in apps {
                 let Some(set) = self.built.sets.get(&assigned.set) else { continue };
                 for manifest in set.manifests.iter().filter(|manifest| !manifest.crd_folder) {
-                    let identity = manifest.identity();
+                    let identity = Id::new(manifest.identity());
                     if let Some(other) = owners.get(&identity).filter(|other| **other != app) {
                         return Err(duplicate(other, app, &identity, cluster));
                     }
@@ -232,7 +232,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-fn duplicate(one: &str, other: &str, identity: &Identity, cluster: &ClusterId) -> Box<Refusal> {
+fn duplicate(one: &str, other: &str, identity: &Id, cluster: &ClusterId) -> Box<Refusal> {
     let text = format!(
         "apps {one} and {other} both make {identity} on {cluster}: rename it or turn it off in one of them with \
          spec.overrideValues, or place them on different clusters"

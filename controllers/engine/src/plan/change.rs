@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use emco_crds::deployment_intent_group::status::Cause;
 
 use super::{Change, Plan};
-use crate::identity::{Identity, SetDigest};
+use crate::identity::{Id, SetDigest};
 use crate::resolve::Resolved;
 use crate::set::Assigned;
 use crate::snapshot::Running;
@@ -122,9 +122,9 @@ impl Diff<'_> {
     fn compare(&self, before: Option<&SetDigest>, now: Option<&SetDigest>) -> Counts {
         let before = before.and_then(|set| self.running?.sets.get(set));
         let now = now.and_then(|set| self.plan.sets.get(set));
-        let digests = |set: Option<&std::sync::Arc<crate::set::ManifestSet>>| -> BTreeMap<Identity, String> {
+        let digests = |set: Option<&std::sync::Arc<crate::set::ManifestSet>>| -> BTreeMap<Id, String> {
             let manifests = set.into_iter().flat_map(|set| &set.manifests);
-            manifests.map(|manifest| (manifest.identity(), manifest.digest.clone())).collect()
+            manifests.map(|manifest| (Id::new(manifest.identity()), manifest.digest.clone())).collect()
         };
         let (before, now) = (digests(before), digests(now));
         Counts {

@@ -84,10 +84,8 @@ impl Job {
         let fine = self.look(look, session, &mut send, facts).await;
         all = all && fine;
         // In the order of the set, as far as requests in flight keep an order.
-        let place: BTreeMap<&Identity, usize> =
-            items.iter().enumerate().map(|(i, item)| (&*item.id, i)).collect();
         // What failed before comes last: it must not keep the rest from its turn.
-        send.sort_by_cached_key(|(item, _)| (self.has_failed(item), place.get(&*item.id).copied()));
+        send.sort_by_cached_key(|(item, _)| (self.has_failed(item), item.place));
         self.send_all(send, session, facts).await && all
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_engine::apis::ApiResource;
-use emco_engine::identity::{Identity, SetDigest};
+use emco_engine::identity::{Id, Identity, SetDigest};
 use emco_engine::set::SetManifest;
 
 use super::super::edge::Session;
@@ -18,9 +18,10 @@ use super::Job;
 #[derive(Clone)]
 pub(super) struct Item {
     pub app: Arc<str>,
-    pub id: Arc<Identity>,
+    pub id: Id,
     set: Arc<Prepared>,
-    place: usize,
+    /// Where it is in its set, which is in the order of applying.
+    pub place: usize,
     /// What the annotation on the cluster says when this is applied.
     pub token: Arc<str>,
 }
@@ -125,7 +126,7 @@ impl Job {
                     other => other?,
                 };
                 for (manifest, id) in set.set.manifests.iter().zip(&set.ids) {
-                    if wanted(id) {
+                    if keep.iter().any(|app| app.set.has(id)) {
                         continue;
                     }
                     let stays = manifest.keep || manifest.crd_folder;

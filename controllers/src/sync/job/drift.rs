@@ -10,7 +10,7 @@ use emco_crds::RowStatus;
 use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{RowDrift, RowDrifted};
-use emco_engine::identity::Identity;
+use emco_engine::identity::{Id, Identity};
 use emco_engine::{drift, marks};
 use futures::StreamExt;
 use futures::stream;
@@ -43,9 +43,9 @@ pub(super) struct Drift {
     /// By the text of the identity: objects that differ.
     differ: BTreeMap<String, Differs>,
     /// Our fields of an object as our own apply's answer showed them, or as they were found in order.
-    baseline: BTreeMap<Arc<Identity>, String>,
+    baseline: BTreeMap<Id, String>,
     /// The state in which an object was found to differ.
-    judged: BTreeMap<Arc<Identity>, String>,
+    judged: BTreeMap<Id, String>,
 }
 
 struct Differs {
@@ -95,7 +95,7 @@ impl Drift {
     }
 
     /// Our own apply was answered with these fields.
-    pub fn applied(&mut self, id: &Arc<Identity>, fields: Option<String>) {
+    pub fn applied(&mut self, id: &Id, fields: Option<String>) {
         self.baseline.insert(id.clone(), fields.unwrap_or_default());
         self.judged.remove(id);
     }
@@ -336,12 +336,16 @@ impl Job {
 
     /// Fights that are not over, in the row.
     fn tell_fights(&self, facts: &mut Facts) {
-        for (key, tries) in self.memory.backoff.all() {
-            if let Key::Again(id) = key
-                && tries.trouble.reason == "DriftFight"
-                && tries.due + CALM > Instant::now()
-            {
-                facts.trouble(None, Some(id), &tries.trouble, tries.count);
+        let fight = |(key, tries): (&'_ Key, _)| match key {
+            Key::Again(id) => Some((id.clone(), tries)),
+            _ => None,
+        };
+        let mut fights: Vec<_> = self.memory.backoff.all().filter_map(fight).collect();
+        // The row has room for one: the first by name.
+        fights.sort_by(|(a, _), (b, _)| Identity::cmp(a, b));
+        for (id, tries) in fights {
+            if tries.trouble.reason == "DriftFight" && tries.due + CALM > Instant::now() {
+                facts.trouble(None, Some(&id), &tries.trouble, tries.count);
                 facts.wake_at(tries.due + CALM);
             }
         }

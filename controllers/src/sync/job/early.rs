@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_engine::identity::Identity;
+use emco_engine::identity::Id;
 
 use super::super::edge::Session;
 use super::apply::{Found, Need, by_kind};
@@ -42,11 +42,11 @@ impl Job {
                 all = false;
                 continue;
             }
-            let had: BTreeMap<&Identity, &Arc<str>> =
-                had.iter().flat_map(|set| set.ids.iter().map(AsRef::as_ref).zip(&set.tokens)).collect();
+            let had: BTreeMap<&Id, &Arc<str>> =
+                had.iter().flat_map(|set| set.ids.iter().zip(&set.tokens)).collect();
             for stage in &app.stages {
                 let fresh: Vec<Item> =
-                    stage.iter().filter(|item| had.get(&*item.id) != Some(&&item.token)).cloned().collect();
+                    stage.iter().filter(|item| had.get(&item.id) != Some(&&item.token)).cloned().collect();
                 if self.stale() {
                     return false;
                 }

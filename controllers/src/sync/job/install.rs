@@ -152,7 +152,7 @@ impl Job {
     ) -> bool {
         // One of each kind: what is asked of kinds is not asked of every object.
         let mut kinds: BTreeMap<(&str, &str), &Identity> = BTreeMap::new();
-        let wanted = apps.iter().flat_map(|app| app.set.kinds.iter().map(AsRef::as_ref));
+        let wanted = apps.iter().flat_map(|app| app.set.kinds.iter().map(|id| &**id));
         for id in wanted.chain(doomed.objects.keys()) {
             kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
         }

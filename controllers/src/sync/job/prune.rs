@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use emco_engine::identity::Identity;
+use emco_engine::identity::{Id, Identity};
 use emco_engine::{marks, order};
 use futures::StreamExt;
 use futures::stream;
@@ -43,7 +43,7 @@ impl Job {
             return true;
         }
         let all = doomed.objects.keys().cloned();
-        let stays: Vec<Identity> = all.clone().filter(order::is_crd).collect();
+        let stays: Vec<Identity> = all.clone().filter(|id| order::is_crd(id.kind())).collect();
         let mut groups = order::removal(all);
         if !stays.is_empty() {
             // Kinds end last: an object of a kind that is let go of must still be found.
@@ -79,7 +79,7 @@ impl Job {
         let mut now = Vec::new();
         let mut all = true;
         for (id, keep) in open {
-            if let Some(tries) = self.memory.backoff.waiting(&Key::Object(Arc::new(id.clone()))) {
+            if let Some(tries) = self.memory.backoff.waiting(&Key::Object(Id::new(id.clone()))) {
                 facts.trouble(None, Some(&id), &tries.trouble, tries.count);
                 all = false;
                 continue;
@@ -107,7 +107,7 @@ impl Job {
         }))
         .buffer_unordered(ctx.in_flight);
         while let Some((id, outcome)) = outcomes.next().await {
-            let key = Key::Object(Arc::new(id.clone()));
+            let key = Key::Object(Id::new(id.clone()));
             match &outcome {
                 Outcome::Asked(_) | Outcome::Released => {
                     halt.answered();
@@ -152,7 +152,7 @@ impl Job {
     }
 
     fn prune_failed(&mut self, id: &Identity, trouble: &Trouble, facts: &mut Facts) {
-        let key = Key::Object(Arc::new(id.clone()));
+        let key = Key::Object(Id::new(id.clone()));
         self.failed(key.clone(), trouble.clone());
         let attempts = self.memory.backoff.last(&key).map_or(1, |tries| tries.count);
         facts.trouble(None, Some(id), trouble, attempts);
@@ -192,7 +192,7 @@ async fn end(
         return Outcome::Waits;
     }
     let stays = keep || seen.keep;
-    let stays = match (stays, order::is_namespace(id)) {
+    let stays = match (stays, order::is_namespace(id.kind())) {
         (false, true) => match super::namespace::holds_others(ctx, session, &id.name).await {
             Ok(holds) => holds,
             Err(trouble) => return Outcome::Trouble(trouble),

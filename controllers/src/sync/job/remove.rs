@@ -80,7 +80,7 @@ impl Job {
         // Namespaces wait for the hooks that run in them.
         let mut spaces = Doomed::default();
         first.objects.retain(|id, keep| {
-            let space = emco_engine::order::is_namespace(id);
+            let space = emco_engine::order::is_namespace(id.kind());
             if space {
                 spaces.objects.insert(id.clone(), *keep);
             }

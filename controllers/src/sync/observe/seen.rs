@@ -56,7 +56,7 @@ impl Seen {
             manifest: text(annotation(annotation::MANIFEST)),
             placed_by: text(annotation(annotation::PLACED_BY)),
             deleting: metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null()),
-            keep: order::is_crd(id)
+            keep: order::is_crd(id.kind())
                 || marks::is_adopted(object)
                 || annotation("helm.sh/resource-policy")
                     .and_then(Value::as_str)

@@ -1,0 +1,106 @@
+//! What a job knows from one pass to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::RowStatus;
+use emco_crds::sync_shard::status::{Applied, RowHooks};
+use emco_engine::identity::{Id, Identity};
+use tokio::time::Instant;
+
+use super::super::pace::Backoff;
+use super::super::policy::Policy;
+use super::super::work::{Named, Work};
+use super::JobContext;
+use super::drift::Drift;
+use super::undeclared::LeftOuts;
+
+/// What a job remembers between passes. All of it can be lost: the status and the cluster say the rest.
+pub struct Memory {
+    pub backoff: Backoff<Key>,
+    /// Objects we asked to delete, by UID.
+    pub deletes: BTreeMap<Identity, String>,
+    /// Objects that are surely not there any more, or not ours.
+    pub gone: BTreeSet<Identity>,
+    /// Objects of others that are taken as they are.
+    pub taken: BTreeSet<Id>,
+    /// Hooks that ran.
+    pub hooks: Vec<RowHooks>,
+    /// Since when a hook runs, by its token.
+    pub running: BTreeMap<String, Instant>,
+    /// What was completely applied last.
+    pub applied: Option<Applied>,
+    pub applied_named: Option<Named>,
+    /// What others changed.
+    pub drift: Drift,
+    /// What the cluster does not know.
+    pub left_out: LeftOuts,
+    /// What the cluster's admission rewrites while it is applied.
+    pub rewritten: LeftOuts,
+    /// The owner's policy, as of the pass.
+    pub pace: Policy,
+    /// Workloads whose replicas an autoscaler of the same owner sets.
+    pub scaled: BTreeSet<Identity>,
+    /// When this job began.
+    pub begun: Instant,
+    /// When something last went forward, and what that looked like.
+    pub progress: (Instant, (i64, i64, i64)),
+    pub deleted: i64,
+    pub epoch: Option<u64>,
+    /// The connection on which nothing was found that is in no inventory.
+    pub swept: Option<u64>,
+    /// There is nothing for which all kinds would have to be listed: no other state of the cluster, no work that began on a
+    /// cluster with a past.
+    pub searched: bool,
+    /// The connection on which all kinds were listed, and what carried our label.
+    pub scanned: Option<(u64, BTreeSet<Identity>)>,
+    /// The row was complete when the pass began: what is applied now is made again.
+    pub settled: bool,
+    /// The connection on which what is new was applied before the lists were there, and whether that was all of it.
+    pub early: Option<(u64, bool)>,
+    pub status: RowStatus,
+}
+
+/// What can fail on its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    Content,
+    /// The cluster itself: it is overloaded, and said when to come again.
+    Server,
+    Object(Id),
+    Hook(Id),
+    /// Listing all kinds.
+    Scan,
+    /// Making again what others deleted or changed.
+    Again(Id),
+}
+
+impl Memory {
+    /// What is known when a job begins: what the row says.
+    pub fn new(ctx: &JobContext, work: &Work, status: RowStatus) -> Self {
+        Self {
+            backoff: Backoff::new(ctx.random.clone()),
+            deletes: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            hooks: status.hooks.clone(),
+            running: BTreeMap::new(),
+            applied: status.applied.clone(),
+            applied_named: work.applied.clone(),
+            drift: Drift::of(&status),
+            left_out: LeftOuts::of(status.left_out.as_ref()),
+            rewritten: LeftOuts::of(status.rewritten.as_ref()),
+            pace: Policy::of(&ctx.owner),
+            scaled: BTreeSet::new(),
+            begun: Instant::now(),
+            progress: (Instant::now(), (0, 0, 0)),
+            deleted: 0,
+            epoch: None,
+            swept: None,
+            searched: true,
+            scanned: None,
+            settled: false,
+            early: None,
+            status,
+        }
+    }
+}
