@@ -229,7 +229,9 @@ async fn judge(
             let version = content_version(&data);
             let (identity, installation) = (status.uid.clone(), ctx.installation.id.clone());
             let hub_version = identity::hub_version(ctx, cluster);
-            let target = Target { credentials: read, version, identity, installation, hub_version };
+            let registered = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            let target =
+                Target { credentials: read, version, identity, installation, hub_version, registered };
             ctx.connector.want(id.clone(), target);
             let observed = ctx.connector.observation(id).unwrap_or_default();
             let mut judged = observe(ctx, cluster, id, &observed, status).await;

@@ -74,6 +74,8 @@ pub struct Observation {
     pub claim: Claim,
     /// Whether work may be done there.
     pub admission: Admission,
+    /// It was this installation's before it was registered as it is now: there may be what no inventory names.
+    pub returned: bool,
     /// Kubernetes version, such as `v1.36.3`.
     pub version: Option<String>,
     /// Nodes that are ready; `None` while unknown, also where the credential may not list nodes.

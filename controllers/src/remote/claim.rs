@@ -33,6 +33,17 @@ pub enum Claim {
     Unreadable(String),
 }
 
+impl Claim {
+    /// Whether this installation claimed the cluster before it was registered as it is now. Who lets go of a cluster in good
+    /// order gives its claim back.
+    pub fn precedes(&self, ours: &str, registered: Option<jiff::Timestamp>) -> bool {
+        let Self::Held { installation, since, seen: _ } = self else { return false };
+        let since = since.parse::<jiff::Timestamp>().ok();
+        installation == ours
+            && since.zip(registered).is_some_and(|(claimed, registered)| claimed < registered)
+    }
+}
+
 /// Reads it. Only what may pass by itself is an error.
 pub async fn read(server: &dyn ApiServer) -> ApiResult<Claim> {
     match server.send(Request::new(Method::Get, CLAIM)).await {
@@ -159,5 +170,20 @@ mod tests {
         give_back(&edge, "two").await.unwrap();
         give_back(&edge, "two").await.unwrap();
         assert_eq!(read(&edge).await.unwrap(), Claim::Absent);
+    }
+    #[test]
+    fn a_claim_of_ours_that_is_older_than_the_registration_tells_of_a_past() {
+        let claim = |installation: &str, since: &str| Claim::Held {
+            installation: installation.to_owned(),
+            since: since.to_owned(),
+            seen: 0,
+        };
+        let registered = "2026-03-01T12:00:00Z".parse().ok();
+        assert!(claim("ours", "2026-03-01T11:59:59Z").precedes("ours", registered));
+        assert!(!claim("ours", "2026-03-01T12:00:01.5Z").precedes("ours", registered));
+        assert!(!claim("theirs", "2026-01-01T00:00:00Z").precedes("ours", registered));
+        assert!(!claim("ours", "long ago").precedes("ours", registered));
+        assert!(!claim("ours", "2026-01-01T00:00:00Z").precedes("ours", None));
+        assert!(!Claim::Absent.precedes("ours", registered));
     }
 }

@@ -2,10 +2,12 @@
 //! `304 Not Modified` when nothing changed; older servers are asked group by group.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 use emco_engine::apis::{ApiList, ApiResource};
 use http::HeaderValue;
 use http::header::ETAG;
+use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -21,47 +23,92 @@ const GROUP_VERSIONS: usize = 500;
 const RESOURCES: usize = 20_000;
 
 /// What an API server serves, and what is needed to ask cheaply whether that is still so.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Discovered {
-    core: Half,
-    groups: Half,
+    /// Everything it serves.
+    pub list: Arc<ApiList>,
+    /// `sha256:` and 64 hexadecimal digits over the list.
+    pub digest: String,
+    core: Option<HeaderValue>,
+    groups: Option<HeaderValue>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Half {
-    resources: Vec<ApiResource>,
-    etag: Option<HeaderValue>,
+/// Lists that are in use, each once: of ten thousand clusters most serve the same as others.
+#[derive(Default)]
+pub struct ApiLists(Mutex<BTreeMap<String, Weak<ApiList>>>);
+
+impl ApiLists {
+    /// The list of this digest, where somebody has it, or this one.
+    fn share(&self, digest: &str, list: ApiList) -> Arc<ApiList> {
+        let mut all = self.0.lock();
+        if let Some(known) = all.get(digest).and_then(Weak::upgrade) {
+            return known;
+        }
+        all.retain(|_, list| list.strong_count() > 0);
+        let list = Arc::new(list);
+        all.insert(digest.to_owned(), Arc::downgrade(&list));
+        list
+    }
 }
 
 impl Discovered {
     /// Asks. Group versions whose own server is down at the moment keep what `earlier` knew of them.
-    pub async fn read(edge: &Edge, earlier: Option<&Self>) -> ApiResult<Self> {
-        Ok(Self {
-            core: half(edge, "/api", earlier.map(|known| &known.core)).await?,
-            groups: half(edge, "/apis", earlier.map(|known| &known.groups)).await?,
-        })
+    pub async fn read(edge: &Edge, earlier: Option<&Self>, lists: &ApiLists) -> ApiResult<Self> {
+        let core = half(edge, "/api", earlier, |known| known.core.as_ref()).await?;
+        let groups = half(edge, "/apis", earlier, |known| known.groups.as_ref()).await?;
+        let (core, groups) = match (core, groups, earlier) {
+            (Half::Same, Half::Same, Some(earlier)) => return Ok(earlier.clone()),
+            (core, groups, earlier) => (core.or(earlier, true), groups.or(earlier, false)),
+        };
+        let list = ordered(core.0.into_iter().chain(groups.0).collect());
+        let digest = digest(&list);
+        Ok(Self { list: lists.share(&digest, list), digest, core: core.1, groups: groups.1 })
     }
 
-    /// Everything, ordered so that two servers of one cluster give the same list: by group, then as the server prefers its
-    /// versions, then by kind.
-    pub fn list(&self) -> ApiList {
-        let mut all: Vec<ApiResource> =
-            self.core.resources.iter().chain(&self.groups.resources).cloned().collect();
-        let mut ranks: BTreeMap<(String, String), usize> = BTreeMap::new();
-        for resource in &all {
-            let next = ranks.len();
-            ranks.entry((resource.group.clone(), resource.version.clone())).or_insert(next);
-        }
-        all.sort_by_cached_key(|resource| {
-            let rank = ranks.get(&(resource.group.clone(), resource.version.clone())).copied();
-            (resource.group.clone(), rank, resource.kind.clone(), resource.plural.clone())
-        });
-        ApiList { resources: all }
+    /// What it served of the core group, or of the others, in the order in which it prefers versions.
+    fn known(&self, core: bool) -> impl Iterator<Item = &ApiResource> {
+        self.list.resources.iter().filter(move |resource| resource.group.is_empty() == core)
     }
 }
 
+/// The answer about the core group, or about all others.
+enum Half {
+    /// It is as before.
+    Same,
+    /// What is served, and the tag to ask with.
+    New(Vec<ApiResource>, Option<HeaderValue>),
+}
+
+impl Half {
+    fn or(self, earlier: Option<&Discovered>, core: bool) -> (Vec<ApiResource>, Option<HeaderValue>) {
+        match (self, earlier) {
+            (Self::New(resources, tag), _) => (resources, tag),
+            (Self::Same, Some(earlier)) => {
+                let tag = if core { &earlier.core } else { &earlier.groups };
+                (earlier.known(core).cloned().collect(), tag.clone())
+            }
+            (Self::Same, None) => (Vec::new(), None),
+        }
+    }
+}
+
+/// Ordered so that two servers of one cluster give the same list: by group, then as the server prefers its versions, then by
+/// kind.
+fn ordered(mut all: Vec<ApiResource>) -> ApiList {
+    let mut ranks: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for resource in &all {
+        let next = ranks.len();
+        ranks.entry((resource.group.clone(), resource.version.clone())).or_insert(next);
+    }
+    all.sort_by_cached_key(|resource| {
+        let rank = ranks.get(&(resource.group.clone(), resource.version.clone())).copied();
+        (resource.group.clone(), rank, resource.kind.clone(), resource.plural.clone())
+    });
+    ApiList { resources: all }
+}
+
 /// `sha256:` and 64 hexadecimal digits over the list.
-pub fn digest(list: &ApiList) -> String {
+fn digest(list: &ApiList) -> String {
     let mut hash = Sha256::new();
     for r in &list.resources {
         let line = format!(
@@ -73,14 +120,18 @@ pub fn digest(list: &ApiList) -> String {
     format!("sha256:{}", hex::encode(hash.finalize()))
 }
 
-async fn half(edge: &Edge, path: &str, earlier: Option<&Half>) -> ApiResult<Half> {
-    let etag = earlier.and_then(|half| half.etag.as_ref());
-    let RawAnswer { status, headers, body } = edge.get(path, AGGREGATED, etag).await?;
-    if let (304, Some(earlier)) = (status, earlier) {
-        return Ok(earlier.clone());
+async fn half(
+    edge: &Edge,
+    path: &str,
+    earlier: Option<&Discovered>,
+    tag: impl Fn(&Discovered) -> Option<&HeaderValue>,
+) -> ApiResult<Half> {
+    let RawAnswer { status, headers, body } = edge.get(path, AGGREGATED, earlier.and_then(tag)).await?;
+    if status == 304 && earlier.is_some() {
+        return Ok(Half::Same);
     }
     let value = wire::answer(edge.server(), status, &headers, body).await?;
-    let known = earlier.map(|half| half.resources.as_slice()).unwrap_or_default();
+    let known = earlier.map(|known| known.list.resources.as_slice()).unwrap_or_default();
     let mut resources = match at(&value, "/kind").as_str() {
         Some("APIGroupDiscoveryList") => aggregated(&value, known),
         Some("APIVersions") => {
@@ -96,7 +147,7 @@ async fn half(edge: &Edge, path: &str, earlier: Option<&Half>) -> ApiResult<Half
         }
     };
     resources.truncate(RESOURCES);
-    Ok(Half { resources, etag: headers.get(ETAG).cloned() })
+    Ok(Half::New(resources, headers.get(ETAG).cloned()))
 }
 
 fn texts(value: &Value) -> Vec<String> {

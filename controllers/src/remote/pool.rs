@@ -13,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::discovery::ApiLists;
 use super::kubeconfig::Credentials;
 use super::transport::{Edge, EdgeSettings};
 use super::{Admission, Claim, Connections, Observation, claim};
@@ -65,6 +66,8 @@ pub struct Target {
     pub installation: String,
     /// The hub's store had come so far, at least.
     pub hub_version: u64,
+    /// Since when the Cluster is there.
+    pub registered: Option<jiff::Timestamp>,
 }
 
 /// What a task publishes.
@@ -121,6 +124,7 @@ struct Context {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     listeners: Listeners,
+    lists: ApiLists,
 }
 
 /// All clusters.
@@ -137,7 +141,8 @@ impl Pool {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Arc<Self> {
-        let context = Context { settings, dialer, clock, random, listeners: Listeners::default() };
+        let (listeners, lists) = (Listeners::default(), ApiLists::default());
+        let context = Context { settings, dialer, clock, random, listeners, lists };
         Arc::new(Self { context: Arc::new(context), entries: RwLock::default() })
     }
 
@@ -150,6 +155,7 @@ impl Pool {
             if known.version == target.version {
                 known.identity = target.identity;
                 known.hub_version = target.hub_version;
+                known.registered = target.registered;
             } else {
                 *known = target;
                 entry.wake.notify_one();

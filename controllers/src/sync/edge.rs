@@ -51,6 +51,8 @@ pub struct Session {
     pub epoch: u64,
     /// UID of the cluster.
     pub uid: Option<String>,
+    /// It was worked on before it was registered as it is now.
+    pub returned: bool,
 }
 
 /// Why there is no connection.
@@ -137,7 +139,7 @@ impl Edge {
             return Err(NoSession::Awaited);
         };
         let Some(server) = self.connections.get(&self.id) else { return Err(NoSession::Awaited) };
-        Ok(Session { server, apis, epoch: link.epoch, uid: link.uid.clone() })
+        Ok(Session { server, apis, epoch: link.epoch, uid: link.uid.clone(), returned: link.returned })
     }
 
     /// The connection for lists and watches, which need no list of kinds.

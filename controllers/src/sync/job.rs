@@ -178,7 +178,9 @@ impl Job {
         };
         if self.memory.epoch != Some(session.epoch) {
             // Another state of the cluster answers: it may have what no revision of today knows, of any kind.
-            self.memory.searched &= self.memory.epoch.is_none();
+            let fresh = self.memory.epoch.is_none();
+            let has_a_past = session.returned && self.memory.applied.is_none();
+            self.memory.searched &= fresh && !has_a_past;
             self.memory.epoch = Some(session.epoch);
             self.memory.gone.clear();
             self.memory.taken.clear();

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Context, Entry, Target};
 use crate::api::{ApiError, ApiResult, WatchEvent};
-use crate::remote::discovery::{self, Discovered};
+use crate::remote::discovery::{ApiLists, Discovered};
 use crate::remote::nodes::Nodes;
 use crate::remote::probe;
 use crate::remote::transport::Edge;
@@ -100,7 +100,8 @@ async fn renewed(entry: &Entry, version: &str) {
 
 impl Session {
     fn new(target: Target, context: &Context) -> Self {
-        let Target { credentials, version, identity: _, installation: _, hub_version: _ } = target;
+        let Target { credentials, version, identity: _, installation: _, hub_version: _, registered: _ } =
+            target;
         let edge = Edge::new(credentials, Arc::clone(&context.dialer), context.settings.edge);
         Self { version, edge, until_learn: 0, nodes: None, nodes_forbidden: false }
     }
@@ -122,7 +123,7 @@ impl Session {
         }
         seen.uid = Some(probe.uid);
         if self.until_learn == 0 {
-            learn(&self.edge, known, seen).await?;
+            learn(&self.edge, known, seen, &context.lists).await?;
             self.until_learn = context.settings.learn_every.max(1);
             self.nodes_forbidden = false;
         }
@@ -184,17 +185,13 @@ impl Session {
 }
 
 /// Version and API list. Without any list nothing can be applied, so the first failure to get one is the cluster's.
-async fn learn(edge: &Edge, known: &mut Known, seen: &mut Observation) -> ApiResult<()> {
+async fn learn(edge: &Edge, known: &mut Known, seen: &mut Observation, lists: &ApiLists) -> ApiResult<()> {
     let (version, claim) = futures::future::try_join(probe::version(edge), claim::read(edge)).await?;
     (seen.version, seen.claim) = (Some(version), claim);
-    match Discovered::read(edge, known.discovered.as_ref()).await {
+    match Discovered::read(edge, known.discovered.as_ref(), lists).await {
         Ok(discovered) => {
-            let list = discovered.list();
-            let digest = discovery::digest(&list);
-            if seen.api_digest.as_ref() != Some(&digest) {
-                seen.apis = Some(Arc::new(list));
-                seen.api_digest = Some(digest);
-            }
+            seen.apis = Some(Arc::clone(&discovered.list));
+            seen.api_digest = Some(discovered.digest.clone());
             known.discovered = Some(discovered);
             Ok(())
         }
@@ -232,6 +229,9 @@ fn publish(entry: &Entry, context: &Context, mut observation: Observation, edge:
             observation.since_ms = context.clock.now_ms();
         }
         observation.admission = entry.admission(&observation);
+        let target = entry.target.lock();
+        observation.returned = observation.claim.precedes(&target.installation, target.registered);
+        drop(target);
         let swapped = match edge {
             Some(edge) if view.edge.as_ref().is_none_or(|known| !Arc::ptr_eq(known, edge)) => {
                 view.edge = Some(Arc::clone(edge));

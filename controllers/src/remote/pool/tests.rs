@@ -182,6 +182,7 @@ impl Bed {
             identity: None,
             installation: "ours".to_owned(),
             hub_version: 0,
+            registered: None,
         }
     }
 

@@ -85,7 +85,8 @@ impl Job {
         }
         let strays = self.strays(&apps, &doomed);
         doomed.objects.extend(strays.objects);
-        if self.searches(work) && !self.scanned(&mut doomed, &apps, session, facts).await {
+        let scans = self.searches(work) || !self.memory.searched;
+        if scans && !self.scanned(&mut doomed, &apps, session, facts).await {
             return;
         }
         let ready = facts.apps.values().all(|count| count.ready == count.total);
@@ -101,6 +102,7 @@ impl Job {
         if !self.stale() {
             self.complete(work);
             self.memory.swept = Some(session.epoch);
+            self.memory.searched = true;
         }
     }
 
