@@ -17,6 +17,7 @@ mod orders;
 mod orphans;
 mod quiet;
 mod rig;
+mod rights;
 mod shop;
 mod stored;
 mod thousand;

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::rights::Guarded;
 use crate::api::{ApiServer, Method};
 use crate::chart::{ChartLimits, ChartStore};
 use crate::context::{Connector, Context, Failure};
@@ -146,7 +147,7 @@ fn context(
     let dialer = Dialer::new(DialerSettings::default(), Arc::new(SystemResolver::new().unwrap()));
     let ctx = Context {
         world: World {
-            hub,
+            hub: Arc::new(Guarded(hub)),
             edges: seeing.clone(),
             clock: Arc::new(clock.clone()),
             random: Arc::new(Counter::default()),
