@@ -227,7 +227,9 @@ async fn judge(
             status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
             // The version is of the content: our own finalizer on the Secret must not renew a connection.
             let version = content_version(&data);
-            let (identity, installation) = (status.uid.clone(), ctx.installation.id.clone());
+            // A process that begins must not go on with what waits to be confirmed.
+            let identity = status.uid.clone().filter(|_| status.hub_restored.is_none());
+            let installation = ctx.installation.id.clone();
             let hub_version = identity::hub_version(ctx, cluster);
             let registered = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
             let target =

@@ -16,6 +16,7 @@ mod many;
 mod orders;
 mod orphans;
 mod quiet;
+mod restored;
 mod rig;
 mod rights;
 mod shop;

@@ -56,7 +56,7 @@ pub enum Admission {
     Awaited,
     /// It is another cluster, or another hub's.
     Refused {
-        /// `ClusterReplaced`, `SameClusterTwice`, `ClaimedByAnotherHub`.
+        /// `ClusterReplaced`, `SameClusterTwice`, `ClaimedByAnotherHub`, `HubRestored`.
         reason: &'static str,
         /// A sentence.
         message: String,

@@ -139,6 +139,10 @@ pub struct ClusterStatus {
     /// Present while something is left there that was given up; it is removed when the cluster returns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<ClusterAbandoned>,
+    /// Present while this hub, restored from a backup, knows less of the cluster than it did, until somebody confirms that what it
+    /// knows is to be put there: nothing is done there meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub_restored: Option<HubRestored>,
     /// Echo of the annotation emco.io/requestedAt.
     #[schemars(length(max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,4 +190,12 @@ pub struct ClusterAbandoned {
     /// The first of them, such as DeploymentIntentGroup/team-a/shop.
     #[schemars(length(max = 300))]
     pub example: String,
+}
+
+/// That a cluster was worked on by a later state of this hub than the one that was restored.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubRestored {
+    /// The version of the hub's store that it was worked on at: what the annotation emco.io/confirm has to say.
+    #[schemars(length(max = 20))]
+    pub seen: String,
 }

@@ -2,7 +2,7 @@
 //! judged nothing is applied there, and nothing removed.
 
 use emco_crds::Cluster;
-use emco_crds::cluster::ClusterStatus;
+use emco_crds::cluster::{ClusterStatus, HubRestored};
 use emco_crds::names::annotation;
 use emco_engine::identity::ClusterId;
 
@@ -13,6 +13,9 @@ use crate::facts;
 use crate::objects::{self, Verdict};
 use crate::remote::{Admission, Claim, Observation, claim};
 use crate::stores::StoreExt;
+
+/// Reason while nobody confirmed that a hub that was restored from a backup may work on a cluster that knows more.
+const HUB_RESTORED: &str = "HubRestored";
 
 /// What was found out about who a cluster is.
 pub(super) enum Identity {
@@ -33,9 +36,10 @@ pub(super) async fn judge(
     let Some(uid) = observed.uid.as_deref() else { return Identity::Fine(None) };
     let refused = match who(ctx, cluster, id, uid, status) {
         Some(refused) => Some(refused),
-        None => match claimed(ctx, cluster, id, observed).await {
+        None => match claimed(ctx, cluster, id, observed, status).await {
             Ok(note) => {
                 status.uid = Some(uid.to_owned());
+                status.hub_restored = None;
                 ctx.connector.judge(id, uid, Admission::Admitted);
                 return Identity::Fine(note);
             }
@@ -120,33 +124,30 @@ async fn claimed(
     cluster: &Cluster,
     id: &ClusterId,
     observed: &Observation,
+    status: &mut ClusterStatus,
 ) -> Result<Option<String>, Option<Judged>> {
     let ours = ctx.installation.id.as_str();
+    if let Some(seen) = unconfirmed(ctx, cluster, id, observed, status).await? {
+        if !confirmed(cluster, &seen) {
+            let message = format!(
+                "this hub was restored from a backup: {id} was worked on at version {seen} of the hub's store, which the restored one had not reached. Nothing is applied or removed there until somebody confirms that what this hub knows is to be put there: {}",
+                annotate(cluster, &seen)
+            );
+            status.hub_restored = Some(HubRestored { seen });
+            return Err(Some(Judged { verdict: Verdict::Stalled, reason: HUB_RESTORED, message }));
+        }
+        if let before @ Claim::Held { since, .. } = &observed.claim {
+            let Some(server) = ctx.world.edges.get(id) else { return Err(None) };
+            if let Err(error) = claim::take(server.as_ref(), before, ours, since).await {
+                tracing::warn!(cluster = %id, %error, "the mark of the hub before could not be taken off");
+            }
+            ctx.connector.refresh_apis(id);
+            return Err(None);
+        }
+    }
     match &observed.claim {
         Claim::Unknown => Ok(None),
-        before @ Claim::Held { installation, seen, since } if installation == ours => {
-            match hub_reaches(ctx, cluster, *seen).await {
-                Ok(true) => return Ok(None),
-                Ok(false) => {}
-                Err(error) => {
-                    tracing::warn!(cluster = %id, %error, "how far the hub has come is not known");
-                    return Err(None);
-                }
-            }
-            if confirmed(cluster, &seen.to_string()) {
-                let Some(server) = ctx.world.edges.get(id) else { return Err(None) };
-                if let Err(error) = claim::take(server.as_ref(), before, ours, since).await {
-                    tracing::warn!(cluster = %id, %error, "the mark of the hub before could not be taken off");
-                }
-                ctx.connector.refresh_apis(id);
-                return Err(None);
-            }
-            let message = format!(
-                "this hub was restored from a backup: {id} was worked on at version {seen} of the hub's store, which is not there yet. Nothing is applied or removed there until somebody confirms that what this hub knows is to be put there: {}",
-                annotate(cluster, &seen.to_string())
-            );
-            Err(Some(Judged { verdict: Verdict::Stalled, reason: "HubRestored", message }))
-        }
+        Claim::Held { installation, .. } if installation == ours => Ok(None),
         Claim::Unreadable(why) => Ok(Some(unclaimed(why))),
         Claim::Held { installation, .. } if !confirmed(cluster, installation) => {
             let message = format!(
@@ -176,6 +177,31 @@ async fn claimed(
     }
 }
 
+/// What has to be confirmed before a hub that was restored from a backup works on the cluster. That it was is seen only until its
+/// store has come as far again, by writes of whatever kind; so once it was seen, the status keeps it until it is confirmed.
+async fn unconfirmed(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &ClusterStatus,
+) -> Result<Option<String>, Option<Judged>> {
+    let known = status.hub_restored.as_ref().map(|restored| restored.seen.clone());
+    let seen = match &observed.claim {
+        // Without a mark: nothing was done there yet, or what was done is confirmed.
+        Claim::Held { installation, seen, .. } if *installation == ctx.installation.id => *seen,
+        Claim::Held { .. } => return Ok(None),
+        Claim::Unknown | Claim::Absent | Claim::Unreadable(_) => return Ok(known),
+    };
+    // What was judged and could not be written to the status counts, too.
+    let waits = known.is_some()
+        || matches!(&observed.admission, Admission::Refused { reason, .. } if *reason == HUB_RESTORED);
+    if seen == 0 || (!waits && hub_reaches(ctx, cluster, id, seen).await?) {
+        return Ok(None);
+    }
+    Ok(Some(seen.to_string()))
+}
+
 /// How far the hub's store has come, at least: what this process has read.
 pub(super) fn hub_version(ctx: &Context, cluster: &Cluster) -> u64 {
     let shards = ctx.stores.shards.state();
@@ -184,19 +210,30 @@ pub(super) fn hub_version(ctx: &Context, cluster: &Cluster) -> u64 {
 }
 
 /// Whether the hub's store has come as far as this. (How far it has is not told: a message that moves would be written for ever.)
-async fn hub_reaches(ctx: &Context, cluster: &Cluster, seen: u64) -> Result<bool, Failure> {
+async fn hub_reaches(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    seen: u64,
+) -> Result<bool, Option<Judged>> {
     if seen <= hub_version(ctx, cluster) {
         return Ok(true);
     }
-    let list = ctx
-        .hub()
-        .send(Request::new(Method::Get, "/api/v1/namespaces").query("limit", "1").metadata())
-        .await?;
-    let version = list.pointer("/metadata/resourceVersion").and_then(serde_json::Value::as_str);
-    let now = version.and_then(|text| text.parse::<u64>().ok());
-    let now =
-        now.ok_or_else(|| Failure::Stored("the hub answers a list without resourceVersion".to_owned()))?;
-    Ok(now >= seen)
+    let version =
+        ctx.hub().send(Request::new(Method::Get, "/api/v1/namespaces").query("limit", "1").metadata());
+    let now = version.await.map_err(Failure::from).and_then(|list| {
+        let version = list.pointer("/metadata/resourceVersion").and_then(serde_json::Value::as_str);
+        version
+            .and_then(|text| text.parse::<u64>().ok())
+            .ok_or_else(|| Failure::Stored("the hub answers a list without resourceVersion".to_owned()))
+    });
+    match now {
+        Ok(now) => Ok(now >= seen),
+        Err(error) => {
+            tracing::warn!(cluster = %id, %error, "how far the hub has come is not known");
+            Err(None)
+        }
+    }
 }
 
 fn unclaimed(why: &str) -> String {

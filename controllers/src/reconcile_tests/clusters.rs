@@ -10,20 +10,6 @@ use crate::remote::{Admission, Claim, claim};
 const PROVIDER: &str = "/apis/emco.io/v1alpha1/clusterproviders/acme";
 const CLUSTERS: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters";
 
-async fn settled() -> Rig {
-    settled_with(world()).await
-}
-
-async fn settled_with(objects: Vec<Value>) -> Rig {
-    let mut rig = Rig::new();
-    rig.answers("a", "uid-a");
-    for object in objects {
-        rig.hub.put("test", &object);
-    }
-    rig.settle().await;
-    rig
-}
-
 /// A provider and its cluster, on which nothing is placed.
 fn unused() -> Vec<Value> {
     world().into_iter().filter(|object| object["kind"] != "Project").collect()
@@ -156,33 +142,6 @@ async fn a_cluster_that_belongs_to_nobody_is_claimed_and_given_back_at_its_end()
     rig.settle().await;
     assert!(rig.hub.object(&format!("{CLUSTERS}/a")).is_none());
     assert_eq!(claim::read(&edge).await.unwrap(), Claim::Absent);
-}
-
-#[tokio::test]
-async fn a_hub_that_was_restored_does_nothing_on_a_cluster_that_knows_more_until_that_is_confirmed() {
-    let mut rig = settled().await;
-    let edge = MemoryServer::new();
-    rig.attach("a", &edge);
-    let future = 1_000_000;
-    claim::take(&edge, &Claim::Absent, "inst", "2026-01-01T00:00:00Z").await.unwrap();
-    for (seen, reason) in [(1, "Reachable"), (future, "HubRestored")] {
-        crate::api::ApiServer::send(&edge, claim::note(seen)).await.unwrap();
-        rig.claims("a", claim::read(&edge).await.unwrap());
-        rig.settle().await;
-        assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, reason);
-    }
-    let message = rig.ready(&format!("{CLUSTERS}/a")).2;
-    assert!(message.contains("emco.io/confirm=1000000"), "{message}");
-    assert!(matches!(rig.admission("a"), Admission::Refused { reason: "HubRestored", .. }));
-    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": "1000000"}}});
-    rig.hub.merge(&format!("{CLUSTERS}/a"), &confirm).await.unwrap();
-    rig.round().await;
-    let now = claim::read(&edge).await.unwrap();
-    assert!(matches!(&now, Claim::Held { seen: 0, .. }), "{now:?}");
-    rig.claims("a", now);
-    rig.settle().await;
-    assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, "Reachable");
-    assert_eq!(rig.admission("a"), Admission::Admitted);
 }
 
 #[tokio::test]

@@ -72,6 +72,8 @@ impl Random for Counter {
 pub struct Seeing {
     seen: Mutex<BTreeMap<ClusterId, Arc<Observation>>>,
     servers: Mutex<BTreeMap<ClusterId, MemoryServer>>,
+    /// What each is to be reached with.
+    wanted: Mutex<BTreeMap<ClusterId, Target>>,
     /// Who is told of changes.
     told: Mutex<Vec<UnboundedSender<ClusterId>>>,
 }
@@ -112,8 +114,12 @@ impl Connections for Seeing {
 }
 
 impl Connector for Seeing {
-    fn want(&self, _: ClusterId, _: Target) {}
-    fn forget(&self, _: &ClusterId) {}
+    fn want(&self, cluster: ClusterId, target: Target) {
+        self.wanted.lock().insert(cluster, target);
+    }
+    fn forget(&self, cluster: &ClusterId) {
+        self.wanted.lock().remove(cluster);
+    }
     fn poke(&self, _: &ClusterId) {}
     fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
         let known = self.observation(cluster);
@@ -258,6 +264,11 @@ impl Rig {
         seen.insert(id, Arc::new(Observation { claim, ..before }));
     }
 
+    /// What it is to be reached with.
+    pub fn wanted(&self, cluster: &str) -> Option<Target> {
+        self.seeing.wanted.lock().get(&ClusterId::new("acme", cluster)).cloned()
+    }
+
     /// What was judged of it.
     pub fn admission(&self, cluster: &str) -> Admission {
         let id = ClusterId::new("acme", cluster);
@@ -398,6 +409,22 @@ pub fn secret_with(name: &str, token: &str) -> Value {
     let config = STANDARD.encode(kubeconfig("https://192.0.2.1:6443", authority, token));
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "acme"},
         "data": {"kubeconfig": config}})
+}
+
+/// These objects, and what became of them while cluster a answers.
+pub async fn settled_with(objects: Vec<Value>) -> Rig {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    for object in objects {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    rig
+}
+
+/// The same of the [`world`].
+pub async fn settled() -> Rig {
+    settled_with(world()).await
 }
 
 /// A provider that grants its clusters to project team-a, one cluster, and the project with its default cloud.
