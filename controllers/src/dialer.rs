@@ -6,20 +6,25 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use address::Class;
+pub use hub::HubHosts;
 pub use origin::{Listing, check_source, shown};
 pub use proxy::Proxy;
 pub use resolve::{Resolve, SystemResolver};
 
 mod address;
+mod hub;
 mod origin;
 mod proxy;
 mod resolve;
+
+use hub::Seen;
 
 /// Addresses tried of one name.
 const ADDRESSES_TRIED: usize = 4;
@@ -69,8 +74,8 @@ impl DialError {
 pub struct DialerSettings {
     /// Ranges that admins may name although they are loopback, link-local or the hub's.
     pub allow_edge_addresses: Vec<IpNet>,
-    /// The hub's own addresses: its API server as the operator reaches it, and its services.
-    pub hub_addresses: Vec<IpNet>,
+    /// The hub's own hosts: its API server as the operator reaches it.
+    pub hub: HubHosts,
     /// The way to public addresses; all others are on this side of it.
     pub proxy: Option<Proxy>,
     /// Connections being made at once.
@@ -83,7 +88,7 @@ impl Default for DialerSettings {
     fn default() -> Self {
         Self {
             allow_edge_addresses: Vec::new(),
-            hub_addresses: Vec::new(),
+            hub: HubHosts::default(),
             proxy: None,
             max_connects: 64,
             connect_timeout: Duration::from_secs(5),
@@ -96,6 +101,8 @@ pub struct Dialer {
     settings: DialerSettings,
     resolver: Arc<dyn Resolve>,
     connects: Semaphore,
+    /// Addresses that the hub's names were seen to have.
+    hub_seen: Seen,
 }
 
 /// A connection and the right to go on making it: the TLS handshake counts as connecting too, so keep `slot` until then.
@@ -110,7 +117,7 @@ impl Dialer {
     /// A dialer that resolves with `resolver`.
     pub fn new(settings: DialerSettings, resolver: Arc<dyn Resolve>) -> Arc<Self> {
         let connects = Semaphore::new(settings.max_connects.max(1));
-        Arc::new(Self { settings, resolver, connects })
+        Arc::new(Self { settings, resolver, connects, hub_seen: Seen::default() })
     }
 
     /// Resolves, judges, connects. Waits for its turn first, which does not count as the connection's time.
@@ -156,11 +163,12 @@ impl Dialer {
 
     /// The addresses of a host that the policy allows, in the resolver's order.
     pub async fn addresses(&self, host: &str, policy: Policy) -> Result<Vec<IpAddr>, DialError> {
-        let all = self.resolve(host).await?;
+        let (all, ()) = tokio::join!(self.resolve(host), self.resolve_hub());
+        let of_hub = self.settings.hub.named(host);
         let mut refused = None;
         let mut allowed = Vec::new();
-        for address in all {
-            match self.judge(address, policy) {
+        for address in all? {
+            match self.judge(address, of_hub, policy) {
                 Ok(()) => allowed.push(address),
                 Err(class) => refused = Some((address, class)),
             }
@@ -185,17 +193,33 @@ impl Dialer {
         }
     }
 
+    /// Looks up where the hub is now. Without an answer it is where it was.
+    async fn resolve_hub(&self) {
+        let names = self.settings.hub.names.iter();
+        for found in join_all(names.map(|name| self.resolve(name))).await {
+            match found {
+                Ok(addresses) => self.hub_seen.add(addresses.into_iter().map(address::embedded)),
+                Err(error) => tracing::debug!(%error, "where the hub is cannot be looked up"),
+            }
+        }
+    }
+
     fn class(&self, address: IpAddr) -> Class {
         match address::class(address) {
             Class::Nowhere => Class::Nowhere,
-            _ if within(&self.settings.hub_addresses, address) => Class::Hub,
+            _ if within(&self.settings.hub.addresses, address) || self.hub_seen.has(address) => Class::Hub,
             class => class,
         }
     }
 
-    fn judge(&self, address: IpAddr, policy: Policy) -> Result<(), Class> {
+    /// `of_hub`: the name that led here is the hub's.
+    fn judge(&self, address: IpAddr, of_hub: bool, policy: Policy) -> Result<(), Class> {
         let address = address::embedded(address);
-        let class = self.class(address);
+        let class = match self.class(address) {
+            Class::Nowhere => Class::Nowhere,
+            _ if of_hub => Class::Hub,
+            class => class,
+        };
         let allowed = match policy {
             _ if class == Class::Nowhere => false,
             Policy::TenantListed => true,

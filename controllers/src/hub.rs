@@ -1,16 +1,15 @@
 //! The hub's API server through kube's client: configuration (kubeconfig or in-cluster) comes in, an `ApiServer` goes out.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use http::HeaderMap;
-use ipnet::IpNet;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::api::{ApiError, ApiResult, ApiServer, Request, WatchEvent};
+use crate::dialer::HubHosts;
 use crate::remote::wire::{self, ReadLimits, protocol, unreachable};
 
 mod fenced;
@@ -108,17 +107,11 @@ fn explain(error: &kube::Error) -> ApiError {
     unreachable(reason, &format!("{SERVER} cannot be reached: {text}"))
 }
 
-/// The addresses of the hub as this process reaches it, for the dialer: no tenant's or admin's name may lead there
-/// unnoticed.
-pub fn own_addresses(config: &kube::Config) -> Vec<IpNet> {
-    let host = config.cluster_url.host().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+/// The hosts of the hub as this process reaches it, for the dialer: no tenant's or admin's name may lead there unnoticed. Within
+/// the hub its address is in the environment, whatever the configuration names; some clouds have a name there.
+pub fn own_hosts(config: &kube::Config) -> HubHosts {
     let in_cluster = std::env::var("KUBERNETES_SERVICE_HOST").unwrap_or_default();
-    [host, in_cluster.as_str()]
-        .iter()
-        .filter_map(|text| text.parse::<IpAddr>().ok())
-        .map(IpNet::from)
-        .collect()
+    HubHosts::new([config.cluster_url.host().unwrap_or_default(), in_cluster.as_str()])
 }
 
 #[cfg(test)]

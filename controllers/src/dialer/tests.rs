@@ -10,7 +10,7 @@ fn dialer_with(allow: &[&str], hub: &[&str], names: &[(&str, &[&str])]) -> Arc<D
     }
     let settings = DialerSettings {
         allow_edge_addresses: nets(allow),
-        hub_addresses: nets(hub),
+        hub: HubHosts::new(hub.iter().copied()),
         ..DialerSettings::default()
     };
     Dialer::new(settings, Arc::new(known))
@@ -22,7 +22,7 @@ async fn ok(dialer: &Dialer, host: &str, policy: Policy) -> bool {
 
 #[tokio::test]
 async fn tenants_reach_public_addresses_alone_however_they_are_written() {
-    let dialer = dialer_with(&[], &["203.0.113.7/32"], &[]);
+    let dialer = dialer_with(&[], &["203.0.113.7"], &[]);
     for refused in [
         "10.1.2.3",
         "172.16.0.1",
@@ -68,7 +68,7 @@ async fn tenants_reach_public_addresses_alone_however_they_are_written() {
 
 #[tokio::test]
 async fn admins_reach_private_addresses_and_what_is_allowed_by_flag() {
-    let dialer = dialer_with(&["127.0.0.0/8"], &["10.0.0.1/32"], &[]);
+    let dialer = dialer_with(&["127.0.0.0/8"], &["10.0.0.1"], &[]);
     for allowed in ["10.1.2.3", "192.168.0.1", "fd00::1", "93.184.216.34", "127.0.0.1", "::ffff:127.0.0.1"] {
         assert!(ok(&dialer, allowed, Policy::Admin).await, "{allowed}");
     }
@@ -82,7 +82,7 @@ async fn admins_reach_private_addresses_and_what_is_allowed_by_flag() {
 
 #[tokio::test]
 async fn listing_an_origin_allows_all_but_addresses_of_nothing() {
-    let dialer = dialer_with(&[], &["10.0.0.1/32"], &[]);
+    let dialer = dialer_with(&[], &["10.0.0.1"], &[]);
     for allowed in ["127.0.0.1", "10.0.0.1", "169.254.1.1"] {
         assert!(ok(&dialer, allowed, Policy::TenantListed).await, "{allowed}");
     }
@@ -111,6 +111,51 @@ async fn of_a_name_only_the_allowed_addresses_are_dialled_and_it_is_resolved_onc
     let port = listener.local_addr().unwrap().port();
     dialer.dial("once", port, Policy::TenantListed).await.unwrap();
     assert_eq!(names.asked.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_hub_is_recognised_by_its_name_and_by_where_that_leads_today() {
+    let names = Arc::new(Names::default());
+    let leads = |name: &str, to: &[&str]| {
+        let addresses = to.iter().map(|address| address.parse().unwrap()).collect();
+        names.known.lock().insert(name.to_owned(), addresses);
+    };
+    let settings = DialerSettings {
+        hub: HubHosts::new(["API.hub.example.com"]),
+        allow_edge_addresses: vec!["203.0.113.9/32".parse().unwrap()],
+        ..DialerSettings::default()
+    };
+    let dialer = Dialer::new(settings, Arc::clone(&names) as Arc<dyn Resolve>);
+    leads("API.hub.example.com", &["203.0.113.7"]);
+    leads("api.hub.example.com.", &["203.0.113.7"]);
+    leads("alias.evil.example", &["::ffff:203.0.113.7"]);
+    leads("charts.example.com", &["93.184.216.34"]);
+    for refused in ["203.0.113.7", "alias.evil.example", "api.hub.example.com."] {
+        for policy in [Policy::Tenant, Policy::Admin] {
+            let error = dialer.addresses(refused, policy).await.unwrap_err();
+            assert_eq!(error.reason(), "AddressNotAllowed", "{refused}");
+            assert!(error.to_string().contains("an address of the hub itself"), "{error}");
+        }
+        assert!(ok(&dialer, refused, Policy::TenantListed).await, "an admin listed it");
+    }
+    assert!(ok(&dialer, "charts.example.com", Policy::Tenant).await);
+    assert!(ok(&dialer, "203.0.113.8", Policy::Tenant).await, "this is somebody else's yet");
+
+    // The hub moves; what it left is still not somebody else's for sure.
+    leads("API.hub.example.com", &["203.0.113.8", "203.0.113.9"]);
+    for refused in ["203.0.113.7", "203.0.113.8", "203.0.113.9"] {
+        assert!(!ok(&dialer, refused, Policy::Tenant).await, "{refused}");
+    }
+    assert!(ok(&dialer, "203.0.113.9", Policy::Admin).await, "a flag allows it");
+
+    // Names do not resolve any more: the hub is where it was.
+    names.known.lock().remove("API.hub.example.com");
+    assert!(!ok(&dialer, "203.0.113.8", Policy::Tenant).await);
+    assert!(ok(&dialer, "93.184.216.34", Policy::Tenant).await);
+
+    // Its name is its name, wherever the answer for whoever asks leads.
+    leads("api.hub.example.com", &["198.51.100.1"]);
+    assert!(!ok(&dialer, "api.hub.example.com", Policy::Tenant).await);
 }
 
 #[tokio::test]
@@ -210,25 +255,48 @@ fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
+/// The ways out besides: kube's client, which resolves and connects by itself. The operator has one, for its hub: where that is, its
+/// own configuration says, which no tenant and no object on the hub can change, and the dialer knows the hub's addresses only from
+/// there. The command line tool connects with the kubeconfigs of who runs it, on that person's machine.
+const CLIENTS: &[&str] = &["controllers/src/hub.rs", "operator/src/cli/hub.rs"];
+
 #[test]
-fn nothing_but_the_dialer_opens_connections_or_resolves_names() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+fn nothing_but_the_dialer_and_the_hub_s_client_opens_connections_or_resolves_names() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
-    assert!(files.len() > 100, "the sources are elsewhere");
+    for folder in
+        ["controllers/src", "controllers/engine/src", "controllers/helm/src", "crds/src", "operator/src"]
+    {
+        let before = files.len();
+        sources(&root.join(folder), &mut files);
+        assert!(files.len() > before + 10, "the sources of {folder} are elsewhere");
+    }
+    let mut clients = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let inside = file.starts_with(root.join("src/dialer")) || file.ends_with("src/dialer.rs");
+        let path = file.strip_prefix(root).unwrap().to_str().unwrap();
+        let inside = path.starts_with("controllers/src/dialer/") || path == "controllers/src/dialer.rs";
         for word in [
             "TcpStream::connect",
             "TcpSocket",
             "UdpSocket",
+            "UnixStream::connect",
             "lookup_host",
+            "to_socket_addrs",
+            "ToSocketAddrs",
             "HttpConnector",
             "hickory_resolver",
         ] {
-            assert!(inside || !code.contains(word), "{}: {word}", file.display());
+            assert!(inside || !code.contains(word), "{path}: {word}");
+        }
+        if ["Client::try_from", "Client::try_default", "Client::new(", "ClientBuilder"]
+            .iter()
+            .any(|word| code.contains(word))
+        {
+            clients.push(path.to_owned());
         }
     }
+    clients.sort();
+    assert_eq!(clients, CLIENTS, "another client of kube's goes past the dialer");
 }

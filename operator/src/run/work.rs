@@ -8,7 +8,7 @@ use emco_controllers::chart::{ChartLimits, ChartStore};
 use emco_controllers::context::Context;
 use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
 use emco_controllers::driver::{Parts, drive};
-use emco_controllers::hub::{Fenced, HubApi, own_addresses};
+use emco_controllers::hub::{Fenced, HubApi, own_hosts};
 use emco_controllers::installation;
 use emco_controllers::lease::LeaseFence;
 use emco_controllers::namespace_access::Account;
@@ -55,7 +55,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let dialer = Dialer::new(
         DialerSettings {
             allow_edge_addresses: args.allow_edge_address.clone(),
-            hub_addresses: own_addresses(&config),
+            hub: own_hosts(&config),
             proxy: args.proxy()?,
             max_connects: usize::from(args.max_connects),
             ..DialerSettings::default()
