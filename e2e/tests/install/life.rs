@@ -1,8 +1,8 @@
-//! In: an operator with the rights of its chart. Out: everything that it does, asked of it once; and what the policies keep from others.
+//! In: an operator with the rights of its chart. Out: everything that it does, asked of it once.
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, Project};
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register, wait};
@@ -79,64 +79,7 @@ spec:
   approvedBy: somebody-else
 ";
 
-/// Whoever is no operator may not do what the policies keep for it.
-pub async fn policies(bed: &Bed) -> Result<()> {
-    let editor = bed.dir().join("editor.kubeconfig");
-    tokio::fs::write(&editor, bed.hub().kubeconfig_as("editor", None)?).await?;
-    let grant = |role: &str, name: &str| {
-        format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {name}}}\n\
-             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}\n\
-             subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: editor}}]\n---\n"
-        )
-    };
-    let broad = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: broad}
-rules:
-- {apiGroups: [\"\"], resources: [namespaces], verbs: [get, create, update, patch]}
-- {apiGroups: [emco.io], resources: [syncshards, appcontexts, clusters], verbs: [get, list, create, update, patch, delete]}
-";
-    bed.hub()
-        .kubectl()
-        .apply(&format!("{}{}{broad}", grant("emco-editor", "editor"), grant("broad", "broad")))
-        .await?;
-    let editor = bed.hub().kubectl().with_kubeconfig(&editor);
-    let shard = bed.hub().kubectl().run(&["get", "syncshards", "-n", "shop", "-o", "name"]).await?;
-    let shard = shard.lines().next().context("there is no shard")?.to_owned();
-    for (args, input, said) in [
-        (vec!["delete", &shard, "-n", "shop"], String::new(), "only the operator writes"),
-        (
-            vec!["create", "-f", "-"],
-            "apiVersion: v1\nkind: Namespace\nmetadata: {name: mine, labels: {emco.io/project: shop}}"
-                .to_owned(),
-            "the verb own",
-        ),
-        (
-            vec!["label", "namespace", "shop", "emco.io/project=other", "--overwrite"],
-            String::new(),
-            "the verb own",
-        ),
-        (
-            vec!["label", "clusters.emco.io", "a", "-n", "acme", "emco.io/x=y"],
-            String::new(),
-            "kept for the operator",
-        ),
-    ] {
-        let answer = editor.output(&args, &input).await?;
-        assert!(
-            !answer.is_ok() && answer.stderr.contains(said),
-            "{args:?}: {}{}",
-            answer.stdout,
-            answer.stderr
-        );
-    }
-    // What the policies do not speak of stays possible.
-    editor.run(&["label", "namespace", "shop", "example.com/team=shop"]).await?;
-    editor.run(&["label", "clusters.emco.io", "a", "-n", "acme", "zone=one"]).await.map(drop)
-}
-
+/// What is gone leaves nothing on the hub.
 pub async fn removal(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
     kubectl

@@ -1,7 +1,9 @@
 //! In: the charts of this repository on a real hub. Out: Helm and our own engine make the same of them, and the operator does
 //! its whole work with the rights that they give to its service account: none is missing, none is there for nothing.
 
+mod in_use;
 mod life;
+mod people;
 mod render;
 mod rights;
 
@@ -23,6 +25,13 @@ fn bed() -> BedSpec {
         .with_helm()
 }
 
+/// Changes values of the chart that is installed.
+async fn upgrade(bed: &Bed, set: &str) -> Result<()> {
+    let chart = root().join("charts/emco").display().to_string();
+    let args = ["upgrade", "emco", &chart, "--namespace", "emco-system", "--reuse-values", "--set", set];
+    call(bed, bed.programs().path(Program::Helm)?, &args).await.map(drop)
+}
+
 async fn install(bed: &Bed) -> Result<String> {
     let mut told = String::new();
     for name in ["emco-crds", "emco"] {
@@ -40,12 +49,15 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
     let bed = Bed::start(bed()).await.unwrap();
     bed.explain(async {
         render::helm_and_our_engine_agree(&bed).await?;
+        render::wrong_values_are_refused_with_a_sentence(&bed).await?;
         let told = install(&bed).await?;
         // Packs are collected soon, so that it is seen with which rights.
         let soon = [("EMCO_UNREFERENCED_SECONDS", "2")];
         let operator = Operator::start_with(&bed, &program()?, as_account(&bed).await?, told, &soon).await?;
         life::life(&bed).await?;
-        life::policies(&bed).await?;
+        people::roles(&bed).await?;
+        people::policies(&bed).await?;
+        in_use::deletion_is_refused(&bed).await?;
         // A project that makes its namespace takes it along.
         let made = "{apiVersion: emco.io/v1alpha1, kind: Project, metadata: {name: made}, spec: {}}";
         bed.hub().kubectl().apply(made).await?;

@@ -115,7 +115,7 @@ pub fn refused(events: &[AuditEvent]) -> BTreeSet<String> {
         // Before the operator has bound itself in a namespace that just became its own, a watch may be early.
         .filter(|event| event.is_write() || !["secrets", "configmaps"].contains(&event.resource.as_str()))
         // Nobody may create anything in a namespace that is being deleted.
-        .filter(|event| !(event.namespace == "hasty" && event.resource == "events"))
+        .filter(|event| !(["hasty", "held"].contains(&event.namespace.as_str()) && event.verb == "create"))
         .map(|event| format!("{} {} {}", event.verb, event.uri, event.code))
         .collect()
 }
