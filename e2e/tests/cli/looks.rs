@@ -1,11 +1,11 @@
 //! Looking at clusters, deployments, differences and orphans.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{chart, chart_map, deployed, deployment, project};
 use serde_json::Value;
 
-use super::rig::{Running, STAGE, emco, file, run, run_as};
+use super::rig::{Running, STAGE, file, run, run_as};
 
 const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
 
@@ -36,51 +36,6 @@ spec: {selector: {app: gate}, ports: [{port: {{ .Values.port }}}]}
     chart_map(bed, tenant, "charts", &charts).await?;
     bed.hub().kubectl().apply(&deployment(tenant, "till", &charts, spec)).await?;
     deployed(bed, tenant, "till", 1).await.map(drop)
-}
-
-#[tokio::test]
-async fn kubectl_finds_the_program_completes_it_and_passes_its_exit_code_on() {
-    let (bed, _) = STAGE.get().await.unwrap();
-    bed.explain(async {
-        let program = emco()?;
-        let folder = program.parent().context("the program is in a folder")?;
-        let scripts = bed.dir().join("scripts");
-        std::fs::create_dir_all(&scripts)?;
-        let script = run(bed, &["completion", "kubectl"]).await?;
-        script.is(0, &["kubectl_complete-emco"]);
-        let complete = scripts.join("kubectl_complete-emco");
-        std::fs::write(&complete, &script.out)?;
-        std::fs::set_permissions(&complete, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        let path = format!("{}:{}:/usr/bin:/bin", folder.display(), scripts.display());
-        let kubectl = async |args: &[&str]| {
-            let output = tokio::process::Command::new(bed.hub().kubectl().program())
-                .args(args)
-                .env_clear()
-                .env("PATH", &path)
-                .env("HOME", bed.dir())
-                .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
-                .output()
-                .await?;
-            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            Ok::<_, anyhow::Error>((output.status.code(), text(&output.stdout) + &text(&output.stderr)))
-        };
-        assert_eq!(
-            kubectl(&["emco", "version"]).await?,
-            (Some(0), format!("kubectl-emco {}\n", env!("CARGO_PKG_VERSION")))
-        );
-        assert_eq!(kubectl(&["emco", "status", "a/b/c"]).await?.0, Some(2));
-        let (_, said) = kubectl(&["__complete", "emco", "clu"]).await?;
-        assert!(said.starts_with("cluster\nclusters\n:4\n"), "{said}");
-        let (_, said) = kubectl(&["__complete", "emco", "status", "--state", "Un"]).await?;
-        assert!(said.starts_with("Unreachable\nUnknown\n:4\n"), "{said}");
-        for (shell, word) in
-            [("bash", "complete -F"), ("zsh", "#compdef kubectl-emco"), ("fish", "complete -c kubectl-emco")]
-        {
-            run(bed, &["completion", shell]).await?.is(0, &[word]);
-        }
-        Ok(())
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -4,4 +4,5 @@
 mod add;
 mod looks;
 mod rig;
+mod shells;
 mod silence;

@@ -7,6 +7,8 @@ use clap_complete::{Shell as Of, generate};
 use super::args::{Args, Shell};
 use super::print;
 
+/// What shells complete.
+const PROGRAM: &str = "kubectl-emco";
 /// The program that kubectl looks for; a file in the PATH.
 const FOR_KUBECTL: &str = "#!/bin/sh
 # Save as kubectl_complete-emco in a folder of the PATH and make it executable: kubectl asks it to complete `kubectl emco`.
@@ -25,9 +27,16 @@ pub fn script(shell: Shell) -> anyhow::Result<()> {
         Shell::Fish => Of::Fish,
         Shell::Kubectl => return print(FOR_KUBECTL),
     };
+    print(&script_for(of))
+}
+
+fn script_for(shell: Of) -> String {
+    // The script for bash calls one function in two ways where a name has a hyphen, and completes nothing below a subcommand.
+    let name = if shell == Of::Bash { "kubectl_emco" } else { PROGRAM };
     let mut text = Vec::new();
-    generate(of, &mut Args::command(), "kubectl-emco", &mut text);
-    print(&String::from_utf8_lossy(&text))
+    generate(shell, &mut Args::command().bin_name(name), name, &mut text);
+    // What it is for comes last in a line.
+    String::from_utf8_lossy(&text).replace(&format!(" {name}\n"), &format!(" {PROGRAM}\n"))
 }
 
 /// Prints what may stand in the place of the last word.
