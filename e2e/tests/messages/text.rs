@@ -1,14 +1,9 @@
-//! In: every text of the operator, the command line, the charts and the book that names a command. Out: whether there is such a
-//! command: held against the real command lines, those of kubectl included.
+//! In: sources and pages. Out: the commands that they name, and the words of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use anyhow::{Context as _, Result};
-use clap::error::ErrorKind;
 use emco_e2e::operator::root;
-use emco_e2e::programs::{Program, Programs};
 
 const PROGRAMS: [&str; 3] = ["kubectl ", "emco-operator ", "kubectl-emco "];
 
@@ -81,8 +76,8 @@ fn literals(text: &str) -> Vec<String> {
     found
 }
 
-/// The commands in a sentence: between backticks, or up to where the sentence goes on.
-fn commands(text: &str) -> Vec<String> {
+/// The commands in a sentence: between backticks, or up to where the sentence goes on. `verbs` are those of kubectl.
+fn commands(text: &str, verbs: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     let quoted = text.split('`').skip(1).step_by(2).map(|command| (command, true));
     let plain = text.split('`').step_by(2).map(|sentence| (sentence, false));
@@ -99,8 +94,8 @@ fn commands(text: &str) -> Vec<String> {
                 }
                 let ends: &[char] = if whole { &['\n', '|'] } else { &['\n', '|', ')', ';', ',', '"'] };
                 let command = command.split(ends).next().unwrap_or_default().trim();
-                let known = ["create ", "label ", "config ", "delete ", "get ", "apply ", "emco "];
-                if whole || known.iter().any(|verb| command[program.len()..].starts_with(verb)) {
+                let verb = command.split_whitespace().nth(1).unwrap_or_default();
+                if whole || (program == "kubectl " && verbs.contains(verb.trim_end_matches('.'))) {
                     found.push(command.trim_end_matches(['.', ':']).to_owned());
                 }
             }
@@ -131,7 +126,7 @@ fn typed(page: &str) -> Vec<String> {
 }
 
 /// The words of a command line, with something in the place of what is filled in.
-fn words(command: &str) -> Vec<String> {
+pub fn words(command: &str) -> Vec<String> {
     let mut filled = String::new();
     let mut depth = 0;
     for c in command.chars() {
@@ -164,7 +159,7 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// All commands with the places that name them.
-fn all() -> BTreeMap<String, BTreeSet<String>> {
+pub fn all(verbs: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut add = |path: &Path, commands: Vec<String>| {
         let place = path.strip_prefix(root()).unwrap_or(path).display().to_string();
@@ -177,7 +172,7 @@ fn all() -> BTreeMap<String, BTreeSet<String>> {
         files(&root().join(folder), "rs", &mut sources);
         for path in sources {
             let text = std::fs::read_to_string(&path).unwrap();
-            add(&path, literals(&text).iter().flat_map(|literal| commands(literal)).collect());
+            add(&path, literals(&text).iter().flat_map(|literal| commands(literal, verbs)).collect());
         }
     }
     let mut pages = vec![root().join("README.md")];
@@ -190,7 +185,7 @@ fn all() -> BTreeMap<String, BTreeSet<String>> {
                 .split('`')
                 .skip(1)
                 .step_by(2)
-                .flat_map(|code| commands(&format!("`{code}`")))
+                .flat_map(|code| commands(&format!("`{code}`"), verbs))
                 .collect::<Vec<_>>()
         });
         add(&path, prose.chain(typed(&text)).collect());
@@ -198,74 +193,44 @@ fn all() -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// Why a command line of ours is not understood; nothing where it is. `named`: a page may name a command without what it needs,
-/// while a message has to be complete.
-fn refused<P: clap::Parser>(words: &[String], named: bool) -> Option<String> {
-    let error = P::try_parse_from(words).err()?;
-    let fine = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
-        ErrorKind::MissingRequiredArgument => named,
-        _ => false,
-    };
-    (!fine).then(|| error.to_string())
-}
-
-/// kubectl's own judgement: its help for exactly these words.
-fn kubectl(program: &Path, words: &[String]) -> Result<Option<String>> {
-    // Positions do not matter to help, and a flag or subcommand that does not exist is an error all the same.
-    let output = std::process::Command::new(program)
-        .args(&words[1..])
-        .arg("--help")
-        .env_clear()
-        .env("HOME", "/nonexistent")
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| program.display().to_string())?;
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    // A word that is no verb gets the help of kubectl itself.
-    let verb = |word: &String| said.contains(&format!("\n  kubectl {word}"));
-    let found = output.status.success() && said.contains("Usage:") && words.iter().skip(1).any(verb);
-    Ok((!found).then_some(said))
-}
-
-#[tokio::test]
-async fn every_command_that_a_message_or_a_page_names_is_a_real_one() {
-    let programs = Programs::get(&[Program::Kubectl]).await.unwrap();
-    let kubectl_program = programs.path(Program::Kubectl).unwrap();
-    let all = all();
-    let mut wrong = Vec::new();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (command, places) in &all {
-        let words = words(command);
-        let named = places
-            .iter()
-            .all(|place| Path::new(place).extension().is_some_and(|extension| extension == "md"));
-        let (which, why) = match words.first().map(String::as_str) {
-            _ if words.len() < 2 => continue,
-            Some("emco-operator") => ("operator", refused::<emco_operator::args::Args>(&words, named)),
-            Some("kubectl-emco") => ("emco", refused::<emco_operator::cli::args::Args>(&words, named)),
-            _ if words[1] == "emco" && words.len() == 2 => continue,
-            _ if words[1] == "emco" => {
-                ("emco", refused::<emco_operator::cli::args::Args>(&words[1..], named))
-            }
-            _ => ("kubectl", kubectl(kubectl_program, &words).unwrap()),
-        };
-        *counts.entry(which).or_default() += 1;
-        wrong.extend(why.map(|why| format!("{places:?}: {command}\n{why}")));
+/// The kinds that a command of kubectl is about, as it names them.
+pub fn resources(words: &[String]) -> Vec<&str> {
+    const ABOUT_KINDS: [&str; 11] = [
+        "annotate",
+        "autoscale",
+        "delete",
+        "describe",
+        "edit",
+        "explain",
+        "get",
+        "label",
+        "patch",
+        "scale",
+        "wait",
+    ];
+    // What follows them is no kind.
+    const WITH_A_VALUE: [&str; 8] = ["-n", "-l", "-o", "-f", "-k", "-p", "--context", "--namespace"];
+    let mut plain = Vec::new();
+    let mut rest = words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        if WITH_A_VALUE.contains(&word.as_str()) {
+            rest.next();
+        } else if !word.starts_with('-') {
+            plain.push(word.as_str());
+        }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for (which, least) in [("kubectl", 8), ("operator", 3), ("emco", 5)] {
-        assert!(
-            counts.get(which).is_some_and(|count| *count >= least),
-            "{which}: {counts:?} of {:?}",
-            all.keys()
-        );
+    match plain[..] {
+        [verb, kinds, ..] if ABOUT_KINDS.contains(&verb) => {
+            kinds.split(',').map(|kind| kind.split('/').next().unwrap_or_default()).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
 #[test]
 fn commands_are_found_in_sentences_and_made_into_words() {
+    let verbs: BTreeSet<String> = ["annotate", "apply", "config"].map(str::to_owned).into();
+    let commands = |text| commands(text, &verbs);
     assert_eq!(
         commands(
             "run `emco-operator crds | kubectl apply -f -`, or embed it (kubectl config view --raw), and so on"
@@ -276,6 +241,12 @@ fn commands_are_found_in_sentences_and_made_into_words() {
             .collect::<Vec<_>>()
     );
     assert_eq!(commands("a field that kubectl can set"), Vec::<String>::new());
+    assert_eq!(
+        commands("to give up: kubectl annotate dig {} -n {} {}={}"),
+        ["kubectl annotate dig {} -n {} {}={}"].map(str::to_owned)
+    );
+    assert_eq!(resources(&words("kubectl -n x get ecl,dig/a -o yaml")), ["ecl", "dig"]);
+    assert_eq!(resources(&words("kubectl create ns x")), Vec::<&str>::new());
     assert_eq!(words("kubectl label ns {name} 'a b'={}"), ["kubectl", "label", "ns", "x", "a b=x"]);
     assert_eq!(literals("f(\"a\\\"b\", r#\"c\"d\"#, '\"'); // \"e\"\n\"g\\\n   h\""), ["a\"b", "c\"d", "gh"]);
 }
