@@ -14,7 +14,7 @@ mod accounts;
 mod objects;
 mod states;
 
-pub use accounts::{as_account, call};
+pub use accounts::{as_account, call, do_as_told};
 pub use objects::{
     binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, register, secret,
 };

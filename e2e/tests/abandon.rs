@@ -6,8 +6,8 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, SOON, chart, chart_map, cluster, deployed, deployment, is, ours, program, project, provider,
-    refused, register, root, secret, wait,
+    Operator, SOON, chart, chart_map, cluster, deployed, deployment, do_as_told, is, ours, program, project,
+    provider, refused, register, root, secret, wait,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -53,9 +53,8 @@ async fn register_again(bed: &Bed) -> Result<()> {
                 .or_else(|_| refused(status, types::READY, "HubRestored"))
         })
         .await?;
-        if let Some(seen) = seen.split("emco.io/confirm=").nth(1) {
-            let confirm = format!("emco.io/confirm={}", seen.trim());
-            kubectl.run(&["annotate", "ecl", edge, "-n", "acme", "--overwrite", &confirm]).await?;
+        if !seen.is_empty() {
+            do_as_told(bed, &seen).await?;
             wait(bed, "acme", edge, |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
                 .await?;
         }
@@ -89,6 +88,7 @@ async fn what_is_left_on_an_edge_that_stays_away_is_given_up_and_removed_when_it
         register(&bed, "acme", &EDGES).await?;
         install(&bed, "away", "shop", &format!("{EVERYWHERE}\nunreachable: {{action: Abandon, after: 5s}}"))
             .await?;
+        install(&bed, "kept", "till", EVERYWHERE).await?;
         let kubectl = bed.hub().kubectl();
         bed.edge("b").refuse().await?;
         kubectl.run(&["delete", "dig", "shop", "-n", "away", "--wait=false"]).await?;
@@ -101,13 +101,25 @@ async fn what_is_left_on_an_edge_that_stays_away_is_given_up_and_removed_when_it
         })
         .await?;
         ensure!(left.example == "DeploymentIntentGroup/away/shop", "{left:?}");
+        // Where no time says so, a person does: with the command that is in the message.
+        kubectl.run(&["delete", "dig", "till", "-n", "kept", "--wait=false"]).await?;
+        let message = wait(&bed, "kept", "till", |dig: &DeploymentIntentGroup| {
+            let message = refused(dig.status.as_ref(), types::READY, "Terminating")?;
+            if message.contains("to give up") { Ok(message) } else { Err(message) }
+        })
+        .await?;
+        do_as_told(&bed, &message).await?;
+        wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("kept").await?, "till", SOON).await?;
         bed.edge("b").restore().await?;
         let ledgers: Api<SyncShard> = bed.hub().api("acme").await?;
         wait_for_some(ledgers, Config::default(), SOON, "the end of the ledger", |objects| {
             if objects.is_empty() { Ok(()) } else { Err(format!("{} are left", objects.len())) }
         })
         .await?;
-        ensure!(here(&bed, "b", "away").await?.is_empty(), "{:?}", here(&bed, "b", "away").await?);
+        for namespace in ["away", "kept"] {
+            let left = here(&bed, "b", namespace).await?;
+            ensure!(left.is_empty(), "{left:?}");
+        }
         wait(&bed, "acme", "b", |cluster: &Cluster| {
             is(cluster.status.as_ref(), types::READY, "True")?;
             let left = cluster.status.as_ref().and_then(|status| status.abandoned.as_ref());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What the first column says, and the tests that show what the others say.
-const SHOWN_BY: [(&str, &[&str]); 34] = [
+const SHOWN_BY: [(&str, &[&str]); 35] = [
     (
         "A cluster does not answer",
         &["a_cluster_that_cannot_be_reached_is_named_while_others_finish_and_gets_all_when_it_is_back"],
@@ -76,14 +76,21 @@ const SHOWN_BY: [(&str, &[&str]); 34] = [
         ],
     ),
     (
+        "A cluster goes back in time, restored from a backup of its own",
+        &["an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today"],
+    ),
+    (
         "The cluster's own admission rewrites what is placed",
         &["what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fight"],
     ),
     (
         "A workload does not become ready",
-        &["an_update_prunes_what_is_no_longer_wanted_after_the_rest_is_ready"],
+        &["a_workload_that_does_not_become_ready_is_counted_by_app_and_cluster_and_what_ran_stays"],
     ),
-    ("Something that is referred to is missing", &["what_is_missing_is_named_with_its_cure"]),
+    (
+        "Something that is referred to is missing",
+        &["what_a_deployment_refers_to_is_named_while_it_is_missing_and_its_arrival_is_noticed"],
+    ),
     (
         "The chart's source is down",
         &["a_repository_that_was_down_is_asked_again_without_anybody_doing_anything"],

@@ -1,4 +1,5 @@
-//! In: a hub where somebody installed the charts. Out: what a program says there, and a kubeconfig of the operator's own account.
+//! In: a hub where somebody installed the charts. Out: what a program says there, a kubeconfig of the operator's own account, and
+//! the commands of messages, done.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,4 +35,11 @@ pub async fn as_account(bed: &Bed) -> Result<PathBuf> {
     let file = bed.dir().join("operator.kubeconfig");
     tokio::fs::write(&file, bed.hub().kubeconfig_with_token(token.trim())).await?;
     Ok(file)
+}
+
+/// Runs the command with which the message of a condition ends, word by word as it stands there.
+pub async fn do_as_told(bed: &Bed, message: &str) -> Result<()> {
+    let at = message.find(": kubectl ").with_context(|| format!("no command is in: {message}"))?;
+    let words: Vec<&str> = message[at + 2..].split_whitespace().skip(1).collect();
+    bed.hub().kubectl().run(&words).await.map(drop)
 }

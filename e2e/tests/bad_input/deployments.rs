@@ -8,7 +8,8 @@ use emco_crds::{
     Cluster, ClusterProvider, CompositeApp, Conditioned, DeploymentIntentGroup, LogicalCloud, Project,
 };
 use emco_e2e::bed::serial;
-use emco_e2e::operator::{SOON, cluster, deployed, deployment, is, ours, secret, wait};
+use emco_e2e::operator::{SOON, chart, cluster, deployed, deployment, is, ours, refused, secret, wait};
+use emco_e2e::package::Package;
 use emco_e2e::wait::wait_until_gone;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -134,4 +135,109 @@ async fn a_field_of_a_later_version_is_answered_instead_of_ignored() {
         deployed(bed, "early", "shop", 1).await.map(drop)
     })
     .await;
+}
+
+const PROFILE: &str = "{apiVersion: emco.io/v1alpha1, kind: CompositeProfile, metadata: {name: prod, namespace: missing}, spec: \
+                       {apps: [{app: web, values: {say: prod}}]}}";
+
+#[tokio::test]
+async fn what_a_deployment_refers_to_is_named_while_it_is_missing_and_its_arrival_is_noticed() {
+    let web = web().unwrap();
+    let bed = start("missing", std::slice::from_ref(&web)).await;
+    bed.explain(async {
+        let kubectl = bed.hub().kubectl();
+        let spec = format!("{EVERYWHERE}\ncompositeProfileRef: {{name: prod}}");
+        let both = deployment("missing", "shop", std::slice::from_ref(&web), &spec);
+        let (app, group) = both.split_once("---").unwrap_or_default();
+        kubectl.apply(group).await?;
+        let resolved = async |reason: &str| dig_says(bed, "missing", types::RESOLVED, reason).await;
+        has(&resolved("CompositeAppNotFound").await?, &["CompositeApp shop", "spec.compositeAppRef"]);
+        kubectl.apply(app).await?;
+        has(
+            &resolved("CompositeProfileNotFound").await?,
+            &["CompositeProfile prod", "spec.compositeProfileRef"],
+        );
+        kubectl.apply(PROFILE).await?;
+        deployed(bed, "missing", "shop", 1).await?;
+
+        // What runs stays while something is missing that it would need to change.
+        let later = spec.replace("prod", "later");
+        kubectl.apply(&deployment("missing", "shop", std::slice::from_ref(&web), &later)).await?;
+        has(&resolved("CompositeProfileNotFound").await?, &["CompositeProfile later"]);
+        for edge in ["a", "b"] {
+            assert_eq!(ours(bed, edge, "configmaps", Some("missing")).await?, ["ConfigMap/missing/prod"]);
+        }
+        kubectl.apply(&PROFILE.replace("prod", "later")).await?;
+        deployed(bed, "missing", "shop", 2).await?;
+        assert_eq!(ours(bed, "a", "configmaps", Some("missing")).await?, ["ConfigMap/missing/later"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_workload_that_does_not_become_ready_is_counted_by_app_and_cluster_and_what_ran_stays() {
+    let web = web().unwrap();
+    let bed = start("unready", std::slice::from_ref(&web)).await;
+    bed.explain(async {
+        let apply = async |spec: &str| {
+            bed.hub().kubectl().apply(&deployment("unready", "shop", std::slice::from_ref(&web), spec)).await
+        };
+        apply(EVERYWHERE).await?;
+        deployed(bed, "unready", "shop", 1).await?;
+        // There is no node for a Pod on these edges.
+        let on_b = |values: &str| {
+            let one =
+                format!("[{{app: web, clusters: [{{provider: acme, cluster: b}}], values: {{{values}}}}}]");
+            format!("{EVERYWHERE}\nprogressDeadline: 3s\noverrideValues: {one}")
+        };
+        apply(&on_b("replicas: 1")).await?;
+        has(&dig_says(bed, "unready", types::READY, "NotReady").await?, &["1 of 2 clusters ready"]);
+        let dig = bed.hub().api::<DeploymentIntentGroup>("unready").await?.get("shop").await?;
+        let status = dig.status.unwrap_or_default();
+        let app = status.apps.first().map(|app| (app.name.as_str(), app.clusters, app.ready));
+        assert_eq!(app, Some(("web", 2, 1)), "{status:?}");
+        assert_eq!(status.ready.map(|counts| (counts.ready, counts.not_ready)), Some((3, 1)));
+
+        // What the next revision does not have stays until that one is ready.
+        apply(&on_b("say: two, replicas: 1")).await?;
+        let message = wait(bed, "unready", "shop", |dig: &DeploymentIntentGroup| {
+            let message = refused(dig.status.as_ref(), types::READY, "Progressing")?;
+            if message.contains("no progress") { Ok(message) } else { Err(message) }
+        })
+        .await?;
+        has(
+            &message,
+            &["1 of 2 clusters ready; 1 failed; acme/b", "no progress for 3 seconds; work goes on"],
+        );
+        let both = ["ConfigMap/unready/one", "ConfigMap/unready/two"];
+        assert_eq!(ours(bed, "b", "configmaps", Some("unready")).await?, both);
+        assert_eq!(ours(bed, "a", "configmaps", Some("unready")).await?, ["ConfigMap/unready/one"]);
+        // What is mended goes on by itself.
+        apply(&on_b("say: two, replicas: 0")).await?;
+        deployed(bed, "unready", "shop", 4).await?;
+        assert_eq!(ours(bed, "b", "configmaps", Some("unready")).await?, ["ConfigMap/unready/two"]);
+        Ok(())
+    })
+    .await;
+}
+
+/// A ConfigMap whose name its values say, and a Deployment of as many Pods as they say.
+fn web() -> anyhow::Result<Package> {
+    let template = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Values.say }}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: example.com/web}]}
+";
+    chart("web", "1.0.0", &[("values.yaml", "say: one\nreplicas: 0\n"), ("templates/web.yaml", template)])
 }

@@ -14,7 +14,8 @@ fn long(first: &str, length: usize) -> String {
 
 #[tokio::test]
 async fn names_at_their_length_limits_are_deployed_and_removed() {
-    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-note}\n";
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-note}\n\
+                    data: {say: {{ .Values.say | quote }}}\n";
     let note = of_one_file(&long("app-", 43), template).unwrap();
     let project = long("limits-", 63);
     let bed = start(&project, std::slice::from_ref(&note)).await;
@@ -24,16 +25,43 @@ async fn names_at_their_length_limits_are_deployed_and_removed() {
         provider(bed, &owner, &project).await?;
         secret(bed, &owner, &edge, &bed.edge("d").kubeconfig()?).await?;
         bed.hub().kubectl().apply(&cluster(&owner, &edge)).await?;
-        let placement = format!("placement: {{allOf: [{{provider: {owner}, cluster: {edge}}}]}}");
-        let yaml = deployment(&project, &name, &[note], &placement);
+        let (cloud, app, profile) = (long("cloud-", 40), long("composite-", 63), long("profile-", 63));
+        let namespace = long("namespace-", 63);
+        let more = format!(
+            "
+apiVersion: emco.io/v1alpha1
+kind: LogicalCloud
+metadata: {{name: {cloud}, namespace: {project}}}
+spec: {{level: Admin, namespace: {namespace}}}
+---
+apiVersion: emco.io/v1alpha1
+kind: CompositeProfile
+metadata: {{name: {profile}, namespace: {project}}}
+spec: {{apps: [{{app: {}, values: {{say: profile}}}}]}}
+",
+            note.name
+        );
+        bed.hub().kubectl().apply(&more).await?;
+        let spec = format!(
+            "placement: {{allOf: [{{provider: {owner}, cluster: {edge}}}]}}\nlogicalCloudRef: {{name: {cloud}}}\n\
+             compositeProfileRef: {{name: {profile}}}"
+        );
+        let yaml = deployment(&project, &name, &[note], &spec)
+            .replacen(&format!("metadata: {{name: {name},"), &format!("metadata: {{name: {app},"), 1)
+            .replacen(&format!("compositeAppRef: {{name: {name}}}"), &format!("compositeAppRef: {{name: {app}}}"), 1);
         bed.hub().kubectl().apply(&yaml).await?;
         deployed(bed, &project, &name, 1).await?;
-        let made = format!("ConfigMap/{project}/{name}-note");
-        assert_eq!(ours(bed, "d", "configmaps", Some(&project)).await?, [made]);
+        let made = format!("ConfigMap/{namespace}/{name}-note");
+        assert_eq!(ours(bed, "d", "configmaps", Some(&namespace)).await?, [made]);
+        let say = ["get", "cm", &format!("{name}-note"), "-n", &namespace, "-o", "jsonpath={.data.say}"];
+        ensure!(bed.edge("d").kubectl().run(&say).await? == "profile", "the profile is not in force");
         bed.hub().kubectl().run(&["delete", "dig", &name, "-n", &project, "--wait=false"]).await?;
         let digs = bed.hub().api::<DeploymentIntentGroup>(&project).await?;
         wait_until_gone(digs, &name, SOON).await?;
-        assert_eq!(ours(bed, "d", "configmaps", Some(&project)).await?, Vec::<String>::new());
+        assert_eq!(ours(bed, "d", "configmaps", Some(&namespace)).await?, Vec::<String>::new());
+        for (kind, name) in [("capp", &app), ("cprof", &profile), ("lc", &cloud)] {
+            bed.hub().kubectl().run(&["delete", kind, name, "-n", &project, "--timeout=60s"]).await?;
+        }
         bed.hub().kubectl().run(&["delete", "projects.emco.io", &project, "--wait=false"]).await?;
         wait_until_gone(kube::Api::<emco_crds::Project>::all(bed.hub().client().await?), &project, SOON)
             .await?;

@@ -1,5 +1,7 @@
-//! In: edges that are made anew, owners that are torn away, operators that stop and wake up. Out: nothing is forgotten, nothing is
+//! In: edges that are made anew or older, owners that are torn away, operators that stop and wake up. Out: nothing is forgotten, nothing is
 //! removed without proof, and only one writes.
+
+mod edges;
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +10,8 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, failing, is, ours, program,
-    project, says, wait, written,
+    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, do_as_told, failing, ours,
+    program, project, says, written,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -70,65 +72,22 @@ async fn cleaned(bed: &Bed, plane: &str, namespace: &str) -> Result<()> {
     .await
 }
 
-async fn annotate(bed: &Bed, cluster: &str, confirm: &str) -> Result<()> {
-    let said = format!("emco.io/confirm={confirm}");
-    bed.hub().kubectl().run(&["annotate", "ecl", cluster, "-n", "acme", "--overwrite", &said]).await.map(drop)
-}
-
 #[tokio::test]
-async fn an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything() {
+async fn nothing_that_remembers_what_is_on_edges_has_an_owner_that_takes_it_along() {
     let _turn = serial().await;
-    let bed = start("anew").await.unwrap();
+    let bed = start("owned").await.unwrap();
     bed.explain(async {
-        let before = here(bed, "a", "anew").await?;
-        ensure!(before == ["ConfigMap/anew/note"], "{before:?}");
-        bed.edge("a").wipe().await?;
-        let message = says::<Cluster, _>(bed, "acme", "a", types::READY, "ClusterReplaced").await?;
-        let written = bed.edge("a").audit_mark()?;
-        bed.hub().kubectl().apply(&deployment("anew", "shop", &[note()?], &saying("two"))).await?;
-        failing(bed, "anew", "shop", "acme/a", "ClusterReplaced").await?;
-        ensure!(here(bed, "b", "anew").await?.len() == 1, "the other edge goes on");
-        let by_emco: Vec<_> =
-            bed.edge("a").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
-        ensure!(by_emco.is_empty(), "{by_emco:?}");
-        let uid = message.split("emco.io/confirm=").nth(1).unwrap_or_default().trim().to_owned();
-        annotate(bed, "a", &uid).await?;
-        wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
-        deployed(bed, "anew", "shop", 2).await?;
-        let now = here(bed, "a", "anew").await?;
-        ensure!(now == ["ConfigMap/anew/note"], "{now:?}");
-        Ok(())
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_is_moved() {
-    let _turn = serial().await;
-    let bed = start("claims").await.unwrap();
-    bed.explain(async {
-        let get = ["get", "cm", "hub", "-n", "emco-system", "-o", "json"];
-        let claim: Value = serde_json::from_str(&bed.edge("b").kubectl().run(&get).await?)?;
-        let ours = claim["data"]["installation"].as_str().unwrap_or_default().to_owned();
-        ensure!(!ours.is_empty(), "{claim}");
-        let patch = r#"{"data":{"installation":"somebody-else"}}"#;
-        bed.edge("b")
-            .kubectl()
-            .run(&["patch", "cm", "hub", "-n", "emco-system", "--type=merge", "-p", patch])
-            .await?;
-        let again = ["annotate", "ecl", "b", "-n", "acme", "--overwrite", "emco.io/requestedAt=now"];
-        bed.hub().kubectl().run(&again).await?;
-        says::<Cluster, _>(bed, "acme", "b", types::READY, "ClaimedByAnotherHub").await?;
-        let written = bed.edge("b").audit_mark()?;
-        bed.hub().kubectl().apply(&deployment("claims", "shop", &[note()?], &saying("two"))).await?;
-        failing(bed, "claims", "shop", "acme/b", "ClaimedByAnotherHub").await?;
-        let by_emco: Vec<_> =
-            bed.edge("b").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
-        ensure!(by_emco.is_empty(), "{by_emco:?}");
-        annotate(bed, "b", "somebody-else").await?;
-        deployed(bed, "claims", "shop", 2).await?;
-        let claim: Value = serde_json::from_str(&bed.edge("b").kubectl().run(&get).await?)?;
-        ensure!(claim["data"]["installation"] == ours.as_str(), "{claim}");
+        let packs = ["get", "configmaps,secrets", "-n", "emco-system", "-l", "emco.io/owner", "-o", "json"];
+        let get = |kind: &'static str| ["get", kind, "-n", "owned", "-o", "json"];
+        for args in [&get("appcontexts.emco.io")[..], &get("syncshards.emco.io"), &packs] {
+            let list: Value = serde_json::from_str(&bed.hub().kubectl().run(args).await?)?;
+            let objects: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
+            ensure!(!objects.is_empty(), "there is nothing to look at: {args:?}");
+            for object in objects {
+                let owners = &object["metadata"]["ownerReferences"];
+                ensure!(owners.is_null(), "{} {}: {owners}", object["kind"], object["metadata"]["name"]);
+            }
+        }
         Ok(())
     })
     .await;
@@ -304,9 +263,7 @@ async fn a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that
         *LEADING.lock().await = Some(Operator::standby(bed, &program()?, "after-the-restore").await?);
         let mut confirm = Vec::new();
         for edge in ["a", "b"] {
-            let message = says::<Cluster, _>(bed, "acme", edge, types::READY, "HubRestored").await?;
-            let seen = message.split("emco.io/confirm=").nth(1).unwrap_or_default().trim().to_owned();
-            confirm.push((edge, seen));
+            confirm.push((edge, says::<Cluster, _>(bed, "acme", edge, types::READY, "HubRestored").await?));
         }
         // What is in Git is applied again; the edges have it already.
         hub.kubectl()
@@ -319,8 +276,8 @@ async fn a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that
             let writes = written(bed, edge, mark, "emco")?;
             ensure!(writes.is_empty(), "{edge}: {writes:?}");
         }
-        for (edge, seen) in confirm {
-            annotate(bed, edge, &seen).await?;
+        for (_, message) in confirm {
+            do_as_told(bed, &message).await?;
         }
         deployed(bed, "past", "shop", 2).await?;
         for (edge, mark) in marks {

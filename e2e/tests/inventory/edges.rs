@@ -1,0 +1,138 @@
+//! In: an edge that another one answers for, another hub claims, or that went back in time. Out: what is done there, and what is said.
+
+use anyhow::{Result, ensure};
+use emco_crds::Cluster;
+use emco_crds::conditions::types;
+use emco_e2e::bed::{Bed, serial};
+use emco_e2e::operator::{
+    SOON, chart, chart_map, deployed, deployment, do_as_told, failing, is, project, says, wait,
+};
+use emco_e2e::package::Package;
+use emco_e2e::wait::wait_for_some;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::watcher::Config;
+use serde_json::{Value, json};
+
+use super::{EVERYWHERE, STAGE, here, note, saying, start};
+
+#[tokio::test]
+async fn an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything() {
+    let _turn = serial().await;
+    let bed = start("anew").await.unwrap();
+    bed.explain(async {
+        let before = here(bed, "a", "anew").await?;
+        ensure!(before == ["ConfigMap/anew/note"], "{before:?}");
+        bed.edge("a").wipe().await?;
+        let message = says::<Cluster, _>(bed, "acme", "a", types::READY, "ClusterReplaced").await?;
+        let written = bed.edge("a").audit_mark()?;
+        bed.hub().kubectl().apply(&deployment("anew", "shop", &[note()?], &saying("two"))).await?;
+        failing(bed, "anew", "shop", "acme/a", "ClusterReplaced").await?;
+        ensure!(here(bed, "b", "anew").await?.len() == 1, "the other edge goes on");
+        let by_emco: Vec<_> =
+            bed.edge("a").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
+        ensure!(by_emco.is_empty(), "{by_emco:?}");
+        do_as_told(bed, &message).await?;
+        wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
+        deployed(bed, "anew", "shop", 2).await?;
+        let now = here(bed, "a", "anew").await?;
+        ensure!(now == ["ConfigMap/anew/note"], "{now:?}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_is_moved() {
+    let _turn = serial().await;
+    let bed = start("claims").await.unwrap();
+    bed.explain(async {
+        let get = ["get", "cm", "hub", "-n", "emco-system", "-o", "json"];
+        let claim: Value = serde_json::from_str(&bed.edge("b").kubectl().run(&get).await?)?;
+        let ours = claim["data"]["installation"].as_str().unwrap_or_default().to_owned();
+        ensure!(!ours.is_empty(), "{claim}");
+        let patch = r#"{"data":{"installation":"somebody-else"}}"#;
+        bed.edge("b")
+            .kubectl()
+            .run(&["patch", "cm", "hub", "-n", "emco-system", "--type=merge", "-p", patch])
+            .await?;
+        let again = ["annotate", "ecl", "b", "-n", "acme", "--overwrite", "emco.io/requestedAt=now"];
+        bed.hub().kubectl().run(&again).await?;
+        let message = says::<Cluster, _>(bed, "acme", "b", types::READY, "ClaimedByAnotherHub").await?;
+        let written = bed.edge("b").audit_mark()?;
+        bed.hub().kubectl().apply(&deployment("claims", "shop", &[note()?], &saying("two"))).await?;
+        failing(bed, "claims", "shop", "acme/b", "ClaimedByAnotherHub").await?;
+        let by_emco: Vec<_> =
+            bed.edge("b").audit_since(written)?.into_iter().filter(|e| e.user == "emco").collect();
+        ensure!(by_emco.is_empty(), "{by_emco:?}");
+        do_as_told(bed, &message).await?;
+        deployed(bed, "claims", "shop", 2).await?;
+        let claim: Value = serde_json::from_str(&bed.edge("b").kubectl().run(&get).await?)?;
+        ensure!(claim["data"]["installation"] == ours.as_str(), "{claim}");
+        Ok(())
+    })
+    .await;
+}
+
+/// A ConfigMap whose name its values say.
+fn named() -> Result<Package> {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.say }}}\n";
+    chart("web", "1.0.0", &[("values.yaml", "say: first\n"), ("templates/note.yaml", template)])
+}
+
+/// Work of somebody else, by which the edge's store gets further than a backup of it will soon be.
+async fn busy(bed: &Bed, plane: &str) -> Result<()> {
+    let maps: Api<ConfigMap> = bed.edge(plane).api("default").await?;
+    bed.edge(plane).kubectl().run(&["create", "configmap", "busy", "-n", "default"]).await?;
+    for turn in 0..500 {
+        let patch = json!({"data": {"turn": turn.to_string()}});
+        maps.patch("busy", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    }
+    Ok(())
+}
+
+/// Has a cluster looked at now, which else happens every some seconds.
+async fn probed(bed: &Bed, cluster: &str, when: &str) -> Result<()> {
+    let request = format!("emco.io/requestedAt={when}");
+    bed.hub().kubectl().run(&["annotate", "ecl", cluster, "-n", "acme", "--overwrite", &request]).await?;
+    wait(bed, "acme", cluster, |cluster: &Cluster| {
+        let echoed = cluster.status.as_ref().and_then(|status| status.last_handled_request.as_deref());
+        if echoed == Some(when) { Ok(()) } else { Err(format!("it answered {echoed:?}")) }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today() {
+    let _turn = serial().await;
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        project(bed, "older").await?;
+        chart_map(bed, "older", "charts", &[named()?]).await?;
+        bed.hub().kubectl().apply(&deployment("older", "shop", &[named()?], EVERYWHERE)).await?;
+        deployed(bed, "older", "shop", 1).await?;
+        let backup = bed.edge("a").snapshot().await?;
+        bed.hub().kubectl().apply(&deployment("older", "shop", &[named()?], &saying("second"))).await?;
+        deployed(bed, "older", "shop", 2).await?;
+        ensure!(here(bed, "a", "older").await? == ["ConfigMap/older/second"]);
+        busy(bed, "a").await?;
+        probed(bed, "a", "before-the-restore").await?;
+
+        bed.edge("a").restore_from(&backup).await?;
+        let maps: Api<ConfigMap> = bed.edge("a").api("older").await?;
+        let ours = Config::default().labels("emco.io/owner");
+        wait_for_some(maps, ours, SOON, "what the present revision has", |objects| {
+            let names: Vec<_> = objects.keys().map(String::as_str).collect();
+            if names == ["older/second"] { Ok(()) } else { Err(format!("{names:?}")) }
+        })
+        .await?;
+        wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
+        // Told as what it looks like from here: somebody changed what was placed.
+        let told = deployed(bed, "older", "shop", 2).await?.status.and_then(|status| status.drift);
+        ensure!(told.as_ref().is_some_and(|drift| drift.corrected > 0), "{told:?}");
+        ensure!(here(bed, "b", "older").await? == ["ConfigMap/older/second"]);
+        Ok(())
+    })
+    .await;
+}
