@@ -16,6 +16,9 @@ pub struct Entry {
     pub met: Option<bool>,
     /// What another program needs for the same, in the same unit.
     pub reference: Option<f64>,
+    /// The least and the most of `samples`: how far they spread.
+    pub min: f64,
+    pub max: f64,
     /// What `value` was made of.
     pub samples: Vec<f64>,
     /// The command that measures it.
@@ -38,14 +41,16 @@ impl Entry {
             f64::from(at) + 0.5 >= part * f64::from(all) - 0.5
         });
         let value = *above.map(|(_, value)| value)?;
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
         let (name, unit, how) = (name.to_owned(), unit.to_owned(), how.to_owned());
-        Some(Self { name, value, unit, goal: None, met: None, reference: None, samples, how })
+        Some(Self { name, value, unit, goal: None, met: None, reference: None, min, max, samples, how })
     }
 
     /// One number, without a goal.
     pub fn one(name: &str, unit: &str, value: f64, how: &str) -> Self {
         let (name, unit, how) = (name.to_owned(), unit.to_owned(), how.to_owned());
-        Self { name, value, unit, goal: None, met: None, reference: None, samples: vec![value], how }
+        let (min, max, samples) = (value, value, vec![value]);
+        Self { name, value, unit, goal: None, met: None, reference: None, min, max, samples, how }
     }
 
     /// With the least that is wanted.
@@ -76,7 +81,7 @@ pub fn write(file: &Path, entries: &[Entry]) -> Result<()> {
 
 /// Prints the entries as a table.
 pub fn print(entries: &[Entry]) {
-    println!("{:<40} {:>10} {:<8} {:<10} MET", "NAME", "VALUE", "UNIT", "GOAL");
+    println!("{:<40} {:>10} {:<9} {:<10} {:<4} SPREAD", "NAME", "VALUE", "UNIT", "GOAL", "MET");
     for entry in entries {
         let met = match entry.met {
             Some(true) => "yes",
@@ -84,7 +89,15 @@ pub fn print(entries: &[Entry]) {
             None => "",
         };
         let goal = entry.goal.as_deref().unwrap_or_default();
-        println!("{:<40} {:>10.4} {:<8} {goal:<10} {met}", entry.name, entry.value, entry.unit);
+        let spread = match entry.samples.len() {
+            0 | 1 => String::new(),
+            _ => format!("{:.4} to {:.4}", entry.min, entry.max),
+        };
+        let line = format!(
+            "{:<40} {:>10.4} {:<9} {goal:<10} {met:<4} {spread}",
+            entry.name, entry.value, entry.unit
+        );
+        println!("{}", line.trim_end());
     }
 }
 
@@ -96,6 +109,7 @@ mod tests {
     fn the_median_is_the_value_and_a_goal_is_judged_by_it() {
         let entry = Entry::median("x", "s", vec![3.0, 1.0, 2.0], "make bench-x").unwrap();
         assert!((entry.value - 2.0).abs() < f64::EPSILON);
+        assert_eq!([entry.min, entry.max].map(f64::to_bits), [1.0, 3.0].map(f64::to_bits));
         assert_eq!(entry.clone().at_most(2.0).met, Some(true));
         assert_eq!(entry.clone().at_most(1.5).met, Some(false));
         assert!(Entry::median("x", "s", Vec::new(), "").is_none());
@@ -108,7 +122,7 @@ mod tests {
         write(&file, &[Entry::one("x", "s", 1.5, "make bench-x")]).unwrap();
         let read: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         let wanted = serde_json::json!([{"name": "x", "value": 1.5, "unit": "s", "goal": null, "met": null,
-            "reference": null, "samples": [1.5], "how": "make bench-x"}]);
+            "reference": null, "min": 1.5, "max": 1.5, "samples": [1.5], "how": "make bench-x"}]);
         assert_eq!(read, wanted);
     }
 }

@@ -66,12 +66,6 @@ async fn on(bed: &Bed, operator: &Operator) -> Result<Vec<Entry>> {
         }
     }
     let none = "no pair was measured";
-    let spread = |samples: &[f64]| {
-        let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = samples.iter().copied().fold(0.0, f64::max);
-        format!("{least:.2} to {most:.2}")
-    };
-    println!("ratios from {}, objects/s from {}", spread(&ratios), spread(&speeds));
     let reference = Entry::median("", "", bare_speeds, HOW).context(none)?.value;
     let mut speed = Entry::median("objects_per_s", "objects/s", speeds, HOW).context(none)?;
     speed.reference = Some(reference);
