@@ -14,13 +14,13 @@ use kube::api::ListParams;
 
 use super::page::{Page, folder};
 
-fn note() -> Result<Package> {
+pub fn note() -> Result<Package> {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: {{ .Values.say | quote }}}\n";
     chart("web", "1.0.0", &[("values.yaml", "say: one\n"), ("templates/note.yaml", template)])
 }
 
-async fn say(bed: &Bed, revision: i64) -> Result<()> {
+pub async fn say(bed: &Bed, revision: i64) -> Result<()> {
     let spec = format!(
         "placement: {{allOf: [{{provider: acme, selector: {{}}}}]}}\noverrideValues: [{{app: web, values: {{say: word-{revision}}}}}]"
     );

@@ -7,7 +7,7 @@ use emco_e2e::bed::Bed;
 use emco_e2e::operator::{is, provider, root, wait};
 use emco_e2e::wait::wait_until_gone;
 
-use super::page::{Page, folder};
+use super::page::{Page, folder, yaml};
 
 pub async fn follow(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
@@ -31,8 +31,7 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     wait_until_gone(bed.hub().api::<Cluster>("acme").await?, "berlin", emco_e2e::operator::SOON).await?;
     kubectl.run(&["delete", "secret", "berlin-kubeconfig", "-n", "acme", "--ignore-not-found"]).await?;
     let text = std::fs::read_to_string(root().join("docs/clusters.md"))?;
-    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let by_hand = blocks.last().context("the page shows no Cluster")?;
+    let by_hand = yaml(&text).pop().context("the page shows no Cluster")?;
     kubectl.apply(by_hand).await?;
     std::fs::write(folder(bed)?.join("berlin.kubeconfig"), bed.edge("berlin").kubeconfig()?)?;
     page.run("kubectl create secret generic berlin-kubeconfig").await?;

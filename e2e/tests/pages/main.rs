@@ -1,8 +1,10 @@
-//! In: the pages on installing, on registering clusters, and on backup. Out: their commands, each run in a shell as it is printed, in
+//! In: the pages on installing, on registering clusters, on a first deployment, on the command line, and on backup. Out: their commands, each run in a shell as it is printed, in
 //! the order of the page, on real control planes. A command that is added to a page and not run here fails the test.
 
 mod backup;
+mod cli;
 mod clusters;
+mod first;
 mod install;
 mod page;
 
@@ -36,12 +38,14 @@ fn kubeconfig(bed: &Bed) -> Result<String> {
 }
 
 #[tokio::test]
-async fn whoever_follows_the_pages_installs_registers_a_cluster_and_restores_a_hub() {
+async fn whoever_follows_the_pages_installs_registers_a_cluster_deploys_and_restores_a_hub() {
     let bed = Bed::start(spec()).await.unwrap();
     bed.explain(Box::pin(async {
         tokio::fs::write(page::folder(&bed)?.join("all.kubeconfig"), kubeconfig(&bed)?).await?;
         let operator = install::follow(&bed).await?;
         clusters::follow(&bed).await?;
+        first::follow(&bed).await?;
+        cli::follow(&bed).await?;
         backup::follow(&bed, operator).await
     }))
     .await;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{program, root};
 use emco_e2e::programs::Program;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 /// For one command.
@@ -83,28 +84,61 @@ impl<'a> Page<'a> {
 
     /// The same where `context` is the current one.
     pub async fn run_on(&mut self, context: &str, begins: &str) -> Result<String> {
+        self.run_to(context, begins, 0).await
+    }
+
+    /// Runs the next command, which begins so and ends with an exit code.
+    pub async fn run_to(&mut self, context: &str, begins: &str, code: i32) -> Result<String> {
         let command = self.take(begins)?;
+        let output = tokio::time::timeout(PATIENCE, self.bash(context, &command)?.output())
+            .await
+            .with_context(|| format!("{command} takes too long"))??;
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.code() == Some(code),
+            "{}: {command}\n{}: {out}{err}",
+            self.name,
+            output.status
+        );
+        Ok(out.into_owned())
+    }
+
+    /// Runs the next command, which begins so and goes on for ever, until it has printed some words.
+    pub async fn run_until(&mut self, begins: &str, words: &str) -> Result<()> {
+        let command = self.take(begins)?;
+        let mut child = self.bash("hub", &command)?.stdout(Stdio::piped()).spawn()?;
+        let mut lines = BufReader::new(child.stdout.take().context("it has no standard output")?).lines();
+        let seen = async {
+            while let Some(line) = lines.next_line().await? {
+                if line.contains(words) {
+                    return Ok(());
+                }
+            }
+            bail!("{command} ended without {words:?}")
+        };
+        tokio::time::timeout(PATIENCE, seen)
+            .await
+            .with_context(|| format!("{command} does not say {words:?}"))?
+    }
+
+    /// A shell as people have it: their folder, their programs, their kubeconfig.
+    fn bash(&self, context: &str, command: &str) -> Result<Command> {
         let folder = folder(self.bed)?;
         // As `kubectl config use-context` leaves it.
         let all = std::fs::read_to_string(folder.join("all.kubeconfig"))?;
         let current = all.replacen("current-context: hub", &format!("current-context: {context}"), 1);
         std::fs::write(folder.join("config.yaml"), current)?;
         let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap_or_default());
-        let run = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", &command])
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-euo", "pipefail", "-c", command])
             .current_dir(&folder)
             .env("PATH", path)
             .env("KUBECONFIG", folder.join("config.yaml"))
             .env("HOME", &folder)
             .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let output = tokio::time::timeout(PATIENCE, run)
-            .await
-            .with_context(|| format!("{command} takes too long"))??;
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        ensure!(output.status.success(), "{}: {command}\n{out}{err}", self.name);
-        Ok(out.into_owned())
+            .kill_on_drop(true);
+        Ok(shell)
     }
 
     /// Nothing is left.
@@ -112,4 +146,9 @@ impl<'a> Page<'a> {
         ensure!(self.left.is_empty(), "commands of {} that are not run: {:?}", self.name, self.left);
         Ok(())
     }
+}
+
+/// The blocks of YAML of a page.
+pub fn yaml(text: &str) -> Vec<&str> {
+    text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
