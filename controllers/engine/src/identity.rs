@@ -118,8 +118,7 @@ impl Id {
     /// Whether an identity that is not shared is among these, which are sorted.
     pub fn among(sorted: &[Self], identity: &Identity) -> bool {
         let number = number(identity);
-        let order =
-            |id: &Self| id.number.cmp(&number).then_with(|| id.identity.as_ref().cmp(identity));
+        let order = |id: &Self| id.number.cmp(&number).then_with(|| id.identity.as_ref().cmp(identity));
         sorted.binary_search_by(order).is_ok()
     }
 }
@@ -200,8 +199,12 @@ mod tests {
 
     fn identity() -> impl Strategy<Value = Identity> {
         let part = || "[ab]{0,2}";
-        (part(), part(), part(), part())
-            .prop_map(|(group, kind, namespace, name)| Identity { group, kind, namespace, name })
+        (part(), part(), part(), part()).prop_map(|(group, kind, namespace, name)| Identity {
+            group,
+            kind,
+            namespace,
+            name,
+        })
     }
 
     proptest! {

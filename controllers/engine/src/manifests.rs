@@ -180,8 +180,10 @@ impl Draft {
             before.map(|known| (Id::new(known.identity()), known)).collect();
         let mut warnings = Vec::new();
         let mut sources: BTreeMap<Id, &str> = BTreeMap::new();
-        let scopes: BTreeMap<(&str, &str), bool> =
-            scopes.iter().map(|((group, kind), namespaced)| ((group.as_str(), kind.as_str()), *namespaced)).collect();
+        let scopes: BTreeMap<(&str, &str), bool> = scopes
+            .iter()
+            .map(|((group, kind), namespaced)| ((group.as_str(), kind.as_str()), *namespaced))
+            .collect();
         let mut manifests = Vec::with_capacity(self.objects.len());
         for object in &self.objects {
             let namespaced = scopes.get(&kind_of(&object.json)).copied().unwrap_or(true);
