@@ -175,9 +175,12 @@ fuzz: $(CARGO_FUZZ) ## Fuzz emco-helm with RUNS inputs per target (1,000,000 unl
 	done
 
 
-.PHONY: docs
-docs: $(MDBOOK) ## Build the book (docs/book) and the documentation of the crates (target/doc).
+.PHONY: book
+book: $(MDBOOK) ## Build the book (docs/book).
 	$(MDBOOK) build docs
+
+.PHONY: docs
+docs: book ## Build the book (docs/book) and the documentation of the crates (target/doc).
 	$(CARGO) doc --workspace --no-deps
 
 .PHONY: clean-cache
@@ -192,8 +195,9 @@ $(CARGO_DENY):
 	@rm -rf $(CACHE)/tools/building
 
 $(MDBOOK):
-	@echo 'installing mdbook $(MDBOOK_VERSION), once; this takes some minutes'
-	CARGO_TARGET_DIR=$(CACHE)/tools/building $(CARGO) install --locked --version $(MDBOOK_VERSION) --no-default-features --features search --root $(CACHE)/tools/mdbook-$(MDBOOK_VERSION) mdbook
+	@echo 'installing mdbook $(MDBOOK_VERSION), once; this takes a minute or two'
+	@# Not optimized, for the same reason, and not by the lints of this workspace.
+	env -u RUSTC_WORKSPACE_WRAPPER CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_TARGET_DIR=$(CACHE)/tools/building $(CARGO) install --locked --version $(MDBOOK_VERSION) --no-default-features --features search --root $(CACHE)/tools/mdbook-$(MDBOOK_VERSION) mdbook
 	@rm -rf $(CACHE)/tools/building
 
 $(CARGO_FUZZ):

@@ -136,6 +136,7 @@ def prepare(packages, deadline):
         first.insert(0, [CARGO, "fmt", "--all", "--check"])
         checks[1:1] = [
             ["make", "check-generated"],
+            ["make", "book"],
             [sys.executable, "-B", "-m", "unittest", "discover", "-s", ".ci", "-p", "*_test.py"],
         ]
     for check in first:
