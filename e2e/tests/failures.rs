@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What the first column says, and the tests that show what the others say.
-const SHOWN_BY: [(&str, &[&str]); 35] = [
+const SHOWN_BY: [(&str, &[&str]); 36] = [
     (
         "A cluster does not answer",
         &["a_cluster_that_cannot_be_reached_is_named_while_others_finish_and_gets_all_when_it_is_back"],
@@ -54,6 +54,10 @@ const SHOWN_BY: [(&str, &[&str]); 35] = [
     (
         "The cluster is registered twice",
         &["an_edge_registered_twice_is_refused_and_the_first_registration_named"],
+    ),
+    (
+        "A Cluster vanishes without its end, and is registered again",
+        &["a_cluster_that_was_this_hubs_before_is_searched_once_when_it_is_registered_again"],
     ),
     (
         "Another hub works on the cluster",
