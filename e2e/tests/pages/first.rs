@@ -8,9 +8,10 @@ use emco_e2e::operator::{SOON, binary_map, chart, deployed, is, ours, root, wait
 use emco_e2e::wait::wait_until_gone;
 use serde_json::Value;
 
+use super::more;
 use super::page::{Page, folder, yaml};
 
-/// What is applied of the page, and in the order of the page: any order will do.
+/// Applies what the page shows, and tries the commands of other pages on it.
 pub async fn follow(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
     // The page before has registered the same cluster.
@@ -30,15 +31,18 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     same(&text, &page.run("kubectl get ecl -A").await?, &["NAMESPACE", "acme"], &[6, 7])?;
 
     kubectl.run(&["wait", "--for=create", "namespace/shop", "--timeout=60s"]).await?;
-    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: storefront}\n";
-    let storefront = chart("storefront", "1.2.0", &[("templates/note.yaml", note)])?;
+    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: storefront}\ndata: {turn: \"{{ .Values.turn }}\"}\n";
+    let storefront =
+        chart("storefront", "1.2.0", &[("values.yaml", "turn: 1\n"), ("templates/note.yaml", note)])?;
     let file = [(storefront.file_name(), storefront.bytes)].into();
     binary_map(bed, "shop", "shop-charts", file).await?;
-    kubectl.apply(&without_the_internet(application)?).await?;
+    more::gitops(bed, &without_the_internet(application)?).await?;
     deployed(bed, "shop", "shop", 1).await?;
     // One cluster here, three on the page; and the age.
     same(&text, &page.run("kubectl get dig -n shop").await?, &["NAME ", "shop "], &[3, 5])?;
     ensure!(ours(bed, "berlin", "configmaps", Some("shop")).await? == ["ConfigMap/shop/storefront"]);
+    more::charts(bed).await?;
+    more::troubleshooting(bed).await?;
     page.run("kubectl delete dig shop").await?;
     ensure!(ours(bed, "berlin", "configmaps", Some("shop")).await?.is_empty(), "something is left");
     bed.hub().api::<CompositeApp>("shop").await?.get("shop").await.context("it was not to be deleted")?;

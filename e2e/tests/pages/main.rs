@@ -1,4 +1,4 @@
-//! In: the pages on installing, on registering clusters, on a first deployment, on the command line, and on backup. Out: their commands, each run in a shell as it is printed, in
+//! In: the pages on installing, on registering clusters, on a first deployment, on the command line, on backup, and others. Out: their commands, each run in a shell as it is printed, in
 //! the order of the page, on real control planes. A command that is added to a page and not run here fails the test.
 
 mod backup;
@@ -6,6 +6,7 @@ mod cli;
 mod clusters;
 mod first;
 mod install;
+mod more;
 mod page;
 
 use anyhow::Result;
@@ -45,6 +46,7 @@ async fn whoever_follows_the_pages_installs_registers_a_cluster_deploys_and_rest
         let operator = install::follow(&bed).await?;
         clusters::follow(&bed).await?;
         first::follow(&bed).await?;
+        more::observability(&bed).await?;
         cli::follow(&bed).await?;
         backup::follow(&bed, operator).await
     }))
