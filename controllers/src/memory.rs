@@ -94,6 +94,16 @@ impl MemoryServer {
         }
     }
 
+    /// How far its store has come.
+    pub fn revision(&self) -> u64 {
+        self.inner.lock().store.revision()
+    }
+
+    /// It begins again with an older state of its store. Watches end.
+    pub fn go_back(&self, to: u64) {
+        self.inner.lock().store.go_back(to);
+    }
+
     /// Whether workloads become ready at once (they do, unless switched off).
     pub fn set_workloads_ready(&self, ready: bool) {
         self.inner.lock().store.workloads_ready = ready;

@@ -114,6 +114,9 @@ pub trait Connections: Edges {
         None
     }
 
+    /// The cluster's store is known to have gone back, though no probe may show it: between two of them it was further.
+    fn went_back(&self, _: &ClusterId) {}
+
     /// Asks the cluster what it serves, soon; for when a CRD came.
     fn refresh_apis(&self, cluster: &ClusterId);
 }

@@ -42,6 +42,7 @@ struct Change {
 
 struct Watcher {
     kind: String,
+    since: u64,
     selects: Box<dyn Fn(&Value) -> bool + Send>,
     accept: Accept,
     sender: UnboundedSender<WatchEvent>,

@@ -85,6 +85,8 @@ struct Entry {
     /// The target has other credentials.
     renewed: Notify,
     learn: AtomicBool,
+    /// Its store went back since the last round.
+    went_back: AtomicBool,
     /// When a probe was answered last, Unix milliseconds; before the first answer, when the cluster was wanted.
     answered_ms: AtomicI64,
     /// How far its store had come then; 0 = not known.
@@ -172,6 +174,7 @@ impl Pool {
             wake: Notify::new(),
             renewed: Notify::new(),
             learn: AtomicBool::new(false),
+            went_back: AtomicBool::new(false),
             answered_ms: AtomicI64::new(since_ms),
             revision: AtomicU64::new(0),
             view: RwLock::new(View { observation, edge: None }),
@@ -265,6 +268,13 @@ impl Connections for Pool {
     fn revision(&self, cluster: &ClusterId) -> Option<u64> {
         let revision = self.entries.read().get(cluster)?.revision.load(Ordering::Relaxed);
         (revision > 0).then_some(revision)
+    }
+
+    fn went_back(&self, cluster: &ClusterId) {
+        if let Some(entry) = self.entries.read().get(cluster) {
+            entry.went_back.store(true, Ordering::Release);
+            entry.wake.notify_one();
+        }
     }
 
     fn refresh_apis(&self, cluster: &ClusterId) {

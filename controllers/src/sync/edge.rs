@@ -154,6 +154,11 @@ impl Edge {
         self.connections.revision(&self.id)
     }
 
+    /// A watch found that the store of the cluster is not what it was.
+    pub fn went_back(&self) {
+        self.connections.went_back(&self.id);
+    }
+
     /// Asks the cluster what it serves, soon.
     pub fn refresh_apis(&self) {
         self.connections.refresh_apis(&self.id);

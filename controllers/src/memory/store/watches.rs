@@ -11,7 +11,9 @@ impl Store {
     /// Tells of the change that the present revision is.
     pub(super) fn tell(&mut self, kind: String, before: Option<Value>, after: Option<Value>) {
         let change = Change { revision: self.revision, kind, before, after };
-        for watcher in self.watchers.iter().filter(|w| w.kind == change.kind) {
+        // One that begins further than the store has come is told nothing until it has.
+        let tells = |w: &&Watcher| w.kind == change.kind && w.since < change.revision;
+        for watcher in self.watchers.iter().filter(tells) {
             if let Some(event) = event(&*watcher.selects, watcher.accept, &change) {
                 let _ = watcher.sender.unbounded_send(event);
             }
@@ -40,8 +42,27 @@ impl Store {
         for event in past {
             let _ = sender.unbounded_send(event);
         }
-        self.watchers.push(Watcher { kind, selects, accept, sender });
+        self.watchers.push(Watcher { kind, since, selects, accept, sender });
         receiver
+    }
+
+    /// Undoes everything after a revision, as a server does that begins again with an older state of its store.
+    pub fn go_back(&mut self, to: u64) {
+        while let Some(change) = self.log.pop_if(|change| change.revision > to) {
+            let text = |object: &Value, field: &str| {
+                let text = object.get("metadata").and_then(|metadata| metadata.get(field));
+                text.and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            let Some(any) = change.before.as_ref().or(change.after.as_ref()) else { continue };
+            let key = (text(any, "namespace"), text(any, "name"));
+            let objects = self.objects.entry(change.kind).or_default();
+            match change.before {
+                Some(before) => drop(objects.insert(key, before)),
+                None => drop(objects.remove(&key)),
+            }
+        }
+        self.revision = to;
+        self.end_watches();
     }
 
     pub fn end_watches(&mut self) {

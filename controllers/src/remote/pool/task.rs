@@ -59,6 +59,10 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
         if entry.learn.swap(false, Ordering::AcqRel) {
             current.until_learn = 0;
         }
+        if entry.went_back.swap(false, Ordering::AcqRel) {
+            // Any probe shows less than that.
+            known.revision = Some(u64::MAX);
+        }
         let version = current.version.clone();
         let round = tokio::select! {
             round = current.round(&context, &mut known, &mut observation) => round,

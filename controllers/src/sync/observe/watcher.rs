@@ -28,6 +28,8 @@ const PAGES: usize = 400;
 /// A server sends a bookmark every minute, and it is probed as often. A watch that is silent for three probes, while they saw the
 /// store move on, has nobody behind it any more.
 const SILENCE: Duration = Duration::from_secs(190);
+/// After so much silence there was a probe at least, which cannot have seen less than the watch told, unless the store went back.
+const PROBED: Duration = Duration::from_secs(70);
 
 /// Keeps one watch per wanted kind until stopped.
 pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
@@ -70,6 +72,14 @@ struct Watcher {
 struct Position {
     epoch: u64,
     version: String,
+    /// The connection was lost: what answers now may be an older state of the store.
+    doubtful: bool,
+}
+
+impl Position {
+    fn number(&self) -> u64 {
+        self.version.parse().unwrap_or_default()
+    }
 }
 
 impl Watcher {
@@ -99,7 +109,7 @@ impl Watcher {
                     position = at;
                 }
                 Err((at, error)) => {
-                    position = at;
+                    position = at.map(|at| Position { doubtful: true, ..at });
                     if position.is_none() {
                         self.edge.observed.unlisted(&self.kind, refusal(&error));
                     }
@@ -158,7 +168,7 @@ impl Watcher {
             if text("continue").is_empty() {
                 let version = text("resourceVersion").to_owned();
                 self.edge.observed.listed(&self.kind, version.parse().unwrap_or_default(), all);
-                return Ok(Some(Position { epoch, version }));
+                return Ok(Some(Position { epoch, version, doubtful: false }));
             }
             next = Some(text("continue").to_owned());
         }
@@ -175,6 +185,9 @@ impl Watcher {
         server: &Arc<dyn ApiServer>,
         mut at: Position,
     ) -> Result<Option<Position>, (Option<Position>, ApiError)> {
+        if std::mem::take(&mut at.doubtful) && self.went_back(server, &mut at).await? {
+            return Ok(None);
+        }
         let request = self
             .request()
             .query("watch", "true")
@@ -186,6 +199,7 @@ impl Watcher {
             Err(error) => return Err((Some(at), error)),
         };
         let mut heard = Instant::now();
+        let mut asked = heard;
         let mut told = false;
         loop {
             let event = tokio::select! {
@@ -198,17 +212,27 @@ impl Watcher {
                     if same { continue }
                     return Ok(Some(at));
                 }
-                () = sleep_until(heard + SILENCE) => {
-                    let told_of: u64 = at.version.parse().unwrap_or_default();
+                () = sleep_until(asked + PROBED) => {
+                    asked = Instant::now();
+                    let revision = self.edge.revision();
+                    if revision.is_some_and(|revision| revision < at.number()) {
+                        if self.went_back(server, &mut at).await? {
+                            return Ok(None);
+                        }
+                        heard = asked;
+                    }
                     // Where nothing at all was written, there is nothing to be told of.
-                    if self.edge.revision().is_some_and(|revision| revision <= told_of) {
-                        heard = Instant::now();
+                    if revision == Some(at.number()) {
+                        heard = asked;
+                    }
+                    if heard + SILENCE > asked {
                         continue;
                     }
                     return Ok(None);
                 }
             };
             heard = Instant::now();
+            asked = heard;
             let version = match event {
                 Some(Ok(WatchEvent::Applied(object))) => self.take(&object, true),
                 Some(Ok(WatchEvent::Deleted(object))) => self.take(&object, false),
@@ -230,6 +254,30 @@ impl Watcher {
                 at.version = version;
             }
         }
+    }
+
+    /// Whether the store has not come as far as this watch: it was put back. A watch that goes on from there is told nothing, for
+    /// as long as it takes. Asked of the kind itself: others may be stored elsewhere, with versions of their own.
+    async fn went_back(
+        &self,
+        server: &Arc<dyn ApiServer>,
+        at: &mut Position,
+    ) -> Result<bool, (Option<Position>, ApiError)> {
+        let request = self.request().metadata().query("limit", "1");
+        let answer = self.edge.send(server, request).await;
+        let page = answer.map_err(|error| {
+            let (epoch, version) = (at.epoch, std::mem::take(&mut at.version));
+            (Some(Position { epoch, version, doubtful: true }), error)
+        })?;
+        let version = page.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        let back =
+            version.and_then(|text| text.parse::<u64>().ok()).is_some_and(|version| version < at.number());
+        if back {
+            tracing::warn!(cluster = %self.edge.id, kind = self.resource.kind, "the store of the cluster went back: everything is listed afresh");
+            self.edge.observed.unlisted(&self.kind, None);
+            self.edge.went_back();
+        }
+        Ok(back)
     }
 
     fn take(&self, object: &Value, there: bool) -> Option<String> {

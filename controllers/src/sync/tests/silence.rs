@@ -38,6 +38,36 @@ async fn a_silent_watch_is_listed_afresh_only_where_the_store_moved_on_without_i
     assert!(lists(&rig) > before, "three probes saw what the watch did not tell");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_store_that_lost_its_last_seconds_is_noticed_though_no_probe_can_see_it() {
+    for probed in [true, false] {
+        let rig = installed().await;
+        let edge = rig.edge("a");
+        let before = edge.revision();
+        rig.target(&on("a", &[app("web", vec![config("c", "2"), config("d", "1")])])).await;
+        rig.until_complete("a").await;
+        // The watch was told of it, and goes on from there.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        if probed {
+            // It ended in good order, so that nothing was asked when it began again.
+            *rig.edges.revision.lock() = Some(before);
+        }
+        edge.set_down(true);
+        edge.go_back(before);
+        if !probed {
+            // It was away long enough for the watch to fail.
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+        edge.set_down(false);
+        rig.until("what was lost is there again", |rig| {
+            let d = rig.edge("a").object("/api/v1/namespaces/shop/configmaps/d");
+            let c = rig.edge("a").object("/api/v1/namespaces/shop/configmaps/c").unwrap();
+            d.is_some() && c["data"]["value"] == "2"
+        })
+        .await;
+    }
+}
+
 /// Of a kind that nothing here has any more, as it was placed long ago.
 async fn placed_long_ago(rig: &Rig) -> &'static str {
     let old = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
