@@ -92,17 +92,6 @@ async fn busy(bed: &Bed, plane: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has a cluster looked at now, which else happens every some seconds.
-async fn probed(bed: &Bed, cluster: &str, when: &str) -> Result<()> {
-    let request = format!("emco.io/requestedAt={when}");
-    bed.hub().kubectl().run(&["annotate", "ecl", cluster, "-n", "acme", "--overwrite", &request]).await?;
-    wait(bed, "acme", cluster, |cluster: &Cluster| {
-        let echoed = cluster.status.as_ref().and_then(|status| status.last_handled_request.as_deref());
-        if echoed == Some(when) { Ok(()) } else { Err(format!("it answered {echoed:?}")) }
-    })
-    .await
-}
-
 #[tokio::test]
 async fn an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today() {
     let _turn = serial().await;
@@ -117,7 +106,6 @@ async fn an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today()
         deployed(bed, "older", "shop", 2).await?;
         ensure!(here(bed, "a", "older").await? == ["ConfigMap/older/second"]);
         busy(bed, "a").await?;
-        probed(bed, "a", "before-the-restore").await?;
 
         bed.edge("a").restore_from(&backup).await?;
         let maps: Api<ConfigMap> = bed.edge("a").api("older").await?;
