@@ -21,8 +21,11 @@ use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Targe
 use crate::revisions;
 use crate::stores::StoreExt;
 
+mod away;
 mod ending;
 mod identity;
+
+pub use away::Away;
 
 use identity::Identity;
 
@@ -122,6 +125,10 @@ fn reachable(ctx: &Context, id: &ClusterId, judged: &Judged, generation: i64, st
     let (value, reason) = if answers { ("True", "Reachable") } else { ("False", judged.reason) };
     let now = ctx.now();
     conditions::set(status.conditions_mut(), types::REACHABLE, value, reason, "", generation, now);
+    match status.condition(types::REACHABLE).filter(|_| !answers) {
+        Some(condition) => ctx.away.begin(id, condition.last_transition_time.0, now),
+        None => ctx.away.end(id),
+    }
 }
 
 /// "Do it now": a new text in the annotation probes at once and is echoed.
@@ -140,6 +147,7 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
     if let Some(id) = id {
         give_back(ctx, cluster, id).await;
         ctx.connector.forget(id);
+        ctx.away.end(id);
     }
     if let Some(secret) = secret(ctx, cluster).await?
         && !secret_is_shared(ctx, cluster)

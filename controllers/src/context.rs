@@ -8,6 +8,7 @@ use emco_engine::snapshot::Installation;
 
 use crate::api::{ApiError, ApiServer};
 use crate::chart::ChartStore;
+use crate::cluster::Away;
 use crate::metrics::Planning;
 use crate::namespace_access::Account;
 use crate::objects::Told;
@@ -70,6 +71,8 @@ pub struct Context {
     pub planning: Arc<Planning>,
     /// Events of this second.
     pub told: Told,
+    /// How long clusters do not answer.
+    pub away: Away,
 }
 
 impl Context {

@@ -1,6 +1,7 @@
 //! Objects as administrators make them in, reconcilers run to rest against a hub in memory, what is stored out.
 
 mod abandoned;
+mod clocks;
 mod clusters;
 mod collection;
 mod crashes;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,8 +21,10 @@ use serde_json::{Value, json};
 use super::rights::Guarded;
 use crate::api::{ApiServer, Method};
 use crate::chart::{ChartLimits, ChartStore};
+use crate::cluster::Away;
 use crate::context::{Connector, Context, Failure};
 use crate::dialer::{Dialer, DialerSettings, SystemResolver};
+use crate::lease::BootClock;
 use crate::memory::{MemoryServer, Seen};
 use crate::objects::{Told, name, namespace as namespace_of};
 use crate::remote::testing::kubeconfig;
@@ -36,23 +39,44 @@ use crate::{
 /// More rounds than any of these worlds needs.
 const ROUNDS: usize = 40;
 
-/// Stands still until it is moved.
+/// Stands still until it is moved: the wall clock, and one that nobody sets.
 #[derive(Clone)]
-pub struct TestClock(Arc<AtomicI64>);
+pub struct TestClock {
+    wall: Arc<AtomicI64>,
+    boot: Arc<AtomicU64>,
+}
 
 impl TestClock {
-    pub fn forward(&self, by: std::time::Duration) {
-        self.0.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
+    fn new() -> Self {
+        Self { wall: Arc::new(AtomicI64::new(1_795_000_000_000)), boot: Arc::default() }
     }
 
-    pub fn back(&self, by: std::time::Duration) {
-        self.0.fetch_sub(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
+    /// Time passes.
+    pub fn forward(&self, by: Duration) {
+        self.set_forward(by);
+        self.boot.fetch_add(u64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    /// Somebody sets the wall clock.
+    pub fn set_forward(&self, by: Duration) {
+        self.wall.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    /// The same, back.
+    pub fn back(&self, by: Duration) {
+        self.wall.fetch_sub(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
     }
 }
 
 impl Clock for TestClock {
     fn now_ms(&self) -> i64 {
-        self.0.load(Ordering::Relaxed)
+        self.wall.load(Ordering::Relaxed)
+    }
+}
+
+impl BootClock for TestClock {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.boot.load(Ordering::Relaxed))
     }
 }
 
@@ -172,6 +196,8 @@ fn context(
         revisions: Revisions::new(settings.clone()),
         planning: Arc::default(),
         told: Told::default(),
+        // What was before a restart counts, as tests of all else expect.
+        away: Away::new(Arc::new(clock.clone()), Duration::ZERO),
     };
     (ctx, writers)
 }
@@ -192,9 +218,9 @@ impl Rig {
         let hub = MemoryServer::new();
         hub.put("test", &namespace("emco-system", &json!({})));
         let (seeing, charts) = (Arc::new(Seeing::default()), tempfile::tempdir().unwrap());
-        let clock = TestClock(Arc::new(AtomicI64::new(1_795_000_000_000)));
+        let clock = TestClock::new();
         // Everything is told in the round that targets it.
-        let settings = RevisionSettings { quiet: std::time::Duration::ZERO, ..RevisionSettings::default() };
+        let settings = RevisionSettings { quiet: Duration::ZERO, ..RevisionSettings::default() };
         let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts, &settings);
         Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
     }

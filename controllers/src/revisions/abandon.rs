@@ -160,12 +160,10 @@ fn due(ctx: &Context, row: &Row, give_up: GiveUp<'_>) -> Due {
     if !is_proven(ctx, &row.cluster, &condition.reason) {
         return Due::No;
     }
-    let away = ctx.now().duration_since(condition.last_transition_time.0);
-    // A clock that went back makes nobody wait longer than the whole time.
-    let away = Duration::try_from(away).unwrap_or_default();
-    match after.checked_sub(away) {
-        None | Some(Duration::ZERO) => Due::Now,
-        Some(rest) => Due::In(rest),
+    let since = condition.last_transition_time.0;
+    match ctx.away.left(&row.cluster, after, since, ctx.now()) {
+        Duration::ZERO => Due::Now,
+        left => Due::In(left),
     }
 }
 

@@ -110,4 +110,24 @@ mod tests {
         assert_eq!(case(&[(1, true), (5, true), (30, true), (40, true)]), (vec![4, 3, 2], Some(19)));
         assert_eq!(case(&[(1, false), (5, false), (30, true)]), (vec![3, 1], Some(23)), "never targeted");
     }
+    #[test]
+    fn a_clock_that_is_set_by_an_hour_moves_the_day_by_that_hour_and_no_more() {
+        let made_at = Timestamp::new(1_795_000_000, 0).unwrap();
+        let (hour, day) = (SignedDuration::from_hours(1), SignedDuration::from_hours(24));
+        let all = made(&[(0, true), (5, true), (30, true)], made_at);
+        let case = |now: Timestamp| {
+            let (found, until) = within(&all, now, day);
+            (found.len(), until.map(|until| until.duration_since(now)))
+        };
+        // Revision 2, of five hours ago, counts for nineteen more hours; what it replaced counts as long.
+        assert_eq!(case(made_at), (3, Some(hour * 19)));
+        assert_eq!(case(made_at + hour), (3, Some(hour * 18)));
+        assert_eq!(case(made_at - hour), (3, Some(hour * 20)), "the newest is of the future, and counts");
+        assert_eq!(case(made_at + hour * 19), (2, Some(hour * 5)));
+        assert_eq!(case(made_at + hour * 18), (3, Some(hour)), "back by an hour, it counts for that hour");
+        for far in [Timestamp::MIN, Timestamp::MAX] {
+            let (_, until) = within(&all, far, day);
+            assert_eq!(until.is_some(), far == Timestamp::MIN);
+        }
+    }
 }

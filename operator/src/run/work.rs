@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use emco_controllers::chart::{ChartLimits, ChartStore};
+use emco_controllers::cluster::Away;
 use emco_controllers::context::Context;
 use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
 use emco_controllers::driver::{Parts, drive};
@@ -105,6 +106,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         .beside(Arc::clone(&sync)),
         planning: process.metrics.planning(),
         told: Told::default(),
+        away: Away::default(),
     });
 
     let parts =

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow};
 use emco_controllers::api::{ApiServer, ApiServerExt as _};
 use emco_controllers::chart::{ChartLimits, ChartStore};
+use emco_controllers::cluster::Away;
 use emco_controllers::composite_app;
 use emco_controllers::context::{Connector, Context};
 use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
@@ -128,6 +129,7 @@ impl Process {
             revisions: Revisions::default(),
             planning: Arc::default(),
             told: Told::default(),
+            away: Away::default(),
         };
         Ok(Self { ctx, hub, writers, _charts: charts })
     }
