@@ -17,6 +17,7 @@ mod many;
 mod orders;
 mod orphans;
 mod quiet;
+mod renamed;
 mod restored;
 mod rig;
 mod rights;

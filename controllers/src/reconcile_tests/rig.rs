@@ -267,6 +267,11 @@ impl Rig {
         self.seeing.changed(&id);
     }
 
+    /// As every cluster at first: who it is has to be judged before anything is done there.
+    pub fn unjudged(&self, cluster: &str) {
+        self.seeing.change(cluster, |seen| seen.admission = Admission::Awaited);
+    }
+
     /// From now on probes of it fail.
     pub fn fails(&self, cluster: &str, reason: &'static str) {
         let message = "nobody answers".to_owned();
