@@ -4,6 +4,7 @@ mod abandoned;
 mod clocks;
 mod clusters;
 mod collection;
+mod connected;
 mod crashes;
 mod credentials;
 mod deaths;

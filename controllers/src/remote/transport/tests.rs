@@ -162,6 +162,21 @@ async fn an_answer_beyond_the_limit_is_given_up() {
 }
 
 #[tokio::test]
+async fn ten_megabytes_of_text_are_read_within_the_limits_and_are_not_kubernetes() {
+    for status in [200, 404, 500] {
+        let ca = Authority::new();
+        let handler = always(move || Reply::text(status, "text/plain", vec![b'x'; 10 << 20]));
+        let server =
+            Server::start(Setup { authority: Some(&ca), alpn: H2, names: &["localhost"] }, handler).await;
+        let file = kubeconfig(&format!("https://localhost:{}", server.address.port()), &ca.pem(), "tok");
+        let edge = Edge::new(kubeconfig::read(&file).unwrap(), dialer(), EdgeSettings::default());
+        let Err(ApiError::Protocol(message)) = edge.send(get()).await else { panic!("{status}") };
+        assert!(message.contains(&format!("answers {status} with text/plain")), "{message}");
+        assert!(message.len() <= 256 && !message.contains("xx"), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn a_black_hole_costs_its_time_out_and_no_more() {
     let (edge, _server) = rig(H2, always(Reply::silence)).await;
     let started = std::time::Instant::now();
