@@ -1,6 +1,8 @@
 //! One Kubernetes API server, as small as the operator needs it: a request in, an answer or a typed error out. The hub,
 //! every edge and the in-memory server of the tests are all of this trait, so the same code runs against each.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -142,6 +144,15 @@ impl ApiError {
             Self::Status { reason, .. } => reason,
             Self::Unreachable { reason, .. } => reason,
             Self::Protocol(_) => "Protocol",
+        }
+    }
+
+    /// How long the server wants to be left alone (429, 503), as far as it is believed; zero where it does not say.
+    pub fn asks_for(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_mins(5);
+        match self {
+            Self::Status { retry_after: Some(seconds), .. } => Duration::from_secs(*seconds).min(LONGEST),
+            _ => Duration::ZERO,
         }
     }
 

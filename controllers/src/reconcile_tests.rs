@@ -25,3 +25,5 @@ mod rights;
 mod shop;
 mod stored;
 mod thousand;
+
+pub use rig::Rig;

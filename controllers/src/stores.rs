@@ -56,7 +56,7 @@ pub struct Listed {
 }
 
 /// Kinds that have a store.
-const KINDS: [&str; 11] = [
+pub(crate) const KINDS: [&str; 11] = [
     "ClusterProvider",
     "Cluster",
     "Project",

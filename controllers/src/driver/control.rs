@@ -153,7 +153,6 @@ where
     let count = failures.entry(key.clone()).or_insert(0);
     *count = count.saturating_add(1);
     let count = *count;
-    let doubled = FIRST_PAUSE.saturating_mul(1 << (count - 1).min(16)).min(LONGEST_PAUSE);
     drop(failures);
     let jitter = Duration::from_millis(shared.ctx.world.random.next() % 100);
     let conflict = matches!(failure, Failure::Hub(error) if error.is_conflict());
@@ -165,14 +164,97 @@ where
     } else {
         tracing::warn!(kind = %K::kind(&()), namespace = key.0, name = key.1, %failure, "a reconcile failed");
     }
-    Action::requeue(doubled + jitter)
+    Action::requeue(until_again(count, failure) + jitter)
+}
+
+/// After so many failures in a row: a growing pause, and not less than the hub asked for.
+fn until_again(count: u32, failure: &Failure) -> Duration {
+    let doubled = FIRST_PAUSE.saturating_mul(1 << count.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
+    match failure {
+        Failure::Hub(error) => doubled.max(error.asks_for()),
+        Failure::Stored(_) | Failure::Planning(_) => doubled,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use emco_crds::Project;
     use futures::FutureExt;
+    use kube::runtime::reflector;
+    use tokio::sync::mpsc;
+    use tokio::time::Instant;
 
     use super::*;
+    use crate::api::ApiError;
+    use crate::reconcile_tests::Rig;
+
+    fn answered(code: u16, retry_after: Option<u64>) -> Failure {
+        let (reason, message) = (String::new(), "later".to_owned());
+        Failure::Hub(ApiError::Status { code, reason, message, retry_after, causes: Vec::new() })
+    }
+
+    #[test]
+    fn pauses_grow_and_are_not_shorter_than_the_hub_asks_for() {
+        let millis = |count, failure: &Failure| until_again(count, failure).as_millis();
+        let plain = answered(503, None);
+        assert_eq!(
+            [1, 2, 3, 9, 10, u32::MAX].map(|count| millis(count, &plain)),
+            [200, 400, 800, 51_200, 60_000, 60_000]
+        );
+        for code in [429, 503] {
+            let busy = answered(code, Some(7));
+            assert_eq!([1, 6, 7].map(|count| millis(count, &busy)), [7_000, 7_000, 12_800], "{code}");
+            let absurd = answered(code, Some(u64::MAX));
+            assert_eq!([1, 20].map(|count| millis(count, &absurd)), [300_000, 300_000], "{code}");
+        }
+        assert_eq!(millis(1, &Failure::Stored("torn".to_owned())), 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_is_looked_at_again_when_the_overloaded_hub_said() {
+        let mut rig = Rig::new();
+        rig.see();
+        for kind in crate::stores::KINDS {
+            rig.ctx.stores.listed.done(kind);
+        }
+        let ctx = Arc::new(rig.ctx);
+        let (store, mut writer) = reflector::store::<Project>();
+        let mut project = Project::new("team-a", emco_crds::project::ProjectSpec::default());
+        project.metadata.uid = Some("uid-1".to_owned());
+        writer.apply_watcher_event(&watcher::Event::Init);
+        writer.apply_watcher_event(&watcher::Event::InitApply(project.clone()));
+        writer.apply_watcher_event(&watcher::Event::InitDone);
+        let stream = futures::stream::iter([Ok(project)]).chain(futures::stream::pending());
+        let (looked, mut looks) = mpsc::unbounded_channel();
+        let stop = CancellationToken::new();
+        let answers = Arc::new(Mutex::new(vec![
+            Ok(Outcome::Settled),
+            Err(answered(429, Some(9))),
+            Err(answered(503, Some(40))),
+        ]));
+        let reconcile = move |_: Arc<Context>, _: String, _: String| -> BoxFuture<'static, Reconciled> {
+            looked.send(Instant::now()).unwrap();
+            let answer = answers.lock().pop().unwrap_or(Ok(Outcome::Settled));
+            Box::pin(futures::future::ready(answer))
+        };
+        let controller = tokio::spawn(control(
+            stream,
+            store,
+            futures::stream::pending(),
+            (ctx, Metrics::new("1.0.0")),
+            1,
+            reconcile,
+            stop.clone(),
+        ));
+        let mut times = Vec::new();
+        while times.len() < 3 {
+            times.push(looks.recv().await.unwrap());
+        }
+        let between: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+        assert_eq!(between, [40, 9]);
+        stop.cancel();
+        controller.await.unwrap();
+    }
 
     #[tokio::test]
     async fn idle_is_told_by_the_last_reconcile_that_ends() {

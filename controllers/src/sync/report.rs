@@ -196,7 +196,8 @@ impl Reporter {
                             tracing::warn!(shard = self.name(), %error, "the status of a shard cannot be written");
                         }
                         let wait = 200_u64.saturating_mul(1 << failures.min(8)).min(30_000);
-                        sleep(Duration::from_millis(wait + self.random.next() % (wait / 4 + 1))).await;
+                        let wait = Duration::from_millis(wait + self.random.next() % (wait / 4 + 1));
+                        sleep(wait.max(error.asks_for())).await;
                     }
                 }
             }
