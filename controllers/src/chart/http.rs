@@ -123,10 +123,14 @@ impl Client<'_> {
         login(credentials.username.as_deref()?, credentials.password.as_ref()?)
     }
 
-    /// The login for an address: home's for home's origin, else what the Secret has under the host's own name.
+    /// The login for an address: home's for home's origin, else what the Secret has under the host's own name. A name alone does not
+    /// say that its login may go there in the clear: for plain http it needs a port.
     pub fn login_for(&self, url: &Url) -> Option<HeaderValue> {
         if url.origin() == self.home.origin() {
             return self.home_login();
+        }
+        if url.scheme() != "https" && url.port().is_none() {
+            return None;
         }
         let named = self.credentials?.logins.login(url).ok()?;
         login(&named.username, &named.password)
@@ -134,13 +138,18 @@ impl Client<'_> {
 
     /// A question with the credentials for home.
     pub fn question(&self) -> Question {
-        let login = self.home_login();
-        Question { authorization: login.map(|value| (self.home.origin(), value)), ..Question::default() }
+        self.question_of(self.home)
+    }
+
+    /// A question with the credentials for an address.
+    fn question_of(&self, url: &Url) -> Question {
+        let login = self.login_for(url);
+        Question { authorization: login.map(|value| (url.origin(), value)), ..Question::default() }
     }
 
     /// The body of a successful GET, of at most `bytes`.
     pub async fn get(&self, url: &Url, bytes: usize) -> Result<Bytes, ChartError> {
-        let question = self.question();
+        let question = self.question_of(url);
         self.within(url, async { self.ask(url, &question).await?.body(bytes, self.limits).await }).await
     }
 
