@@ -121,7 +121,14 @@ const SHOWN_BY: [(&str, &[&str]); 36] = [
             "a_hub_that_does_not_answer_closes_the_fence_before_the_lease_ends",
         ],
     ),
-    ("The clock of the hub jumps", &["a_wall_clock_that_jumps_by_hours_neither_loses_nor_takes_the_lease"]),
+    (
+        "The clock of the hub jumps",
+        &[
+            "a_wall_clock_that_jumps_by_hours_neither_loses_nor_takes_the_lease",
+            "a_clock_that_is_set_by_an_hour_gives_nothing_up_and_spares_nothing",
+            "a_machine_that_starts_with_a_wrong_clock_gives_nothing_up",
+        ],
+    ),
     (
         "A tenant's namespace is deleted",
         &["a_project_whose_namespace_is_deleted_while_an_edge_is_away_ends_with_clean_edges_when_it_is_back"],
@@ -143,7 +150,10 @@ const SHOWN_BY: [(&str, &[&str]); 36] = [
     ),
     (
         "The hub is restored from a backup",
-        &["a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that_is_confirmed"],
+        &[
+            "a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that_is_confirmed",
+            "a_restored_hub_that_comes_as_far_again_waits_on_until_that_is_confirmed",
+        ],
     ),
 ];
 
