@@ -27,3 +27,4 @@ mod stored;
 mod thousand;
 
 pub use rig::Rig;
+mod world;

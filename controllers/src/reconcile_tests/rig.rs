@@ -1,157 +1,36 @@
 //! A hub in memory and the reconcilers of administrators' objects, run until nothing is written any more.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::Installation;
-use futures::StreamExt;
-use futures::channel::mpsc::{UnboundedSender, unbounded};
-use futures::stream::BoxStream;
 use kube::runtime::reflector::{Lookup, store::Writer};
 use kube::runtime::watcher::Event;
-use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::rights::Guarded;
+use super::world::{Counter, Seeing, TestClock};
 use crate::api::{ApiServer, Method};
 use crate::chart::{ChartLimits, ChartStore};
 use crate::cluster::Away;
-use crate::context::{Connector, Context, Failure};
+use crate::context::{Context, Failure};
 use crate::dialer::{Dialer, DialerSettings, SystemResolver};
-use crate::lease::BootClock;
 use crate::memory::{MemoryServer, Seen};
 use crate::objects::{Told, name, namespace as namespace_of};
 use crate::remote::testing::kubeconfig;
-use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
 use crate::revisions::{self, RevisionSettings, Revisions};
 use crate::stores::{StoreExt, Writers, stores};
-use crate::world::{Clock, Edges, Random, World};
+use crate::world::World;
 use crate::{
     cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, orphans, project,
 };
 
 /// More rounds than any of these worlds needs.
 const ROUNDS: usize = 40;
-
-/// Stands still until it is moved: the wall clock, and one that nobody sets.
-#[derive(Clone)]
-pub struct TestClock {
-    wall: Arc<AtomicI64>,
-    boot: Arc<AtomicU64>,
-}
-
-impl TestClock {
-    fn new() -> Self {
-        Self { wall: Arc::new(AtomicI64::new(1_795_000_000_000)), boot: Arc::default() }
-    }
-
-    /// Time passes.
-    pub fn forward(&self, by: Duration) {
-        self.set_forward(by);
-        self.boot.fetch_add(u64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
-    }
-
-    /// Somebody sets the wall clock.
-    pub fn set_forward(&self, by: Duration) {
-        self.wall.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
-    }
-
-    /// The same, back.
-    pub fn back(&self, by: Duration) {
-        self.wall.fetch_sub(i64::try_from(by.as_millis()).unwrap(), Ordering::Relaxed);
-    }
-}
-
-impl Clock for TestClock {
-    fn now_ms(&self) -> i64 {
-        self.wall.load(Ordering::Relaxed)
-    }
-}
-
-impl BootClock for TestClock {
-    fn now(&self) -> Duration {
-        Duration::from_millis(self.boot.load(Ordering::Relaxed))
-    }
-}
-
-#[derive(Default)]
-struct Counter(AtomicU64);
-impl Random for Counter {
-    fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-    fn secret(&self, bytes: &mut [u8]) {
-        bytes.fill(1);
-    }
-}
-
-/// What is seen of clusters is what the test says; behind some of them is a server.
-#[derive(Default)]
-pub struct Seeing {
-    seen: Mutex<BTreeMap<ClusterId, Arc<Observation>>>,
-    servers: Mutex<BTreeMap<ClusterId, MemoryServer>>,
-    /// What each is to be reached with.
-    wanted: Mutex<BTreeMap<ClusterId, Target>>,
-    /// Who is told of changes.
-    told: Mutex<Vec<UnboundedSender<ClusterId>>>,
-}
-
-impl Seeing {
-    fn changed(&self, cluster: &ClusterId) {
-        self.told.lock().retain(|told| told.unbounded_send(cluster.clone()).is_ok());
-    }
-
-    /// What is seen of a cluster changes, and whoever follows is told.
-    fn change(&self, cluster: &str, change: impl FnOnce(&mut Observation)) {
-        let id = ClusterId::new("acme", cluster);
-        let mut observation = self.observation(&id).map(|seen| Observation::clone(&seen)).unwrap_or_default();
-        change(&mut observation);
-        self.seen.lock().insert(id.clone(), Arc::new(observation));
-        self.changed(&id);
-    }
-}
-
-impl Edges for Seeing {
-    fn get(&self, cluster: &ClusterId) -> Option<Arc<dyn ApiServer>> {
-        let connected = self.seen.lock().get(cluster).is_some_and(|seen| seen.connected());
-        let server = self.servers.lock().get(cluster).filter(|_| connected).cloned()?;
-        Some(Arc::new(server))
-    }
-}
-
-impl Connections for Seeing {
-    fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
-        self.seen.lock().get(cluster).cloned()
-    }
-    fn changes(&self) -> BoxStream<'static, ClusterId> {
-        let (tell, told) = unbounded();
-        self.told.lock().push(tell);
-        told.boxed()
-    }
-    fn refresh_apis(&self, _: &ClusterId) {}
-}
-
-impl Connector for Seeing {
-    fn want(&self, cluster: ClusterId, target: Target) {
-        self.wanted.lock().insert(cluster, target);
-    }
-    fn forget(&self, cluster: &ClusterId) {
-        self.wanted.lock().remove(cluster);
-    }
-    fn poke(&self, _: &ClusterId) {}
-    fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
-        let known = self.observation(cluster);
-        if known.is_some_and(|seen| seen.uid.as_deref() == Some(uid) && seen.admission != admission) {
-            self.change(cluster.cluster(), |seen| seen.admission = admission);
-        }
-    }
-}
 
 pub struct Rig {
     pub hub: MemoryServer,
@@ -238,78 +117,6 @@ impl Rig {
     pub fn restart(&mut self) {
         let hub = Arc::new(self.hub.clone());
         (self.ctx, self.writers) = context(hub, &self.clock, &self.seeing, &self.charts, &self.settings);
-    }
-
-    /// From now on this cluster answers, with this identity.
-    pub fn answers(&self, cluster: &str, uid: &str) {
-        let observation = Observation {
-            state: State::Connected,
-            uid: Some(uid.to_owned()),
-            version: Some("v1.33.1".to_owned()),
-            apis: Some(Arc::new(self.hub.apis())),
-            ..Observation::default()
-        };
-        self.seeing.seen.lock().insert(ClusterId::new("acme", cluster), Arc::new(observation));
-    }
-
-    /// As after a start: its first probe is under way until it is [`Self::remembered`]. Answers what was.
-    pub fn forgotten(&self, cluster: &str) -> Option<Arc<Observation>> {
-        let id = ClusterId::new("acme", cluster);
-        let seen = self.seeing.seen.lock().insert(id.clone(), Arc::default());
-        self.seeing.changed(&id);
-        seen
-    }
-
-    /// It answers again.
-    pub fn remembered(&self, cluster: &str, seen: Option<Arc<Observation>>) {
-        let id = ClusterId::new("acme", cluster);
-        self.seeing.seen.lock().extend(seen.map(|seen| (id.clone(), seen)));
-        self.seeing.changed(&id);
-    }
-
-    /// As every cluster at first: who it is has to be judged before anything is done there.
-    pub fn unjudged(&self, cluster: &str) {
-        self.seeing.change(cluster, |seen| seen.admission = Admission::Awaited);
-    }
-
-    /// From now on probes of it fail.
-    pub fn fails(&self, cluster: &str, reason: &'static str) {
-        let message = "nobody answers".to_owned();
-        self.seeing.change(cluster, |seen| seen.state = State::Failed { reason, message });
-    }
-
-    /// It answers again, with this identity.
-    pub fn returns(&self, cluster: &str, uid: &str) {
-        self.seeing.change(cluster, |seen| {
-            seen.state = State::Connected;
-            seen.uid = Some(uid.to_owned());
-            seen.epoch += 1;
-        });
-    }
-
-    /// From now on it says that it belongs to this installation, or to none.
-    pub fn claims(&self, cluster: &str, claim: Claim) {
-        let mut seen = self.seeing.seen.lock();
-        let id = ClusterId::new("acme", cluster);
-        let before = seen.get(&id).map(|seen| Observation::clone(seen)).unwrap_or_default();
-        seen.insert(id, Arc::new(Observation { claim, ..before }));
-    }
-
-    /// What it is to be reached with.
-    pub fn wanted(&self, cluster: &str) -> Option<Target> {
-        self.seeing.wanted.lock().get(&ClusterId::new("acme", cluster)).cloned()
-    }
-
-    /// What was judged of it.
-    pub fn admission(&self, cluster: &str) -> Admission {
-        let id = ClusterId::new("acme", cluster);
-        self.seeing.seen.lock().get(&id).map(|seen| seen.admission.clone()).unwrap_or_default()
-    }
-
-    /// The same, with a server that takes what is applied.
-    pub fn attach(&self, cluster: &str, server: &MemoryServer) {
-        self.seeing.servers.lock().insert(ClusterId::new("acme", cluster), server.clone());
-        self.answers(cluster, &format!("uid-{cluster}"));
     }
 
     pub fn see(&mut self) {

@@ -11,3 +11,4 @@ mod notes;
 mod rig;
 mod silence;
 mod together;
+mod world;

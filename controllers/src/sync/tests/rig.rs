@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
+use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
 use emco_engine::canonical;
 use emco_engine::identity::{ClusterId, Combination};
@@ -17,151 +17,18 @@ use emco_engine::set::{HookSpec, ManifestSet, Phase, SetManifest};
 use emco_engine::snapshot::Installation;
 use emco_engine::{marks, shard};
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use super::world::{Counter, FakeEdges, FixedClock, Open, Paced};
 use crate::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
 use crate::memory::MemoryServer;
-use crate::remote::{Connections, Observation, State as Link};
-use crate::sync::{Fence, Owner, Policies, Policy, Sync, SyncContext, SyncSettings};
-use crate::world::{Clock, Edges, Random, World};
+use crate::sync::{Sync, SyncContext, SyncSettings};
+use crate::world::World;
 
 pub const KEY: [u8; 32] = [7; 32];
 pub const SHARDS: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards";
-
-pub struct FixedClock;
-impl Clock for FixedClock {
-    fn now_ms(&self) -> i64 {
-        1_795_000_000_000
-    }
-}
-
-#[derive(Default)]
-pub struct Counter(AtomicU64);
-impl Random for Counter {
-    fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-    fn secret(&self, bytes: &mut [u8]) {
-        bytes.fill(1);
-    }
-}
-
-/// Edges that are connected while their link says so.
-pub struct FakeEdges {
-    servers: BTreeMap<ClusterId, MemoryServer>,
-    links: Mutex<BTreeMap<ClusterId, Observation>>,
-    /// What probes saw of all stores.
-    pub revision: Mutex<Option<u64>>,
-    changed: broadcast::Sender<ClusterId>,
-}
-
-impl FakeEdges {
-    fn new(servers: BTreeMap<ClusterId, MemoryServer>) -> Arc<Self> {
-        let links = servers
-            .iter()
-            .map(|(id, server)| {
-                let link = Observation {
-                    state: Link::Connected,
-                    uid: Some(server.uid()),
-                    apis: Some(Arc::new(server.apis())),
-                    ..Observation::default()
-                };
-                (id.clone(), link)
-            })
-            .collect();
-        Arc::new(Self {
-            servers,
-            links: Mutex::new(links),
-            revision: Mutex::default(),
-            changed: broadcast::channel(64).0,
-        })
-    }
-
-    pub fn link(&self, cluster: &ClusterId, change: impl Fn(&mut Observation)) {
-        if let Some(link) = self.links.lock().get_mut(cluster) {
-            change(link);
-        }
-        let _ = self.changed.send(cluster.clone());
-    }
-
-    pub fn set_down(&self, cluster: &ClusterId, down: bool) {
-        self.servers[cluster].set_down(down);
-        self.link(cluster, |link| {
-            link.state = if down {
-                Link::Failed { reason: "ConnectionRefused", message: "nobody listens".to_owned() }
-            } else {
-                Link::Connected
-            };
-        });
-    }
-}
-
-impl Edges for FakeEdges {
-    fn get(&self, cluster: &ClusterId) -> Option<Arc<dyn ApiServer>> {
-        let connected = self.links.lock().get(cluster).is_some_and(Observation::connected);
-        let server = self.servers.get(cluster).filter(|_| connected)?;
-        Some(Arc::new(server.clone()))
-    }
-}
-
-impl Connections for FakeEdges {
-    fn revision(&self, _: &ClusterId) -> Option<u64> {
-        *self.revision.lock()
-    }
-
-    fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {
-        self.links.lock().get(cluster).cloned().map(Arc::new)
-    }
-
-    fn changes(&self) -> BoxStream<'static, ClusterId> {
-        let receiver = self.changed.subscribe();
-        futures::stream::unfold(receiver, |mut receiver| async move {
-            loop {
-                match receiver.recv().await {
-                    Ok(cluster) => return Some((cluster, receiver)),
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
-    }
-
-    fn refresh_apis(&self, cluster: &ClusterId) {
-        let apis = Some(Arc::new(self.servers[cluster].apis()));
-        if self.links.lock().get(cluster).is_some_and(|link| link.apis != apis) {
-            self.link(cluster, |link| link.apis.clone_from(&apis));
-        }
-    }
-}
-
-pub struct Open(pub AtomicBool);
-impl Fence for Open {
-    fn may_write(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// The owner's policy, as the test sets it.
-#[derive(Default)]
-pub struct Paced {
-    pub drift: Mutex<DriftPolicy>,
-    pub ignore: Mutex<Vec<IgnoreRule>>,
-}
-impl Policies for Paced {
-    fn policy(&self, owner: &Owner) -> Policy {
-        Policy {
-            placed_by: "team-a/shop".to_owned(),
-            drift: *self.drift.lock(),
-            ignore: self.ignore.lock().clone(),
-            ..Policy::of(owner)
-        }
-    }
-}
 
 pub struct Rig {
     pub hub: MemoryServer,

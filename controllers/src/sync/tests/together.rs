@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::rig::*;
+use super::world::{Counter, FixedClock};
 use crate::api::ApiServerExt;
 use crate::memory::MemoryServer;
 use crate::sync::SyncMetrics;
