@@ -18,6 +18,8 @@ use super::sample::count;
 use super::stage::{self, EDGES, NAME};
 use crate::bench::record::Entry;
 
+/// Where edges note whose they are, and how far their hub had come.
+const NOTES: &str = "emco-system";
 const OBJECTS: usize = 250;
 const CHANGES: usize = 200;
 /// Between two changes: most of what one causes is over.
@@ -43,7 +45,9 @@ async fn on(bed: &Bed, operator: &Operator) -> Result<Vec<Entry>> {
     let marks = Marks::now(bed, &EDGES)?;
     stage::deploy(&digs, name, OBJECTS, &mut seen).await?;
     marks.until_quiet().await?;
-    let first = marks.writes()?;
+    let mut first = marks.writes()?;
+    // How far the hub has come is noted on each edge once in ten seconds, however many objects that is for.
+    first.retain(|write| write.namespace != NOTES);
     println!("the first deployment wrote to the edges {}", by_resource(&first));
     let per_object = count(first.len()) / count(OBJECTS * EDGES.len());
 
