@@ -106,7 +106,10 @@ const SHOWN_BY: [(&str, &[&str]); 36] = [
     ("The chart does not render", &["an_error_in_a_template_names_the_file_of_the_chart_and_the_line"]),
     (
         "One app makes more than 5,000 objects",
-        &["five_thousand_objects_in_one_app_are_deployed_and_removed_and_one_more_is_refused"],
+        &[
+            "five_thousand_objects_in_one_app_are_deployed_and_removed_and_one_more_is_refused",
+            "an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refused",
+        ],
     ),
     ("No cluster matches", &["a_placement_that_matches_nothing_is_refused_and_what_runs_stays"]),
     ("A field is not supported yet", &["a_field_of_a_later_version_is_answered_instead_of_ignored"]),

@@ -1,9 +1,10 @@
-//! In: names as long as they may be. Out: deployed and removed like all others.
+//! In: names as long as they may be, and as many objects as an app may have. Out: deployed and removed like all others.
 
 use anyhow::ensure;
 use emco_crds::DeploymentIntentGroup;
+use emco_crds::conditions::types;
 use emco_e2e::bed::serial;
-use emco_e2e::operator::{SOON, cluster, deployed, deployment, ours, secret};
+use emco_e2e::operator::{SOON, cluster, deployed, deployment, ours, says, secret};
 use emco_e2e::wait::wait_until_gone;
 
 use super::{of_one_file, provider, start};
@@ -67,6 +68,46 @@ spec: {{apps: [{{app: {}, values: {{say: profile}}}}]}}
             .await?;
         bed.hub().kubectl().run(&["delete", "clusters.emco.io", &edge, "-n", &owner]).await?;
         ensure!(ours(bed, "d", "configmaps,namespaces", None).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refused() {
+    let template = "{{- range $i := until (int .Values.count) }}\n---\napiVersion: v1\nkind: ConfigMap\n\
+                    metadata: {name: note-{{ $i }}}\ndata: {say: {{ $.Values.say | quote }}}\n{{- end }}\n";
+    let notes = of_one_file("notes", template).unwrap();
+    let project = "many";
+    let bed = start(project, std::slice::from_ref(&notes)).await;
+    let _turn = serial().await;
+    bed.explain(async {
+        provider(bed, "many-owner", project).await?;
+        secret(bed, "many-owner", "edge", &bed.edge("d").kubeconfig()?).await?;
+        bed.hub().kubectl().apply(&cluster("many-owner", "edge")).await?;
+        let with = |count: usize| {
+            let spec = format!(
+                "placement: {{allOf: [{{provider: many-owner, cluster: edge}}]}}\n\
+                 overrideValues: [{{app: notes, values: {{count: {count}, say: hello}}}}]"
+            );
+            deployment(project, "notes", std::slice::from_ref(&notes), &spec)
+        };
+        bed.hub().kubectl().apply(&with(5000)).await?;
+        deployed(bed, project, "notes", 1).await?;
+        ensure!(ours(bed, "d", "configmaps", Some(project)).await?.len() == 5000);
+        bed.hub().kubectl().apply(&with(5001)).await?;
+        let said = says::<DeploymentIntentGroup, _>(bed, project, "notes", types::RENDERED, "OutputTooLarge")
+            .await?;
+        ensure!(said.contains("makes 5001 objects for one cluster, more than 5000"), "{said}");
+        ensure!(ours(bed, "d", "configmaps", Some(project)).await?.len() == 5000, "what runs stays");
+        bed.hub().kubectl().run(&["delete", "dig", "notes", "-n", project, "--wait=false"]).await?;
+        let digs = bed.hub().api::<DeploymentIntentGroup>(project).await?;
+        wait_until_gone(digs, "notes", SOON).await?;
+        assert_eq!(ours(bed, "d", "configmaps", Some(project)).await?, Vec::<String>::new());
+        bed.hub().kubectl().run(&["delete", "projects.emco.io", project, "--wait=false"]).await?;
+        wait_until_gone(kube::Api::<emco_crds::Project>::all(bed.hub().client().await?), project, SOON)
+            .await?;
+        bed.hub().kubectl().run(&["delete", "clusters.emco.io", "edge", "-n", "many-owner"]).await?;
         Ok(())
     })
     .await;
