@@ -7,6 +7,8 @@ use crate::api::ApiServer;
 use emco_engine::identity::ClusterId;
 
 pub mod system;
+#[cfg(test)]
+pub mod testing;
 
 /// Time and waiting.
 pub trait Clock: Send + Sync + 'static {

@@ -22,7 +22,7 @@ pub struct ChartCredentials {
     pub tls_crt: Option<Vec<u8>>,
     /// `tls.key`, PEM.
     pub tls_key: Option<SecretString>,
-    /// `.dockerconfigjson`: a token realm on another host gets what is here under its own name.
+    /// `.dockerconfigjson`: a token realm on another host, or one that an index names, gets what is here under its own name.
     pub(super) logins: docker::Logins,
 }
 

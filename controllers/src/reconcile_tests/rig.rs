@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::rights::Guarded;
-use super::world::{Counter, Seeing, TestClock};
+use super::world::{Seeing, TestClock};
 use crate::api::{ApiServer, Method};
 use crate::chart::{ChartLimits, ChartStore};
 use crate::cluster::Away;
@@ -25,6 +25,7 @@ use crate::remote::testing::kubeconfig;
 use crate::revisions::{self, RevisionSettings, Revisions};
 use crate::stores::{StoreExt, Writers, stores};
 use crate::world::World;
+use crate::world::testing::Counter;
 use crate::{
     cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, orphans, project,
 };

@@ -15,26 +15,19 @@ pub struct Guarded(pub Arc<dyn ApiServer>);
 #[async_trait]
 impl ApiServer for Guarded {
     async fn send(&self, request: Request) -> ApiResult<Value> {
-        let asked = Asked::of(&request, false);
-        assert!(
-            RIGHTS.allow(&asked),
-            "the chart gives no right to {} {}: {asked:?}",
-            asked.verb,
-            request.path
-        );
+        check(&request, false);
         self.0.send(request).await
     }
 
     async fn watch(&self, request: Request) -> ApiResult<BoxStream<'static, ApiResult<WatchEvent>>> {
-        let asked = Asked::of(&request, true);
-        assert!(
-            RIGHTS.allow(&asked),
-            "the chart gives no right to {} {}: {asked:?}",
-            asked.verb,
-            request.path
-        );
+        check(&request, true);
         self.0.watch(request).await
     }
+}
+
+fn check(request: &Request, watch: bool) {
+    let asked = Asked::of(request, watch);
+    assert!(RIGHTS.allow(&asked), "the chart gives no right to {} {}: {asked:?}", asked.verb, request.path);
 }
 
 static RIGHTS: LazyLock<Rights> = LazyLock::new(Rights::read);

@@ -17,7 +17,7 @@ use crate::context::Connector;
 use crate::lease::BootClock;
 use crate::memory::MemoryServer;
 use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
-use crate::world::{Clock, Edges, Random};
+use crate::world::{Clock, Edges};
 
 /// Stands still until it is moved: the wall clock, and one that nobody sets.
 #[derive(Clone)]
@@ -57,17 +57,6 @@ impl Clock for TestClock {
 impl BootClock for TestClock {
     fn now(&self) -> Duration {
         Duration::from_millis(self.boot.load(Ordering::Relaxed))
-    }
-}
-
-#[derive(Default)]
-pub struct Counter(AtomicU64);
-impl Random for Counter {
-    fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-    fn secret(&self, bytes: &mut [u8]) {
-        bytes.fill(1);
     }
 }
 

@@ -171,6 +171,7 @@ mod tests {
         give_back(&edge, "two").await.unwrap();
         assert_eq!(read(&edge).await.unwrap(), Claim::Absent);
     }
+
     #[test]
     fn a_claim_of_ours_that_is_older_than_the_registration_tells_of_a_past() {
         let claim = |installation: &str, since: &str| Claim::Held {

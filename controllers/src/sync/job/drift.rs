@@ -336,18 +336,19 @@ impl Job {
 
     /// Fights that are not over, in the row.
     fn tell_fights(&self, facts: &mut Facts) {
-        let fight = |(key, tries): (&'_ Key, _)| match key {
-            Key::Again(id) => Some((id.clone(), tries)),
+        let now = Instant::now();
+        let fights = self.memory.backoff.all().filter_map(|(key, tries)| match key {
+            Key::Again(id) if tries.trouble.reason == "DriftFight" && tries.due + CALM > now => {
+                Some((id, tries))
+            }
             _ => None,
-        };
-        let mut fights: Vec<_> = self.memory.backoff.all().filter_map(fight).collect();
+        });
+        let mut fights: Vec<_> = fights.collect();
         // The row has room for one: the first by name.
         fights.sort_by(|(a, _), (b, _)| Identity::cmp(a, b));
         for (id, tries) in fights {
-            if tries.trouble.reason == "DriftFight" && tries.due + CALM > Instant::now() {
-                facts.trouble(None, Some(&id), &tries.trouble, tries.count);
-                facts.wake_at(tries.due + CALM);
-            }
+            facts.trouble(None, Some(id), &tries.trouble, tries.count);
+            facts.wake_at(tries.due + CALM);
         }
     }
 }

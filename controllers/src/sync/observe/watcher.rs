@@ -19,7 +19,7 @@ use super::super::edge::{Edge, Link};
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
 use super::{KindKey, Seen};
-use crate::api::{ApiError, ApiServer, Method, Request, WatchEvent};
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
 
 /// Objects per page of a list.
 const PAGE: u64 = 500;
@@ -185,8 +185,12 @@ impl Watcher {
         server: &Arc<dyn ApiServer>,
         mut at: Position,
     ) -> Result<Option<Position>, (Option<Position>, ApiError)> {
-        if std::mem::take(&mut at.doubtful) && self.went_back(server, &mut at).await? {
-            return Ok(None);
+        if std::mem::take(&mut at.doubtful) {
+            match self.went_back(server, &at).await {
+                Ok(true) => return Ok(None),
+                Ok(false) => {}
+                Err(error) => return Err((Some(at), error)),
+            }
         }
         let request = self
             .request()
@@ -216,10 +220,11 @@ impl Watcher {
                     asked = Instant::now();
                     let revision = self.edge.revision();
                     if revision.is_some_and(|revision| revision < at.number()) {
-                        if self.went_back(server, &mut at).await? {
-                            return Ok(None);
+                        match self.went_back(server, &at).await {
+                            Ok(true) => return Ok(None),
+                            Ok(false) => heard = asked,
+                            Err(error) => return Err((Some(at), error)),
                         }
-                        heard = asked;
                     }
                     // Where nothing at all was written, there is nothing to be told of.
                     if revision == Some(at.number()) {
@@ -258,24 +263,18 @@ impl Watcher {
 
     /// Whether the store has not come as far as this watch: it was put back. A watch that goes on from there is told nothing, for
     /// as long as it takes. Asked of the kind itself: others may be stored elsewhere, with versions of their own.
-    async fn went_back(
-        &self,
-        server: &Arc<dyn ApiServer>,
-        at: &mut Position,
-    ) -> Result<bool, (Option<Position>, ApiError)> {
-        let request = self.request().metadata().query("limit", "1");
-        let answer = self.edge.send(server, request).await;
-        let page = answer.map_err(|error| {
-            let (epoch, version) = (at.epoch, std::mem::take(&mut at.version));
-            (Some(Position { epoch, version, doubtful: true }), error)
-        })?;
+    async fn went_back(&self, server: &Arc<dyn ApiServer>, at: &Position) -> ApiResult<bool> {
+        let page = self.edge.send(server, self.request().metadata().query("limit", "1")).await?;
         let version = page.pointer("/metadata/resourceVersion").and_then(Value::as_str);
         let back =
             version.and_then(|text| text.parse::<u64>().ok()).is_some_and(|version| version < at.number());
         if back {
             tracing::warn!(cluster = %self.edge.id, kind = self.resource.kind, "the store of the cluster went back: everything is listed afresh");
             self.edge.observed.unlisted(&self.kind, None);
-            self.edge.went_back();
+            // Where another kind has told already, all begin again anyway.
+            if self.link.borrow().as_ref().is_some_and(|link| link.epoch == at.epoch) {
+                self.edge.went_back();
+            }
         }
         Ok(back)
     }

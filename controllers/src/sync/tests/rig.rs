@@ -21,11 +21,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::world::{Counter, FakeEdges, FixedClock, Open, Paced};
+use super::world::{FakeEdges, FixedClock, Open, Paced};
 use crate::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
 use crate::memory::MemoryServer;
 use crate::sync::{Sync, SyncContext, SyncSettings};
 use crate::world::World;
+use crate::world::testing::Counter;
 
 pub const KEY: [u8; 32] = [7; 32];
 pub const SHARDS: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards";

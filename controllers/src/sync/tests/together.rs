@@ -10,11 +10,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::rig::*;
-use super::world::{Counter, FixedClock};
+use super::world::FixedClock;
 use crate::api::ApiServerExt;
 use crate::memory::MemoryServer;
 use crate::sync::SyncMetrics;
 use crate::sync::report::{Budget, Reporter, Rows};
+use crate::world::testing::Counter;
 
 const SHARD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards/s";
 

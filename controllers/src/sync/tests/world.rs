@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
 use emco_engine::identity::ClusterId;
@@ -15,23 +15,12 @@ use crate::api::ApiServer;
 use crate::memory::MemoryServer;
 use crate::remote::{Connections, Observation, State as Link};
 use crate::sync::{Fence, Owner, Policies, Policy};
-use crate::world::{Clock, Edges, Random};
+use crate::world::{Clock, Edges};
 
 pub struct FixedClock;
 impl Clock for FixedClock {
     fn now_ms(&self) -> i64 {
         1_795_000_000_000
-    }
-}
-
-#[derive(Default)]
-pub struct Counter(AtomicU64);
-impl Random for Counter {
-    fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-    fn secret(&self, bytes: &mut [u8]) {
-        bytes.fill(1);
     }
 }
 
