@@ -216,3 +216,11 @@ async fn a_namespace_of_somebody_else_is_refused_and_left_alone() {
     assert!(rig.hub.object("/apis/emco.io/v1alpha1/projects/team-b").is_none());
     assert!(rig.hub.object("/api/v1/namespaces/team-b").is_some());
 }
+
+#[tokio::test]
+async fn a_connection_is_told_since_when_its_cluster_is_registered() {
+    let rig = settled().await;
+    let made = rig.hub.object(&format!("{CLUSTERS}/a")).unwrap()["metadata"]["creationTimestamp"].clone();
+    let registered = rig.wanted("a").unwrap().registered.unwrap();
+    assert_eq!(made, registered.to_string());
+}

@@ -275,6 +275,26 @@ async fn a_restored_store_and_another_cluster_are_listed_afresh() {
     *api.uid.lock() = "uid-2".to_owned();
     let other = bed.until("another uid", |seen| seen.uid.as_deref() == Some("uid-2")).await;
     assert_eq!(other.epoch, first + 2);
+    // A watch saw more than any probe did.
+    bed.pool.went_back(&bed.id);
+    bed.until("a new epoch of the same cluster", |seen| seen.epoch == first + 3).await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_claimed_before_it_was_registered_has_a_past() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    *api.claim.lock() = Some(json!({"installation": "ours", "since": "2026-03-01T12:00:00Z"}));
+    let server = bed.serve(&api, None).await;
+    for (name, registered, returned) in
+        [("again", "2026-03-01T12:00:01Z", true), ("before", "2026-03-01T11:59:59Z", false)]
+    {
+        let id = ClusterId::new("acme", name);
+        let registered = Some(registered.parse().unwrap());
+        let target = Target { registered, ..bed.target(server.address, "good", "1") };
+        bed.pool.want(id.clone(), target);
+        let seen = bed.until_of(&id, "Connected", Observation::connected).await;
+        assert_eq!(seen.returned, returned, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub struct Api {
     pub node_events: Mutex<String>,
     pub nodes_forbidden: AtomicBool,
     pub kinds: Mutex<Vec<&'static str>>,
+    /// What its ConfigMap `hub` says.
+    pub claim: Mutex<Option<Value>>,
     pub aggregated: bool,
     pub silent: AtomicBool,
     pub asked: Mutex<Vec<String>>,
@@ -32,6 +34,7 @@ impl Api {
             node_events: Mutex::default(),
             nodes_forbidden: AtomicBool::new(false),
             kinds: Mutex::new(vec!["ConfigMap"]),
+            claim: Mutex::default(),
             aggregated,
             silent: AtomicBool::new(false),
             asked: Mutex::default(),
@@ -76,6 +79,10 @@ impl Api {
             "/api" | "/apis" | "/api/v1" | "/apis/apps/v1" | "/apis/broken.io/v1" => {
                 self.discovery(&path, request)
             }
+            "/api/v1/namespaces/emco-system/configmaps/hub" => match &*self.claim.lock() {
+                Some(data) => Reply::json(200, &json!({"data": data})),
+                None => Reply::error(404, "NotFound", "nothing"),
+            },
             _ => Reply::error(404, "NotFound", "nothing"),
         }
     }
