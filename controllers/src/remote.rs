@@ -114,6 +114,9 @@ pub trait Connections: Edges {
         None
     }
 
+    /// The hub's mark there was written, at this resourceVersion. A store with an older one has lost it.
+    fn marked(&self, _: &ClusterId, _: u64) {}
+
     /// The cluster's store is known to have gone back, though no probe may show it: between two of them it was further.
     fn went_back(&self, _: &ClusterId) {}
 

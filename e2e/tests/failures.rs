@@ -81,7 +81,10 @@ const SHOWN_BY: [(&str, &[&str]); 36] = [
     ),
     (
         "A cluster goes back in time, restored from a backup of its own",
-        &["an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today"],
+        &[
+            "an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today",
+            "an_edge_restored_from_a_backup_is_found_out_though_its_store_is_further_than_it_ever_was",
+        ],
     ),
     (
         "The cluster's own admission rewrites what is placed",

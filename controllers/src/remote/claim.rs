@@ -46,12 +46,23 @@ impl Claim {
 
 /// Reads it. Only what may pass by itself is an error.
 pub async fn read(server: &dyn ApiServer) -> ApiResult<Claim> {
+    Ok(read_at(server).await?.0)
+}
+
+/// Reads it, with the resourceVersion that it was written at; 0 = it is not there, or may not be read.
+pub async fn read_at(server: &dyn ApiServer) -> ApiResult<(Claim, u64)> {
     match server.send(Request::new(Method::Get, CLAIM)).await {
-        Ok(object) => Ok(of(&object)),
-        Err(error) if error.is_not_found() => Ok(Claim::Absent),
-        Err(ApiError::Status { code: 401 | 403, message, .. }) => Ok(Claim::Unreadable(message)),
+        Ok(object) => Ok((of(&object), written_at(&object))),
+        Err(error) if error.is_not_found() => Ok((Claim::Absent, 0)),
+        Err(ApiError::Status { code: 401 | 403, message, .. }) => Ok((Claim::Unreadable(message), 0)),
         Err(error) => Err(error),
     }
+}
+
+/// The resourceVersion of its ConfigMap; 0 = none.
+pub fn written_at(object: &Value) -> u64 {
+    let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    version.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 fn of(object: &Value) -> Claim {

@@ -87,6 +87,8 @@ struct Entry {
     learn: AtomicBool,
     /// Its store went back since the last round.
     went_back: AtomicBool,
+    /// resourceVersion of the newest mark that was written there since the last round; 0 = none was.
+    marked: AtomicU64,
     /// When a probe was answered last, Unix milliseconds; before the first answer, when the cluster was wanted.
     answered_ms: AtomicI64,
     /// How far its store had come then; 0 = not known.
@@ -175,6 +177,7 @@ impl Pool {
             renewed: Notify::new(),
             learn: AtomicBool::new(false),
             went_back: AtomicBool::new(false),
+            marked: AtomicU64::new(0),
             answered_ms: AtomicI64::new(since_ms),
             revision: AtomicU64::new(0),
             view: RwLock::new(View { observation, edge: None }),
@@ -268,6 +271,12 @@ impl Connections for Pool {
     fn revision(&self, cluster: &ClusterId) -> Option<u64> {
         let revision = self.entries.read().get(cluster)?.revision.load(Ordering::Relaxed);
         (revision > 0).then_some(revision)
+    }
+
+    fn marked(&self, cluster: &ClusterId, version: u64) {
+        if let Some(entry) = self.entries.read().get(cluster) {
+            entry.marked.fetch_max(version, Ordering::AcqRel);
+        }
     }
 
     fn went_back(&self, cluster: &ClusterId) {

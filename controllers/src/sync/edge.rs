@@ -154,6 +154,11 @@ impl Edge {
         self.connections.revision(&self.id)
     }
 
+    /// The mark of this hub on the cluster has this resourceVersion now.
+    pub fn marked(&self, version: u64) {
+        self.connections.marked(&self.id, version);
+    }
+
     /// A watch found that the store of the cluster is not what it was.
     pub fn went_back(&self) {
         self.connections.went_back(&self.id);

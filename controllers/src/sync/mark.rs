@@ -51,7 +51,10 @@ async fn keep(edge: &Edge, mut worked: watch::Receiver<u64>) {
         let begun = *worked.borrow_and_update();
         let Some(server) = edge.server().filter(|_| begun > seen) else { continue };
         let pause = match edge.send(&server, claim::note(begun)).await {
-            Ok(_) => PAUSE,
+            Ok(object) => {
+                edge.marked(claim::written_at(&object));
+                PAUSE
+            }
             Err(error) => {
                 tracing::debug!(cluster = %edge.id, %error, "the mark of this hub could not be written");
                 AGAIN

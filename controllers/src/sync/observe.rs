@@ -176,6 +176,18 @@ impl Observed {
         }
     }
 
+    /// The object of a kind that was written last, as far as is known: a store without it is older than what is known of it.
+    /// Jobs and Pods go by themselves, and what is being deleted has gone most of its way.
+    pub(super) fn newest(&self, kind: &KindKey) -> Option<(Identity, Arc<Seen>)> {
+        let inner = self.inner.lock();
+        let objects = &inner.kinds.get(&kind.0, &kind.1)?.objects;
+        let lasting = objects.iter().filter(|(_, _, seen)| !seen.runs && !seen.deleting);
+        let (namespace, name, seen) = lasting.max_by_key(|(_, _, seen)| seen.version)?;
+        let (group, kind) = kind.clone();
+        let id = Identity { group, kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        Some((id, Arc::clone(seen)))
+    }
+
     /// The last state of a Job or Pod whose deletion the watch told, ended or not: one with `ttlSecondsAfterFinished: 0` goes
     /// the moment it ends.
     pub fn ended(&self, id: &Identity) -> Option<Arc<Seen>> {

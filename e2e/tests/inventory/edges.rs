@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use emco_crds::Cluster;
 use emco_crds::conditions::types;
-use emco_e2e::bed::{Bed, serial};
+use emco_e2e::bed::{Bed, Snapshot, serial};
 use emco_e2e::operator::{
     SOON, chart, chart_map, deployed, deployment, do_as_told, failing, is, project, says, wait,
 };
@@ -81,46 +81,68 @@ fn named() -> Result<Package> {
     chart("web", "1.0.0", &[("values.yaml", "say: first\n"), ("templates/note.yaml", template)])
 }
 
-/// Work of somebody else, by which the edge's store gets further than a backup of it will soon be.
-async fn busy(bed: &Bed, plane: &str) -> Result<()> {
+/// Work of somebody else, by which the edge's store gets further.
+async fn busy(bed: &Bed, plane: &str, writes: usize) -> Result<()> {
     let maps: Api<ConfigMap> = bed.edge(plane).api("default").await?;
-    bed.edge(plane).kubectl().run(&["create", "configmap", "busy", "-n", "default"]).await?;
-    for turn in 0..500 {
-        let patch = json!({"data": {"turn": turn.to_string()}});
-        maps.patch("busy", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    let params = PatchParams::apply("tester");
+    for turn in 0..writes {
+        let busy = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "busy"}, "data": {"turn": turn.to_string()}});
+        maps.patch("busy", &params, &Patch::Apply(&busy)).await?;
     }
     Ok(())
+}
+
+/// Restores edge `a` from a backup that is a revision old, by `restore`, and waits until it is as the present revision says.
+async fn restored(project_name: &str, restore: impl AsyncFnOnce(&Bed, Snapshot) -> Result<()>) {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        project(bed, project_name).await?;
+        chart_map(bed, project_name, "charts", &[named()?]).await?;
+        bed.hub().kubectl().apply(&deployment(project_name, "shop", &[named()?], EVERYWHERE)).await?;
+        deployed(bed, project_name, "shop", 1).await?;
+        let backup = bed.edge("a").snapshot().await?;
+        let newer = deployment(project_name, "shop", &[named()?], &saying("second"));
+        bed.hub().kubectl().apply(&newer).await?;
+        deployed(bed, project_name, "shop", 2).await?;
+        ensure!(here(bed, "a", project_name).await? == [format!("ConfigMap/{project_name}/second")]);
+
+        restore(bed, backup).await?;
+        let maps: Api<ConfigMap> = bed.edge("a").api(project_name).await?;
+        let ours = Config::default().labels("emco.io/owner");
+        let present = [format!("{project_name}/second")];
+        wait_for_some(maps, ours, SOON, "what the present revision has", |objects| {
+            let names: Vec<_> = objects.keys().map(String::as_str).collect();
+            if names == present { Ok(()) } else { Err(format!("{names:?}")) }
+        })
+        .await?;
+        wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
+        // Told as what it looks like from here: somebody changed what was placed.
+        let told = deployed(bed, project_name, "shop", 2).await?.status.and_then(|status| status.drift);
+        ensure!(told.as_ref().is_some_and(|drift| drift.corrected > 0), "{told:?}");
+        ensure!(here(bed, "b", project_name).await? == [format!("ConfigMap/{project_name}/second")]);
+        Ok(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today() {
     let _turn = serial().await;
-    let (bed, _) = STAGE.get().await.unwrap();
-    bed.explain(async {
-        project(bed, "older").await?;
-        chart_map(bed, "older", "charts", &[named()?]).await?;
-        bed.hub().kubectl().apply(&deployment("older", "shop", &[named()?], EVERYWHERE)).await?;
-        deployed(bed, "older", "shop", 1).await?;
-        let backup = bed.edge("a").snapshot().await?;
-        bed.hub().kubectl().apply(&deployment("older", "shop", &[named()?], &saying("second"))).await?;
-        deployed(bed, "older", "shop", 2).await?;
-        ensure!(here(bed, "a", "older").await? == ["ConfigMap/older/second"]);
-        busy(bed, "a").await?;
+    restored("older", async |bed, backup| {
+        busy(bed, "a", 500).await?;
+        bed.edge("a").restore_from(&backup).await
+    })
+    .await;
+}
 
+#[tokio::test]
+async fn an_edge_restored_from_a_backup_is_found_out_though_its_store_is_further_than_it_ever_was() {
+    let _turn = serial().await;
+    restored("further", async |bed, backup| {
+        bed.edge("a").refuse().await?;
         bed.edge("a").restore_from(&backup).await?;
-        let maps: Api<ConfigMap> = bed.edge("a").api("older").await?;
-        let ours = Config::default().labels("emco.io/owner");
-        wait_for_some(maps, ours, SOON, "what the present revision has", |objects| {
-            let names: Vec<_> = objects.keys().map(String::as_str).collect();
-            if names == ["older/second"] { Ok(()) } else { Err(format!("{names:?}")) }
-        })
-        .await?;
-        wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
-        // Told as what it looks like from here: somebody changed what was placed.
-        let told = deployed(bed, "older", "shop", 2).await?.status.and_then(|status| status.drift);
-        ensure!(told.as_ref().is_some_and(|drift| drift.corrected > 0), "{told:?}");
-        ensure!(here(bed, "b", "older").await? == ["ConfigMap/older/second"]);
-        Ok(())
+        busy(bed, "a", 500).await?;
+        bed.edge("a").restore().await
     })
     .await;
 }

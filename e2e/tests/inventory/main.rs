@@ -27,7 +27,7 @@ static STAGE: SharedOperator = SharedOperator::new(
         let edge = |name| PlaneSpec::new(name, Parts::Controllers).audit(Audit::Writes);
         BedSpec::default()
             .with(PlaneSpec::new("hub", Parts::Controllers).audit(Audit::Writes).own_etcd())
-            .with(edge("a").own_etcd())
+            .with(edge("a").own_etcd().proxied())
             .with(edge("b").proxied())
     },
     &["a", "b"],

@@ -31,6 +31,8 @@ struct Session {
 #[derive(Default)]
 struct Known {
     revision: Option<u64>,
+    /// resourceVersion of the hub's mark there; 0 = none known.
+    marked: u64,
     discovered: Option<Discovered>,
     failures: u32,
 }
@@ -63,6 +65,7 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
             // Any probe shows less than that.
             known.revision = Some(u64::MAX);
         }
+        known.marked = known.marked.max(entry.marked.swap(0, Ordering::AcqRel));
         let version = current.version.clone();
         let round = tokio::select! {
             round = current.round(&context, &mut known, &mut observation) => round,
@@ -124,10 +127,17 @@ impl Session {
         known.revision = Some(probe.revision);
         if other {
             known.discovered = None;
+            known.marked = 0;
         }
         seen.uid = Some(probe.uid);
         if self.until_learn == 0 {
-            learn(&self.edge, known, seen, &context.lists).await?;
+            let marked = learn(&self.edge, known, seen, &context.lists).await?;
+            // Its store may have come as far again as it was, on another way; the mark tells.
+            if (1..known.marked).contains(&marked) {
+                seen.epoch += 1;
+                self.nodes = None;
+            }
+            known.marked = marked;
             self.until_learn = context.settings.learn_every.max(1);
             self.nodes_forbidden = false;
         }
@@ -188,20 +198,22 @@ impl Session {
     }
 }
 
-/// Version and API list. Without any list nothing can be applied, so the first failure to get one is the cluster's.
-async fn learn(edge: &Edge, known: &mut Known, seen: &mut Observation, lists: &ApiLists) -> ApiResult<()> {
-    let (version, claim) = futures::future::try_join(probe::version(edge), claim::read(edge)).await?;
+/// Version, claim and API list. Without any list nothing can be applied, so the first failure to get one is the cluster's.
+/// The resourceVersion of the claim is returned.
+async fn learn(edge: &Edge, known: &mut Known, seen: &mut Observation, lists: &ApiLists) -> ApiResult<u64> {
+    let (version, (claim, marked)) =
+        futures::future::try_join(probe::version(edge), claim::read_at(edge)).await?;
     (seen.version, seen.claim) = (Some(version), claim);
     match Discovered::read(edge, known.discovered.as_ref(), lists).await {
         Ok(discovered) => {
             seen.apis = Some(Arc::clone(&discovered.list));
             seen.api_digest = Some(discovered.digest.clone());
             known.discovered = Some(discovered);
-            Ok(())
+            Ok(marked)
         }
         Err(ApiError::Status { code: 500.., message, .. }) if seen.apis.is_some() => {
             tracing::warn!(server = edge.server(), message, "discovery failed, the earlier list stays");
-            Ok(())
+            Ok(marked)
         }
         Err(error) => Err(error),
     }

@@ -281,6 +281,38 @@ async fn a_restored_store_and_another_cluster_are_listed_afresh() {
 }
 
 #[tokio::test]
+async fn a_store_that_lost_our_mark_is_listed_afresh_however_far_it_has_come() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    *api.claim.lock() = Some(json!({"installation": "ours", "since": "2026-03-01T12:00:00Z"}));
+    let server = bed.serve(&api, None).await;
+    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    let first = bed.connected().await.epoch;
+    // A mark was written; the store is put back to before it, and more is written there than ever before.
+    bed.pool.marked(&bed.id, 120);
+    api.revision.store(500, Ordering::SeqCst);
+    bed.pool.refresh_apis(&bed.id);
+    bed.until("a new epoch", |seen| seen.epoch == first + 1).await;
+    // The mark of today, and the next that another round reads by itself, are no news.
+    for version in [130, 140] {
+        api.claimed_at.store(version, Ordering::SeqCst);
+        let asked = api.count("/version");
+        bed.pool.refresh_apis(&bed.id);
+        while api.count("/version") == asked {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        bed.pool.marked(&bed.id, version);
+    }
+    api.kinds.lock().push("Widget");
+    bed.pool.refresh_apis(&bed.id);
+    let last = bed
+        .until("a round after all of it", |seen| {
+            seen.apis.as_ref().is_some_and(|apis| apis.find("", "v1", "Widget").is_some())
+        })
+        .await;
+    assert_eq!(last.epoch, first + 1);
+}
+
+#[tokio::test]
 async fn a_cluster_that_was_claimed_before_it_was_registered_has_a_past() {
     let (bed, api) = (Bed::new(), Api::new(true));
     *api.claim.lock() = Some(json!({"installation": "ours", "since": "2026-03-01T12:00:00Z"}));

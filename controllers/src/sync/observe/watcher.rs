@@ -72,7 +72,7 @@ struct Watcher {
 struct Position {
     epoch: u64,
     version: String,
-    /// The connection was lost: what answers now may be an older state of the store.
+    /// The connection was lost meanwhile: what answers now may be an older state of the store.
     doubtful: bool,
 }
 
@@ -94,7 +94,10 @@ impl Watcher {
         let mut position: Option<Position> = None;
         let mut failures: u32 = 0;
         loop {
-            let (epoch, server) = self.connected().await;
+            let (epoch, server, waited) = self.connected().await;
+            if let Some(at) = &mut position {
+                at.doubtful |= waited;
+            }
             if position.as_ref().is_some_and(|p| p.epoch != epoch) {
                 self.edge.observed.unlisted(&self.kind, None);
                 position = None;
@@ -120,13 +123,15 @@ impl Watcher {
         }
     }
 
-    /// Waits for the connection.
-    async fn connected(&mut self) -> (u64, Arc<dyn ApiServer>) {
+    /// Waits for the connection; also says whether there was none.
+    async fn connected(&mut self) -> (u64, Arc<dyn ApiServer>, bool) {
+        let mut waited = false;
         loop {
             let epoch = self.link.borrow_and_update().as_ref().map(|link| link.epoch);
             if let (Some(epoch), Some(server)) = (epoch, self.edge.server()) {
-                return (epoch, server);
+                return (epoch, server, waited);
             }
+            waited = true;
             if self.link.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -261,13 +266,25 @@ impl Watcher {
         }
     }
 
-    /// Whether the store has not come as far as this watch: it was put back. A watch that goes on from there is told nothing, for
-    /// as long as it takes. Asked of the kind itself: others may be stored elsewhere, with versions of their own.
+    /// Whether the store was put back to before what this watch knows. A watch that goes on in such a store is told nothing of
+    /// what was undone. Asked of the kind itself: others may be stored elsewhere, with versions of their own.
     async fn went_back(&self, server: &Arc<dyn ApiServer>, at: &Position) -> ApiResult<bool> {
-        let page = self.edge.send(server, self.request().metadata().query("limit", "1")).await?;
+        let witness = self.edge.observed.newest(&self.kind);
+        let request = match &witness {
+            Some((id, _)) => Request::new(Method::Get, self.resource.path(&id.namespace, None))
+                .query("fieldSelector", format!("metadata.name={}", id.name)),
+            None => self.request(),
+        };
+        let page = self.edge.send(server, request.metadata().query("limit", "1")).await?;
         let version = page.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-        let back =
+        let behind =
             version.and_then(|text| text.parse::<u64>().ok()).is_some_and(|version| version < at.number());
+        // By the time somebody asks, it may have come as far again as it was, on another way.
+        let undone = witness.is_some_and(|(_, known)| {
+            let live = page.pointer("/items/0").and_then(|item| self.seen(item));
+            !live.is_some_and(|(_, live)| live.uid == known.uid && live.version >= known.version)
+        });
+        let back = behind || undone;
         if back {
             tracing::warn!(cluster = %self.edge.id, kind = self.resource.kind, "the store of the cluster went back: everything is listed afresh");
             self.edge.observed.unlisted(&self.kind, None);

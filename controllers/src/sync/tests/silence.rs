@@ -68,6 +68,45 @@ async fn a_store_that_lost_its_last_seconds_is_noticed_though_no_probe_can_see_i
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_store_that_went_back_and_came_as_far_again_is_known_by_what_it_lacks() {
+    for last in [config("d", "1"), config("c", "2")] {
+        let rig = installed().await;
+        let edge = rig.edge("a");
+        let before = edge.revision();
+        let now: Vec<_> = match last["metadata"]["name"].as_str() {
+            Some("c") => vec![last],
+            _ => vec![config("c", "1"), last],
+        };
+        rig.target(&on("a", &[app("web", now)])).await;
+        rig.until_complete("a").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let known = edge.revision();
+        rig.edges.set_down(&cluster("a"), true);
+        edge.go_back(before);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        // What happens on the cluster before this hub is back: its store is further then than it ever was.
+        while edge.revision() <= known + 10 {
+            edge.put("somebody", &config("busy", &edge.revision().to_string()));
+        }
+        rig.edges.set_down(&cluster("a"), false);
+        let back = tokio::time::Instant::now();
+        rig.until("what was undone is done again", |rig| {
+            let value = |name: &str| {
+                let path = format!("/api/v1/namespaces/shop/configmaps/{name}");
+                rig.edge("a").object(&path).map(|object| object["data"]["value"].clone())
+            };
+            match value("d") {
+                None => value("c") == Some(json!("2")),
+                Some(_) => value("c") == Some(json!("1")),
+            }
+        })
+        .await;
+        assert!(back.elapsed() < Duration::from_mins(1), "found by the first request, not by a long silence");
+        rig.until_complete("a").await;
+    }
+}
+
 /// Of a kind that nothing here has any more, as it was placed long ago.
 async fn placed_long_ago(rig: &Rig) -> &'static str {
     let old = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {

@@ -17,8 +17,9 @@ pub struct Api {
     pub node_events: Mutex<String>,
     pub nodes_forbidden: AtomicBool,
     pub kinds: Mutex<Vec<&'static str>>,
-    /// What its ConfigMap `hub` says.
+    /// What its ConfigMap `hub` says, and its resourceVersion.
     pub claim: Mutex<Option<Value>>,
+    pub claimed_at: AtomicU64,
     pub aggregated: bool,
     pub silent: AtomicBool,
     pub asked: Mutex<Vec<String>>,
@@ -35,6 +36,7 @@ impl Api {
             nodes_forbidden: AtomicBool::new(false),
             kinds: Mutex::new(vec!["ConfigMap"]),
             claim: Mutex::default(),
+            claimed_at: AtomicU64::new(1),
             aggregated,
             silent: AtomicBool::new(false),
             asked: Mutex::default(),
@@ -80,7 +82,10 @@ impl Api {
                 self.discovery(&path, request)
             }
             "/api/v1/namespaces/emco-system/configmaps/hub" => match &*self.claim.lock() {
-                Some(data) => Reply::json(200, &json!({"data": data})),
+                Some(data) => {
+                    let version = self.claimed_at.load(Ordering::SeqCst).to_string();
+                    Reply::json(200, &json!({"metadata": {"resourceVersion": version}, "data": data}))
+                }
                 None => Reply::error(404, "NotFound", "nothing"),
             },
             _ => Reply::error(404, "NotFound", "nothing"),
