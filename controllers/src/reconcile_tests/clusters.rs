@@ -218,6 +218,23 @@ async fn a_namespace_of_somebody_else_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
+async fn a_project_whose_namespace_ends_makes_nothing_in_it() {
+    let mut rig = Rig::new();
+    rig.hub.put("test", &emco("Project", None, "team-a", &json!({"logicalCloud": {"level": "Admin"}})));
+    let mut ends = namespace("team-a", &json!({"emco.io/project": "team-a"}));
+    ends["metadata"]["deletionTimestamp"] = json!("2026-11-21T06:00:00Z");
+    ends["metadata"]["uid"] = json!("uid-of-team-a");
+    rig.hidden_namespace = Some(ends);
+    rig.settle().await;
+    let clouds = "/apis/emco.io/v1alpha1/namespaces/team-a/logicalclouds";
+    assert!(rig.hub.object(&format!("{clouds}/default")).is_none());
+    // It is gone: made again, with what belongs into it.
+    rig.hidden_namespace = None;
+    rig.settle().await;
+    assert!(rig.hub.object(&format!("{clouds}/default")).is_some());
+}
+
+#[tokio::test]
 async fn a_connection_is_told_since_when_its_cluster_is_registered() {
     let rig = settled().await;
     let made = rig.hub.object(&format!("{CLUSTERS}/a")).unwrap()["metadata"]["creationTimestamp"].clone();
