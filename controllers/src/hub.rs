@@ -107,11 +107,13 @@ fn explain(error: &kube::Error) -> ApiError {
     unreachable(reason, &format!("{SERVER} cannot be reached: {text}"))
 }
 
-/// The hosts of the hub as this process reaches it, for the dialer: no tenant's or admin's name may lead there unnoticed. Within
-/// the hub its address is in the environment, whatever the configuration names; some clouds have a name there.
-pub fn own_hosts(config: &kube::Config) -> HubHosts {
+/// The hosts of the hub as this process reaches it, and `others` that it cannot know, for the dialer: no tenant's or admin's name
+/// may lead there unnoticed. Within the hub its address is in the environment, whatever the configuration names; some clouds have
+/// a name there.
+pub fn own_hosts(config: &kube::Config, others: &[String]) -> HubHosts {
     let in_cluster = std::env::var("KUBERNETES_SERVICE_HOST").unwrap_or_default();
-    HubHosts::new([config.cluster_url.host().unwrap_or_default(), in_cluster.as_str()])
+    let own = [config.cluster_url.host().unwrap_or_default(), in_cluster.as_str()];
+    HubHosts::new(own.into_iter().chain(others.iter().map(String::as_str)))
 }
 
 #[cfg(test)]

@@ -65,6 +65,11 @@ pub struct RunArgs {
     #[arg(long, env = "EMCO_ALLOW_EDGE_ADDRESS", value_name = "CIDR", value_delimiter = ',', value_parser = range)]
     pub allow_edge_address: Vec<IpNet>,
 
+    /// Name or address by which others reach the hub's API server, beside the one that the operator uses: refused to what
+    /// tenants name, as that one is; repeat, or separate by commas.
+    #[arg(long, env = "EMCO_HUB_HOST", value_name = "HOST", value_delimiter = ',', value_parser = host)]
+    pub hub_host: Vec<String>,
+
     /// HTTP proxy for charts and clusters at public addresses, as http://host:port or http://user:password@host:port. Other
     /// addresses are dialled directly.
     #[arg(long, env = "EMCO_PROXY", value_name = "URL", hide_env_values = true, value_parser = proxy)]
@@ -124,6 +129,17 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
         .to_owned())
 }
 
+fn host(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let address = text.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>().is_ok();
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+    if address || (1..=253).contains(&text.len()) && text.bytes().all(good) {
+        return Ok(text.to_owned());
+    }
+    Err("write a name or an address without port and path, such as api.hub.example.com or 203.0.113.7"
+        .to_owned())
+}
+
 fn range(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
     let parsed = text.parse::<IpNet>().or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
@@ -133,6 +149,19 @@ fn range(text: &str) -> Result<IpNet, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_of_the_hub_are_names_and_addresses_without_a_port() {
+        let read = |host: &str| Args::try_parse_from(["emco-operator", "run", "--hub-host", host]);
+        for good in ["api.hub.example.com", "203.0.113.7,fd00::1", "[fd00::1]"] {
+            let Command::Run(args) = read(good).unwrap().command else { panic!("run is run") };
+            assert_eq!(args.hub_host.len(), good.split(',').count());
+        }
+        for wrong in ["https://api.hub.example.com", "api.hub.example.com:6443", "api hub", ""] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains("--hub-host") && error.contains("without port and path"), "{error}");
+        }
+    }
 
     #[test]
     fn a_proxy_that_cannot_be_read_is_refused_without_being_quoted() {

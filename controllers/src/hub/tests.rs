@@ -76,10 +76,14 @@ async fn the_hub_is_watched_until_it_is_gone() {
 
 #[test]
 fn the_hub_is_known_by_the_address_or_the_name_it_is_reached_by() {
-    let of = |url: &str| own_hosts(&kube::Config::new(url.parse().unwrap()));
+    let others = ["203.0.113.7".to_owned(), "public.example.com".to_owned()];
+    let of = |url: &str| own_hosts(&kube::Config::new(url.parse().unwrap()), &others);
     assert!(of("https://[fd00::1]:6443").addresses.contains(&"fd00::1/128".parse().unwrap()));
     assert!(of("https://10.0.0.1:6443").addresses.contains(&"10.0.0.1/32".parse().unwrap()));
     let named = of("https://API.hub.example.com.:6443");
     assert!(named.named("api.hub.example.com") && named.named("api.hub.example.com."), "{named:?}");
     assert!(!named.named("hub.example.com"));
+    assert!(
+        named.named("public.example.com") && named.addresses.contains(&"203.0.113.7/32".parse().unwrap())
+    );
 }

@@ -23,7 +23,7 @@ const EVERYTHING: &str = r#"
 replicas: 3
 image: {repository: registry.example.com/emco, digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}
 imagePullSecrets: [{name: pull}]
-operator: {allowEdgeAddress: [10.0.0.0/8, 127.0.0.1], proxySecretRef: {name: proxy, key: url}}
+operator: {allowEdgeAddress: [10.0.0.0/8, 127.0.0.1], hubHost: [api.hub.example.com, 203.0.113.7], proxySecretRef: {name: proxy, key: url}}
 serviceAccount: {annotations: {example.com/role: emco}}
 podAnnotations: {example.com/a: b}
 podLabels: {example.com/c: d}
@@ -96,6 +96,7 @@ pub async fn wrong_values_are_refused_with_a_sentence(bed: &Bed) -> Result<()> {
         ("image.digest=sha256:12", "digest"),
         ("operator.logFormat=xml", "logFormat"),
         ("operator.allowEdgeAddress={somewhere}", "allowEdgeAddress"),
+        ("operator.hubHost={https://hub}", "hubHost"),
         ("operator.proxy=http://user:password@proxy", "proxy"),
         ("policies.enabled=perhaps", "enabled"),
         ("replica=3", "replica"),

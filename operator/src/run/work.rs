@@ -56,7 +56,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let dialer = Dialer::new(
         DialerSettings {
             allow_edge_addresses: args.allow_edge_address.clone(),
-            hub: own_hosts(&config),
+            hub: own_hosts(&config, &args.hub_host),
             proxy: args.proxy()?,
             max_connects: usize::from(args.max_connects),
             ..DialerSettings::default()
