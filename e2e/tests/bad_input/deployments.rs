@@ -208,7 +208,12 @@ async fn a_workload_that_does_not_become_ready_is_counted_by_app_and_cluster_and
         .await?;
         has(
             &message,
-            &["1 of 2 clusters ready; 1 failed; acme/b", "no progress for 3 seconds; work goes on"],
+            &[
+                "1 of 2 clusters ready; 1 failed; acme/b",
+                "apps/Deployment/unready/web",
+                "no progress for 3 seconds: 0 of 1 ",
+                "work goes on",
+            ],
         );
         let both = ["ConfigMap/unready/one", "ConfigMap/unready/two"];
         assert_eq!(ours(bed, "b", "configmaps", Some("unready")).await?, both);

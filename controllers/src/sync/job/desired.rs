@@ -96,6 +96,8 @@ impl App {
 pub(super) struct Doomed {
     /// Identity to whether it stays on the cluster, let go of.
     pub objects: BTreeMap<Identity, bool>,
+    /// Something of it cannot be read: nothing is removed.
+    pub lost: bool,
 }
 
 impl Job {
@@ -155,7 +157,7 @@ impl Job {
             |id: &Identity| keep.iter().any(|app| app.set.names(id)) || doomed.objects.contains_key(id);
         let strays = self.ctx.edge.observed.owned(&self.ctx.hash, known).into_iter();
         let ours = strays.filter(|(_, seen)| seen.fields.is_some());
-        Doomed { objects: ours.map(|(id, _)| (id, false)).collect() }
+        Doomed { objects: ours.map(|(id, _)| (id, false)).collect(), lost: false }
     }
 
     /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.

@@ -80,7 +80,7 @@ impl Job {
             return;
         }
         facts.wake_at(deadline(self));
-        if !done || self.stale() {
+        if !done || doomed.lost || self.stale() {
             return;
         }
         let strays = self.strays(&apps, &doomed);
@@ -106,7 +106,8 @@ impl Job {
         }
     }
 
-    /// The stored manifests of the target and of what may be there; trouble stops the row.
+    /// The stored manifests of the target and of what may be there. Trouble with the first stops the row, with the second what
+    /// would be removed.
     pub(super) async fn content(
         &mut self,
         work: &Work,
@@ -119,16 +120,33 @@ impl Job {
             facts.keep = true;
             return None;
         }
-        let read = async {
-            let apps = self.apps(target).await?;
-            let doomed =
-                if self.is_complete(work) { Doomed::default() } else { self.doomed(work, &apps).await? };
-            Ok::<_, Trouble>((apps, doomed))
+        let apps = match self.apps(target).await {
+            Ok(apps) => apps,
+            Err(trouble) => {
+                self.content_failed(&trouble, facts);
+                return None;
+            }
         };
-        match read.await {
-            Ok(read) => {
+        if self.is_complete(work) {
+            self.memory.backoff.worked(&Key::Content);
+            return Some((apps, Doomed::default()));
+        }
+        if let Some(tries) = self.memory.backoff.waiting(&Key::Inventory).cloned() {
+            facts.trouble(None, None, &tries.trouble, tries.count);
+            return Some((apps, Doomed { lost: true, ..Doomed::default() }));
+        }
+        match self.doomed(work, &apps).await {
+            Ok(doomed) => {
                 self.memory.backoff.worked(&Key::Content);
-                Some(read)
+                self.memory.backoff.worked(&Key::Inventory);
+                Some((apps, doomed))
+            }
+            // What is to be there is known, and nothing has to go before it comes.
+            Err(trouble) if trouble.reason == "ContentLost" && work.target.is_some() => {
+                self.failed(Key::Inventory, trouble.clone());
+                let attempts = self.memory.backoff.last(&Key::Inventory).map_or(1, |tries| tries.count);
+                facts.trouble(None, None, &trouble, attempts);
+                Some((apps, Doomed { lost: true, ..Doomed::default() }))
             }
             Err(trouble) => {
                 self.content_failed(&trouble, facts);
@@ -241,7 +259,16 @@ impl Job {
                 count.failed += i64::from(!applied && self.has_failed(item));
                 match (&seen.health, applied) {
                     (Health::Ready, true) => count.ready += 1,
-                    _ => count.not_ready += 1,
+                    (health, _) => {
+                        count.not_ready += 1;
+                        facts.waits.get_or_insert_with(|| {
+                            let why = match health {
+                                Health::Progressing(why) | Health::Failed(why) if applied => why.as_str(),
+                                _ => "it is not as this revision wants it yet",
+                            };
+                            (app.name.to_string(), item.id.to_string(), why.to_owned())
+                        });
+                    }
                 }
             }
             facts.apps.insert(app.name.to_string(), count);

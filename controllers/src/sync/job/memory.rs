@@ -63,7 +63,10 @@ pub struct Memory {
 /// What can fail on its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
+    /// What the row shall have.
     Content,
+    /// What it may have besides.
+    Inventory,
     /// The cluster itself: it is overloaded, and said when to come again.
     Server,
     Object(Id),

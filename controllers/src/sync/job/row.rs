@@ -1,6 +1,7 @@
 //! What a pass found in, the row's status out.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use emco_crds::State;
 use emco_crds::fields::Time;
@@ -39,6 +40,8 @@ pub(super) struct Facts {
     pub failure: bool,
     /// The app of the trouble has failed objects or hooks.
     pub failed_apps: Vec<String>,
+    /// The first object that is not ready, its app, and what it waits for.
+    pub waits: Option<(String, String, String)>,
     /// Objects that are still to be removed.
     pub left: i64,
     /// When to look again.
@@ -112,13 +115,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         _ => now(job),
     };
     let error = match (&facts.error, late && !facts.failure) {
-        (None, true) => Some(RowError {
-            app: None,
-            resource: None,
-            reason: "Progressing".to_owned(),
-            message: format!("no progress for {} seconds; work goes on", deadline.as_secs()),
-            attempts: 0,
-        }),
+        (None, true) => Some(no_progress(facts, deadline)),
         (error, _) => error.clone(),
     };
     let fresh = RowCounts {
@@ -158,6 +155,23 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         drift: job.memory.drift.row(),
         left_out: job.memory.left_out.row(),
         rewritten: job.memory.rewritten.row(),
+    }
+}
+
+/// Nothing is wrong, and nothing goes on either.
+fn no_progress(facts: &Facts, deadline: Duration) -> RowError {
+    let seconds = deadline.as_secs();
+    let waits = facts.waits.as_ref();
+    let message = match waits {
+        Some((_, _, why)) => format!("no progress for {seconds} seconds: {why}; work goes on"),
+        None => format!("no progress for {seconds} seconds; work goes on"),
+    };
+    RowError {
+        app: waits.map(|(app, _, _)| app.clone()),
+        resource: waits.map(|(_, id, _)| id.clone()),
+        reason: "Progressing".to_owned(),
+        message: cut(&message),
+        attempts: 0,
     }
 }
 

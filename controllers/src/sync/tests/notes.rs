@@ -152,3 +152,17 @@ async fn a_cluster_that_nobody_connects_is_unreachable_after_a_while() {
     assert!(message.contains("not registered"), "{message}");
     rig.until_complete("a").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_update_that_gets_nowhere_names_the_object_that_it_waits_for() {
+    let rig = installed(vec![deployment("web", "nginx:1"), config("old", "1")]).await;
+    rig.edge("a").set_workloads_ready(false);
+    rig.target(&on("a", &[app("web", vec![deployment("web", "nginx:2")])])).await;
+    tokio::time::sleep(Duration::from_mins(15)).await;
+    let error = rig.until_reason("a", "Progressing").await.error.unwrap();
+    assert_eq!(error.app.as_deref(), Some("web"));
+    assert_eq!(error.resource.as_deref(), Some("apps/Deployment/shop/web"));
+    assert!(error.message.starts_with("no progress for 600 seconds: "), "{error:?}");
+    assert!(error.message.ends_with("; work goes on") && error.message.contains("generation 2"), "{error:?}");
+    rig.edge("a").set_workloads_ready(true);
+}
