@@ -77,6 +77,7 @@ const SHOWN_BY: [(&str, &[&str]); 36] = [
             "what_people_change_and_delete_is_put_right_with_one_write_each_and_counted",
             "where_changes_are_only_reported_the_object_and_its_writer_are_named_and_nothing_is_written",
             "who_keeps_changing_a_field_is_named_and_met_with_long_pauses",
+            "who_sets_a_field_back_again_and_again_is_named_and_not_answered_at_once_any_more",
         ],
     ),
     (
@@ -88,7 +89,10 @@ const SHOWN_BY: [(&str, &[&str]); 36] = [
     ),
     (
         "The cluster's own admission rewrites what is placed",
-        &["what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fight"],
+        &[
+            "what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fight",
+            "what_a_webhook_of_the_edge_rewrites_becomes_the_baseline_without_a_fight",
+        ],
     ),
     (
         "A workload does not become ready",
@@ -152,6 +156,8 @@ const SHOWN_BY: [(&str, &[&str]); 36] = [
         &[
             "a_lost_pack_stops_pruning_and_is_noticed_by_a_process_that_had_read_it",
             "a_pack_with_another_content_is_made_anew_from_the_plan",
+            "what_is_wanted_is_applied_while_what_was_there_before_cannot_be_read_and_nothing_is_removed",
+            "stored_manifests_that_are_deleted_or_damaged_come_back_and_nothing_is_removed_for_them",
         ],
     ),
     (

@@ -112,3 +112,45 @@ async fn an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refu
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_plan_beyond_what_its_project_may_store_is_refused_and_what_runs_stays() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n\
+                    data: {say: {{ .Values.say | quote }}, more: {{ repeat 200 (sha256sum .Values.say) | quote }}}\n";
+    let note = of_one_file("note", template).unwrap();
+    let bed = start("stored", std::slice::from_ref(&note)).await;
+    bed.explain(async {
+        let limited = |limit: &str| format!(r#"{{"spec":{{"limits":{{"storedBytes":"{limit}"}}}}}}"#);
+        let limit = async |limit: &str| {
+            let patch = limited(limit);
+            bed.hub()
+                .kubectl()
+                .run(&["patch", "eproj", "stored", "--type=merge", "-p", &patch])
+                .await
+                .map(drop)
+        };
+        let saying = |say: &str| {
+            let spec = format!(
+                "placement: {{allOf: [{{provider: acme, cluster: a}}]}}\n\
+                 overrideValues: [{{app: note, values: {{say: {say}}}}}]"
+            );
+            deployment("stored", "shop", std::slice::from_ref(&note), &spec)
+        };
+        bed.hub().kubectl().apply(&saying("one")).await?;
+        deployed(bed, "stored", "shop", 1).await?;
+        limit("1Ki").await?;
+        bed.hub().kubectl().apply(&saying("two")).await?;
+        let said = super::dig_says(bed, "stored", types::RENDERED, "OutputTooLarge").await?;
+        super::has(
+            &said,
+            &["Project stored allows 1Ki", "spec.limits.storedBytes", "spec.revisionHistoryLimit"],
+        );
+        let say = ["get", "cm", "note", "-n", "stored", "-o", "jsonpath={.data.say}"];
+        ensure!(bed.edge("a").kubectl().run(&say).await? == "one", "what runs stays");
+        limit("1Mi").await?;
+        deployed(bed, "stored", "shop", 2).await?;
+        ensure!(bed.edge("a").kubectl().run(&say).await? == "two");
+        Ok(())
+    })
+    .await;
+}

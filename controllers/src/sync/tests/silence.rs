@@ -103,8 +103,28 @@ async fn a_store_that_went_back_and_came_as_far_again_is_known_by_what_it_lacks(
         })
         .await;
         assert!(back.elapsed() < Duration::from_mins(1), "found by the first request, not by a long silence");
+        assert_eq!(rig.edges.alarms.load(Ordering::Relaxed), 1);
         rig.until_complete("a").await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_went_by_itself_while_nobody_could_look_is_no_store_that_went_back() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let mut once = job("seed");
+    once["spec"]["ttlSecondsAfterFinished"] = json!(60);
+    rig.target(&on("a", &[app("web", vec![config("c", "1"), once])])).await;
+    rig.until_complete("a").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    rig.edges.set_down(&cluster("a"), true);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    rig.edge("a").remove("/apis/batch/v1/namespaces/shop/jobs/seed");
+    rig.edges.set_down(&cluster("a"), false);
+    let before = lists(&rig);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(rig.edges.alarms.load(Ordering::Relaxed), 0);
+    assert_eq!(lists(&rig), before);
 }
 
 /// Of a kind that nothing here has any more, as it was placed long ago.

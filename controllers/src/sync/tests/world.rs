@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
 use emco_engine::identity::ClusterId;
@@ -30,6 +30,8 @@ pub struct FakeEdges {
     links: Mutex<BTreeMap<ClusterId, Observation>>,
     /// What probes saw of all stores.
     pub revision: Mutex<Option<u64>>,
+    /// How often a watch found that a store went back.
+    pub alarms: AtomicU64,
     changed: broadcast::Sender<ClusterId>,
 }
 
@@ -51,6 +53,7 @@ impl FakeEdges {
             servers,
             links: Mutex::new(links),
             revision: Mutex::default(),
+            alarms: AtomicU64::default(),
             changed: broadcast::channel(64).0,
         })
     }
@@ -85,6 +88,10 @@ impl Edges for FakeEdges {
 impl Connections for FakeEdges {
     fn revision(&self, _: &ClusterId) -> Option<u64> {
         *self.revision.lock()
+    }
+
+    fn went_back(&self, _: &ClusterId) {
+        self.alarms.fetch_add(1, Ordering::Relaxed);
     }
 
     fn observation(&self, cluster: &ClusterId) -> Option<Arc<Observation>> {

@@ -1,5 +1,8 @@
-//! In: others who change what was placed: people, an autoscaler, the edge's own admission. Out: it is put right or reported, fields
-//! that are theirs stay theirs, and nobody fights; every write is counted by the edge's audit log.
+//! In: others who change what was placed: people, an autoscaler, another operator, the edge's own admission. Out: it is put right or
+//! reported, fields that are theirs stay theirs, and nobody fights; every write is counted by the edge's audit log.
+
+mod admission;
+mod fight;
 
 use std::time::Duration;
 
@@ -215,87 +218,5 @@ spec:
         ensure!(one == ["patch web"], "{one:?}");
         Ok(())
     })
-    .await;
-}
-
-/// Rewrites what is said in ConfigMaps called note of one namespace, as a platform team's policy does.
-const POLICY: &str = r#"
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {name: house-style}
-spec:
-  matchConstraints:
-    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: rewritten}}
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
-  matchConditions: [{name: note, expression: "object.metadata.name == 'note'"}]
-  failurePolicy: Fail
-  reinvocationPolicy: Never
-  mutations:
-  - patchType: ApplyConfiguration
-    applyConfiguration:
-      expression: 'Object{data: {"say": "house style"}}'
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicyBinding
-metadata: {name: house-style}
-spec: {policyName: house-style}
-"#;
-
-/// A policy works some moments after it was made, and nothing tells when.
-async fn in_force(bed: &Bed) -> Result<()> {
-    let probe =
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note, namespace: rewritten}\ndata: {say: probe}\n";
-    let begun = std::time::Instant::now();
-    loop {
-        let args = ["apply", "--dry-run=server", "-o", "yaml", "-f", "-"];
-        let answer = bed.edge("a").kubectl().run_with(&args, probe).await?;
-        if answer.contains("house style") {
-            return Ok(());
-        }
-        ensure!(begun.elapsed() < SOON, "the policy does nothing: {answer}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
-#[tokio::test]
-async fn what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fight() {
-    let (bed, _) = STAGE.get().await.unwrap();
-    bed.explain(Box::pin(async {
-        let edge = bed.edge("a").kubectl();
-        edge.run(&["create", "namespace", "rewritten"]).await?;
-        edge.apply(POLICY).await?;
-        in_force(bed).await?;
-        let mark = bed.edge("a").audit_mark()?;
-        start("rewritten", note()?, &spec("one", "one", "{}")).await?;
-        says(bed, "rewritten", ("house style", "one")).await?;
-        wait(bed, "rewritten", "shop", |dig: &DeploymentIntentGroup| {
-            let said = dig.status.as_ref().and_then(|status| status.condition(types::DEPLOYED));
-            let message = said.map(|condition| condition.message.clone()).unwrap_or_default();
-            let told = ["rewritten by the clusters' own admission", ".data.say"]
-                .iter()
-                .all(|part| message.contains(part));
-            if told { Ok(()) } else { Err(message) }
-        })
-        .await?;
-        tokio::time::sleep(SILENCE).await;
-        let one = writes(bed, "rewritten", mark)?;
-        ensure!(one == ["patch note"], "{one:?}");
-        // An update of another field is one write more, and a change by people is put right as far as admission lets it.
-        bed.hub()
-            .kubectl()
-            .apply(&deployment("rewritten", "shop", &[note()?], &spec("one", "two", "{}")))
-            .await?;
-        deployed(bed, "rewritten", "shop", 2).await?;
-        says(bed, "rewritten", ("house style", "two")).await?;
-        patch(bed, "rewritten", "cm", "note", &json!({"data": {"more": "theirs"}})).await?;
-        counted(bed, "rewritten", (1, 0)).await?;
-        says(bed, "rewritten", ("house style", "two")).await?;
-        tokio::time::sleep(SILENCE).await;
-        let three = writes(bed, "rewritten", mark)?;
-        ensure!(three.len() == 3, "{three:?}");
-        let events = events(bed, "rewritten").await?;
-        ensure!(events.contains("FieldsRewritten") && !events.contains("DriftFight"), "{events}");
-        Ok(())
-    }))
     .await;
 }
