@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-pub use address::Class;
+pub use address::{Class, literal};
 pub use hub::HubHosts;
 pub use origin::{Listing, check_source, shown};
 pub use proxy::Proxy;
@@ -182,7 +182,7 @@ impl Dialer {
 
     /// Addresses of a name; an address is its own.
     async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DialError> {
-        if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        if let Some(address) = literal(host) {
             return Ok(vec![address]);
         }
         let limit = self.settings.connect_timeout;

@@ -131,6 +131,11 @@ async fn let_go_of_an_empty_one(ctx: &Context, namespace: &str) -> ApiResult<()>
     if needed { Ok(()) } else { namespace_access::release(ctx, namespace).await }
 }
 
+/// Whether a namespace is there and being deleted: nothing can be made in it.
+pub fn ends(ctx: &Context, namespace: &str) -> bool {
+    ctx.stores.namespaces.named("", namespace).is_some_and(|found| objects::deleting(found.as_ref()))
+}
+
 /// The Project that owns a namespace, by the namespace's label.
 pub fn project_of(ctx: &Context, namespace: &str) -> Option<String> {
     owner_label(ctx, namespace, label::PROJECT)

@@ -75,9 +75,9 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
 /// Makes the logical cloud `default` where the project keeps one. One that exists is left as it is: its level is its own.
 async fn keep_default_cloud(ctx: &Context, project: &Project, namespace: &str) -> Result<(), Failure> {
     let Some(wanted) = &project.spec.logical_cloud else { return Ok(()) };
-    let ends =
-        ctx.stores.namespaces.named("", namespace).is_some_and(|found| objects::deleting(found.as_ref()));
-    if ends || ctx.stores.clouds.named(namespace, DEFAULT_LOGICAL_CLOUD).is_some() {
+    if owned_namespace::ends(ctx, namespace)
+        || ctx.stores.clouds.named(namespace, DEFAULT_LOGICAL_CLOUD).is_some()
+    {
         return Ok(());
     }
     let object = json!({

@@ -18,7 +18,9 @@ pub use accounts::{as_account, call, do_as_told};
 pub use objects::{
     binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, register, secret,
 };
-pub use states::{deployed, failing, is, ours, refused, says, settled, unless_ended, wait, wait_in, written};
+pub use states::{
+    deployed, failing, has_maps, is, ours, refused, says, settled, unless_ended, wait, wait_in, written,
+};
 
 /// For whatever the operator is to do or say.
 pub const SOON: Duration = Duration::from_mins(2);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use emco_controllers::dialer::Proxy;
+use emco_controllers::dialer::{Proxy, literal};
 use ipnet::IpNet;
 
 /// EMCO: composite applications on many clusters.
@@ -131,9 +131,8 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
 
 fn host(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let address = text.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>().is_ok();
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
-    if address || (1..=253).contains(&text.len()) && text.bytes().all(good) {
+    if literal(text).is_some() || (1..=253).contains(&text.len()) && text.bytes().all(good) {
         return Ok(text.to_owned());
     }
     Err("write a name or an address without port and path, such as api.hub.example.com or 203.0.113.7"

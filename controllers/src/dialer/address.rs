@@ -33,6 +33,11 @@ impl fmt::Display for Class {
     }
 }
 
+/// The address that a host of a URL is, where it is no name: `10.0.0.1`, `fd00::1` or `[fd00::1]`.
+pub fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
 /// The IPv4 address that an IPv6 one stands for (mapped, compatible, NAT64, 6to4), else the address itself.
 pub fn embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };

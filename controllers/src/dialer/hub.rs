@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use parking_lot::Mutex;
 
+use super::literal;
+
 /// Addresses of the hub's names that are remembered. A name may answer with a few of many addresses each time.
 const REMEMBERED: usize = 64;
 
@@ -23,10 +25,10 @@ impl HubHosts {
     pub fn new<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut all = Self::default();
         for host in hosts.into_iter().filter(|host| !host.is_empty()) {
-            match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-                Ok(address) => all.addresses.push(address.into()),
-                Err(_) if all.named(host) => {}
-                Err(_) => all.names.push(plain(host).to_owned()),
+            match literal(host) {
+                Some(address) => all.addresses.push(address.into()),
+                None if all.named(host) => {}
+                None => all.names.push(plain(host).to_owned()),
             }
         }
         all

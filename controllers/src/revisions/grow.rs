@@ -16,7 +16,7 @@ use super::{Owner, stored_shards};
 use crate::api::{ApiServerExt, Method, Request, parse};
 use crate::context::{Context, Failure};
 use crate::objects;
-use crate::stores::StoreExt;
+use crate::owned_namespace;
 
 /// About how long the status of a row gets that is being worked on.
 const ROW: usize = 400;
@@ -101,7 +101,7 @@ pub async fn split(
 ) -> Result<(Vec<Share>, Share), Failure> {
     loop {
         let (shares, rest) = shares(all, wanted);
-        if wanted.is_empty() || terminates(ctx, &owner.namespace) {
+        if wanted.is_empty() || owned_namespace::ends(ctx, &owner.namespace) {
             return Ok((shares, rest));
         }
         let limit = ctx.revisions.settings.largest_shard;
@@ -164,10 +164,6 @@ fn outgrows(stored: &SyncShard, share: &Share, revision: i64, limit: usize) -> b
     let next = objects::generation(stored) + 1;
     let fresh = shard::retarget(spec, status, next, revision, share);
     fresh.is_some_and(|fresh| shard::size(&fresh, None) + ROW * fresh.clusters.len() > limit)
-}
-
-fn terminates(ctx: &Context, namespace: &str) -> bool {
-    ctx.stores.namespaces.named("", namespace).is_some_and(|found| objects::deleting(found.as_ref()))
 }
 
 /// New shards for clusters that have no place: as few as hold them.

@@ -7,6 +7,7 @@ mod early;
 mod errors;
 mod hooks;
 mod install;
+mod lost;
 mod notes;
 mod rig;
 mod silence;

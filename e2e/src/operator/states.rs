@@ -5,8 +5,10 @@ use std::fmt::Debug;
 use anyhow::{Context as _, Result, anyhow, bail};
 use emco_crds::conditions::types;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::NamespaceResourceScope;
 use kube::core::object::HasStatus;
+use kube::runtime::watcher::Config;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
@@ -148,6 +150,18 @@ pub async fn unless_ended<T>(operator: &Process, future: impl Future<Output = Re
         result = future => result,
         how = operator.ended() => Err(anyhow!("the operator ended: {how}\n{}", operator.log_tail(20))),
     }
+}
+
+/// Waits until exactly these ConfigMaps are in a namespace of a plane, of those that the operator applied there. Names are sorted.
+pub async fn has_maps(bed: &Bed, plane: &str, namespace: &str, wanted: &[&str]) -> Result<()> {
+    let maps: Api<ConfigMap> = bed.edge(plane).api(namespace).await?;
+    let what = format!("{wanted:?} in {namespace} on {plane}");
+    wait_for_some(maps, Config::default().labels("emco.io/owner"), SOON, &what, |objects| {
+        let mut names: Vec<_> = objects.values().filter_map(|map| map.metadata.name.as_deref()).collect();
+        names.sort_unstable();
+        if names == wanted { Ok(()) } else { Err(format!("{names:?}")) }
+    })
+    .await
 }
 
 /// The objects of some kinds on a plane that the operator applied there, as `KIND/NAMESPACE/NAME` (or `KIND/NAME`).

@@ -8,14 +8,13 @@ use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{
-    Operator, SOON, chart, chart_map, deployed, deployment, do_as_told, ours, program, project, register,
-    says, unless_ended, written,
+    Operator, SOON, chart, chart_map, deployed, deployment, do_as_told, has_maps, ours, program, project,
+    register, says, unless_ended, written,
 };
 use emco_e2e::package::Package;
-use emco_e2e::wait::wait_for_some;
+use emco_e2e::wait::wait_for_object;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 
 const TENANT: &str = "content";
@@ -37,18 +36,6 @@ async fn apply(bed: &Bed, say: &str) -> Result<()> {
 
 async fn here(bed: &Bed, edge: &str) -> Result<Vec<String>> {
     ours(bed, edge, "configmaps", Some(TENANT)).await
-}
-
-/// Waits until exactly these are on an edge.
-async fn has(bed: &Bed, edge: &str, wanted: &[&str]) -> Result<()> {
-    let maps: Api<ConfigMap> = bed.edge(edge).api(TENANT).await?;
-    let what = format!("{wanted:?} on {edge}");
-    wait_for_some(maps, Config::default().labels("emco.io/owner"), SOON, &what, |objects| {
-        let mut names: Vec<_> = objects.values().filter_map(|map| map.metadata.name.clone()).collect();
-        names.sort();
-        if names == wanted { Ok(()) } else { Err(format!("{names:?}")) }
-    })
-    .await
 }
 
 /// Packs with the manifests of the deployment's revisions, in JSON. Which cluster has which of them is in one of its own, without
@@ -82,24 +69,12 @@ async fn delete(bed: &Bed, packs: &[Value]) -> Result<()> {
     Ok(())
 }
 
-fn data(pack: &Value) -> &Value {
-    if pack["kind"] == "Secret" { &pack["data"]["pack"] } else { &pack["binaryData"]["pack"] }
-}
-
-/// Waits until a pack is as it was.
+/// Waits until a pack in a ConfigMap is as it was.
 async fn is_again(bed: &Bed, before: &Value) -> Result<()> {
     let maps: Api<ConfigMap> = bed.hub().api("emco-system").await?;
     let name = before["metadata"]["name"].as_str().context("it has no name")?;
-    let one = Config::default().fields(&format!("metadata.name={name}"));
-    wait_for_some(maps, one, SOON, &format!("{name} as it was"), |objects| {
-        let now = objects.values().next().map(|map| json!(map.binary_data));
-        if now.as_ref().map(|data| &data["pack"]) == Some(data(before)) {
-            Ok(())
-        } else {
-            Err("not yet".to_owned())
-        }
-    })
-    .await
+    let as_before = |map: &ConfigMap| json!(map.binary_data) == before["binaryData"];
+    wait_for_object(maps, name, SOON, as_before).await.map(drop)
 }
 
 #[tokio::test]
@@ -142,7 +117,7 @@ async fn stored_manifests_that_are_deleted_or_damaged_come_back_and_nothing_is_r
         // What an earlier revision put on an edge that was away, and that no plan of today gives.
         bed.edge("b").refuse().await?;
         apply(&bed, "second").await?;
-        unless_ended(operator.process(), has(&bed, "a", &["always", "second"])).await?;
+        unless_ended(operator.process(), has_maps(&bed, "a", TENANT, &["always", "second"])).await?;
         operator.kill().await?;
         delete(&bed, &packs(&bed).await?).await?;
         operator.restart(&bed).await?;
@@ -150,10 +125,10 @@ async fn stored_manifests_that_are_deleted_or_damaged_come_back_and_nothing_is_r
         let lost = says::<DeploymentIntentGroup, _>(&bed, TENANT, "shop", types::DEPLOYED, "ContentLost");
         let message = unless_ended(operator.process(), lost).await?;
         ensure!(message.contains("revision 1"), "{message}");
-        has(&bed, "b", &["always", "first", "second"]).await?;
+        has_maps(&bed, "b", TENANT, &["always", "first", "second"]).await?;
         ensure!(here(&bed, "a").await?.len() == 2, "{:?}", here(&bed, "a").await?);
         do_as_told(&bed, &message).await?;
-        unless_ended(operator.process(), has(&bed, "b", &["always", "second"])).await?;
+        unless_ended(operator.process(), has_maps(&bed, "b", TENANT, &["always", "second"])).await?;
         deployed(&bed, TENANT, "shop", 2).await.map(drop)
     };
     bed.explain(Box::pin(test)).await;

@@ -5,14 +5,12 @@ use emco_crds::Cluster;
 use emco_crds::conditions::types;
 use emco_e2e::bed::{Bed, Snapshot, serial};
 use emco_e2e::operator::{
-    SOON, chart, chart_map, deployed, deployment, do_as_told, failing, is, project, says, wait,
+    chart, chart_map, deployed, deployment, do_as_told, failing, has_maps, is, project, says, wait,
 };
 use emco_e2e::package::Package;
-use emco_e2e::wait::wait_for_some;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 
 use super::{EVERYWHERE, STAGE, here, note, saying, start};
@@ -107,14 +105,7 @@ async fn restored(project_name: &str, restore: impl AsyncFnOnce(&Bed, Snapshot) 
         ensure!(here(bed, "a", project_name).await? == [format!("ConfigMap/{project_name}/second")]);
 
         restore(bed, backup).await?;
-        let maps: Api<ConfigMap> = bed.edge("a").api(project_name).await?;
-        let ours = Config::default().labels("emco.io/owner");
-        let present = [format!("{project_name}/second")];
-        wait_for_some(maps, ours, SOON, "what the present revision has", |objects| {
-            let names: Vec<_> = objects.keys().map(String::as_str).collect();
-            if names == present { Ok(()) } else { Err(format!("{names:?}")) }
-        })
-        .await?;
+        has_maps(bed, "a", project_name, &["second"]).await?;
         wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
         // Told as what it looks like from here: somebody changed what was placed.
         let told = deployed(bed, project_name, "shop", 2).await?.status.and_then(|status| status.drift);

@@ -10,8 +10,8 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, do_as_told, failing, ours,
-    program, project, says, written,
+    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, do_as_told, failing, has_maps,
+    ours, program, project, says, written,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -61,17 +61,6 @@ async fn here(bed: &Bed, plane: &str, namespace: &str) -> Result<Vec<String>> {
     ours(bed, plane, "configmaps", Some(namespace)).await
 }
 
-/// Waits until nothing of ours is in a namespace of an edge.
-async fn cleaned(bed: &Bed, plane: &str, namespace: &str) -> Result<()> {
-    let maps: Api<ConfigMap> = bed.edge(plane).api(namespace).await?;
-    let what = format!("the end of what is in {namespace} on {plane}");
-    wait_for_some(maps, Config::default().labels("emco.io/owner"), SOON, &what, |objects| {
-        let names: Vec<_> = objects.values().filter_map(|map| map.metadata.name.clone()).collect();
-        if names.is_empty() { Ok(()) } else { Err(format!("{names:?}")) }
-    })
-    .await
-}
-
 #[tokio::test]
 async fn nothing_that_remembers_what_is_on_edges_has_an_owner_that_takes_it_along() {
     let _turn = serial().await;
@@ -103,7 +92,7 @@ async fn a_deployment_whose_finalizer_is_removed_by_hand_leaves_clean_edges_and_
         kubectl.run(&["delete", "dig", "shop", "-n", "torn", "--wait=false"]).await?;
         kubectl.run(&["patch", "dig", "shop", "-n", "torn", "--type=merge", "-p", patch]).await.ok();
         for edge in ["a", "b"] {
-            cleaned(bed, edge, "torn").await?;
+            has_maps(bed, edge, "torn", &[]).await?;
         }
         let shards: Api<SyncShard> = bed.hub().api("torn").await?;
         let of_shop = Config::default().labels("emco.io/owner-name=shop");
@@ -124,7 +113,7 @@ async fn a_project_whose_namespace_is_deleted_while_an_edge_is_away_ends_with_cl
         bed.edge("b").refuse().await?;
         let deleted = async {
             kubectl.run(&["delete", "namespace", "gone", "--wait=false"]).await?;
-            cleaned(bed, "a", "gone").await?;
+            has_maps(bed, "a", "gone", &[]).await?;
             // Nothing is forgotten of the edge that is away.
             let shards = kubectl.run(&["get", "shard", "-n", "gone", "-o", "name"]).await?;
             ensure!(!shards.trim().is_empty(), "the inventory of the edge that is away is gone");

@@ -157,7 +157,7 @@ impl Job {
             |id: &Identity| keep.iter().any(|app| app.set.names(id)) || doomed.objects.contains_key(id);
         let strays = self.ctx.edge.observed.owned(&self.ctx.hash, known).into_iter();
         let ours = strays.filter(|(_, seen)| seen.fields.is_some());
-        Doomed { objects: ours.map(|(id, _)| (id, false)).collect(), lost: false }
+        Doomed { objects: ours.map(|(id, _)| (id, false)).collect(), ..Doomed::default() }
     }
 
     /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.

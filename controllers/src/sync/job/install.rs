@@ -114,9 +114,7 @@ impl Job {
         target: &Named,
         facts: &mut Facts,
     ) -> Option<(Vec<App>, Doomed)> {
-        let waiting = self.memory.backoff.waiting(&Key::Content).cloned();
-        if let Some(tries) = waiting {
-            facts.trouble(None, None, &tries.trouble, tries.count);
+        if self.waits(&Key::Content, facts) {
             facts.keep = true;
             return None;
         }
@@ -127,15 +125,13 @@ impl Job {
                 return None;
             }
         };
-        if self.is_complete(work) {
-            self.memory.backoff.worked(&Key::Content);
-            return Some((apps, Doomed::default()));
-        }
-        if let Some(tries) = self.memory.backoff.waiting(&Key::Inventory).cloned() {
-            facts.trouble(None, None, &tries.trouble, tries.count);
-            return Some((apps, Doomed { lost: true, ..Doomed::default() }));
-        }
-        match self.doomed(work, &apps).await {
+        let unread = Doomed { lost: true, ..Doomed::default() };
+        let doomed = match self.is_complete(work) {
+            true => Ok(Doomed::default()),
+            false if self.waits(&Key::Inventory, facts) => return Some((apps, unread)),
+            false => self.doomed(work, &apps).await,
+        };
+        match doomed {
             Ok(doomed) => {
                 self.memory.backoff.worked(&Key::Content);
                 self.memory.backoff.worked(&Key::Inventory);
@@ -143,10 +139,8 @@ impl Job {
             }
             // What is to be there is known, and nothing has to go before it comes.
             Err(trouble) if trouble.reason == "ContentLost" && work.target.is_some() => {
-                self.failed(Key::Inventory, trouble.clone());
-                let attempts = self.memory.backoff.last(&Key::Inventory).map_or(1, |tries| tries.count);
-                facts.trouble(None, None, &trouble, attempts);
-                Some((apps, Doomed { lost: true, ..Doomed::default() }))
+                self.failed_and_told(&Key::Inventory, &trouble, facts);
+                Some((apps, unread))
             }
             Err(trouble) => {
                 self.content_failed(&trouble, facts);
@@ -156,10 +150,24 @@ impl Job {
     }
 
     pub(super) fn content_failed(&mut self, trouble: &Trouble, facts: &mut Facts) {
-        self.failed(Key::Content, trouble.clone());
-        let attempts = self.memory.backoff.last(&Key::Content).map_or(1, |tries| tries.count);
-        facts.trouble(None, None, trouble, attempts);
+        self.failed_and_told(&Key::Content, trouble, facts);
         facts.keep = true;
+    }
+
+    /// Notes a failure of something that is no object, and how often it failed.
+    fn failed_and_told(&mut self, key: &Key, trouble: &Trouble, facts: &mut Facts) {
+        self.failed(key.clone(), trouble.clone());
+        let attempts = self.memory.backoff.last(key).map_or(1, |tries| tries.count);
+        facts.trouble(None, None, trouble, attempts);
+    }
+
+    /// Whether something that is no object failed and waits for its next try, which is told.
+    pub(super) fn waits(&self, key: &Key, facts: &mut Facts) -> bool {
+        let waiting = self.memory.backoff.waiting(key);
+        if let Some(tries) = waiting {
+            facts.trouble(None, None, &tries.trouble, tries.count);
+        }
+        waiting.is_some()
     }
 
     /// Whether everything about the kinds involved is known. What cannot be listed is troubled, not waited for.

@@ -67,7 +67,7 @@ impl Job {
             }
         }
         // Objects of the hooks that come afterwards are removed when those have run.
-        let mut first = Doomed { objects: doomed.objects.clone(), lost: false };
+        let mut first = Doomed { objects: doomed.objects.clone(), ..Doomed::default() };
         let mut last = Doomed::default();
         for hook in leaving.iter().flat_map(|app| app.hooks("post-delete")) {
             if let Some(keep) = first.objects.remove(&*hook.id) {

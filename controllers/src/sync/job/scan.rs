@@ -33,8 +33,7 @@ impl Job {
         facts: &mut Facts,
     ) -> bool {
         if self.memory.scanned.as_ref().is_none_or(|(epoch, _)| *epoch != session.epoch) {
-            if let Some(tries) = self.memory.backoff.waiting(&Key::Scan).cloned() {
-                facts.trouble(None, None, &tries.trouble, tries.count);
+            if self.waits(&Key::Scan, facts) {
                 facts.keep = true;
                 return false;
             }
