@@ -109,11 +109,15 @@ check-generated: ## Fail when a generated file is not as `make generate` would w
 
 .PHONY: test
 test: ## Everything: format, clippy, generated files, all tests. Ends with "N passed, N failed".
-	@$(LINTED) $(PYTHON) .ci/all_tests.py
+	@$(LINTED) $(PYTHON) -B .ci/all_tests.py
+
+.PHONY: check
+check: ## Before each commit: format, clippy, and the unit tests of what changed.
+	@$(PYTHON) -B .ci/check.py
 
 .PHONY: e2e
 e2e: ## Only the tests on real control planes.
-	@$(LINTED) $(PYTHON) .ci/all_tests.py e2e
+	@$(LINTED) $(PYTHON) -B .ci/all_tests.py e2e
 
 .PHONY: audit
 audit: $(CARGO_DENY) ## Check licences, banned crates and sources of all dependencies.

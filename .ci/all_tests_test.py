@@ -1,12 +1,23 @@
-"""What is made of the output of `cargo test`."""
+"""What is made of the output of test programs, and what the end of a run says."""
 
+import os
+import signal
+import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
-from all_tests import Summary, programs_of_tests, run
+import lanes
+import report
+from command import run
+from guard import descendants
+from programs import Program, artifacts, metadata, programs
+from test_output import Summary
 
 UNIT = "     Running unittests src/lib.rs (target/debug/deps/emco_engine-0123)\n"
 DOC = "   Doc-tests emco_helm\n"
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def result(passed, failed=0, ignored=0):
@@ -22,7 +33,13 @@ def summary(*lines):
     return made
 
 
-class Tests(unittest.TestCase):
+def failing(name="place::a_fact", why="no water"):
+    """What a program prints whose test `name` fails."""
+    panic = f"thread '{name}' (6612) panicked at a.rs:16:47:\n"
+    return [f"test {name} ... FAILED <1.5s>\n", "failures:\n", f"---- {name} stdout ----\n", panic, f"{why}\n", result(1, failed=1)]
+
+
+class Output(unittest.TestCase):
     def test_results_of_all_programs_are_added_up(self):
         made = summary(UNIT, result(3), DOC, result(2, failed=1))
         self.assertEqual((made.passed, made.failed), (5, 1))
@@ -42,21 +59,154 @@ class Tests(unittest.TestCase):
 
     def test_sums_are_added_up(self):
         made = summary(UNIT, result(3))
-        made.add(summary(UNIT, "test place::a_fact ... FAILED\n", result(1, failed=1)))
-        self.assertEqual((made.passed, made.failed, len(made.complaints)), (4, 1, 1))
+        made.add(summary(UNIT, *failing()))
+        self.assertEqual((made.passed, made.failed, made.failures), (4, 1, ["place::a_fact"]))
 
+    def test_times_of_tests_are_read(self):
+        made = summary(UNIT, "test a::b ... ok <0.250s>\n", "test c - should panic ... ok <3s>\n", *failing())
+        self.assertEqual(made.times, [("a::b", 0.25), ("c", 3.0), ("place::a_fact", 1.5)])
+
+    def test_why_tests_failed_is_said_without_what_else_they_printed(self):
+        panic = "thread 'place::a_fact' (6612) panicked at a.rs:16:47:\n"
+        lines = ["failures:\n", "\n", "---- place::a_fact stdout ----\n", "much else\n", panic, "no water\n"]
+        made = summary(UNIT, *lines, "stack backtrace:\n", "   0: main\n", result(0, failed=1))
+        self.assertEqual(made.causes, [["place::a_fact", panic.rstrip(), "no water"]])
+        self.assertEqual(made.reason("place::a_fact"), "no water")
+        made = summary(UNIT, *lines, *["more\n"] * 1000, result(0, failed=1))
+        self.assertLess(len(made.causes[0]), 50)
+
+
+class Running(unittest.TestCase):
     def test_every_test_program_is_run_once(self):
-        names = [name for name, _ in programs_of_tests([])]
-        self.assertEqual(len(names), len(set(names)))
-        self.assertLess({"unit", "doc", "deploy", "golden", "command_line"}, set(names))
-        self.assertEqual(programs_of_tests(["operator"]), [(n, ["--test", n]) for n in ("command_line", "process")])
+        folder = {p["name"]: os.path.dirname(p["manifest_path"]) for p in metadata()}
+        found = [
+            (folder["emco-engine"], "lib", "emco_engine", "/x/emco_engine-1", True),
+            (folder["emco-e2e"], "test", "deploy", "/x/deploy-1", True),
+            (folder["emco-operator"], "test", "process", "/x/process-1", True),
+        ]
+        made = programs(found, metadata())
+        self.assertEqual([p.name for p in made], ["engine: unit tests", "deploy", "operator: process", "doc"])
+        self.assertEqual([p.on_control_planes for p in made], [False, True, False, False])
+        self.assertEqual([p.name for p in programs(found, metadata(), ["operator"])], ["operator: process"])
 
-    def test_failed_tests_are_named(self):
-        made = summary(UNIT, "test place::a_fact ... FAILED\n", result(0, failed=1))
-        self.assertIn("place::a_fact", made.complaints[0])
+    def test_only_test_programs_are_taken_from_what_cargo_says(self):
+        def message(test, executable):
+            return (
+                f'{{"reason":"compiler-artifact","manifest_path":"/w/e2e/Cargo.toml","profile":{{"test":{test}}},'
+                f'"target":{{"kind":["test"],"name":"deploy"}},"executable":{executable},"fresh":false}}'
+            )
+
+        output = "\n".join(["warning: a text", message("false", '"/x/emco-e2e"'), message("true", "null"), message("true", '"/x/d-1"')])
+        self.assertEqual(artifacts(output), [("/w/e2e", "test", "deploy", "/x/d-1", False)])
 
     def test_a_command_that_takes_too_long_is_ended(self):
         self.assertNotEqual(run([sys.executable, "-c", "import time; time.sleep(60)"], 0), 0)
+
+    def test_a_program_is_timed_for_the_next_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lanes.CACHE, lanes.TIMES = folder, os.path.join(folder, "times.json")
+            self.assertEqual(lanes.known_times(), {})
+            lanes.remember_times({"deploy": 53.0, "crash": 62.0})
+            lanes.remember_times({"deploy": 54.0})
+            self.assertEqual(lanes.known_times(), {"deploy": 54.0, "crash": 62.0})
+            order = lanes.Lanes([Program(n, [], on_control_planes=True) for n in ("deploy", "crash", "new")], 0)
+            self.assertEqual([p.name for p in order.waiting[True]], ["new", "crash", "deploy"])
+
+    def repeated(self, script, on_control_planes=True):
+        """What is left of a program after it ran as `script` says, with a folder of its own for what it remembers."""
+        with tempfile.TemporaryDirectory() as folder:
+            lanes.UNSTEADY_DIR = os.path.join(folder, "unsteady")
+            lanes.CACHE, lanes.TIMES = folder, os.path.join(folder, "times.json")
+            with open(os.path.join(folder, "program"), "w", encoding="utf-8") as file:
+                file.write("".join(failing("life::a_fact", "no answer")))
+            passing = f"test life::a_fact ... ok <1s>\n{result(1)}"
+            command = ["sh", "-c", script.format(passing=passing), os.path.join(folder, "program")]
+            running = lanes.Lanes([Program("deploy", command, on_control_planes=on_control_planes)], time.monotonic() + 60)
+            running.run()
+            unsteady = lanes.repeat(running)
+            kept = sorted(os.listdir(lanes.UNSTEADY_DIR)) if os.path.isdir(lanes.UNSTEADY_DIR) else []
+            (said,) = running.summaries.values()
+            return said, unsteady, kept
+
+    # Fails the first time. The second time it is asked for one test by name.
+    ONCE = 'if [ "$1" = --exact ]; then [ "$2" = life::a_fact ]; printf "%s" "{passing}"; else cat "$0"; exit 101; fi'
+
+    def test_a_failure_on_control_planes_that_passes_alone_is_unsteady(self):
+        said, unsteady, kept = self.repeated(self.ONCE)
+        self.assertEqual((said.passed, said.failed, said.failures), (2, 0, []))
+        self.assertEqual(unsteady, [("life::a_fact in deploy", "no answer")])
+        self.assertEqual(kept, ["deploy-1.log", "deploy-2.log"])
+
+    def test_a_failure_on_control_planes_that_stays_is_a_failure(self):
+        said, unsteady, kept = self.repeated('cat "$0"; exit 101')
+        self.assertEqual((said.failed, unsteady, len(kept)), (1, [], 2))
+
+    def test_a_program_without_a_result_is_repeated_whole(self):
+        script = 'if [ -e "$0.2" ]; then printf "%s" "{passing}"; else touch "$0.2"; exit 3; fi'
+        said, unsteady, _ = self.repeated(script)
+        self.assertEqual((said.passed, said.failed), (1, 0))
+        self.assertIn("no result of deploy", unsteady[0][1])
+
+    def test_what_needs_no_control_plane_is_never_repeated(self):
+        said, unsteady, kept = self.repeated(self.ONCE, on_control_planes=False)
+        self.assertEqual((said.failed, unsteady, kept), (1, [], []))
+
+    def test_many_failures_are_never_repeated(self):
+        more = "".join(f"echo 'test life::{n} ... FAILED';" for n in ("b", "c"))
+        said, unsteady, kept = self.repeated(f'{more} cat "$0"; exit 101')
+        self.assertEqual((said.failures, unsteady, kept), (["life::b", "life::c", "life::a_fact"], [], []))
+
+
+class End(unittest.TestCase):
+    def test_a_failure_is_named_with_its_own_words_in_the_last_lines(self):
+        said = summary(*failing(), *[f"test t{n} ... ok <{n}s>\n" for n in range(40)])
+        lines = list(report.lines([("deploy", said)], {"deploy": 100.0}, [("x in y", "late")]))
+        self.assertEqual(lines[-1], "unsteady: x in y (first failure: late)")
+        self.assertEqual(lines[-2], "failed: place::a_fact in deploy: no water")
+        self.assertEqual(lines[-3], "over budget: deploy took 100 s, a program has 90 s")
+
+    def test_many_failures_do_not_hide_that_there_are_more(self):
+        lines = list(report.lines([("deploy", summary(*failing())) for _ in range(20)], {}, []))
+        self.assertEqual(lines[-1], "failed: 8 more, named above")
+
+    def test_slow_tests_and_programs_are_over_budget(self):
+        said = summary("test a ... ok <46s>\n", "test b ... ok <44s>\n")
+        lines = list(report.lines([("deploy", said)], {"deploy": 89.0}, []))
+        self.assertEqual([line for line in lines if "over" in line], ["over budget: a in deploy took 46 s, a test has 45 s"])
+
+
+class Guard(unittest.TestCase):
+    def start(self, folder):
+        """A guarded command that starts an orphan, which writes its number into a file."""
+        file = os.path.join(folder, "pid")
+        script = f"(setsid sleep 600 & echo $! >{file}.part; mv {file}.part {file}) & sleep 600"
+        outer = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+        guard = [sys.executable, "-B", os.path.join(HERE, "guard.py"), "bash", "-c", script]
+        process = subprocess.Popen([sys.executable, "-c", outer, *guard])
+        self.until(lambda: os.path.exists(file), "nothing started")
+        with open(file, encoding="ascii") as text:
+            return process, int(text.read())
+
+    def until(self, true, complaint):
+        end = time.monotonic() + 30
+        while not true():
+            self.assertLess(time.monotonic(), end, complaint)
+            time.sleep(0.02)
+
+    def test_orphans_end_with_a_run_that_is_killed(self):
+        for code in (signal.SIGKILL, signal.SIGTERM):
+            with tempfile.TemporaryDirectory() as folder:
+                process, orphan = self.start(folder)
+                process.send_signal(code)
+                process.wait()
+                self.until(lambda: not os.path.exists(f"/proc/{orphan}"), "the orphan is still there")
+
+    def test_a_guarded_command_keeps_its_code_and_leaves_nothing(self):
+        guard = [sys.executable, "-B", os.path.join(HERE, "guard.py"), "bash", "-c"]
+        answer = subprocess.run([*guard, "setsid sleep 600 >/dev/null & echo $!; exit 7"], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(answer.returncode, 7)
+        self.assertFalse(os.path.exists(f"/proc/{answer.stdout.strip()}"))
+        self.assertEqual(descendants(), [])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,150 @@
+"""Runs test programs in lanes: those on control planes several at once, beside those that compute."""
+
+import json
+import os
+import re
+import threading
+import time
+
+from command import ROOT, Command
+from test_output import Summary
+
+# Programs on control planes that run at once. Measured on two cores: four of them keep both busy with API servers alone, and each
+# takes four times as long as with two.
+LANES = int(os.environ.get("EMCO_TEST_LANES", "2"))
+# A test program that hangs must not hold up the others for ever.
+PROGRAM_SECONDS = 1800
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "emco")
+TIMES = os.path.join(CACHE, "times.json")
+# Tests on control planes that may fail once in a run and then pass alone.
+UNSTEADY = 2
+UNSTEADY_DIR = os.path.join(ROOT, "target", "unsteady")
+
+
+class Lanes:
+    """The programs that wait to run, those that run, and what they said."""
+
+    def __init__(self, programs, deadline):
+        times = known_times()
+        # Longest first; one that nobody has timed is taken for long.
+        order = sorted(programs, key=lambda program: -times.get(program.name, float("inf")))
+        self.waiting = {
+            True: [p for p in order if p.on_control_planes], False: [p for p in order if not p.on_control_planes],
+        }
+        self.deadline = deadline
+        self.lock = threading.Lock()
+        self.running = set()
+        self.stopped = False
+        # Of each program, in the order in which they end.
+        self.summaries = {}
+        self.seconds = {}
+        self.outputs = {}
+
+    def run(self):
+        lanes = [threading.Thread(target=self.lane, args=(on_planes,)) for on_planes in [False] + [True] * LANES]
+        for lane in lanes:
+            lane.start()
+        try:
+            for lane in lanes:
+                # A join without a limit cannot be interrupted.
+                while lane.is_alive():
+                    lane.join(1)
+        except KeyboardInterrupt:
+            self.stopped = True
+            with self.lock:
+                for command in self.running:
+                    command.end()
+            raise
+        remember_times(self.seconds)
+
+    def lane(self, on_planes):
+        while not self.stopped:
+            with self.lock:
+                if not self.waiting[on_planes]:
+                    return
+                program = self.waiting[on_planes].pop(0)
+            start = time.monotonic()
+            summary, output = self.run_one(program, program.command)
+            with self.lock:
+                self.summaries[program] = summary
+                self.outputs[program] = output
+                self.seconds[program.name] = time.monotonic() - start
+
+    def run_one(self, program, arguments):
+        """Runs one program, and answers what it says and all that it printed."""
+        summary, output = Summary(), []
+        if program.name != "doc":
+            summary.begin(program.name)
+
+        def line(text):
+            output.append(text)
+            summary.line(text)
+
+        deadline = min(self.deadline, time.monotonic() + PROGRAM_SECONDS)
+        command = Command(arguments, deadline, line, f"{program.name}: ", program.cwd, program.environment())
+        with self.lock:
+            self.running.add(command)
+        code = command.wait()
+        with self.lock:
+            self.running.discard(command)
+        summary.end()
+        if code and not summary.failed:
+            summary.failed += 1
+            summary.complaints.append(f"{program.name} ended with {code}")
+        return summary, output
+
+
+def known_times():
+    """Seconds by name of program, as the last run left them."""
+    try:
+        with open(TIMES, encoding="utf-8") as file:
+            return {name: float(seconds) for name, seconds in json.load(file).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def remember_times(seconds):
+    """Keeps times for the next run. A file that is cut off would be of no use, and is never there."""
+    os.makedirs(CACHE, exist_ok=True)
+    part = f"{TIMES}.{os.getpid()}"
+    with open(part, "w", encoding="utf-8") as file:
+        json.dump({**known_times(), **seconds}, file)
+    os.replace(part, TIMES)
+
+
+def repeat(lanes):
+    """Runs once more, alone, what failed on control planes. Answers what passes then: names with the first failure's words.
+
+    What passes alone is no failure any more: its first summary is made up for. More than a few are one: then nothing is run again,
+    for the run has failed either way.
+    """
+    failed = [p for p, summary in lanes.summaries.items() if p.on_control_planes and summary.failed]
+    tests = sum(max(len(lanes.summaries[p].failures), 1) for p in failed)
+    others = any(summary.failed for p, summary in lanes.summaries.items() if not p.on_control_planes)
+    if not failed or tests > UNSTEADY or others:
+        return []
+    unsteady = []
+    for program in failed:
+        first = lanes.summaries[program]
+        # Without the name of a test (it crashed) the whole program is repeated.
+        arguments = program.only(first.failures) if first.failures else program.command
+        second, output = lanes.run_one(program, arguments)
+        keep(program, lanes.outputs[program], output)
+        if second.failed or second.passed < len(first.failures):
+            continue
+        names = first.failures or [program.name]
+        unsteady += [(f"{name} in {program.name}", first.reason(name) or "; ".join(first.complaints)) for name in names]
+        made_up = Summary()
+        made_up.passed = first.passed + len(first.failures) if first.failures else second.passed
+        made_up.times = first.times
+        lanes.summaries[program] = made_up
+    return unsteady
+
+
+def keep(program, *outputs):
+    """Keeps the outputs of a program that failed first, the first failure and the second try."""
+    os.makedirs(UNSTEADY_DIR, exist_ok=True)
+    for number, output in enumerate(outputs, 1):
+        name = re.sub(r"[^\w.-]", "-", program.name)
+        with open(os.path.join(UNSTEADY_DIR, f"{name}-{number}.log"), "w", encoding="utf-8") as file:
+            file.writelines(output)
