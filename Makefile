@@ -18,7 +18,14 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/emco
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A target has to be named, or the flags of static programs would be used for what runs at build time, too.
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+# Architectures are called as container engines and Go call them.
+TRIPLE_amd64 := x86_64-unknown-linux-gnu
+TRIPLE_arm64 := aarch64-unknown-linux-gnu
+NATIVE := $(if $(findstring aarch64,$(HOST)),arm64,amd64)
+ARCH ?= $(NATIVE)
+TRIPLE := $(TRIPLE_$(ARCH))
 RELEASE := $(TARGET)/$(HOST)/release
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # The folder with the corpus of real charts, for `conformance`.
 CHARTS ?= $(EMCO_CHARTS)
 # For `fuzz`.
@@ -48,19 +55,72 @@ help: ## Explain the targets.
 # container, and is built once. Names are resolved by a library of our own, not by the C library, which would load plug-ins for it.
 # Random numbers come of the system call: the usual way looks it up in shared libraries, and falls back to a device file, which an
 # empty image does not have.
-STATIC := env -u RUSTC_WORKSPACE_WRAPPER RUSTFLAGS='-C target-feature=+crt-static --cfg getrandom_backend="linux_getrandom"' $(CARGO)
+COMMIT := $(shell git describe --always --abbrev=12 --exclude='*' --dirty=-changed 2>/dev/null)
+# Another architecture takes a compiler for its C code. Kernels of arm64 have pages of up to 64 KiB, which the allocator has to
+# know when it is built.
+CROSS_amd64 := x86_64-linux-gnu-
+CROSS_arm64 := aarch64-linux-gnu-
+CROSS := $(if $(filter-out $(NATIVE),$(ARCH)),$(CROSS_$(ARCH)))
+CROSS_ENV := $(if $(CROSS),CARGO_TARGET_$(shell echo $(TRIPLE) | tr a-z- A-Z_)_LINKER=$(CROSS)gcc)
+STATIC := env -u RUSTC_WORKSPACE_WRAPPER RUSTFLAGS='-C target-feature=+crt-static --cfg getrandom_backend="linux_getrandom"' \
+  EMCO_COMMIT=$(COMMIT) $(CROSS_ENV) $(if $(filter arm64,$(ARCH)),JEMALLOC_SYS_WITH_LG_PAGE=16) $(CARGO)
 SHIPPED := -p emco-operator -p emco-helm
+PROGRAMS := emco-operator kubectl-emco emco-helm
 .PHONY: build
-build: ## Build emco-operator, kubectl-emco and emco-helm (release, static) into target/image.
-	$(STATIC) build --release --target $(HOST) $(SHIPPED)
-	@mkdir -p target/image
-	@# With the names of functions, without those of lines: a tenth of the size.
-	@for program in emco-operator kubectl-emco emco-helm; do \
-	  strip --strip-debug -o "target/image/$$program" "$(RELEASE)/$$program"; \
+build: ## Build emco-operator, kubectl-emco and emco-helm (release, static) into target/image; ARCH=arm64 for that.
+	@[ -n "$(TRIPLE)" ] || { echo 'ARCH is amd64 or arm64, not $(ARCH)' >&2; exit 1; }
+	@[ -z "$(CROSS)" ] || command -v $(CROSS)gcc >/dev/null || { echo 'there is no $(CROSS)gcc: install a cross compiler and C library for $(ARCH) (Debian: crossbuild-essential-$(ARCH))' >&2; exit 1; }
+	@[ -z "$(CROSS)" ] || rustup target add $(TRIPLE)
+	$(STATIC) build --release --target $(TRIPLE) $(SHIPPED)
+	@mkdir -p target/image/$(ARCH)
+	@# With the names of functions, without those of lines: a tenth of the size. Whoever reads one has all of the old or the new,
+	@# and what is the same already is not touched: tar refuses a file that is replaced while it is read.
+	@for program in $(PROGRAMS); do \
+	  at="target/image/$(ARCH)/$$program"; \
+	  $(CROSS)strip --strip-debug -o "$$at.$$$$" "$(TARGET)/$(TRIPLE)/release/$$program"; \
+	  if cmp -s "$$at.$$$$" "$$at"; then rm "$$at.$$$$"; else mv "$$at.$$$$" "$$at"; fi; \
+	  [ -n "$(CROSS)" ] || ln -sf "$(ARCH)/$$program" "target/image/$$program"; \
 	done
 
 .PHONY: static
 static: build ## The same: everything a container image is made of (Containerfile).
+
+IMAGE ?= emco-operator:$(VERSION)
+ARCHES ?= $(NATIVE)
+ENGINE ?= $(firstword $(notdir $(foreach name,podman buildah docker,$(shell command -v $(name) 2>/dev/null))))
+PLATFORMS := $(shell echo $(ARCHES:%=linux/%) | tr ' ' ,)
+LABELS := --label org.opencontainers.image.version=$(VERSION) --label org.opencontainers.image.revision=$(COMMIT)
+
+.PHONY: image
+image: ## Build the container image IMAGE for ARCHES ("amd64 arm64") with podman, buildah or docker; PUSH=yes pushes it.
+	@[ -n "$(ENGINE)" ] || { echo 'there is no podman, buildah or docker: install one, or name it (ENGINE=PATH)' >&2; exit 1; }
+	@for arch in $(ARCHES); do $(MAKE) build ARCH=$$arch; done
+ifeq ($(notdir $(ENGINE)),docker)
+	$(ENGINE) buildx build -f Containerfile --platform $(PLATFORMS) $(LABELS) --tag "$(IMAGE)" $(if $(PUSH),--push,--load) .
+else
+	@# A list of images grows by each build; this one is made anew.
+	@$(ENGINE) manifest rm "$(IMAGE)" >/dev/null 2>&1 || true
+	$(ENGINE) build -f Containerfile --platform $(PLATFORMS) $(LABELS) --manifest "$(IMAGE)" .
+	$(if $(PUSH),$(ENGINE) manifest push --all "$(IMAGE)" "docker://$(IMAGE)")
+endif
+
+# Where the archives of a release will be: the manifest for krew names them.
+DIST_URL ?= https://emco.example.com/releases/v$(VERSION)
+DIST := target/dist
+# The same input makes the same bytes.
+ARCHIVE := tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cz
+
+.PHONY: dist
+dist: ## What a release consists of beside the image, in target/dist: plug-in for ARCHES, krew's manifest, charts, lists, sums.
+	@for arch in $(ARCHES); do $(MAKE) build ARCH=$$arch; done
+	@rm -rf $(DIST); mkdir -p $(DIST)
+	@for arch in $(ARCHES); do \
+	  $(ARCHIVE) -f $(DIST)/kubectl-emco_linux_$$arch.tar.gz -C target/image/$$arch kubectl-emco -C "$(CURDIR)" LICENSE; \
+	done
+	@for chart in emco emco-crds; do $(ARCHIVE) -f $(DIST)/$$chart-$(VERSION).tgz -C charts $$chart; done
+	@$(PYTHON) config/krew/manifest.py $(VERSION) $(DIST_URL) $(DIST) > $(DIST)/emco.yaml
+	@printf '%s\n' "$(IMAGE)" > $(DIST)/images.txt
+	@cd $(DIST) && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 .PHONY: fmt
 fmt: ## Format all Rust code.
@@ -88,7 +148,7 @@ mkdir -p "$(1)/config/operator" "$(1)/config/observability"; \
     'kind: PrometheusRule' 'metadata:' '  name: emco' '  labels:' '    app.kubernetes.io/part-of: emco' 'spec:'; \
   sed -e '/^#/d' -e 's/^/  /' config/observability/rules.yaml; } > "$(1)/config/observability/prometheusrule.yaml"; \
 { echo '# Generated by `make generate` from charts/emco. Do not edit.'; \
-  $(TARGET)/debug/emco-helm template emco charts/emco --namespace emco-system; } > "$(1)/config/operator/operator.yaml"
+  $(TARGET)/debug/emco-helm template emco charts/emco --namespace emco-system --kube-version 1.33.0 --set policies.holdUninstall=false; } > "$(1)/config/operator/operator.yaml"
 endef
 GENERATED := config/crd charts/emco-crds/templates docs/reference config/operator/operator.yaml \
   config/observability/prometheusrule.yaml config/argocd/argocd-cm.yaml
@@ -145,7 +205,7 @@ demo: build ## One application on three real control planes, live. EMCO_DEMO_APP
 	@$(TARGET)/debug/emco-e2e demo --operator $(abspath $(RELEASE))/emco-operator
 
 .PHONY: bench
-bench: bench-spine bench-store bench-helm ## All benchmarks; results in target/bench.
+bench: bench-spine bench-store bench-hostile bench-helm bench-user ## All benchmarks; results in target/bench.
 
 # What measures is optimized as what is measured. (Its own build is slow, and needed for nothing else.)
 .PHONY: build-bench
@@ -155,6 +215,10 @@ build-bench: build
 bench-%: build-bench ## One benchmark, such as bench-spine or bench-helm; writes target/bench/AREA.json.
 	$(RELEASE)/emco-e2e bench $*
 
+.PHONY: bench-user
+bench-user: build-bench ## What people wait for, in target/bench/user.json; fails when a goal is missed.
+	$(RELEASE)/emco-e2e bench user
+
 .PHONY: bench-helm
 bench-helm: build-bench
 	@[ -n "$(CHARTS)" ] || { echo 'bench-helm needs the corpus of real charts: make bench-helm CHARTS=DIR, or set EMCO_CHARTS' >&2; exit 1; }
@@ -162,8 +226,9 @@ bench-helm: build-bench
 	HELM="$${helm##* }" EMCO_CHARTS="$(abspath $(CHARTS))" $(STATIC) bench --target $(HOST) -p emco-helm --bench helm
 
 .PHONY: soak
-soak: ## Not there yet: says so and fails.
-	@echo 'there is no soak test yet' >&2; exit 1
+soak: build ## Repeat for long what tests do a few times (about an hour); STEP=NAME runs one step.
+	@$(BINS)
+	EMCO_OPERATOR_BIN=$(abspath $(RELEASE))/emco-operator $(TARGET)/debug/emco-e2e soak $(if $(STEP),--only $(STEP))
 
 .PHONY: fuzz
 fuzz: $(CARGO_FUZZ) ## Fuzz emco-helm with RUNS inputs per target (1,000,000 unless set); needs a nightly toolchain.

@@ -1,7 +1,8 @@
-//! A chart's source comes in; its archive, checked and compiled, goes out. Fetched once, kept by digest on disk and, compiled,
-//! in memory. What a tenant can make go wrong has a reason and a sentence.
+//! Fetches charts, checks and compiles them. Each is fetched once, and kept by digest on disk and, compiled, in memory. What a
+//! tenant can make go wrong has a reason and a sentence.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,99 +10,46 @@ use std::time::Duration;
 use emco_helm::{Chart, Compiled, LoadError};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 
-use crate::dialer::Dialer;
-use crate::remote::wire::cut;
+use crate::remote::dialer::Dialer;
+use crate::runtime::triggers::{Key, KeyQueue};
+use crate::runtime::turns::Turns;
 
 mod credentials;
 mod disk;
 mod docker;
+mod error;
 mod git;
 mod http;
 mod index;
+mod limits;
+mod low_priority;
 mod maps;
 mod oci;
+pub mod on_hub;
 mod ready;
 mod repository;
+mod slots;
+mod speed;
 mod wish;
 
 pub use credentials::ChartCredentials;
+pub use error::{BUSY, ChartError};
 pub use git::{Git, GitLimits, Reference};
+pub use http::trust;
+pub use limits::ChartLimits;
 pub use maps::{MapKey, Maps};
 pub use oci::Oci;
 pub use repository::Repository;
+use slots::Slots;
+pub use slots::Turn;
 use wish::{Download, Place, Wish};
 
-/// Bounds on fetching and keeping charts.
-#[derive(Clone, Debug)]
-pub struct ChartLimits {
-    /// Bytes of a repository's index.
-    pub index_bytes: usize,
-    /// Bytes of a packed archive.
-    pub archive_bytes: usize,
-    /// What is fetched of a Git repository.
-    pub git: GitLimits,
-    /// One download from the first byte sent to the last received.
-    pub time: Duration,
-    /// Until an answer begins.
-    pub answer_begins: Duration,
-    /// Redirects followed, each judged anew.
-    pub redirects: usize,
-    /// Downloads at once.
-    pub fetches: usize,
-    /// Bytes of archives on disk.
-    pub disk_bytes: u64,
-    /// Compiled charts in memory.
-    pub compiled: usize,
-    /// Bytes of the archives whose compiled charts are in memory.
-    pub compiled_bytes: usize,
-    /// What one chart may unpack to.
-    pub load: emco_helm::Limits,
-}
+/// How often a chart that was not kept is asked for again.
+pub const WANTED_EACH: Duration = Duration::from_mins(1);
 
-impl Default for ChartLimits {
-    fn default() -> Self {
-        Self {
-            index_bytes: 64 << 20,
-            archive_bytes: 32 << 20,
-            git: GitLimits::default(),
-            time: Duration::from_secs(120),
-            answer_begins: Duration::from_secs(15),
-            redirects: 5,
-            fetches: 4,
-            disk_bytes: 1 << 30,
-            compiled: 64,
-            compiled_bytes: 64 << 20,
-            load: emco_helm::Limits::default(),
-        }
-    }
-}
-
-/// Why there is no chart.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ChartError {
-    reason: &'static str,
-    message: String,
-}
-
-impl ChartError {
-    pub(crate) fn new(reason: &'static str, message: &str) -> Self {
-        Self { reason, message: cut(message, 512) }
-    }
-
-    /// `ChartNotFound`, `ChartUnauthorized`, `ChartSourceNotAllowed`, `ChartDigestChanged`, `ChartInvalid`,
-    /// `ChartTooLarge`, `ChartIsLibrary` or `SourceUnreachable`.
-    pub const fn reason(&self) -> &'static str {
-        self.reason
-    }
-
-    /// Trying again later may help although nobody changed anything here.
-    pub fn is_transient(&self) -> bool {
-        self.reason == "SourceUnreachable"
-    }
-}
+/// Wishes remembered. What is forgotten is on disk.
+const GIVEN: usize = 4096;
 
 /// Where a chart comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +69,18 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// The place that is reached through the dialer; the label and bytes of an archive that the hub holds.
+    fn place(self) -> Result<Place, (String, Vec<u8>)> {
+        match self {
+            Self::Repository(repository) => Ok(Place::Repository(repository)),
+            Self::Oci(oci) => Ok(Place::Oci(oci)),
+            Self::Git(git) => Ok(Place::Git(git)),
+            Self::ConfigMap { label, bytes } => Err((label, bytes)),
+        }
+    }
+}
+
 /// Adds a part to a hash, so that parts that are divided in another way have another one.
 fn mix(hash: &mut Sha256, part: &[u8]) {
     hash.update(part.len().to_be_bytes());
@@ -138,6 +98,8 @@ pub struct FetchRequest<'a> {
     pub sources: Option<&'a [String]>,
     /// `sha256:...` that the archive must have.
     pub pinned: Option<&'a str>,
+    /// Of the object that wants it, for all of its downloads.
+    pub turn: &'a Turn,
 }
 
 /// A chart.
@@ -164,10 +126,24 @@ pub struct ChartStore {
     limits: ChartLimits,
     dialer: Arc<Dialer>,
     disk: disk::Disk,
-    ready: Mutex<ready::Ready>,
+    ready: Mutex<ready::Ready<Compiled>>,
     /// What ConfigMaps gave.
     pub maps: Maps,
-    fetches: Semaphore,
+    /// Archives that the hub keeps.
+    pub on_hub: on_hub::OnHub,
+    /// By project: what one sends takes long to unpack.
+    compiles: Arc<Turns>,
+    slots: Arc<Slots>,
+    /// What wishes gave, for those that are in memory.
+    given: Mutex<BTreeMap<String, String>>,
+    /// When each `CompositeApp` was last asked for its charts.
+    asked: Mutex<BTreeMap<Key, tokio::time::Instant>>,
+    /// When the sources of each `CompositeApp` were last looked at although its charts are here.
+    looked: Mutex<BTreeMap<Key, tokio::time::Instant>>,
+    /// Of `CompositeApp`s that lack a chart, or may download one now.
+    pub wanted: Arc<KeyQueue>,
+    /// Of `CompositeApp`s whose charts came.
+    pub arrived: Arc<KeyQueue>,
     /// One fetch of the same chart at a time: the others then find it on disk.
     running: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -177,14 +153,23 @@ impl ChartStore {
     pub fn new(cache_dir: PathBuf, dialer: Arc<Dialer>, limits: ChartLimits) -> Result<Arc<Self>, String> {
         let disk = disk::Disk::open(cache_dir, limits.disk_bytes)?;
         let ready = ready::Ready::new(limits.compiled, limits.compiled_bytes);
-        let fetches = Semaphore::new(limits.fetches.max(1));
+        let compiles = Turns::new(limits.compiles);
+        let wanted = Arc::<KeyQueue>::default();
+        let slots = Slots::new(limits.fetches, limits.fetches_of_project, limits.time, Arc::clone(&wanted));
         Ok(Arc::new(Self {
             limits,
-            dialer,
+            dialer: dialer.of("charts"),
             disk,
             ready: Mutex::new(ready),
             maps: Maps::default(),
-            fetches,
+            on_hub: on_hub::OnHub::new(Arc::clone(&wanted)),
+            compiles,
+            slots,
+            given: Mutex::default(),
+            asked: Mutex::default(),
+            looked: Mutex::default(),
+            wanted,
+            arrived: Arc::default(),
             running: Mutex::default(),
         }))
     }
@@ -192,33 +177,103 @@ impl ChartStore {
     /// Gives the chart. What is pinned and on disk costs no request; the caller's right to it is checked all the same: the
     /// entry on disk is found by source and credentials together, never by the digest that a tenant may write.
     pub async fn fetch(&self, request: FetchRequest<'_>) -> Result<Fetched, ChartError> {
-        let FetchRequest { source, credentials, sources, pinned } = request;
-        let place = match source {
-            Source::ConfigMap { label, bytes } => {
+        let FetchRequest { source, credentials, sources, pinned, turn } = request;
+        let place = match source.place() {
+            Ok(place) => place,
+            Err((label, bytes)) => {
                 let bytes = self.of_config_map(&label, bytes)?;
-                return self.checked(Download { bytes, commit: None }, None, pinned).await;
+                return self.checked(Download { bytes, commit: None }, None, (pinned, turn)).await;
             }
-            Source::Repository(repository) => Place::Repository(repository),
-            Source::Oci(oci) => Place::Oci(oci),
-            Source::Git(git) => Place::Git(git),
         };
         let wish = Wish { place, credentials, sources, pinned };
-        let got = self.of_place(&wish).await?;
-        self.checked(got, Some(&wish.place), pinned).await
+        let got = self.of_place(&wish, turn).await?;
+        let fetched = self.checked(got, Some(&wish.place), (pinned, turn)).await?;
+        self.gave(wish.key(self.disk.salt()), &fetched.digest);
+        Ok(fetched)
+    }
+
+    /// Gives a pinned chart that is in memory, on disk or in its `ConfigMap`, without any download. The caller's right to it is
+    /// checked as in `fetch`.
+    pub async fn at_hand(&self, request: FetchRequest<'_>) -> Option<Arc<Compiled>> {
+        if matches!(request.source, Source::ConfigMap { .. }) {
+            return self.fetch(request).await.ok().map(|fetched| fetched.compiled);
+        }
+        let FetchRequest { source, credentials, sources, pinned, turn } = request;
+        let place = source.place().ok()?;
+        let wish = Wish { place, credentials, sources, pinned };
+        wish.home().ok()?;
+        let key = wish.key(self.disk.salt());
+        if self.given.lock().get(&key).map(String::as_str) == pinned
+            && let Some(compiled) = self.ready.lock().get(pinned?)
+        {
+            return Some(compiled);
+        }
+        let kept = self.kept(&key, &wish).await?;
+        let fetched = self.checked(kept, Some(&wish.place), (pinned, turn)).await.ok()?;
+        self.gave(key, &fetched.digest);
+        Some(fetched.compiled)
+    }
+
+    /// Takes an archive that was kept elsewhere as if its source had just given it, if it is the pinned one and the project may
+    /// still have it of that source.
+    pub async fn restore(&self, request: FetchRequest<'_>, bytes: &Arc<[u8]>) {
+        let FetchRequest { source, credentials, sources, pinned, turn } = request;
+        let Ok(place) = source.place() else { return };
+        let wish = Wish { place, credentials, sources, pinned };
+        let digest = digest(bytes);
+        if wish.home().is_err() || pinned != Some(digest.as_str()) {
+            return;
+        }
+        if let Err(error) = self.disk.write(&wish.key(self.disk.salt()), &digest, bytes, turn.project()).await
+        {
+            tracing::warn!(error, "a chart's archive cannot be kept on disk");
+        }
+    }
+
+    /// Asks for the charts of a `CompositeApp` that are not here: once a minute, for what cannot be kept would be downloaded for ever.
+    pub fn want(&self, namespace: &str, name: &str) {
+        let (now, who) = (tokio::time::Instant::now(), (namespace.to_owned(), name.to_owned()));
+        let mut asked = self.asked.lock();
+        asked.retain(|_, since| now.duration_since(*since) < WANTED_EACH);
+        if let Entry::Vacant(first) = asked.entry(who) {
+            first.insert(now);
+            self.wanted.enqueue(namespace, name);
+        }
+    }
+
+    /// Whether the sources of a `CompositeApp` may be looked at again without anybody asking: once a minute.
+    pub fn may_look(&self, namespace: &str, name: &str) -> bool {
+        let mut looked = self.looked.lock();
+        looked.retain(|_, since| since.elapsed() < WANTED_EACH);
+        !looked.contains_key(&(namespace.to_owned(), name.to_owned()))
+    }
+
+    /// Notes that the sources of a `CompositeApp` were looked at now.
+    pub fn looked(&self, namespace: &str, name: &str) {
+        let who = (namespace.to_owned(), name.to_owned());
+        self.looked.lock().insert(who, tokio::time::Instant::now());
+    }
+
+    fn gave(&self, key: String, digest: &str) {
+        let mut given = self.given.lock();
+        if given.len() >= GIVEN {
+            given.clear();
+        }
+        given.insert(key, digest.to_owned());
     }
 
     async fn checked(
         &self,
         got: Download,
         place: Option<&Place>,
-        pinned: Option<&str>,
+        (pinned, turn): (Option<&str>, &Turn),
     ) -> Result<Fetched, ChartError> {
         let Download { bytes, commit } = got;
         let digest = digest(&bytes);
         if let Some(pinned) = pinned.filter(|pinned| *pinned != digest) {
             return Err(changed(pinned, &digest, place.map_or("digest", Place::accepted_by)));
         }
-        let compiled = self.compiled(&digest, &bytes).await?;
+        let compiled = self.compiled(&digest, &bytes, turn.project()).await?;
         let chart = compiled.chart();
         if let Some(place) = place {
             place.same(chart)?;
@@ -244,7 +299,7 @@ impl ChartStore {
         Ok(Arc::from(bytes))
     }
 
-    async fn of_place(&self, wish: &Wish<'_>) -> Result<Download, ChartError> {
+    async fn of_place(&self, wish: &Wish<'_>, mine: &Turn) -> Result<Download, ChartError> {
         // Also of what is on disk.
         let home = wish.home()?;
         let key = wish.key(self.disk.salt());
@@ -252,15 +307,17 @@ impl ChartStore {
             return Ok(found);
         }
         let turn = self.turn(&key);
-        let _turn = turn.lock().await;
+        // Nobody waits here: reconciles are few, and downloads take long.
+        let Ok(_turn) = turn.try_lock() else {
+            self.slots.queue(mine);
+            return Err(ChartError::busy());
+        };
         if let Some(found) = self.kept(&key, wish).await {
             return Ok(found);
         }
-        let _fetch = self
-            .fetches
-            .acquire()
-            .await
-            .map_err(|_| ChartError::new("SourceUnreachable", "the operator is shutting down"))?;
+        if !self.slots.take(mine) {
+            return Err(ChartError::busy());
+        }
         let before = self.disk.reference(&key).await;
         let kept = match &before {
             Some(digest) => self.disk.read(digest).await,
@@ -268,9 +325,10 @@ impl ChartStore {
         };
         let got = Box::pin(wish.download(&self.dialer, &self.limits, &home, kept)).await?;
         // An archive that cannot be kept is fetched again next time; that is no reason to fail now.
-        if let Err(error) = self.disk.write(&key, &digest(&got.bytes), &got.bytes).await {
+        if let Err(error) = self.disk.write(&key, &digest(&got.bytes), &got.bytes, mine.project()).await {
             tracing::warn!(error, "a chart's archive cannot be kept on disk");
         }
+        mine.downloaded();
         Ok(got)
     }
 
@@ -299,16 +357,42 @@ impl ChartStore {
         if self.maps.has(place, digest) { self.ready.lock().get(digest) } else { None }
     }
 
-    async fn compiled(&self, digest: &str, bytes: &Arc<[u8]>) -> Result<Arc<Compiled>, ChartError> {
+    /// Bytes of compiled charts in memory.
+    #[cfg(test)]
+    pub(crate) fn compiled_bytes(&self) -> usize {
+        self.ready.lock().bytes()
+    }
+
+    /// Forgets the compiled form of all others; their archives stay on disk.
+    pub fn keep_only(&self, is_pinned: impl Fn(&str) -> bool) {
+        self.ready.lock().keep_only(is_pinned);
+    }
+
+    async fn compiled(
+        &self,
+        digest: &str,
+        bytes: &Arc<[u8]>,
+        project: &str,
+    ) -> Result<Arc<Compiled>, ChartError> {
+        if let Some(known) = self.ready.lock().get(digest) {
+            return Ok(known);
+        }
+        let share: Arc<str> = Arc::from(project);
+        let turn = self.compiles.take(&share).await;
+        // Somebody may have compiled it meanwhile.
         if let Some(known) = self.ready.lock().get(digest) {
             return Ok(known);
         }
         let (archive, limits) = (Arc::clone(bytes), self.limits.load.clone());
-        let made = tokio::task::spawn_blocking(move || compile(&archive, &limits))
-            .await
-            .map_err(|_| ChartError::new("ChartInvalid", "compiling the chart was ended"))?;
+        let work = move || {
+            // Until it ends, also where nobody waits for it any more.
+            let _turn = turn;
+            compile(&archive, &limits)
+        };
+        let made = low_priority::run(work).await?;
         let compiled = Arc::new(made?);
-        self.ready.lock().put(digest, Arc::clone(&compiled), bytes.len());
+        let held = compiled.chart().held_bytes();
+        self.ready.lock().put(digest, Arc::clone(&compiled), held, share);
         Ok(compiled)
     }
 }
@@ -347,4 +431,4 @@ pub fn digest(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,5 +1,5 @@
-//! An API server in memory: requests in, the answers a real one would give out, with faults on demand. Reconcilers and the
-//! sync engine run against it in fast tests; `e2e/tests/memory` asks it and a real API server the same and compares the answers.
+//! An API server in memory that answers as a real one, with faults on demand. Reconcilers and the sync engine run
+//! against it in fast tests; `e2e/tests/memory` asks it and a real API server the same and compares the answers.
 //!
 //! It knows resourceVersions, generations, finalizers, preconditions, label selectors, watches, namespaces that drain,
 //! server-side apply with field ownership, and workloads that become ready at once. It does not validate schemas, set
@@ -12,6 +12,7 @@ mod kinds;
 mod query;
 mod refusals;
 mod store;
+mod watching;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -25,8 +26,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::runtime::api::withheld::Subject;
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
 use store::Store;
+pub use watching::Watching;
 
 /// What goes wrong with a request.
 #[derive(Clone, Debug)]
@@ -65,6 +68,8 @@ struct Inner {
     requests: u64,
     seen: Vec<Seen>,
     down: bool,
+    watching: Watching,
+    asked: u64,
 }
 
 impl Default for MemoryServer {
@@ -76,7 +81,15 @@ impl Default for MemoryServer {
 impl MemoryServer {
     /// A server with Kubernetes' usual kinds, EMCO's own, and the namespaces `default` and `kube-system`.
     pub fn new() -> Self {
-        let inner = Inner { store: Store::new(), faults: None, requests: 0, seen: Vec::new(), down: false };
+        let inner = Inner {
+            store: Store::new(),
+            faults: None,
+            requests: 0,
+            seen: Vec::new(),
+            down: false,
+            watching: Watching::default(),
+            asked: 0,
+        };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -92,6 +105,18 @@ impl MemoryServer {
         if down {
             inner.store.end_watches();
         }
+    }
+
+    /// Serves watches in this way from now on. Those that are open end.
+    pub fn set_watching(&self, watching: Watching) {
+        let mut inner = self.inner.lock();
+        inner.watching = watching;
+        inner.store.end_watches();
+    }
+
+    /// Watches asked for since the beginning.
+    pub fn watches_asked(&self) -> u64 {
+        self.inner.lock().asked
     }
 
     /// How far its store has come.
@@ -156,6 +181,17 @@ impl MemoryServer {
         }
     }
 
+    /// Sets the status of an object, as its controller would.
+    pub fn set_status(&self, path: &str, status: &Value) -> ApiResult<Value> {
+        let mut inner = self.inner.lock();
+        let target = inner.store.resolve(&format!("{path}/status"))?;
+        let mut object = inner.store.get(&target)?;
+        if let Some(map) = object.as_object_mut() {
+            map.insert("status".to_owned(), status.clone());
+        }
+        inner.store.replace(&target, &object, "controller", store::Via::Put)
+    }
+
     /// Deletes an object as another client would.
     pub fn remove(&self, path: &str) {
         let mut inner = self.inner.lock();
@@ -186,7 +222,7 @@ impl MemoryServer {
             return Err(error);
         }
         let manager = query::value(request, "fieldManager").unwrap_or_default().to_owned();
-        inner.seen.push(Seen { method: request.method, path: request.path.clone(), manager });
+        inner.seen.push(Seen { method: request.method, path: request.path.to_string(), manager });
         let answer = query::answer(&mut inner.store, request);
         match fault {
             Some(Fault::LoseAnswer) => Err(unreachable("Timeout", "no answer within the time-out")),
@@ -201,11 +237,12 @@ impl ApiServer for MemoryServer {
     async fn send(&self, request: Request) -> ApiResult<Value> {
         // Every request is a point where others may run, as with a real server.
         tokio::task::yield_now().await;
-        let (answer, gate) = self.carry_out(&request)?;
+        let subject = Subject::of(&request.path);
+        let (answer, gate) = Subject::withhold(subject.as_ref(), self.carry_out(&request))?;
         if let Some(gate) = gate {
             let _ = gate.acquire().await;
         }
-        answer
+        Subject::withhold(subject.as_ref(), answer)
     }
 
     async fn watch(&self, request: Request) -> ApiResult<BoxStream<'static, ApiResult<WatchEvent>>> {
@@ -214,8 +251,11 @@ impl ApiServer for MemoryServer {
         if inner.down {
             return Err(unreachable("ConnectionRefused", "the server is down"));
         }
+        inner.asked += 1;
+        let (watching, asked) = (inner.watching, inner.asked);
         let receiver = query::watch(&mut inner.store, &request)?;
-        Ok(receiver.map(Ok).boxed())
+        drop(inner);
+        watching::serve(watching, asked, receiver.boxed())
     }
 }
 

@@ -1,5 +1,5 @@
-//! Remote clusters: credentials come in, API servers and what is observed of them go out. One task per cluster connects
-//! and probes; everybody else only asks what there is.
+//! Connects to remote clusters and observes them. One task per cluster connects and probes; everybody else only asks
+//! what there is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use emco_engine::apis::ApiList;
 use emco_engine::identity::ClusterId;
 use futures::stream::BoxStream;
 
-use crate::world::Edges;
+use crate::runtime::world::Edges;
 
 pub use claim::Claim;
 pub use kubeconfig::{Credentials, KubeconfigError};
@@ -17,12 +17,14 @@ pub(crate) use quantity::same_quantity;
 pub use transport::{Edge, EdgeSettings};
 
 pub mod claim;
+pub mod dialer;
 mod discovery;
 pub mod kubeconfig;
 mod nodes;
 pub mod pool;
 mod probe;
 mod quantity;
+mod ready;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod transport;

@@ -1,5 +1,6 @@
-//! Shards from the hub in, objects on clusters and shard statuses out. One job per owner and cluster, one gate, one store
-//! and one set of watches per cluster: no cluster delays another, no owner starves another.
+//! Synchronises shards of the hub with objects on clusters, and reports results in shard statuses. One job per owner
+//! and cluster, one gate, one store and one set of watches per cluster: no cluster delays another, no owner starves
+//! another.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,12 +15,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::remote::Connections;
-use crate::world::World;
+use crate::runtime::world::World;
 
+mod absence;
+pub mod budget;
 pub mod content;
-mod desk;
+pub mod definitions;
+mod dispatcher;
 pub mod edge;
 pub mod errors;
+pub mod fair;
+mod fence;
+pub mod gate;
 mod inbox;
 mod job;
 mod mark;
@@ -29,23 +36,24 @@ mod pace;
 mod policy;
 pub mod prepared;
 pub mod report;
+mod row_log;
 pub mod work;
 
-pub use edge::Fence;
+pub use fence::{Fence, send_fenced};
 pub use metrics::SyncMetrics;
 pub use policy::{Policies, Policy};
 pub use work::Owner;
 
+use budget::Budget;
 use content::HubContent;
-use desk::Desk;
+use dispatcher::Dispatcher;
 use inbox::Inbox;
 use prepared::Prepared;
-use report::Budget;
 
 /// Limits.
 #[derive(Clone, Debug)]
 pub struct SyncSettings {
-    /// Requests in flight per cluster.
+    /// Requests in flight per cluster; [`gate::SPARE`] more for projects that have none.
     pub in_flight: usize,
     /// Bytes of packs and sets kept in memory.
     pub cache_bytes: usize,
@@ -87,7 +95,7 @@ pub struct Sync {
     ctx: SyncContext,
     content: Arc<HubContent>,
     metrics: Arc<SyncMetrics>,
-    budget: Arc<Budget>,
+    budget: Budget,
     inbox: Inbox,
     // Owners whose policy changed since the last look.
     repaced: Mutex<BTreeSet<String>>,
@@ -103,7 +111,7 @@ impl Sync {
             ctx,
             content,
             metrics: Arc::new(SyncMetrics::default()),
-            budget: Arc::new(Budget::new()),
+            budget: Budget::new(),
             inbox: Inbox::default(),
             repaced: Mutex::new(BTreeSet::new()),
             calm_until: Instant::now() + CALM,
@@ -123,6 +131,11 @@ impl Sync {
     /// Keeps a set that the hub has as a whole, so that it is not read back at once.
     pub fn stored(&self, set: Arc<Prepared>) {
         self.content.stored(set);
+    }
+
+    /// Forgets what was read for revisions that are gone.
+    pub fn forget_gone(&self, is_there: impl Fn(&content::Source) -> bool) {
+        self.content.forget_gone(is_there);
     }
 
     /// A shard as read from the hub, new or changed. Never waits.
@@ -149,7 +162,7 @@ impl Sync {
 
     /// Works until stopped; returns when every task has ended.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let mut desk = Desk::new(self.clone(), &stop);
+        let mut dispatcher = Dispatcher::new(self.clone(), &stop);
         let metrics = self.metrics.clone();
         let mut moves = self.ctx.connections.changes();
         loop {
@@ -161,26 +174,26 @@ impl Sync {
                     mail.sort_by_key(|(_, shard)| shard.as_ref().is_some_and(|shard| shard.status.is_none()));
                     let mut touched = BTreeSet::new();
                     for (key, shard) in mail {
-                        desk.take(&key, shard, &mut touched);
+                        dispatcher.take(&key, shard, &mut touched);
                     }
                     for (hash, cluster) in touched {
-                        desk.settle(&cluster, &hash);
+                        dispatcher.settle(&cluster, &hash);
                     }
                     for hash in std::mem::take(&mut *self.repaced.lock()) {
-                        desk.ring(&hash);
+                        dispatcher.ring(&hash);
                     }
-                    metrics.jobs.store(desk.jobs() as u64, std::sync::atomic::Ordering::Relaxed);
+                    metrics.jobs.store(dispatcher.jobs() as u64, std::sync::atomic::Ordering::Relaxed);
                     // Tasks that have ended are let go of.
-                    while desk.tasks.try_join_next().is_some() {}
+                    while dispatcher.tasks.try_join_next().is_some() {}
                 }
                 cluster = moves.next() => match cluster {
-                    Some(cluster) => desk.refresh(&cluster),
+                    Some(cluster) => dispatcher.refresh(&cluster),
                     None => break,
                 },
             }
         }
-        desk.stop.cancel();
-        while desk.tasks.join_next().await.is_some() {}
+        dispatcher.stop.cancel();
+        while dispatcher.tasks.join_next().await.is_some() {}
     }
 }
 

@@ -4,7 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::composite_app::Dependency;
+use crate::composite_app::{ChartPin, Dependency};
 use crate::conditions::Condition;
 use crate::deployment_intent_group::status::{Cause, Explain};
 use crate::fields::Level;
@@ -32,6 +32,12 @@ pub const FORMAT: i32 = 1;
     printcolumn(name = "Rev", type_ = "integer", json_path = ".spec.revision"),
     printcolumn(name = "Cause", type_ = "string", json_path = ".spec.cause"),
     printcolumn(name = "Outcome", type_ = "string", json_path = ".status.outcome"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
+    printcolumn(name = "Deleted", type_ = "date", json_path = ".metadata.deletionTimestamp"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -83,6 +89,13 @@ pub struct AppContextSpec {
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<ContextApp>,
+    /// The charts it was made of, as the composite application had them pinned. Their archives stay on the hub with it.
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<ChartPin>,
     /// Where the manifests are: objects of the operator's namespace.
     #[schemars(length(max = 2048), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

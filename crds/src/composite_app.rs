@@ -197,4 +197,20 @@ pub struct ChartPin {
     /// Digest of the `chart` field the pin was made for: another one means the pin is made anew.
     #[schemars(length(max = 71))]
     pub source: String,
+    /// What the last look at the source found that was asked for (emco.io/requestedAt), where that is not this chart, which goes
+    /// on being used. Absent once the source gives this chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_look: Option<SourceLook>,
+}
+
+/// What a look at a chart's source found instead of the pinned chart.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceLook {
+    /// Reason of the condition Ready; `BranchMoved`, which refuses nothing, where a branch points to another commit.
+    #[schemars(length(max = 64))]
+    pub reason: String,
+    /// What was found, and what to do.
+    #[schemars(length(max = 1024))]
+    pub message: String,
 }

@@ -35,7 +35,13 @@ use crate::schema;
         json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
     ),
     printcolumn(name = "Uses", type_ = "integer", json_path = ".status.inUse.total"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CompositeProfileSpec {
@@ -76,6 +82,10 @@ pub struct ProfileApp {
 
 /// Values in a `ConfigMap` or Secret.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = schema::OBJECT_NAME,
+    validation = schema::DATA_KEY
+)]
 pub struct ValuesFrom {
     /// `ConfigMap` or Secret.
     pub kind: SourceKind,

@@ -28,6 +28,8 @@ pub mod types {
     pub const DEPLOYED: &str = "Deployed";
     /// `DeploymentIntentGroup`: a stored revision is pinned.
     pub const PINNED: &str = "Pinned";
+    /// Stages of a plan, in their order. One that refuses a change is False, those before it are True.
+    pub const STAGES: [&str; 4] = [RESOLVED, APPROVED, PLACED, RENDERED];
 }
 
 /// A status that carries conditions.

@@ -5,6 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+use crate::later;
+
 /// Every kind, owners before what refers to them.
 pub fn all() -> Vec<CustomResourceDefinition> {
     [
@@ -69,8 +71,27 @@ fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         bound_name(schema);
         each(schema, &mut plain_description);
         each(schema, &mut null_means_default);
+        for later in later::ALL.iter().filter(|later| later.kind == crd.spec.names.kind) {
+            if let Some(field) = at(schema, later.path) {
+                let said = field.description.take().unwrap_or_default();
+                field.description = Some(format!("{said} {}", later.explanation()).trim_start().to_owned());
+            }
+        }
     }
     crd
+}
+
+/// The schema of a field; `[]` behind a name stands for the items of a list. Without a path, that of the kind.
+fn at<'a>(mut schema: &'a mut JSONSchemaProps, path: &str) -> Option<&'a mut JSONSchemaProps> {
+    for segment in path.split('.').filter(|segment| !segment.is_empty()) {
+        let name = segment.trim_end_matches("[]");
+        schema = schema.properties.as_mut()?.get_mut(name)?;
+        if name != segment {
+            let JSONSchemaPropsOrArray::Schema(items) = schema.items.as_mut()? else { return None };
+            schema = items;
+        }
+    }
+    Some(schema)
 }
 
 /// Without a bound on the name, any rule that compares it exceeds the API server's cost budget.
@@ -114,5 +135,26 @@ fn each(schema: &mut JSONSchemaProps, change: &mut impl FnMut(&mut JSONSchemaPro
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
         each(values, change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_later_is_a_field_of_its_kind_with_such_values() {
+        let mut all = all();
+        for later in later::ALL {
+            let crd = all.iter_mut().find(|crd| crd.spec.names.kind == later.kind).unwrap();
+            let version = crd.spec.versions.first_mut().unwrap();
+            let schema = version.schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+            let field = at(schema, later.path).unwrap_or_else(|| panic!("{later:?} is no field"));
+            let said = field.description.as_deref().unwrap_or_default();
+            assert!(said.contains(&later.explanation()), "{later:?}: {said}");
+            let known: Vec<_> = field.enum_.iter().flatten().filter_map(|value| value.0.as_str()).collect();
+            assert!(later.values.iter().all(|value| known.contains(value)), "{later:?}: {known:?}");
+            assert!(later.values.is_empty() || later.values.len() < known.len(), "{later:?}");
+        }
     }
 }

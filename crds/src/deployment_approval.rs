@@ -29,8 +29,19 @@ use crate::schema;
     printcolumn(name = "Group", type_ = "string", json_path = ".spec.deploymentIntentGroupRef.name"),
     printcolumn(name = "Decision", type_ = "string", json_path = ".spec.decision"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
     printcolumn(name = "By", type_ = "string", json_path = ".spec.approvedBy"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

@@ -43,6 +43,11 @@ use sync::{Sync, Unreachable};
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
     printcolumn(name = "Clusters", type_ = "string", json_path = ".status.summary.clusters"),
     printcolumn(name = "Rev", type_ = "integer", json_path = ".status.revision"),
     printcolumn(name = "Pending", type_ = "string", json_path = ".status.pending.shortDigest"),
@@ -93,7 +98,7 @@ pub struct DeploymentIntentGroupSpec {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<IntentRef>,
-    /// What shall be.
+    /// Desired lifecycle state: Instantiated (default), Planned (plan and dry run only) or Terminated.
     #[serde(default)]
     pub desired_state: DesiredState,
     /// Waves (experimental); absent = all at once.
@@ -222,7 +227,7 @@ pub struct IntentRef {
     pub name: String,
 }
 
-/// What shall be.
+/// Desired lifecycle state of a deployment.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DesiredState {
     /// It runs.

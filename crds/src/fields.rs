@@ -46,6 +46,9 @@ pub struct ClusterTerm {
 
 /// Reference to an object of the same namespace; the field's name says which kind.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[x_kube(
+    validation = schema::OBJECT_NAME
+)]
 pub struct NameRef {
     /// Name of the object.
     #[schemars(length(min = 1, max = 253))]
@@ -54,6 +57,10 @@ pub struct NameRef {
 
 /// Reference to one key of a `ConfigMap` or Secret of the same namespace.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[x_kube(
+    validation = schema::OBJECT_NAME,
+    validation = schema::DATA_KEY
+)]
 pub struct KeyRef {
     /// Name of the object.
     #[schemars(length(min = 1, max = 253))]

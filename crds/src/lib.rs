@@ -14,6 +14,7 @@ pub mod crds;
 pub mod deployment_approval;
 pub mod deployment_intent_group;
 pub mod fields;
+pub mod later;
 pub mod logical_cloud;
 pub mod names;
 pub mod project;

@@ -43,7 +43,13 @@ pub use status::{CloudClusters, Kubeconfigs, LogicalCloudStatus};
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

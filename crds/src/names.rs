@@ -53,6 +53,10 @@ pub mod annotation {
     pub const ABANDON: &str = "emco.io/abandon";
     /// On stored objects nothing names any more: since when. The mark of mark and sweep.
     pub const UNREFERENCED_SINCE: &str = "emco.io/unreferenced-since";
+    /// On a kept archive, for people: whose it is, the chart and its version.
+    pub const CHART: &str = "emco.io/chart";
+    /// On a kept archive: its bytes in all parts.
+    pub const BYTES: &str = "emco.io/bytes";
     /// On a Namespace: made by this installation, so it may be deleted with its owner.
     pub const MADE_BY: &str = "emco.io/made-by";
 }

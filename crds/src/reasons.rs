@@ -38,7 +38,7 @@ macro_rules! reasons {
 
 reasons!(
     /// Of a `ClusterProvider`.
-    ClusterProviderReason { NamespaceOwned, NamespaceTaken, NamespaceNotOurs, ClustersExist, HeldBy, NotSupportedYet }
+    ClusterProviderReason { NamespaceOwned, NamespaceTaken, NamespaceNotOurs, Terminating, HeldBy, NotSupportedYet }
 );
 
 reasons!(
@@ -65,6 +65,7 @@ reasons!(
         HubRestored,
         Accepted,
         EndSoon,
+        Terminating,
         HeldBy,
         NotSupportedYet,
     }
@@ -77,7 +78,7 @@ reasons!(
         NamespaceTaken,
         NamespaceNotOurs,
         NoClustersGranted,
-        TerminatingContent,
+        Terminating,
         HeldBy,
         NotSupportedYet,
     }
@@ -101,7 +102,20 @@ reasons!(
         NoClusters,
         NoProject,
         FormatUnknown,
+        // Of a cluster, as of a deployment
         Unreachable,
+        ServerError,
+        Forbidden,
+        Invalid,
+        Conflict,
+        KindMissing,
+        ContentLost,
+        ClusterReplaced,
+        SameClusterTwice,
+        ClaimedByAnotherHub,
+        HubRestored,
+        DriftFight,
+        ProgressDeadlineExceeded,
         Terminating,
         HeldBy,
         NotSupportedYet,
@@ -125,6 +139,7 @@ reasons!(
         SecretNotFound,
         DependencyCycle,
         NoProject,
+        Terminating,
         HeldBy,
         NotSupportedYet,
     }
@@ -140,6 +155,7 @@ reasons!(
         KeyNotFound,
         ValuesInvalid,
         TemplateInvalid,
+        Terminating,
         HeldBy,
         NotSupportedYet,
     }
@@ -162,6 +178,7 @@ reasons!(
         ConfigMapNotFound,
         SecretNotFound,
         ChartNotReady,
+        Fetching,
         DuplicateRelease,
         DependencyCycle,
         FormatUnknown,
@@ -194,17 +211,20 @@ reasons!(
         DuplicateResource,
         NotAllowedByLevel,
         OutputTooLarge,
+        PlanTooLong,
         // Deployed
         Deployed,
         Progressing,
         WaitingForDependency,
         WaitingForWave,
         Unreachable,
+        ServerError,
         Forbidden,
         Invalid,
         Conflict,
         NotOurs,
         KindMissing,
+        NamespaceMissing,
         HookFailed,
         ImmutableField,
         RolloutPaused,
@@ -217,6 +237,7 @@ reasons!(
         // Ready
         Ready,
         NotReady,
+        ProgressDeadlineExceeded,
         Suspended,
         Pinned,
         Terminating,
@@ -241,6 +262,34 @@ reasons!(
     SyncShardReason { Ready, Progressing, Unreachable, Failed, ContentLost, Orphaned, FormatUnknown, Terminating }
 );
 
+/// Reasons of Ready=False, of any kind, that are a step on the way: work that goes on, a wait for something that comes by itself, or
+/// what a person asked for.
+const PROGRESS: &[&str] = &[
+    "Connecting",
+    "Fetching",
+    "Instantiating",
+    "Progressing",
+    "NotReady",
+    "WaitingForDependency",
+    "WaitingForWave",
+    "AwaitingApproval",
+    "Waiting",
+    "ShrinkWaits",
+    "CSRNotSigned",
+    "Storing",
+    "RolloutPaused",
+    "Suspended",
+    "Pinned",
+    "Terminating",
+    "Terminated",
+    "HeldBy",
+];
+
+/// Whether a Ready=False of this reason needs nobody's attention. Everything else is a failure, and a Warning as an Event.
+pub fn is_progress(reason: &str) -> bool {
+    PROGRESS.contains(&reason)
+}
+
 impl DeploymentIntentGroupReason {
     /// Whether only an edit helps. Everything else may cure itself.
     pub const fn stalled(self) -> bool {
@@ -258,9 +307,34 @@ impl DeploymentIntentGroupReason {
                 | Self::DuplicateResource
                 | Self::NotAllowedByLevel
                 | Self::OutputTooLarge
+                | Self::PlanTooLong
                 | Self::RolloutPaused
                 | Self::DependencyCycle
                 | Self::NotSupportedYet
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_on_the_way_is_a_reason_of_a_kind() {
+        let all = [
+            ClusterProviderReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            ClusterReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            ProjectReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            LogicalCloudReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            CompositeAppReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            CompositeProfileReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            DeploymentIntentGroupReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            DeploymentApprovalReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            AppContextReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            SyncShardReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+        ]
+        .concat();
+        let unknown: Vec<_> = PROGRESS.iter().filter(|reason| !all.contains(reason)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

@@ -3,6 +3,17 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
+/// Rule of a reference, and its message: `name` is a name that an object can have.
+pub const OBJECT_NAME: (&str, &str) = (
+    "self.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+    "name must be the name of an object: lower-case letters, digits, '-' and '.'",
+);
+/// Rule of a reference, and its message: `key`, if there is one, can be a key of a `ConfigMap` or Secret.
+pub const DATA_KEY: (&str, &str) = (
+    "!has(self.key) || self.key.matches('^[-._a-zA-Z0-9]+$')",
+    "key must be a key of a ConfigMap or Secret: letters, digits, '-', '_' and '.'",
+);
+
 fn label_selector_value(nullable: bool) -> Value {
     let mut schema = json!({
         "type": "object",

@@ -28,6 +28,12 @@ use status::SyncShardStatus;
     printcolumn(name = "Clusters", type_ = "string", json_path = ".status.summary.clusters"),
     printcolumn(name = "Failed", type_ = "string", json_path = ".status.summary.failed"),
     printcolumn(name = "Unreachable", type_ = "string", json_path = ".status.summary.unreachable"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Orphaned")].reason"#
+    ),
+    printcolumn(name = "Deleted", type_ = "date", json_path = ".metadata.deletionTimestamp"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -53,6 +59,11 @@ pub struct SyncShardSpec {
     /// Of the writer's Lease; never goes down.
     #[schemars(range(min = 0))]
     pub epoch: i64,
+    /// How often this spec was written, counted by its writers: names and `since` are taken from it. `metadata.generation` begins
+    /// anew when the object is copied to another hub; this does not. Absent = nobody counted yet, and the generation stands for it.
+    #[schemars(range(min = 0))]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub writes: i64,
     /// The id the next row gets; ids are never used again.
     #[schemars(range(min = 1))]
     pub next_id: i64,
@@ -149,7 +160,7 @@ pub struct Held {
     /// Or the identities of many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identities: Option<IdentitiesRef>,
-    /// The shard's generation that added the entry.
+    /// The write of the shard (`writes`) that added the entry.
     pub since: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Definitions in, their promises checked: fresh files, names, columns, bounds, no traps.
+//! Checks the definitions: fresh files, names, columns, bounds, no traps.
 
 #[path = "support/files.rs"]
 mod support;
@@ -26,16 +26,16 @@ fn config_crd_is_what_the_types_generate() {
 
 /// Kind, plural, short name, scope, category, selectable fields, columns (those of `-o wide` after a bar).
 const KINDS: &str = "
-ClusterProvider clusterproviders cprov Cluster emco - Namespace,Clusters,Ready,Age|
+ClusterProvider clusterproviders cprov Cluster emco - Namespace,Clusters,Ready,Reason,Age|Message
 Cluster clusters ecl Namespaced emco .spec.scheduling Provider,Ready,Reason,Version,Nodes,Age|Uses,Message
-Project projects eproj Cluster emco - Namespace,Approval,Ready,Reason,Age|
-LogicalCloud logicalclouds lc Namespaced emco - Level,Namespace,Clusters,Ready,Reason,Age|
+Project projects eproj Cluster emco - Namespace,Approval,Ready,Reason,Age|Message
+LogicalCloud logicalclouds lc Namespaced emco - Level,Namespace,Clusters,Ready,Reason,Age|Message
 CompositeApp compositeapps capp Namespaced emco - Version,Apps,Ready,Reason,Age|Uses,Message
-CompositeProfile compositeprofiles cprof Namespaced emco - Ready,Reason,Uses,Age|
-DeploymentIntentGroup deploymentintentgroups dig Namespaced emco .status.state State,Ready,Clusters,Rev,Pending,Age|App,Cloud,Message
-DeploymentApproval deploymentapprovals dappr Namespaced emco .spec.deploymentIntentGroupRef.name Group,Decision,State,By,Age|
-AppContext appcontexts actx Namespaced emco-generated - Owner,Rev,Cause,Outcome,Age|
-SyncShard syncshards shard Namespaced emco-generated - Owner,Slot,Clusters,Failed,Unreachable,Age|
+CompositeProfile compositeprofiles cprof Namespaced emco - Ready,Reason,Uses,Age|Message
+DeploymentIntentGroup deploymentintentgroups dig Namespaced emco .status.state State,Ready,Reason,Clusters,Rev,Pending,Age|App,Cloud,Message
+DeploymentApproval deploymentapprovals dappr Namespaced emco .spec.deploymentIntentGroupRef.name Group,Decision,State,Reason,By,Age|Message
+AppContext appcontexts actx Namespaced emco-generated - Owner,Rev,Cause,Outcome,Reason,Deleted,Age|
+SyncShard syncshards shard Namespaced emco-generated - Owner,Slot,Clusters,Failed,Unreachable,Reason,Deleted,Age|
 ";
 
 #[test]

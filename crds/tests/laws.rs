@@ -1,4 +1,4 @@
-//! Schemas in, objects that they accept out: the types must read every one of them. A watch of typed objects ends at the
+//! Makes objects that the schemas accept: the types must read every one of them. A watch of typed objects ends at the
 //! first it cannot read, so one odd object of one tenant would stop everybody's.
 
 #[path = "support/files.rs"]

@@ -1,4 +1,4 @@
-//! Samples in, verdicts of the rules out: the fast half of what `e2e/tests/api.rs` shows on a real API server.
+//! Judges samples by the rules of the kinds: the fast half of what `e2e/tests/api.rs` shows on a real API server.
 
 #[path = "support/files.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! In: the audit log of an API server. Out: who asked for what, when and with which result.
+//! Reads the audit log of an API server: who asked for what, when and with which result.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, ErrorKind, Seek as _, SeekFrom};

@@ -1,4 +1,4 @@
-//! In: the control planes a test wants. Out: the running planes, ready for objects, gone when the bed is dropped.
+//! Starts the control planes that a test wants; they are gone when the bed is dropped.
 
 mod bootstrap;
 mod certs;

@@ -1,8 +1,10 @@
-//! In: the name of an area. Out: its measurements, as a table and in `target/bench/AREA.json`.
+//! Runs the benchmarks of an area, and writes a table and `target/bench/AREA.json`.
 
+mod hostile;
 mod record;
 mod spine;
 mod store;
+mod user;
 
 use std::path::PathBuf;
 
@@ -12,34 +14,41 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine or store.
+    /// What is measured: spine, store, hostile or user.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
-    /// Only this part of spine: sample, fleet, latency or throughput. Nothing is written to the file then.
+    /// Only this part: of spine sample, fleet, latency, restart or throughput; of hostile an attack such as spin; of user
+    /// burst, edits, clusters or failover. Nothing is written to the file then.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
 }
 
-/// Measures. A goal that is missed is no error: it is in the table.
+/// Areas whose missed goals are an error, too: what they measure is promised to people.
+const PROMISED: [&str; 2] = ["user", "hostile"];
+
+/// Measures. A goal that is missed is in the table.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     let entries = match args.area.as_str() {
         "spine" => {
-            let program = args.operator.clone().map_or_else(operator::program, Ok)?;
-            ensure!(
-                program.is_file(),
-                "there is no operator at {}: build it first (`make build`)",
-                program.display()
-            );
+            let program = program(args)?;
             runtime.block_on(Box::pin(spine::measure(&program, args.only.as_deref())))?
+        }
+        "hostile" => {
+            let program = program(args)?;
+            runtime.block_on(Box::pin(hostile::measure(&program, args.only.as_deref())))?
         }
         "store" => {
             ensure!(args.only.is_none(), "the benchmark store has no parts");
             runtime.block_on(Box::pin(store::measure()))?
         }
-        area => bail!("there is no benchmark {area}: they are spine and store"),
+        "user" => {
+            let program = program(args)?;
+            runtime.block_on(Box::pin(user::measure(&program, args.only.as_deref())))?
+        }
+        area => bail!("there is no benchmark {area}: they are spine, store, hostile and user"),
     };
     if args.only.is_some() {
         record::print(&entries);
@@ -50,5 +59,35 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     record::write(&file, &entries)?;
     record::print(&entries);
     println!("written to {}", file.display());
+    promises_hold(&args.area, &entries)
+}
+
+fn promises_hold(area: &str, entries: &[record::Entry]) -> Result<()> {
+    let missed = record::missed(entries);
+    ensure!(!PROMISED.contains(&area) || missed.is_empty(), "missed goals: {}", missed.join(", "));
     Ok(())
+}
+
+fn program(args: &BenchArgs) -> Result<PathBuf> {
+    let program = args.operator.clone().map_or_else(operator::program, Ok)?;
+    ensure!(
+        program.is_file(),
+        "there is no operator at {}: build it first (`make build`)",
+        program.display()
+    );
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_that_is_promised_to_people_and_missed_is_an_error() {
+        let missed =
+            [record::Entry::one("operator_restarts", "restarts", 1.0, "make bench-hostile").at_most(0.0)];
+        let fails = ["spine", "store", "hostile", "user"].map(|area| promises_hold(area, &missed).is_err());
+        assert_eq!(fails, [false, false, true, true]);
+        promises_hold("hostile", &[]).unwrap();
+    }
 }

@@ -1,13 +1,21 @@
-//! In: the folder of a corpus of real charts, and the operator's program. Out: whether edges under the operator hold, for each
-//! of a few charts, what real Helm makes of the same archive, run it, and are clean afterwards; a line per chart.
+//! Compares the charts of a corpus with real Helm, a line per chart that is deployed.
+//!
+//! Every chart is rendered as an upgrade. A few are deployed: edges under the operator hold what Helm makes of the same archive,
+//! installed, changed by a value and then by the chart's next version; they run it, and are clean afterwards. Where Helm refuses a
+//! step, the operator has to refuse it for the same.
 //!
 //! Hub, two edges and a reference edge of the same Kubernetes. The charts come one after the other: then every object that
 //! appears on a plane belongs to the chart at hand, and nothing has to be looked for by name.
 
+mod compare;
 mod corpus;
+mod misspelt;
+mod next;
 mod reference;
+mod refusal;
 mod same;
 mod snapshot;
+mod upgrades;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,9 +28,10 @@ use emco_e2e::operator::{self, Operator};
 use emco_e2e::package::Package;
 use emco_e2e::wait::wait_until_gone;
 use kube::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use corpus::Corpus;
+use compare::{Exceptions, compare, held};
+use corpus::{Case, Corpus};
 use reference::{Reference, Rendered};
 use snapshot::{Key, Objects};
 
@@ -39,9 +48,8 @@ const MOST_BYTES: usize = 1024 * 1024;
 const COLLECTED: Duration = Duration::from_secs(60);
 /// For a removal.
 const GONE: Duration = Duration::from_mins(2);
-/// Differences told of one object, and of one chart.
+/// Differences told of one object.
 const MOST_TOLD: usize = 5;
-const MOST_TOLD_OF_CHART: usize = 20;
 
 /// The command line.
 #[derive(clap::Args)]
@@ -55,38 +63,83 @@ pub struct ConformanceArgs {
     /// Only charts whose folder's name contains this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Only charts that are deployed: nothing else is rendered.
+    #[arg(long)]
+    deployed: bool,
+    /// Only what is said of misspelt values: no control plane is started.
+    #[arg(long)]
+    values: bool,
 }
 
 /// Tries every chart; an error when one failed.
 pub fn run(args: &ConformanceArgs) -> Result<()> {
     let corpus = Corpus::open(&args.charts)?;
+    let only = args.only.as_deref().unwrap_or_default();
+    let rendered = corpus.rendered(only)?;
+    if !args.deployed {
+        misspelt::check(&rendered)?;
+    }
+    if args.values {
+        return Ok(());
+    }
     let program = args.operator.clone().map_or_else(operator::program, Ok)?;
     ensure!(
         program.is_file(),
         "there is no operator at {}: build it first (`make build`)",
         program.display()
     );
-    let only = args.only.as_deref().unwrap_or_default();
-    let folders: Vec<&str> = corpus::CHARTS.into_iter().filter(|folder| folder.contains(only)).collect();
-    ensure!(!folders.is_empty(), "no chart is called {only}; there are {}", corpus::CHARTS.join(", "));
-    let charts = folders
-        .into_iter()
-        .map(|folder| Ok((folder, Package::of_folder(&corpus.chart(folder)?)?)))
+    corpus.every_next_version_is_deployed()?;
+    let charts = corpus::CHARTS
+        .iter()
+        .filter(|chart| chart.folder.contains(only))
+        .map(|chart| Tried::new(&corpus, chart))
         .collect::<Result<Vec<_>>>()?;
+    let all = corpus::CHARTS.map(|chart| chart.folder);
+    let cases = if args.deployed { Vec::new() } else { Corpus::upgrades(&rendered) };
+    ensure!(
+        !charts.is_empty() || !cases.is_empty(),
+        "no chart is called {only}; deployed are {}",
+        all.join(", ")
+    );
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    runtime.block_on(Box::pin(play(&program, &charts)))
+    runtime.block_on(Box::pin(play(&program, &charts, &cases)))
 }
 
-async fn play(program: &Path, charts: &[(&str, Package)]) -> Result<()> {
+/// A chart that is tried.
+struct Tried {
+    folder: &'static str,
+    package: Package,
+    /// The values of its installation, and of its upgrades.
+    values: Value,
+    changed: Value,
+    next: Option<Package>,
+}
+
+impl Tried {
+    fn new(corpus: &Corpus, chart: &corpus::Deployed) -> Result<Self> {
+        let package = |folder| Package::of_folder(&corpus.chart(folder)?);
+        let read = |text| serde_json::from_str(text).with_context(|| format!("{}: no JSON", chart.folder));
+        let (values, change): (Value, Value) = (read(chart.values)?, read(chart.change)?);
+        let mut changed = values.clone();
+        emco_helm::merge_values(&mut changed, change);
+        let next = chart.next.map(package).transpose()?;
+        Ok(Self { folder: chart.folder, package: package(chart.folder)?, values, changed, next })
+    }
+}
+
+async fn play(program: &Path, charts: &[Tried], cases: &[Case]) -> Result<()> {
     let spec = BedSpec::hub().edges(&EDGES).edges(&[REFERENCE]).with_helm();
     let bed = Bed::start(spec).await?;
+    println!("rendering {} upgrades as Helm's dry run on a server does", cases.len());
+    Box::pin(upgrades::compare(&bed, cases)).await?;
+    println!("deploying {} charts, and upgrading them", charts.len());
     let operator = Operator::start(&bed, program).await?;
     let prepared = operator::unless_ended(operator.process(), prepare(&bed)).await;
     prepared.context("the clusters could not be registered")?;
     let mut failed = 0;
-    for (folder, package) in charts {
-        let start = Instant::now();
-        let tried = operator::unless_ended(operator.process(), Box::pin(try_chart(&bed, package))).await;
+    for chart in charts {
+        let (start, folder) = (Instant::now(), chart.folder);
+        let tried = operator::unless_ended(operator.process(), Box::pin(try_chart(&bed, chart))).await;
         let took = start.elapsed().as_secs_f64();
         match tried {
             Ok(told) => println!("ok      {folder}: {told}, {took:.1} s"),
@@ -118,21 +171,24 @@ async fn prepare(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-/// One chart from its archive to its removal. Answers what was seen.
-async fn try_chart(bed: &Bed, package: &Package) -> Result<String> {
+/// One chart from its archive over an upgrade to its removal. Answers what was seen.
+async fn try_chart(bed: &Bed, tried: &Tried) -> Result<String> {
+    let Tried { package, values, .. } = tried;
     let release = package.name.as_str();
-    let reference = Reference::new(bed, package).await?;
+    let reference = Reference::new(bed, "installed", package, values).await?;
     let before = all(bed).await?;
     let rendered = reference.render().await?;
-    let (installed, deployed) = tokio::join!(reference.install(), deploy(bed, package));
+    // Before anything is there that could be looked up: all that is drawn differs.
+    let next = next::Next::new(bed, tried).await?;
+    let (installed, deployed) = tokio::join!(reference.install(), deploy(bed, package, values));
     let compared = match installed.and(deployed) {
-        Ok(()) => compare(bed, &before, &rendered).await,
-        Err(error) => {
-            // Now, while everything is still as it failed.
-            println!("{}", bed.diagnostics().await);
-            Err(error)
-        }
+        Ok(()) => compare_steps(bed, &before, tried, &rendered, next.as_ref()).await,
+        Err(error) => Err(error),
     };
+    if compared.is_err() {
+        // Now, while everything is still as it failed.
+        println!("{}", bed.diagnostics().await);
+    }
     // Whatever was found, the next chart is to find clean edges.
     let removed = remove(bed, release).await;
     let uninstalled = reference.uninstall().await;
@@ -140,65 +196,63 @@ async fn try_chart(bed: &Bed, package: &Package) -> Result<String> {
     removed?;
     uninstalled?;
     let left = left(bed, &before).await?;
-    Ok(format!("{seen} as Helm makes them on both edges, ready; afterwards {left}"))
+    Ok(format!("{seen}; afterwards {left}"))
 }
 
-async fn deploy(bed: &Bed, package: &Package) -> Result<()> {
-    let release = package.name.as_str();
+/// Makes the ConfigMap of a packaged chart; answers what a CompositeApp says of it.
+async fn hand_over(bed: &Bed, package: &Package, step: &str) -> Result<Value> {
     let size = package.bytes.len();
     ensure!(size <= MOST_BYTES, "the packaged chart has {size} bytes, a ConfigMap holds {MOST_BYTES}");
+    let name = format!("{}-{step}", package.name);
     let map = BTreeMap::from([("chart.tgz".to_owned(), package.bytes.clone())]);
-    operator::binary_map(bed, PROJECT, release, map).await?;
-    let chart = json!({"configMapRef": {"name": release, "key": "chart.tgz"}});
+    operator::binary_map(bed, PROJECT, &name, map).await?;
+    Ok(json!({"configMapRef": {"name": name, "key": "chart.tgz"}}))
+}
+
+async fn deploy(bed: &Bed, package: &Package, values: &Value) -> Result<()> {
+    let release = package.name.as_str();
+    let chart = hand_over(bed, package, "installed").await?;
     let metadata = json!({"name": release, "namespace": PROJECT});
     let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "emco.io/v1alpha1", "kind": "CompositeApp", "metadata": metadata,
          "spec": {"apps": [{"name": "chart", "chart": chart}]}},
         {"apiVersion": "emco.io/v1alpha1", "kind": "DeploymentIntentGroup", "metadata": metadata,
-         "spec": {"compositeAppRef": {"name": release}, "placement": {"allOf": [{"selector": {}}]}}},
+         "spec": {"compositeAppRef": {"name": release}, "placement": {"allOf": [{"selector": {}}]},
+                  "overrideValues": [{"app": "chart", "values": values}]}},
     ]});
     bed.hub().kubectl().apply(&objects.to_string()).await?;
     operator::deployed(bed, PROJECT, release, 1).await.context("the deployment does not get ready").map(drop)
 }
 
-/// What appeared on each edge is what appeared on the reference edge. Answers how many objects.
-async fn compare(bed: &Bed, before: &BTreeMap<&str, Objects>, rendered: &Rendered) -> Result<String> {
-    let after = all(bed).await?;
-    let new = |plane: &str| -> Objects {
-        let known = before.get(plane);
-        let fresh = |key: &Key| !known.is_some_and(|known| known.contains_key(key));
-        let objects = after.get(plane).into_iter().flatten();
-        let own = objects.filter(|(key, object)| fresh(key) && !snapshot::is_derived(object));
-        own.map(|(key, object)| (key.clone(), object.clone())).collect()
+/// Compares what was installed, changes it by a value and by its next version, and compares each time: what Helm holds of what
+/// was drawn is held on the edges.
+async fn compare_steps(
+    bed: &Bed,
+    before: &BTreeMap<&str, Objects>,
+    Tried { package, changed, .. }: &Tried,
+    rendered: &Rendered,
+    next: Option<&next::Next<'_>>,
+) -> Result<String> {
+    let installed = all(bed).await?;
+    let seen = compare(before, &installed, rendered, &Exceptions::default())?;
+    let release = package.name.as_str();
+    let reference = Reference::new(bed, "changed", package, changed).await?;
+    let patch = json!({"spec": {"overrideValues": [{"app": "chart", "values": changed}]}}).to_string();
+    let change_group = async {
+        let object = format!("deploymentintentgroups.emco.io/{release}");
+        bed.hub().kubectl().run(&["patch", &object, "-n", PROJECT, "--type=merge", "-p", &patch]).await?;
+        let deployed = operator::deployed(bed, PROJECT, release, 2).await;
+        deployed.context("the changed deployment does not get ready").map(drop)
     };
-    let wanted = new(REFERENCE);
-    let mut told = Vec::new();
-    for edge in EDGES {
-        let found = new(edge);
-        for key in wanted.keys().chain(found.keys()).collect::<BTreeSet<_>>() {
-            match (wanted.get(key), found.get(key)) {
-                (Some(wanted), Some(found)) => {
-                    let differences = same::differences(key, wanted, found, rendered);
-                    told.extend(
-                        differences.iter().take(MOST_TOLD).map(|text| format!("{edge}: {key}: {text}")),
-                    );
-                    told.extend(
-                        same::unready(found).map(|text| format!("{edge}: {key} is not ready: {text}")),
-                    );
-                }
-                (Some(_), None) => told.push(format!("{edge}: {key} is missing")),
-                (None, _) => told.push(format!("{edge}: {key} is there, Helm makes none")),
-            }
-        }
-    }
-    let more = told.len().saturating_sub(MOST_TOLD_OF_CHART);
-    told.truncate(MOST_TOLD_OF_CHART);
-    if more > 0 {
-        told.push(format!("and {more} more"));
-    }
-    ensure!(told.is_empty(), "not as Helm makes it:\n    {}\n   ", told.join("\n    "));
-    ensure!(!wanted.is_empty(), "Helm made nothing of this chart");
-    Ok(format!("{} objects", wanted.len()))
+    let (upgraded, done) = tokio::join!(reference.upgrade(), change_group);
+    upgraded.and(done)?;
+    let changed = all(bed).await?;
+    compare(before, &changed, rendered, &Exceptions::default()).context("after the change of a value")?;
+    let kept = held(&installed, &changed, rendered)?;
+    let seen = format!("{seen} as Helm makes them on both edges, ready; the same after an upgrade, {kept}");
+    let Some(next) = next else { return Ok(seen) };
+    let step = next.step(before, &changed, rendered).await;
+    Ok(format!("{seen}; {}", step.with_context(|| format!("version {}", next.version()))?))
 }
 
 async fn remove(bed: &Bed, release: &str) -> Result<()> {
@@ -206,7 +260,10 @@ async fn remove(bed: &Bed, release: &str) -> Result<()> {
     let object = format!("deploymentintentgroups.emco.io/{release}");
     hub.kubectl().run(&["delete", &object, "-n", PROJECT, "--wait=false", "--ignore-not-found"]).await?;
     let api: Api<DeploymentIntentGroup> = hub.api(PROJECT).await?;
-    wait_until_gone(api, release, GONE).await.context("the deployment is not removed")
+    wait_until_gone(api, release, GONE).await.context("the deployment is not removed")?;
+    // Another case of the same chart makes it anew.
+    let object = format!("compositeapps.emco.io/{release}");
+    hub.kubectl().run(&["delete", &object, "-n", PROJECT, "--ignore-not-found"]).await.map(drop)
 }
 
 /// Nothing is left of what appeared since `before`, but definitions and the claims of `StatefulSets`, which outlive them. What

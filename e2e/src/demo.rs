@@ -1,5 +1,5 @@
-//! In: the operator's program, and maybe a folder of packaged charts. Out: a deployment that everybody can watch: on three
-//! real control planes, step by step, each step observed before the next.
+//! Shows a deployment on three real control planes, or of a folder of charts, step by step, each step observed before the
+//! next.
 
 mod apps;
 mod checks;

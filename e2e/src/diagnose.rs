@@ -1,4 +1,4 @@
-//! In: a bed in which something failed. Out: a bounded text with its objects, events and the complaints at the ends of its logs.
+//! Describes a bed in which something failed: its objects, events and the complaints at the ends of its logs, bounded.
 
 use std::fs::File;
 use std::future::Future;

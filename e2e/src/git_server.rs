@@ -1,4 +1,4 @@
-//! In: files. Out: a Git repository of them on loopback, served by Git's own `http-backend`, for as long as it is kept.
+//! Serves a Git repository on loopback with Git's own `http-backend`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

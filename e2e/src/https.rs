@@ -1,5 +1,4 @@
-//! In: a router. Out: a server on loopback, with a certificate of an authority of its own where asked for, that ends when it is
-//! dropped.
+//! Serves a router on loopback, with a certificate of an authority of its own where asked for.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

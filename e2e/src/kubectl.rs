@@ -1,17 +1,24 @@
-//! In: arguments and documents. Out: what kubectl says about them to a plane.
+//! Runs kubectl against a plane.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, setpriority_process};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+use tokio::time::{Instant, sleep};
 
 use crate::launch;
 
 /// For one call.
 const PATIENCE: Duration = Duration::from_mins(3);
+/// Until a server heeds a rule, and how often it is asked.
+const HEEDED: Duration = Duration::from_mins(2);
+const HEEDED_EVERY: Duration = Duration::from_millis(200);
+/// Niceness that leaves the processor to everything else.
+const LOWEST: i32 = 19;
 
 /// kubectl with the kubeconfig of one plane.
 #[derive(Debug, Clone)]
@@ -19,6 +26,8 @@ pub struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
     home: PathBuf,
+    /// Whether it leaves the processor to everything else.
+    low_priority: bool,
 }
 
 /// How a call of kubectl ended.
@@ -41,7 +50,12 @@ impl Output {
 
 impl Kubectl {
     pub(crate) fn new(program: &Path, dir: &Path) -> Self {
-        Self { program: program.to_owned(), kubeconfig: dir.join("kubeconfig"), home: dir.to_owned() }
+        Self {
+            program: program.to_owned(),
+            kubeconfig: dir.join("kubeconfig"),
+            home: dir.to_owned(),
+            low_priority: false,
+        }
     }
 
     /// The file that it uses as kubeconfig: user `tester`, past the proxy.
@@ -58,6 +72,12 @@ impl Kubectl {
     #[must_use]
     pub fn with_kubeconfig(&self, file: &Path) -> Self {
         Self { kubeconfig: file.to_owned(), ..self.clone() }
+    }
+
+    /// The same kubectl with the lowest priority, as if it ran on another machine: for measuring what its requests cost.
+    #[must_use]
+    pub fn at_low_priority(&self) -> Self {
+        Self { low_priority: true, ..self.clone() }
     }
 
     /// Runs it and answers its standard output; an exit code other than 0 is an error with what it said.
@@ -86,6 +106,11 @@ impl Kubectl {
             .kill_on_drop(true)
             .spawn()
             .context("cannot start kubectl")?;
+        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(pid) = pid.filter(|_| self.low_priority) {
+            // One that ended already needs none.
+            let _ = setpriority_process(Some(pid), LOWEST);
+        }
         let mut stdin = child.stdin.take().context("kubectl has no standard input")?;
         let written = async move {
             // It need not read all of it to refuse it.
@@ -102,6 +127,19 @@ impl Kubectl {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
+    }
+
+    /// Runs it again and again until it succeeds, or until it is refused. No watch tells when a server heeds a new rule.
+    pub async fn until(&self, args: &[&str], input: &str, succeeds: bool) -> Result<()> {
+        let end = Instant::now() + HEEDED;
+        loop {
+            let output = self.output(args, input).await?;
+            if output.is_ok() == succeeds {
+                return Ok(());
+            }
+            ensure!(Instant::now() < end, "kubectl {} still ends so: {output:?}\n{input}", args.join(" "));
+            sleep(HEEDED_EVERY).await;
+        }
     }
 
     /// Applies YAML text on the server's side.

@@ -1,4 +1,4 @@
-//! In: a program. Out: a command that starts it so that the kernel ends it when the process that started it ends.
+//! Starts a program so that the kernel ends it when the process that started it ends.
 //!
 //! The kernel ties a process to the *thread* that started it, and only the process itself can ask for that. So our own
 //! binary starts in between, asks, and becomes the program.

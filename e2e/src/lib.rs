@@ -1,4 +1,4 @@
-//! In: what a test, the demo or a benchmark wants of clusters. Out: real control planes on this machine.
+//! Runs real control planes on this machine for tests, the demo and benchmarks.
 //!
 //! [`bed::Bed`] is the way in: it finds or builds the programs, starts them under a supervisor that leaves nothing behind,
 //! and answers once every plane is ready for objects.
@@ -6,7 +6,9 @@
 pub mod audit;
 pub mod bed;
 mod diagnose;
+pub mod fake_edges;
 pub mod git_server;
+pub mod hostile;
 pub mod https;
 pub mod kubectl;
 pub mod launch;
@@ -17,6 +19,7 @@ pub mod public;
 pub mod random;
 pub mod registry;
 pub mod repository;
+pub mod starts;
 pub mod supervisor;
 pub mod tls_proxy;
 pub mod tokens;

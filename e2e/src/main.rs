@@ -1,8 +1,9 @@
-//! In: a command line. Out: programs found or built, a running bed, or one of the helper processes of a bed.
+//! Finds or builds programs, runs a bed, or is one of the helper processes of a bed.
 
 mod bench;
 mod conformance;
 mod demo;
+mod soak;
 mod up;
 
 use std::ffi::OsString;
@@ -41,6 +42,8 @@ enum Command {
     Conformance(conformance::ConformanceArgs),
     /// Measure, print a table and write target/bench/AREA.json.
     Bench(bench::BenchArgs),
+    /// Repeat for long what tests do a few times; stops at the first step that fails.
+    Soak(soak::SoakArgs),
     /// Package the chart in a folder, the same bytes for the same files, and print the file's name.
     Package {
         /// The folder with Chart.yaml.
@@ -81,6 +84,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(args) => demo::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Soak(args) => soak::run(&args),
         Command::Package { chart, destination } => {
             let package = Package::of_folder(&chart)?;
             let file = destination.join(package.file_name());

@@ -11,12 +11,17 @@ use crate::bed::{Bed, BedSpec, SharedBed};
 use crate::supervisor::Process;
 
 mod accounts;
+mod copies;
+mod loose;
 mod objects;
 mod states;
 
 pub use accounts::{as_account, call, do_as_told};
+pub use copies::Copies;
+pub use loose::without_rules_on_names;
 pub use objects::{
-    binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, register, secret,
+    binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, reconciled_again,
+    register, secret, still_says,
 };
 pub use states::{
     deployed, failing, has_maps, is, ours, refused, says, settled, unless_ended, wait, wait_in, written,
@@ -49,6 +54,15 @@ pub fn program() -> Result<PathBuf> {
     })
 }
 
+/// Installs the kinds on the hub; answers what kubectl said.
+pub async fn install_kinds(bed: &Bed) -> Result<String> {
+    let crds = root().join("config/crd").display().to_string();
+    let installed = bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
+    let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
+    bed.hub().kubectl().run(&established).await?;
+    Ok(installed)
+}
+
 /// A running operator. It ends with its bed.
 pub struct Operator {
     /// Of its log.
@@ -72,10 +86,7 @@ impl Operator {
 
     /// As [`Operator::start`], with more in its environment.
     pub async fn start_in(bed: &Bed, program: &Path, more: &[(&str, &str)]) -> Result<Self> {
-        let crds = root().join("config/crd").display().to_string();
-        let installed = bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
-        let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
-        bed.hub().kubectl().run(&established).await?;
+        let installed = install_kinds(bed).await?;
         Self::start_with(bed, program, bed.hub().kubeconfig_file()?, installed, more).await
     }
 
@@ -103,7 +114,12 @@ impl Operator {
         let file = bed.dir().join(format!("{name}.kubeconfig"));
         std::fs::write(&file, bed.hub().kubeconfig_as(name, Some("system:masters"))?)
             .with_context(|| format!("cannot write {}", file.display()))?;
-        Self::named(bed, program, name, file, String::new(), Vec::new()).await
+        Self::standby_as(bed, program, name, file).await
+    }
+
+    /// The same as the user of a kubeconfig.
+    pub async fn standby_as(bed: &Bed, program: &Path, name: &str, kubeconfig: PathBuf) -> Result<Self> {
+        Self::named(bed, program, name, kubeconfig, String::new(), Vec::new()).await
     }
 
     async fn named(
@@ -139,6 +155,16 @@ impl Operator {
         self.process.kill().await
     }
 
+    /// Starts it again as in a new Pod, where nothing is kept, killing it first if it runs.
+    pub async fn replace(&mut self, bed: &Bed) -> Result<()> {
+        if self.process.is_running() {
+            self.process.kill().await?;
+        }
+        std::fs::remove_dir_all(&self.state)
+            .with_context(|| format!("cannot empty {}", self.state.display()))?;
+        self.restart(bed).await
+    }
+
     /// Starts it again, with its state directory, killing it first if it runs.
     pub async fn restart(&mut self, bed: &Bed) -> Result<()> {
         if self.process.is_running() {
@@ -150,7 +176,7 @@ impl Operator {
 }
 
 /// Its edges are on loopback, which it refuses unless told; its ports are any free ones.
-fn arguments(state: &Path) -> [String; 11] {
+fn arguments(state: &Path) -> [String; 13] {
     let state = state.display().to_string();
     [
         "run",
@@ -161,6 +187,8 @@ fn arguments(state: &Path) -> [String; 11] {
         "--listen",
         "127.0.0.1:0",
         "--debug-listen",
+        "127.0.0.1:0",
+        "--probe-listen",
         "127.0.0.1:0",
         "--allow-edge-address",
         "127.0.0.0/8",

@@ -1,4 +1,4 @@
-//! In: the folder of a chart. Out: the packaged chart, the same bytes for the same files on every machine.
+//! Packages the folder of a chart, with the same bytes for the same files on every machine.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
-//! In: which programs a test bed wants. Out: where they are, after building those that this machine lacks.
+//! Finds the programs that a test bed wants, and builds those that this machine lacks.
 //!
 //! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
-//! built from the Go modules in `controlplane/`, `helm/`, `prometheus/` and `gitops/` into
+//! built from the Go modules in `controlplane/`, `helm/`, `prometheus/`, `release/` and `gitops/` into
 //! `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
 
 mod build;

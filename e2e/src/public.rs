@@ -1,5 +1,5 @@
-//! In: public addresses, and servers of ours that play them. Out: an HTTP proxy on loopback that leads there and nowhere else,
-//! and what it was asked for. It lives on threads of its own: the runtime of a test ends with the test.
+//! Leads an HTTP proxy on loopback to servers of ours that play public addresses, and nowhere else. It lives on threads of its
+//! own: the runtime of a test ends with the test.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! In: a seed. Out: choices that are the same in every run, so that what a test found is found again.
+//! Makes choices that are the same in every run of a seed, so that what a test found is found again.
 
 /// Xorshift with 64 bits: choices of tests need no better. The seed is not 0, which it would never leave.
 #[derive(Debug, Clone)]

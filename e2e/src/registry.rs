@@ -1,4 +1,4 @@
-//! In: a bed, and who may use a registry. Out: the real registry at work on loopback, into which real Helm pushes charts.
+//! Runs the real registry on loopback, into which real Helm pushes charts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

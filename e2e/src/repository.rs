@@ -1,5 +1,5 @@
-//! In: packaged charts. Out: a Helm repository on loopback that lists and serves them, with TLS and a login where asked for, for
-//! as long as it is kept. It can go down and come back, and what it gives can change.
+//! Serves packaged charts as a Helm repository on loopback, with TLS and a login where asked for. It can go down and come back,
+//! and what it gives can change.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,6 +14,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -28,11 +29,23 @@ pub struct Repository {
     task: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
 struct Files {
     /// `Basic ...`, where a login is asked for.
     login: Option<String>,
     served: Mutex<Served>,
+    /// Whether it takes questions and does not answer them.
+    holds: watch::Sender<bool>,
+    /// Questions that wait for an answer.
+    held: watch::Sender<usize>,
+}
+
+/// A question that waits for its answer.
+struct Held<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|held| *held -= 1);
+    }
 }
 
 #[derive(Default)]
@@ -64,7 +77,12 @@ impl Repository {
         login: Option<String>,
     ) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot listen on loopback")?;
-        let files = Arc::new(Files { login, served: Mutex::default() });
+        let files = Arc::new(Files {
+            login,
+            served: Mutex::default(),
+            holds: watch::Sender::new(false),
+            held: watch::Sender::new(0),
+        });
         let mut this = Self { address: listener.local_addr()?, tls, files, task: None };
         this.publish(packages)?;
         this.listen(listener);
@@ -109,6 +127,22 @@ impl Repository {
         Ok(())
     }
 
+    /// Takes questions from now on without answering them, or answers those that it took.
+    pub fn hold(&self, holds: bool) {
+        self.files.holds.send_replace(holds);
+    }
+
+    /// Waits until somebody waits for an answer.
+    pub async fn is_waited_for(&self) {
+        // Its sender is in `self`.
+        let _ = self.files.held.subscribe().wait_for(|held| *held > 0).await;
+    }
+
+    /// Questions that are not answered yet by those who still wait.
+    pub fn held(&self) -> usize {
+        *self.files.held.borrow()
+    }
+
     fn listen(&mut self, listener: TcpListener) {
         let router = Router::new()
             .route("/index.yaml", get(list))
@@ -138,7 +172,19 @@ impl Drop for Repository {
 type Refused = (StatusCode, String);
 
 impl Files {
-    fn read<T>(&self, headers: &HeaderMap, what: impl FnOnce(&Served) -> Option<T>) -> Result<T, Refused> {
+    async fn read<T>(
+        &self,
+        headers: &HeaderMap,
+        what: impl FnOnce(&Served) -> Option<T>,
+    ) -> Result<T, Refused> {
+        self.held.send_modify(|held| *held += 1);
+        let held = Held(&self.held);
+        let _ = self.holds.subscribe().wait_for(|holds| !holds).await;
+        drop(held);
+        self.answer(headers, what)
+    }
+
+    fn answer<T>(&self, headers: &HeaderMap, what: impl FnOnce(&Served) -> Option<T>) -> Result<T, Refused> {
         let given = headers.get("authorization").and_then(|value| value.to_str().ok());
         if self.login.is_some() && self.login.as_deref() != given {
             return Err((StatusCode::UNAUTHORIZED, "who are you?\n".to_owned()));
@@ -149,7 +195,7 @@ impl Files {
 }
 
 async fn list(State(files): State<Arc<Files>>, headers: HeaderMap) -> Result<String, Refused> {
-    files.read(&headers, |served| Some(served.index.clone()))
+    files.read(&headers, |served| Some(served.index.clone())).await
 }
 
 async fn archive(
@@ -157,7 +203,7 @@ async fn archive(
     Path(file): Path<String>,
     headers: HeaderMap,
 ) -> Result<Vec<u8>, Refused> {
-    files.read(&headers, |served| served.archives.get(&file).cloned())
+    files.read(&headers, |served| served.archives.get(&file).cloned()).await
 }
 
 /// `index.yaml`, as `helm repo index` would list them.

@@ -1,4 +1,4 @@
-//! In: wishes for programs and proxies. Out: one process that owns them all and takes them along when it ends.
+//! Owns all programs and proxies of a bed in one process, and takes them along when it ends.
 //!
 //! The supervisor is this crate's own binary. It ends when its standard input closes, whatever closed it: the end of the
 //! tests, a panic, Ctrl-C or `kill -9`. Then every program is killed and the folder with all data is removed. Should

@@ -1,4 +1,4 @@
-//! In: a plane. Out: the same API server behind a certificate that runs out, as one that somebody forgot to renew.
+//! Puts a plane's API server behind a certificate that runs out, as one that nobody renewed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

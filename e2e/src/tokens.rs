@@ -1,4 +1,4 @@
-//! In: the login of a token realm. Out: the realm at work on loopback: tokens that a registry trusts, and what was asked of it.
+//! Runs a token realm on loopback that a registry trusts, and records what was asked of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};

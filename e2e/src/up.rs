@@ -1,4 +1,4 @@
-//! In: how many edges. Out: a hub and that many edges that run until Ctrl-C, for a person to try things on.
+//! Runs a hub and edges until Ctrl-C, for a person to try things on.
 
 use anyhow::{Context, Result};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};

@@ -1,4 +1,4 @@
-//! In: a process id. Out: the CPU time and memory of that process, from `/proc`.
+//! Reads from `/proc` the CPU time and memory of a process, and whether it is stopped.
 
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ pub struct Usage {
     pub cpu: Duration,
     /// Resident memory now, in bytes.
     pub rss_bytes: u64,
+    /// The part of it that is of no file, such as the program's own: what the allocator holds, in bytes.
+    pub anonymous_bytes: u64,
     /// The most resident memory it ever had, in bytes.
     pub peak_rss_bytes: u64,
 }
@@ -28,9 +30,32 @@ impl Usage {
         Ok(Self {
             cpu: Duration::from_millis(cpu.saturating_mul(1000) / per_second),
             rss_bytes: bytes(&status, "VmRSS:").context("/proc/PID/status names no VmRSS")?,
+            anonymous_bytes: bytes(&status, "RssAnon:").context("/proc/PID/status names no RssAnon")?,
             peak_rss_bytes: bytes(&status, "VmHWM:").context("/proc/PID/status names no VmHWM")?,
         })
     }
+}
+
+/// Whether each thread of a process is stopped. The signal reaches one of them first: the others run on until it has passed
+/// the stop on, which is late where processors are scarce.
+///
+/// # Errors
+/// When the process has ended.
+pub fn is_stopped(pid: u32) -> Result<bool> {
+    let threads = format!("/proc/{pid}/task");
+    for thread in std::fs::read_dir(&threads).with_context(|| format!("cannot read {threads}"))? {
+        // A thread may end meanwhile.
+        let Ok(stat) = std::fs::read_to_string(thread?.path().join("stat")) else { continue };
+        if state(&stat) != Some("T") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The word behind the program's name, which may itself hold spaces and parentheses.
+fn state(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_whitespace().next()
 }
 
 /// utime + stime: the 12th and 13th word behind the program's name, which may itself hold spaces and parentheses.
@@ -53,6 +78,7 @@ mod tests {
     fn cpu_time_is_found_behind_a_name_with_spaces() {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 2 3 4 50 25 0 0 20 0 9 0 1 2 3";
         assert_eq!(cpu_ticks(stat), Some(75));
+        assert_eq!(state(stat), Some("S"));
     }
 
     #[test]
@@ -63,6 +89,7 @@ mod tests {
     #[test]
     fn this_process_has_a_usage() {
         let usage = Usage::of(std::process::id()).unwrap();
-        assert!(usage.rss_bytes > 0 && usage.peak_rss_bytes >= usage.rss_bytes);
+        assert!(usage.anonymous_bytes > 0 && usage.rss_bytes > usage.anonymous_bytes);
+        assert!(usage.peak_rss_bytes >= usage.rss_bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! In: a condition on objects. Out: the moment it holds, seen by a watch; else what was still missing.
+//! Waits by a watch until a condition on objects holds, else says what was missing.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -315,13 +315,14 @@ async fn one_line_tells_about_a_deployment() {
         api(&client, &document)?.patch_status("one-line", &params, &Patch::Apply(&document)).await?;
         let printed = bed.hub().kubectl().run(&["get", "dig", "one-line", "-n", "full"]).await?;
         let lines: Vec<_> = printed.lines().map(cells).collect();
-        assert_eq!(lines[0], ["NAME", "STATE", "READY", "CLUSTERS", "REV", "PENDING", "AGE"]);
-        assert_eq!(lines[1][..6], ["one-line", "Instantiated", "True", "41/42", "3", "8f2c41d07a3b"]);
+        assert_eq!(lines[0], ["NAME", "STATE", "READY", "REASON", "CLUSTERS", "REV", "PENDING", "AGE"]);
+        let line = ["one-line", "Instantiated", "True", "Ready", "41/42", "3", "8f2c41d07a3b"];
+        assert_eq!(lines[1][..7], line);
         let wide = bed.hub().kubectl().run(&["get", "dig", "one-line", "-n", "full", "-o", "wide"]).await?;
         let lines: Vec<_> = wide.lines().map(cells).collect();
-        assert_eq!(lines[0][7..], ["APP", "CLOUD", "MESSAGE"]);
+        assert_eq!(lines[0][8..], ["APP", "CLOUD", "MESSAGE"]);
         let message = "41 of 42 clusters ready (95% needed); 1 unreachable: acme/oslo-2";
-        assert_eq!(lines[1][7..], ["shop-v2", "edge", message]);
+        assert_eq!(lines[1][8..], ["shop-v2", "edge", message]);
         Ok(())
     })
     .await;

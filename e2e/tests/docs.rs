@@ -33,6 +33,45 @@ fn pages() -> BTreeMap<PathBuf, String> {
     pages
 }
 
+#[test]
+fn the_minimum_version_of_kubernetes_is_the_same_wherever_it_is_said() {
+    let mut versions = BTreeSet::new();
+    for text in pages().into_values() {
+        for (at, _) in text.match_indices(" or later that holds the objects") {
+            versions.insert(text[..at].rsplit(' ').next().unwrap_or_default().to_owned());
+        }
+    }
+    let [version] = versions.iter().collect::<Vec<_>>()[..] else { panic!("the pages say {versions:?}") };
+    for chart in ["charts/emco", "charts/emco-crds"] {
+        let text = std::fs::read_to_string(root().join(chart).join("Chart.yaml")).unwrap();
+        assert!(text.contains(&format!("kubeVersion: \">={version}.0-0\"")), "{chart}: {text}");
+    }
+}
+
+/// Pages among the decisions that record figures, and one that lists small choices.
+const NO_CHOICES: [&str; 3] = ["latency.md", "waiting.md", "api-shapes.md"];
+
+#[test]
+fn every_decision_has_a_date_alternatives_and_a_price() {
+    let mut checked = 0;
+    for (path, text) in pages() {
+        if !path.parent().is_some_and(|folder| folder.ends_with("decisions")) {
+            continue;
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let second = text.lines().nth(2).unwrap_or_default();
+        assert!(second.starts_with("Date: ") && second.contains(". Status: "), "{name}: {second}");
+        if NO_CHOICES.contains(&name) {
+            continue;
+        }
+        for part in ["## Context", "## Decision", "## Alternatives", "## Price"] {
+            assert!(text.lines().any(|line| line == part), "{name} has no {part}");
+        }
+        checked += 1;
+    }
+    assert!(checked > 10, "{checked} decisions");
+}
+
 /// The fenced blocks of a language.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -96,6 +135,32 @@ fn every_reason_has_its_line_and_every_line_is_a_reason() {
         .filter(|(_, reasons): &(&str, BTreeSet<&str>)| !reasons.is_empty())
         .collect();
     assert_eq!(found, wanted);
+}
+
+/// By kind, what the README says is refused: the fields of its list, each as `path` or `path: Value, Value`.
+fn refused_by_readme(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let section = text.split("\n## What does not work yet\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let items = section.split("\n* **").skip(1).map(|item| item.split("\n\n").next().unwrap_or(item));
+    let spans = |item: &str| item.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    items.map(|item| (item.split("**").next().unwrap_or_default().to_owned(), spans(item))).collect()
+}
+
+#[test]
+fn the_readme_lists_exactly_what_is_not_supported_yet() {
+    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for later in emco_crds::later::ALL {
+        let fields = wanted.entry(later.kind.to_owned()).or_default();
+        let path = later.path.trim_start_matches("spec.");
+        match (path, later.values) {
+            // The kind as a whole.
+            ("", _) => {}
+            (path, []) => drop(fields.insert(path.to_owned())),
+            (path, values) => drop(fields.insert(format!("{path}: {}", values.join(", ")))),
+        }
+    }
+    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert_eq!(refused_by_readme(&text), wanted);
 }
 
 #[test]

@@ -195,7 +195,7 @@ async fn a_frozen_program_goes_on_when_it_is_thawed_and_can_be_killed_while_froz
         stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
     };
     process.freeze().await.unwrap();
-    eventually("it is not stopped", || state() == 'T');
+    assert_eq!(state(), 'T', "it has not stopped yet");
     process.thaw().await.unwrap();
     eventually("it is still stopped", || state() != 'T');
     process.freeze().await.unwrap();
@@ -324,8 +324,14 @@ fn supervisor_with_room_for_two(cache: &Path) -> Child {
 }
 
 fn ask_for_planes(supervisor: &mut Child, planes: usize) {
+    ask(supervisor, planes, false);
+}
+
+/// `beside`: another bed of the same process.
+fn ask(supervisor: &mut Child, planes: usize, beside: bool) {
     use std::io::Write as _;
-    let line = format!("{{\"id\": 1, \"wish\": {{\"Lease\": {{\"planes\": {planes}}}}}}}\n");
+    let line =
+        format!("{{\"id\": 1, \"wish\": {{\"Lease\": {{\"planes\": {planes}, \"beside\": {beside}}}}}}}\n");
     supervisor.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
 }
 
@@ -350,4 +356,28 @@ fn planes_beyond_the_room_of_the_machine_wait_until_others_end() {
     assert_eq!(answer(&mut second), granted);
     drop(second.stdin.take());
     assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
+}
+
+#[test]
+fn a_bed_beside_another_takes_what_is_free_while_others_wait() {
+    let cache = tempfile::tempdir().unwrap();
+    let granted = r#"{"Answer":{"id":1,"result":{"Ok":"Done"}}}"#;
+    let mut first = supervisor_with_room_for_two(cache.path());
+    ask(&mut first, 1, false);
+    assert_eq!(answer(&mut first), granted);
+    // Has its turn next, and waits for the end of the first.
+    let mut waiting = supervisor_with_room_for_two(cache.path());
+    ask(&mut waiting, 2, false);
+    let said = BufReader::new(waiting.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    assert_eq!(said, "waiting: 2 control planes are wanted and 1 may start now");
+    // The first ends only after this one.
+    let mut beside = supervisor_with_room_for_two(cache.path());
+    ask(&mut beside, 1, true);
+    assert_eq!(answer(&mut beside), granted);
+    drop((beside.stdin.take(), first.stdin.take()));
+    assert_eq!(answer(&mut waiting), granted);
+    drop(waiting.stdin.take());
+    for mut one in [first, waiting, beside] {
+        assert!(one.wait().unwrap().success());
+    }
 }

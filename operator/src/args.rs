@@ -1,15 +1,15 @@
-//! The command line and the environment come in, checked settings go out.
+//! Reads and checks the settings of the command line and the environment.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use emco_controllers::dialer::{Proxy, literal};
+use emco_controllers::remote::dialer::{NoProxy, Proxy, literal};
 use ipnet::IpNet;
 
 /// EMCO: composite applications on many clusters.
 #[derive(Parser, Debug)]
-#[command(name = "emco-operator", version, about, arg_required_else_help = true)]
+#[command(name = "emco-operator", version = crate::version::VERSION.as_str(), about, arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -44,9 +44,13 @@ pub struct RunArgs {
     #[arg(long, env = "EMCO_STATE_DIR", default_value = "/var/lib/emco", value_name = "DIR")]
     pub state_dir: PathBuf,
 
-    /// Serves /livez, /readyz and /metrics.
+    /// Serves /metrics.
     #[arg(long, env = "EMCO_LISTEN", default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
+
+    /// Serves /livez and /readyz, on a thread of their own.
+    #[arg(long, env = "EMCO_PROBE_LISTEN", default_value = "0.0.0.0:8082", value_name = "ADDRESS")]
+    pub probe_listen: SocketAddr,
 
     /// Serves /debug/state and /debug/log; a loopback address.
     #[arg(long, env = "EMCO_DEBUG_LISTEN", default_value = "127.0.0.1:8081", value_name = "ADDRESS", value_parser = loopback)]
@@ -75,7 +79,17 @@ pub struct RunArgs {
     #[arg(long, env = "EMCO_PROXY", value_name = "URL", hide_env_values = true, value_parser = proxy)]
     pub proxy: Option<ProxyText>,
 
-    /// Requests in flight per cluster, watches apart.
+    /// Public host that is dialled without the proxy: a name or domain (with all names below), an address, a range, or * for all;
+    /// repeat, or separate by commas.
+    #[arg(long, env = "EMCO_NO_PROXY", value_name = "HOST", value_delimiter = ',', value_parser = NoProxy::entry)]
+    pub no_proxy: Vec<String>,
+
+    /// File of further authorities, in PEM, that sources of charts may have their certificates from, besides the public ones and a
+    /// chart's own.
+    #[arg(long, env = "EMCO_CA_BUNDLE", value_name = "FILE")]
+    pub ca_bundle: Option<PathBuf>,
+
+    /// Requests in flight per cluster, watches apart. Two more are kept: one for probes, one for projects that have none.
     #[arg(long, env = "EMCO_EDGE_IN_FLIGHT", default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub edge_in_flight: u16,
 
@@ -160,6 +174,17 @@ mod tests {
             let error = read(wrong).unwrap_err().to_string();
             assert!(error.contains("--hub-host") && error.contains("without port and path"), "{error}");
         }
+    }
+
+    #[test]
+    fn hosts_without_the_proxy_are_read_by_entry_or_refused_with_the_flag() {
+        let read = |hosts: &str| Args::try_parse_from(["emco-operator", "run", "--no-proxy", hosts]);
+        let Command::Run(args) = read(".example.com, 203.0.113.0/24,*").unwrap().command else {
+            panic!("run is run")
+        };
+        assert_eq!(args.no_proxy, [".example.com", "203.0.113.0/24", "*"]);
+        let error = read("example.com:443").err().unwrap().to_string();
+        assert!(error.contains("--no-proxy") && error.contains("without scheme, port"), "{error}");
     }
 
     #[test]

@@ -6,19 +6,33 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use clap::error::ErrorKind as Usage;
 
+mod absence;
 pub mod add;
 pub mod args;
+mod check;
 mod clusters;
 mod complete;
 mod diff;
+mod explain;
+mod history;
 mod hub;
+mod manifests;
+mod objects;
+mod on_edge;
 mod orphans;
 mod output;
 mod pulse;
 mod rebuild;
+mod reconcile;
+mod remove;
+mod rotate;
+mod scheduling;
 mod status;
+mod stored;
+mod uninstall;
+mod watched;
 
-use args::{Args, ClusterCommand, Command};
+use args::{Args, ClusterCommand, Command, DeploymentCommand};
 
 /// How a command ended, besides errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,36 +75,75 @@ pub fn main() -> ExitCode {
     match result {
         Ok(Outcome::AsWanted) => ExitCode::SUCCESS,
         Ok(Outcome::NotAsWanted) => ExitCode::from(NOT_AS_WANTED),
-        Err(error) => fail(&format!("{error:#}")),
+        Err(error) => {
+            let code = fail(&format!("{error:#}"));
+            if error.is::<Misused>() { ExitCode::from(USAGE) } else { code }
+        }
     }
 }
 
+/// A command line that clap accepts and that means nothing.
+#[derive(Debug)]
+pub struct Misused(pub String);
+
+impl std::fmt::Display for Misused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misused {}
+
 fn fail(why: &str) -> ExitCode {
-    eprintln!("error: {why}");
+    eprintln!("error: {}", output::printable(why));
     ExitCode::from(ERROR)
 }
 
 async fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {
-        Command::Cluster { command: ClusterCommand::Add(args) } => Box::pin(add::run(*args)).await,
+        Command::Cluster { command } => match command {
+            ClusterCommand::Add(args) => Box::pin(add::run(*args)).await,
+            ClusterCommand::Cordon(args) => Box::pin(scheduling::cordon(args)).await,
+            ClusterCommand::Uncordon(args) => Box::pin(scheduling::uncordon(args)).await,
+            ClusterCommand::Drain(args) => Box::pin(scheduling::drain(args)).await,
+            ClusterCommand::Rotate(args) => Box::pin(rotate::run(*args)).await,
+            ClusterCommand::Remove(args) => Box::pin(remove::run(args)).await,
+        },
+        Command::Check(args) => Box::pin(check::run(args)).await,
         Command::Clusters(args) => clusters::run(args).await,
         Command::Status(args) => Box::pin(status::run(args)).await,
         Command::Diff(args) => Box::pin(diff::run(args)).await,
         Command::Orphans(args) if args.rebuild => Box::pin(rebuild::run(args)).await,
         Command::Orphans(args) => orphans::run(args).await,
+        Command::Uninstall(args) => Box::pin(uninstall::run(args)).await,
+        Command::Deployment(command) => Box::pin(deployment(command)).await,
         Command::Completion { shell } => complete::script(shell).map(|()| Outcome::AsWanted),
-        Command::Complete { words } => complete::words(&words).map(|()| Outcome::AsWanted),
+        Command::Complete { words } => Box::pin(complete::words(&words)).await.map(|()| Outcome::AsWanted),
         Command::Version => {
-            print(&format!("kubectl-emco {}\n", env!("CARGO_PKG_VERSION")))?;
+            print(&format!("kubectl-emco {}\n", *crate::version::VERSION))?;
             Ok(Outcome::AsWanted)
         }
+    }
+}
+
+async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
+    match command {
+        DeploymentCommand::Get(args) => Box::pin(objects::run(args)).await,
+        DeploymentCommand::Manifests(args) => Box::pin(manifests::run(args)).await,
+        DeploymentCommand::History(args) => Box::pin(history::run(args)).await,
+        DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
+        DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
+        DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,
+        DeploymentCommand::Exec(args) => Box::pin(on_edge::exec(args)).await,
+        DeploymentCommand::Events(args) => Box::pin(on_edge::events::run(args)).await,
+        DeploymentCommand::Edge(args) => Box::pin(on_edge::edge(args)).await,
     }
 }
 
 /// Writes to standard output. Who reads only the beginning has what they wanted.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(output::printable(text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(anyhow::anyhow!("standard output cannot be written: {error}")),
         Ok(()) => Ok(()),

@@ -1,9 +1,7 @@
-//! Requests of probes, scrapers and people on this machine come in; health, metrics and inner state go out. Nothing here
-//! asks the hub: an outage of the hub must not restart the operator.
+//! Serves metrics to scrapers, and inner state to people on this machine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
@@ -12,33 +10,18 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use emco_controllers::metrics::{CONTENT_TYPE, Metrics};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use emco_controllers::runtime::metrics::{CONTENT_TYPE, Metrics};
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
 
-use crate::readiness::Readiness;
 use crate::telemetry::LogFilter;
 
-/// Connections of one listener.
-const CONNECTIONS: usize = 64;
-/// Until a request's head has come.
-const HEAD: Duration = Duration::from_secs(5);
-/// One connection, however it is used: scrapers come again.
-const CONNECTION: Duration = Duration::from_secs(300);
 /// Bytes of a request's body.
 const BODY: usize = 4096;
 
-/// What everybody may ask.
-pub fn public(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
-    Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready).with_state(readiness))
-        .route("/metrics", get(page).with_state(metrics))
-        .layer(DefaultBodyLimit::max(BODY))
+/// What scrapers may ask.
+pub fn metrics(metrics: Arc<Metrics>) -> Router {
+    Router::new().route("/metrics", get(page).with_state(metrics)).layer(DefaultBodyLimit::max(BODY))
 }
 
 /// What only this machine may ask. `state` gives the inner state when it is asked for.
@@ -47,15 +30,6 @@ pub fn debug(state: Arc<dyn Fn() -> Value + Send + Sync>, log: LogFilter) -> Rou
         .route("/debug/state", get(move || async move { format!("{:#}\n", state()) }))
         .route("/debug/log", get(shown).put(change).with_state(log))
         .layer(DefaultBodyLimit::max(BODY))
-}
-
-async fn ready(State(readiness): State<Readiness>) -> Response {
-    let missing = readiness.missing();
-    if missing.is_empty() {
-        return "ok\n".into_response();
-    }
-    let text = missing.iter().fold(String::new(), |text, (name, why)| text + &format!("{name}: {why}\n"));
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 async fn page(State(metrics): State<Arc<Metrics>>) -> Response {
@@ -86,31 +60,4 @@ async fn change(State(log): State<LogFilter>, body: Bytes) -> Response {
 pub async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     listener.with_context(|| format!("cannot listen on {address}: choose another address with {flag}"))
-}
-
-/// Serves until dropped.
-pub async fn serve(listener: TcpListener, router: Router) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                // Out of files, most likely; some will be closed.
-                tracing::debug!(%error, "a connection could not be accepted");
-                sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let service = TowerToHyperService::new(router.clone());
-        tokio::spawn(async move {
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD)
-                .serve_connection(TokioIo::new(stream), service);
-            // A peer that goes away in the middle is no event.
-            let _ = timeout(CONNECTION, connection).await;
-            drop(slot);
-        });
-    }
 }

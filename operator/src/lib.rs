@@ -4,3 +4,4 @@
 pub mod args;
 pub mod cli;
 pub mod telemetry;
+pub mod version;

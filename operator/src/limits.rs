@@ -1,4 +1,4 @@
-//! The process's limits of the kernel come in, and are raised as far as it lets us.
+//! Raises the kernel's limits of the process as far as it is allowed.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,16 +1,18 @@
-//! Arguments come in; the operator runs, or CRDs or the version are printed.
+//! Runs the operator, or prints CRDs or the version.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use emco_operator::args::{Args, Command};
-use emco_operator::{args, telemetry};
+use emco_operator::{args, telemetry, version};
 use tikv_jemallocator::Jemalloc;
 
 mod crds;
 mod http;
 mod limits;
+mod listener;
 mod policies;
+mod probes;
 mod readiness;
 mod run;
 
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Crds => crds::print(),
         Command::Version => {
-            println!("emco-operator {}", env!("CARGO_PKG_VERSION"));
+            println!("emco-operator {}", *version::VERSION);
             Ok(())
         }
         Command::Run(args) => {

@@ -1,13 +1,23 @@
-//! Deployments as the hub's watch saw them come in; how patient the sync engine is with each goes out.
+//! Reads from the stores what the sync engine asks of owners: how patient it is with a deployment, and which Project it is of.
 
 use std::sync::Arc;
 
-use emco_controllers::stores::{StoreExt, Stores};
+use emco_controllers::reconcile::logical_cloud;
+use emco_controllers::runtime::stores::{StoreExt, Stores};
 use emco_controllers::sync::{Owner, Policies, Policy};
-use emco_crds::DeploymentIntentGroup;
+use emco_crds::names::{annotation, label};
+use emco_crds::{DeploymentIntentGroup, Level, LogicalCloud};
+use kube::ResourceExt as _;
 
-/// Policies out of the stores.
+/// Answers out of the stores.
 pub struct StoredPolicies(pub Stores);
+
+impl StoredPolicies {
+    fn cloud(&self, dig: &DeploymentIntentGroup) -> Option<Arc<LogicalCloud>> {
+        let namespace = dig.metadata.namespace.as_deref().unwrap_or_default();
+        self.0.clouds.named(namespace, &dig.spec.logical_cloud_ref.name)
+    }
+}
 
 impl Policies for StoredPolicies {
     fn policy(&self, owner: &Owner) -> Policy {
@@ -15,17 +25,27 @@ impl Policies for StoredPolicies {
         if owner.kind != "DeploymentIntentGroup" {
             return default;
         }
-        // One deleted and made anew under the same name is another: what the old one left goes at the default pace.
+        // By name, as shards and labels are: one that was made again, as by a restore, has another uid than its shards say until
+        // they follow, and what it wants holds at once.
         let found: Option<Arc<DeploymentIntentGroup>> = self.0.digs.named(&owner.namespace, &owner.name);
-        match found.filter(|dig| dig.metadata.uid.as_deref() == Some(owner.uid.as_str())) {
+        let cloud = found.as_ref().and_then(|dig| self.cloud(dig));
+        match found {
             Some(dig) => Policy {
                 hook_timeout: dig.spec.hook_timeout(),
                 progress_deadline: dig.spec.progress_deadline(),
                 drift: dig.spec.sync.drift,
                 ignore: dig.spec.sync.ignore.clone(),
+                namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),
+                whole_cluster: cloud.is_some_and(|cloud| cloud.spec.level == Level::Admin),
+                requested: dig.annotations().get(annotation::REQUESTED_AT).cloned(),
                 ..default
             },
             None => default,
         }
+    }
+
+    fn project(&self, namespace: &str) -> Option<String> {
+        let found = self.0.namespaces.named("", namespace)?;
+        found.metadata.labels.as_ref()?.get(label::PROJECT).cloned()
     }
 }

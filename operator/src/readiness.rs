@@ -1,4 +1,4 @@
-//! What still has to come goes in as holds; whether all is there, and what is missing, goes out.
+//! Keeps what is still missing before the process is ready.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

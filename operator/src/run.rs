@@ -1,15 +1,17 @@
-//! Settings come in; the operator runs until it is stopped or cannot go on, and the one reason goes out.
+//! Runs the operator until it is stopped or cannot go on, and returns the one reason.
 
-use std::pin::pin;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use emco_controllers::hub::HubApi;
-use emco_controllers::lease::{Elector, Identity, Leading, LeaseSettings, Lost, SystemBootClock};
-use emco_controllers::metrics::Metrics;
-use emco_controllers::world::system::{SystemClock, SystemRandom};
+use emco_controllers::runtime::hub::HubApi;
+use emco_controllers::runtime::lease::{
+    Identity, Keeper, Keeping, LeaseSettings, Lost, Pulse, SystemBootClock,
+};
+use emco_controllers::runtime::metrics::Metrics;
+use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use crate::args::RunArgs;
 use crate::readiness::Readiness;
 use crate::telemetry::{self, LogFilter};
-use crate::{http, limits};
+use crate::version::{COMMIT, VERSION};
+use crate::{http, limits, listener, probes};
 
 mod prepare;
 mod state;
@@ -39,6 +42,8 @@ pub struct Process {
     pub metrics: Arc<Metrics>,
     /// For `/debug/state`.
     pub shown: Arc<Shown>,
+    /// Of the runtime that all this runs on.
+    pub pulse: Arc<Pulse>,
     /// Cancelled when the process shall end.
     pub stop: CancellationToken,
 }
@@ -73,26 +78,35 @@ pub fn main(args: RunArgs) -> ExitCode {
 
 /// Listens first, so that probes see why the rest waits.
 async fn serve(args: RunArgs, log: LogFilter) -> anyhow::Result<()> {
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = args.namespace, "emco-operator starts");
+    tracing::info!(version = VERSION.as_str(), namespace = args.namespace, "emco-operator starts");
     args.proxy()?;
     let readiness = Readiness::default();
-    let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
+    let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), COMMIT);
     let shown = Arc::new(Shown::new(readiness.clone()));
-    let public = http::bind("--listen", args.listen).await?;
+    let pulse = Arc::new(Pulse::default());
+    let probed = http::bind("--probe-listen", args.probe_listen).await?;
+    let scraped = http::bind("--listen", args.listen).await?;
     let debug = http::bind("--debug-listen", args.debug_listen).await?;
-    for (listener, flag) in [(&public, "--listen"), (&debug, "--debug-listen")] {
+    for (listener, flag) in [(&probed, "--probe-listen"), (&scraped, "--listen"), (&debug, "--debug-listen")]
+    {
         let address = listener.local_addr().context("a listener has no address")?;
         tracing::info!(%address, flag, "listening");
     }
+    let probed = probed.into_std().context("the listener of probes cannot be handed over")?;
+    probes::start(probed, readiness.clone(), Arc::clone(&pulse))?;
     let stop = stop_on_signals()?;
     let state = Arc::clone(&shown);
     let listeners = async {
         tokio::join!(
-            http::serve(public, http::public(readiness.clone(), Arc::clone(&metrics))),
-            http::serve(debug, http::debug(Arc::new(move || state.show()), log)),
+            listener::serve(scraped, http::metrics(Arc::clone(&metrics))),
+            listener::serve(debug, http::debug(Arc::new(move || state.show()), log)),
         )
     };
-    let process = Process { args, readiness: readiness.clone(), metrics: Arc::clone(&metrics), shown, stop };
+    let beating = Arc::clone(&pulse);
+    // A task of its own: it beats while any thread of the runtime is free.
+    tokio::spawn(async move { beating.beat().await });
+    let metrics = Arc::clone(&metrics);
+    let process = Process { args, readiness, metrics, shown, pulse, stop };
     tokio::select! {
         result = Box::pin(operate(process)) => result,
         _ = listeners => bail!("the listeners ended"),
@@ -124,30 +138,56 @@ fn stop_on_signals() -> anyhow::Result<CancellationToken> {
 
 async fn operate(process: Process) -> anyhow::Result<()> {
     let random = Arc::new(SystemRandom::new());
+    if let Some(file) = &process.args.ca_bundle {
+        trust(file).with_context(|| format!("--ca-bundle {}", file.display()))?;
+    }
     let config = prepare::hub_config().await?;
     let identity = Identity::claim(&process.args.state_dir, random.as_ref()).map_err(anyhow::Error::msg)?;
     tracing::info!(hub = %config.cluster_url, identity = identity.as_str(), kept = identity.is_kept(), "connecting");
-    let hub = HubApi::connect(config.clone()).context("the hub's connection settings cannot be used")?;
+    let hub = HubApi::connect(config.clone(), process.metrics.requests())
+        .context("the hub's connection settings cannot be used")?;
     let ready = prepare::wait_for_hub(&hub, &process);
     if process.stop.run_until_cancelled(ready).await.is_none() {
         return Ok(());
     }
-    let settings = LeaseSettings::of(&process.args.namespace);
-    let elector = Elector::new(
-        Arc::new(hub.clone()),
-        Arc::new(SystemBootClock),
-        Arc::new(SystemClock),
-        identity,
-        settings,
-    );
-    process.shown.elector(&elector);
-    process.metrics.watch_lease(elector.fence());
-    let Some(leading) = process.stop.run_until_cancelled(elector.acquire()).await else { return Ok(()) };
-    process.metrics.leading(Some(leading.epoch()));
-    process.shown.leading(leading.epoch());
-    let result = lead(&process, config, hub, random, &elector, leading).await;
+    let mut keeper = keeper(&process, &config, identity).await?;
+    process.shown.candidate(&keeper);
+    process.metrics.watch_lease(keeper.fence());
+    let Some(acquired) = process.stop.run_until_cancelled(keeper.acquired()).await else { return Ok(()) };
+    let epoch = acquired?;
+    process.metrics.leading(Some(epoch));
+    process.shown.leading(epoch);
+    let parts = work::Leader { config, hub, random, fence: keeper.fence(), epoch };
+    let result = lead(&process, parts, keeper).await;
     process.metrics.leading(None);
     result
+}
+
+/// Has sources of charts trusted by the authorities of a file.
+fn trust(file: &Path) -> anyhow::Result<()> {
+    let pem = std::fs::read(file).context("it cannot be read")?;
+    emco_controllers::chart::trust(&pem).map_err(anyhow::Error::msg)
+}
+
+/// Becomes a candidate, on a thread and with a connection apart from all work.
+async fn keeper(process: &Process, config: &kube::Config, identity: Identity) -> anyhow::Result<Keeper> {
+    let (config, requests) = (config.clone(), process.metrics.requests());
+    let keeping = Keeping {
+        connect: Box::new(move || match HubApi::connect(config, requests) {
+            Ok(hub) => Ok(Arc::new(hub)),
+            Err(error) => Err(format!("the hub's connection settings cannot be used: {error}")),
+        }),
+        boot: Arc::new(SystemBootClock),
+        wall: Arc::new(SystemClock),
+        identity,
+        settings: LeaseSettings::of(&process.args.namespace),
+        pulse: Arc::clone(&process.pulse),
+        end: Box::new(|lost| {
+            tracing::error!("the operator ends at once, since its work does not end by itself: {lost}");
+            std::process::exit(1);
+        }),
+    };
+    Keeper::start(keeping).await.map_err(anyhow::Error::msg)
 }
 
 /// Why leading ended.
@@ -158,47 +198,38 @@ enum End {
 }
 
 /// Everything that writes runs in here, while the lease is renewed beside it.
-async fn lead(
-    process: &Process,
-    config: kube::Config,
-    hub: HubApi,
-    random: Arc<SystemRandom>,
-    elector: &Elector,
-    mut leading: Leading<'_>,
-) -> anyhow::Result<()> {
+async fn lead(process: &Process, parts: work::Leader, mut keeper: Keeper) -> anyhow::Result<()> {
     let halt = CancellationToken::new();
-    let parts = work::Leader { config, hub, random, fence: elector.fence(), epoch: leading.epoch() };
     let mut work = Box::pin(work::run(process, parts, halt.clone()));
-    let end = {
-        let mut keep = pin!(leading.keep());
-        let mut end = tokio::select! {
-            () = process.stop.cancelled() => End::Stopped,
-            lost = &mut keep => End::Lost(lost),
-            ended = &mut work => End::Ended(ended),
-        };
-        halt.cancel();
-        if matches!(end, End::Stopped) {
-            tokio::select! {
-                lost = &mut keep => end = End::Lost(lost),
-                ended = timeout(GRACE, &mut work) => match ended {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => end = End::Ended(Err(error)),
-                    Err(_) => tracing::warn!("not everything ended within {GRACE:?}: it is cut off"),
-                },
-            }
-        }
-        end
+    let mut end = tokio::select! {
+        () = process.stop.cancelled() => End::Stopped,
+        lost = keeper.lost() => End::Lost(lost),
+        ended = &mut work => End::Ended(ended),
     };
+    halt.cancel();
+    if matches!(end, End::Stopped) {
+        tokio::select! {
+            lost = keeper.lost() => end = End::Lost(lost),
+            ended = timeout(GRACE, &mut work) => match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => end = End::Ended(Err(error)),
+                Err(_) => tracing::warn!("not everything ended within {GRACE:?}: it is cut off"),
+            },
+        }
+    }
     // Whatever is left of the work ends here, before others may lead.
     drop(work);
     match end {
         End::Stopped => {
-            leading.release().await;
+            keeper.release().await;
             Ok(())
         }
-        End::Lost(lost) => Err(lost.into()),
+        End::Lost(lost) => {
+            keeper.work_ended();
+            Err(lost.into())
+        }
         End::Ended(result) => {
-            leading.release().await;
+            keeper.release().await;
             result
         }
     }

@@ -9,11 +9,17 @@ use tracing_subscriber::{Registry, fmt};
 
 use crate::args::LogFormat;
 
+use one_line::OneLine;
+
+mod one_line;
+
 /// Longest filter.
 const LONGEST: usize = 1024;
 /// These print headers and bodies, in which there are tokens, at their finer levels: nobody gets those.
 const QUIET: [&str; 9] =
     ["h2", "hyper", "hyper_util", "kube", "kube_client", "rustls", "tokio_rustls", "tower", "tower_http"];
+/// The library's watches, which log each failure with all its parts.
+const WATCHES: &str = "kube_runtime";
 
 /// Changes what is logged.
 #[derive(Clone)]
@@ -38,10 +44,12 @@ pub fn start(text: &str, format: LogFormat) -> anyhow::Result<LogFilter> {
     let registry = tracing_subscriber::registry().with(filter);
     match format {
         LogFormat::Text => {
-            registry.with(fmt::layer().with_writer(std::io::stderr).with_ansi(false)).try_init()
+            let layer = fmt::layer().with_writer(OneLine(std::io::stderr)).with_ansi(false);
+            registry.with(layer).try_init()
         }
         LogFormat::Json => {
-            registry.with(fmt::layer().json().flatten_event(true).with_writer(std::io::stderr)).try_init()
+            let layer = fmt::layer().json().flatten_event(true).with_writer(OneLine(std::io::stderr));
+            registry.with(layer).try_init()
         }
     }
     .context("logging cannot be started")?;
@@ -72,6 +80,11 @@ fn filter(text: &str) -> Result<EnvFilter, String> {
     })?;
     for quiet in QUIET {
         let directive = format!("{quiet}=warn").parse().map_err(|error| format!("{quiet}: {error}"))?;
+        filter = filter.add_directive(directive);
+    }
+    // It prints whole answers of the hub where a watch is interrupted, which our own lines say in one sentence.
+    if !text.contains(WATCHES) {
+        let directive = format!("{WATCHES}=error").parse().map_err(|error| format!("{WATCHES}: {error}"))?;
         filter = filter.add_directive(directive);
     }
     Ok(filter)

@@ -73,7 +73,8 @@ fn every_flag_of_run_has_an_environment_variable() {
 fn without_a_hub_it_says_where_it_looked() {
     let dir = std::env::temp_dir().join(format!("emco-operator-test-{}", std::process::id()));
     let output = Command::new(env!("CARGO_BIN_EXE_emco-operator"))
-        .args(["run", "--listen", "127.0.0.1:0", "--debug-listen", "127.0.0.1:0", "--state-dir"])
+        .args(["run", "--listen", "127.0.0.1:0", "--debug-listen", "127.0.0.1:0"])
+        .args(["--probe-listen", "127.0.0.1:0", "--state-dir"])
         .arg(&dir)
         .env_clear()
         .env("KUBECONFIG", dir.join("missing"))

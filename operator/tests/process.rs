@@ -1,9 +1,11 @@
 //! The program against a hub on loopback: what it waits for, what it serves meanwhile, how it stops.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,7 @@ struct Operator {
     logs: Option<JoinHandle<String>>,
     dir: PathBuf,
     listen: SocketAddr,
+    probe: SocketAddr,
     debug: SocketAddr,
 }
 
@@ -57,10 +60,10 @@ impl Operator {
             "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: 'http://{hub}'}}}}]\nusers: [{{name: c, user: {{token: very-secret-token}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: c}}}}]\n"
         );
         std::fs::write(&kubeconfig, text).expect("a file");
-        let (listen, debug) = (free_address(), free_address());
+        let (listen, probe, debug) = (free_address(), free_address(), free_address());
         let mut child = Command::new(env!("CARGO_BIN_EXE_emco-operator"))
             .args(["run", "--log", "trace", "--log-format", "json", "--listen", &listen.to_string()])
-            .args(["--debug-listen", &debug.to_string(), "--state-dir"])
+            .args(["--probe-listen", &probe.to_string(), "--debug-listen", &debug.to_string(), "--state-dir"])
             .arg(dir.join("state"))
             .env_clear()
             .env("KUBECONFIG", &kubeconfig)
@@ -73,7 +76,7 @@ impl Operator {
             stderr.read_to_string(&mut logs).expect("text");
             logs
         });
-        Self { child, logs: Some(logs), dir, listen, debug }
+        Self { child, logs: Some(logs), dir, listen, probe, debug }
     }
 
     /// Asks until the answer contains `words`.
@@ -122,12 +125,17 @@ fn ask(address: SocketAddr, request: &str) -> std::io::Result<String> {
 #[test]
 fn without_crds_it_lives_waits_and_says_what_to_apply() {
     let operator = Operator::start("crds", empty_hub());
-    let ready = operator.ask_until(operator.listen, "GET /readyz HTTP\r\n\r\n", "apply config/crd first");
+    let ready = operator.ask_until(operator.probe, "GET /readyz HTTP\r\n\r\n", "apply config/crd first");
     assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
     assert!(ready.contains("hub: ") && ready.contains("syncshards.emco.io"), "{ready}");
-    assert!(operator.ask_until(operator.listen, "GET /livez HTTP\r\n\r\n", "ok").starts_with("HTTP/1.1 200"));
+    assert!(operator.ask_until(operator.probe, "GET /livez HTTP\r\n\r\n", "ok").starts_with("HTTP/1.1 200"));
     let metrics = operator.ask_until(operator.listen, "GET /metrics HTTP\r\n\r\n", "# EOF");
-    for name in ["emco_build_info{version=", "emco_leader 0", "emco_process_resident_memory_bytes "] {
+    for name in [
+        "emco_build_info{version=",
+        "emco_leader 0",
+        "process_resident_memory_bytes ",
+        "process_cpu_seconds_total ",
+    ] {
         assert!(metrics.contains(name), "{name}: {metrics}");
     }
     let state = operator.ask_until(operator.debug, "GET /debug/state HTTP\r\n\r\n", "missing");
@@ -143,7 +151,7 @@ fn without_crds_it_lives_waits_and_says_what_to_apply() {
 #[test]
 fn an_unreachable_hub_is_waited_for_and_the_log_filter_changes_meanwhile() {
     let operator = Operator::start("hub", free_address());
-    operator.ask_until(operator.listen, "GET /readyz HTTP\r\n\r\n", "cannot be reached");
+    operator.ask_until(operator.probe, "GET /readyz HTTP\r\n\r\n", "cannot be reached");
     let change = "PUT /debug/log HTTP\r\nContent-Length: 18\r\n\r\nemco_operator=warn";
     let refused = operator.ask_until(
         operator.debug,
@@ -153,5 +161,58 @@ fn an_unreachable_hub_is_waited_for_and_the_log_filter_changes_meanwhile() {
     assert!(refused.starts_with("HTTP/1.1 400"), "{refused}");
     operator.ask_until(operator.debug, change, "emco_operator=warn");
     operator.ask_until(operator.debug, "GET /debug/log HTTP\r\n\r\n", "emco_operator=warn");
+    operator.stop();
+}
+
+/// A client that holds a connection open: `head` again and again, and whatever comes is read. It connects again when it is cut.
+fn crowd(address: SocketAddr, head: &'static str, done: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let done = Arc::clone(done);
+    std::thread::spawn(move || {
+        while !done.load(Ordering::Relaxed) {
+            // Not as fast as it can: the processor is not what is fought for here.
+            std::thread::sleep(Duration::from_millis(100));
+            let Ok(mut stream) = TcpStream::connect(address) else { continue };
+            stream.set_read_timeout(Some(Duration::from_millis(500))).expect("a time-out");
+            while !done.load(Ordering::Relaxed) && stream.write_all(head.as_bytes()).is_ok() {
+                match stream.read(&mut [0; 4096]) {
+                    Ok(0) => break,
+                    Err(error) if error.kind() != ErrorKind::WouldBlock => break,
+                    _ => {}
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn crowds_at_the_port_of_metrics_delay_no_probe_and_no_scrape() {
+    let operator = Operator::start("crowd", free_address());
+    operator.ask_until(operator.probe, "GET /livez HTTP\r\n\r\n", "ok");
+    let done = Arc::new(AtomicBool::new(false));
+    let mut crowds = Vec::new();
+    for head in ["", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics HTTP/1.1\r\nX-Slow: "] {
+        crowds.extend((0..70).map(|_| crowd(operator.listen, head, &done)));
+    }
+    // Those at the port of probes itself keep nobody out either.
+    crowds.extend((0..70).map(|_| crowd(operator.probe, "", &done)));
+    let (begun, mut longest, mut scraped) = (Instant::now(), Duration::ZERO, 0);
+    while begun.elapsed() < Duration::from_secs(20) {
+        for path in ["/livez", "/readyz"] {
+            let asked = Instant::now();
+            let answer = ask(operator.probe, &format!("GET {path} HTTP\r\n\r\n"));
+            longest = longest.max(asked.elapsed());
+            let answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert!(answer.contains("ok") || answer.contains("hub: "), "{path}: {answer}");
+        }
+        let page = ask(operator.listen, "GET /metrics HTTP\r\n\r\n");
+        scraped += usize::from(page.is_ok_and(|page| page.contains("# EOF")));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    done.store(true, Ordering::Relaxed);
+    assert!(longest < Duration::from_secs(1), "a probe took {longest:?}");
+    assert!(scraped > 0, "nobody could read the metrics");
+    for crowd in crowds {
+        crowd.join().expect("a thread");
+    }
     operator.stop();
 }

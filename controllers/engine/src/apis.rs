@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::path::ApiPath;
+
 /// One served resource of one group version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ApiResource {
@@ -29,23 +31,20 @@ impl ApiResource {
     }
 
     /// The URL path of one object, or of the collection when `name` is `None`.
-    pub fn path(&self, namespace: &str, name: Option<&str>) -> String {
+    pub fn path(&self, namespace: &str, name: Option<&str>) -> ApiPath {
         let mut path = if self.group.is_empty() {
-            format!("/api/{}", self.version)
+            ApiPath::new("/api").then(&self.version)
         } else {
-            format!("/apis/{}/{}", self.group, self.version)
+            ApiPath::new("/apis").then(&self.group).then(&self.version)
         };
         if self.namespaced && !namespace.is_empty() {
-            path.push_str("/namespaces/");
-            path.push_str(namespace);
+            path = path.then("namespaces").then(namespace);
         }
-        path.push('/');
-        path.push_str(&self.plural);
-        if let Some(name) = name {
-            path.push('/');
-            path.push_str(name);
+        path = path.then(&self.plural);
+        match name {
+            Some(name) => path.then(name),
+            None => path,
         }
-        path
     }
 }
 

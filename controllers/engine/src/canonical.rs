@@ -1,4 +1,4 @@
-//! JSON values in, digests out: canonical JSON, and the keyed and unkeyed digests of everything that is stored or approved.
+//! Makes canonical JSON, and the keyed and unkeyed digests of everything that is stored or approved.
 //!
 //! These formats are stored on hubs and edges; a change here is a new format number in the domain text, never an edit.
 

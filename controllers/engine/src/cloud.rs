@@ -1,4 +1,4 @@
-//! Grants, clusters and a logical cloud in; the clusters it has, and what is put there for it, out.
+//! Works out which clusters a logical cloud has by grants and selection, and what is put on them for it.
 //!
 //! A logical cloud is a producer like a deployment intent group: one app named `namespace` with one object.
 
@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use emco_crds::cluster_provider::Grant;
 use emco_crds::conditions::types::READY;
+use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::fields::Level;
 use emco_crds::names::label;
 use emco_crds::reasons::LogicalCloudReason as Reason;
@@ -15,10 +16,12 @@ use serde_json::{Value, json};
 
 use crate::canonical;
 use crate::identity::{ClusterId, SetDigest};
-use crate::plan::{Change, Refusal};
+use crate::plan::Change;
+use crate::refusal::Refusal;
 use crate::set::{Assigned, Assignment, ManifestSet, Phase, SetManifest};
 use crate::snapshot::{ClusterFacts, Installation, Running, Scheduling};
 use crate::terms::{self, Candidate};
+use crate::text::counted;
 
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";
@@ -166,6 +169,7 @@ pub fn plan(request: &Request<'_>) -> Result<CloudPlan, Box<Refusal>> {
         render_key: set.digest.0.clone(),
         now: request.now,
         release_revision: 1,
+        findings: None,
     };
     let assignment: Assignment = wanted
         .into_iter()
@@ -224,10 +228,10 @@ fn change(
 ) -> Option<Change> {
     let (cause, before) = match request.running {
         None if assignment.is_empty() => return None,
-        None => ("Create", None),
+        None => (Cause::Create, None),
         Some(running) if running.plan_digest == plan_digest => return None,
-        Some(running) if running.inputs_digest == inputs_digest => ("Placement", Some(running)),
-        Some(running) => ("Update", Some(running)),
+        Some(running) if running.inputs_digest == inputs_digest => (Cause::Placement, Some(running)),
+        Some(running) => (Cause::Update, Some(running)),
     };
     let had = |id: &ClusterId| before.is_some_and(|running| running.assignment.contains_key(id));
     let added = assignment.keys().filter(|id| !had(id)).count();
@@ -237,10 +241,15 @@ fn change(
     if removed > 0 {
         removals.insert(APP.to_owned(), removed);
     }
-    let total = assignment.len();
-    let summary =
-        format!("namespace {} on {total} clusters: {added} added, {removed} removed", request.namespace);
-    Some(Change { cause: cause.to_owned(), summary, removals })
+    let total = counted(assignment.len(), "cluster");
+    let counts: Vec<String> = [(added, "added"), (removed, "removed")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect();
+    let counts = if counts.is_empty() { "no cluster added or removed".to_owned() } else { counts.join(", ") };
+    let summary = format!("namespace {} on {total}: {counts}", request.namespace);
+    Some(Change { cause, summary, removals })
 }
 
 fn refusal(request: &Request<'_>, members: &Members) -> Box<Refusal> {

@@ -1,5 +1,4 @@
-//! A list of conditions and a new statement in, the list with that statement out. The transition time moves only when the
-//! status flips.
+//! Sets and removes conditions in a list. The transition time moves only when the status flips.
 
 use emco_crds::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;

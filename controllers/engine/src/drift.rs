@@ -1,5 +1,5 @@
-//! The `managedFields` of a live object in, whether our part of it is still as our own apply left it out. Metadata alone:
-//! values that a server defaulted never look like drift.
+//! Judges by the `managedFields` of a live object whether our part of it is still as our own apply left it. Metadata
+//! alone: values that a server defaulted never look like drift.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Why each cluster was chosen or not, for every app of a plan, in; the bytes that are stored beside a revision out, and back.
-//! For people alone: nothing is decided by it, and what is lost is harmless. The only file that knows the format.
+//! Packs why each cluster was chosen or not, for every app of a plan, into the bytes that are stored beside a revision,
+//! and reads them back. For people alone: nothing is decided by it, and what is lost is harmless. The only file that
+//! knows the format.
 //!
 //! One part is a zstd frame of JSON: `{"format": 1, "part": 1, "parts": 2, "leftOut": 0, "apps": [{"app", "clusters":
 //! [{"cluster", "verdict", "reason", "needs"}]}]}`. Readers pass over fields they do not know, so that numbers of a later
@@ -10,6 +11,8 @@ use zstd::bulk::Decompressor;
 
 use crate::conditions::truncate;
 
+/// Key of a part in the `binaryData` of its ConfigMap.
+pub const KEY: &str = "explain.json.zst";
 /// The format written now.
 const FORMAT: u32 = 1;
 /// Largest part, in bytes: what one ConfigMap carries beside its metadata.

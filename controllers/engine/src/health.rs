@@ -1,7 +1,10 @@
-//! A live object in, whether it does what it is for out: per kind as kstatus and Helm judge it, by the conditions of the
-//! object itself for kinds we do not know. Stale data is not judged here: who has none, has no health.
+//! Judges whether a live object does what it is for: per kind as kstatus and Helm judge it, by the conditions of the
+//! object itself for other kinds. Stale data is not judged here: who has none, has no health.
 
+pub mod pods;
 mod workloads;
+
+use std::fmt;
 
 use serde_json::Value;
 
@@ -11,6 +14,8 @@ use crate::order;
 
 /// Longest explanation, in bytes.
 const LONGEST: usize = 256;
+/// Longest reason of a condition within it, so that its message has room.
+const LONGEST_REASON: usize = 64;
 
 /// Whether an object does what it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,8 +148,8 @@ fn disruption_budget(object: &Value) -> Health {
 }
 
 fn definition(object: &Value) -> Health {
-    if let Some(("False", message)) = condition(object, "NamesAccepted") {
-        return Health::failed(format!("its names are not accepted: {message}"));
+    if let Some(("False", said)) = condition(object, "NamesAccepted") {
+        return Health::failed(format!("its names are not accepted: {said}"));
     }
     needs_condition(object, "Established")
 }
@@ -152,31 +157,53 @@ fn definition(object: &Value) -> Health {
 fn needs_condition(object: &Value, type_: &str) -> Health {
     match condition(object, type_) {
         Some(("True", _)) => Health::Ready,
-        Some((_, message)) => Health::progressing(format!("{type_} is not True: {message}")),
+        Some((_, said)) => Health::progressing(format!("{type_} is not True: {said}")),
         None => Health::progressing(format!("it has no condition {type_} yet")),
     }
 }
 
 /// What an object of any kind says of itself; without a word of that kind it is ready by being there.
 fn by_conditions(object: &Value) -> Health {
-    if let Some(("True", message)) = condition(object, "Stalled") {
-        return Health::failed(format!("Stalled: {message}"));
+    if let Some(("True", said)) = condition(object, "Stalled") {
+        return Health::failed(format!("Stalled: {said}"));
     }
-    if let Some(("True", message)) = condition(object, "Reconciling") {
-        return Health::progressing(format!("Reconciling: {message}"));
+    if let Some(("True", said)) = condition(object, "Reconciling") {
+        return Health::progressing(format!("Reconciling: {said}"));
     }
     match condition(object, "Ready") {
         Some(("True", _)) | None => Health::Ready,
-        Some((_, message)) => Health::progressing(format!("Ready is not True: {message}")),
+        Some((_, said)) => Health::progressing(format!("Ready is not True: {said}")),
     }
 }
 
-/// Status and message (or reason) of a condition.
-fn condition<'a>(object: &'a Value, type_: &str) -> Option<(&'a str, &'a str)> {
+/// What a condition says: its reason and its message, where it has both.
+struct Said<'a> {
+    reason: &'a str,
+    message: &'a str,
+}
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, message } = self;
+        match (reason.is_empty(), message.is_empty()) {
+            (true, true) => f.write_str("no message"),
+            (false, true) => f.write_str(&truncate(reason, LONGEST_REASON)),
+            // Some controllers begin their messages with the reason.
+            (false, false) if !message.starts_with(reason) => {
+                write!(f, "{}: {message}", truncate(reason, LONGEST_REASON))
+            }
+            _ => f.write_str(message),
+        }
+    }
+}
+
+/// Status of a condition, and what it says.
+fn condition<'a>(object: &'a Value, type_: &str) -> Option<(&'a str, Said<'a>)> {
     let all = object.pointer("/status/conditions")?.as_array()?;
     let found = all.iter().find(|c| c.get("type").and_then(Value::as_str) == Some(type_))?;
-    let field = |name| found.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    Some((field("status")?, field("message").or_else(|| field("reason")).unwrap_or("no message")))
+    let field = |name| found.get(name).and_then(Value::as_str).unwrap_or_default();
+    let status = Some(field("status")).filter(|status| !status.is_empty())?;
+    Some((status, Said { reason: field("reason"), message: field("message") }))
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {

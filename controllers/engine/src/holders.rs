@@ -1,4 +1,4 @@
-//! Objects in, the names of those that hold one of them out: what deletion waits for, and what the policy prints.
+//! Names the objects that refer to another: what a deletion waits for, and what the policy prints.
 //!
 //! One place, because the admission policy and the finalizers must never disagree. Only workloads hold a cluster: a
 //! logical cloud leaves it by itself.

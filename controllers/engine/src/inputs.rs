@@ -1,4 +1,4 @@
-//! A resolved group in, the digest of everything people wrote out: what an approval covers, and what makes a new revision.
+//! Digests everything people wrote about a deployment: what an approval covers, and what makes a new revision.
 //!
 //! Stored approvals hang on it. Fields that are absent and values equal to a default are left out, so that a field that
 //! comes in a later release moves nothing, and writing a default out moves nothing either. Lifecycle fields are not in it.

@@ -1,6 +1,6 @@
-//! The pure half of EMCO. Values in, values out: a snapshot of what people wrote and what is known of the clusters becomes
-//! a plan; a plan becomes packs and shard rows; what was observed becomes health, counts and conditions. No client, no
-//! runtime, no clock: Cargo enforces it.
+//! The pure half of EMCO: a snapshot of what people wrote and what is known of the clusters becomes a plan; a plan
+//! becomes packs and shard rows; what was observed becomes health, counts and conditions. No client, no runtime, no
+//! clock: Cargo enforces it.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 // Refusals travel boxed everywhere: a result is mostly no refusal, and should not be as large as one.
@@ -22,14 +22,19 @@ pub mod marks;
 pub mod normalise;
 pub mod order;
 pub mod pack;
+pub mod path;
 pub mod place;
+pub mod placement;
 pub mod plan;
+pub mod refusal;
 pub mod resolve;
 pub mod rollup;
+pub mod selector;
 pub mod set;
 pub mod shard;
 pub mod snapshot;
 pub mod state;
 pub mod terms;
+pub mod text;
 pub mod unsupported;
 pub mod values;

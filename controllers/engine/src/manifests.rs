@@ -1,13 +1,15 @@
-//! What a chart printed in; the manifest set of one app on one cluster out: normalised, in its namespace, digested, ordered.
+//! Turns what a chart printed into the manifest set of one app on one cluster: normalised, in its namespace, digested,
+//! ordered.
 //!
 //! Two steps, because most clusters share the first: a [`Draft`] is what one rendering gave, and does not know the cluster;
 //! finishing it asks only which of its kinds live in namespaces there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_helm::{HookDeletePolicy, HookEvent, LimitError, RenderError};
+use emco_helm::{HookDeletePolicy, HookEvent, LimitError, LookupRead, RenderError};
 use serde_json::Value;
 
 use crate::apis::ApiList;
@@ -15,9 +17,13 @@ use crate::canonical;
 use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
-use crate::plan::Refusal;
-use crate::set::{HookSpec, ManifestSet, SetManifest};
+use crate::refusal::Refusal;
+use crate::set::{Findings, HookSpec, ManifestSet, SetManifest};
 use crate::snapshot::CloudFacts;
+
+mod check;
+
+use check::check;
 
 /// Objects that one app may have on one cluster.
 const MOST_OBJECTS: usize = 5_000;
@@ -42,6 +48,10 @@ pub struct Draft {
     pub defines: BTreeMap<Kind, bool>,
     /// Kinds of its objects.
     pub kinds: BTreeSet<Kind>,
+    /// What the chart looked up.
+    pub lookups: BTreeSet<LookupRead>,
+    /// What it showed besides.
+    pub findings: Option<Arc<Findings>>,
 }
 
 #[derive(Debug)]
@@ -100,7 +110,9 @@ fn hook_spec(hook: emco_helm::Hook) -> HookSpec {
 }
 
 /// Why a chart could not be rendered, for people: the cluster matters, for charts ask about it.
-pub fn failed(app: &str, cluster: &ClusterId, error: &RenderError) -> Box<Refusal> {
+///
+/// Templates and schemas quote values. Where Secrets gave some (`secrets` names them), only the place is said.
+pub fn failed(app: &str, cluster: &ClusterId, error: &RenderError, secrets: &[&str]) -> Box<Refusal> {
     let text = error.to_string();
     let reason = match error.limit() {
         Some(LimitError::Output(_) | LimitError::Memory(_)) => Reason::OutputTooLarge,
@@ -109,7 +121,22 @@ pub fn failed(app: &str, cluster: &ClusterId, error: &RenderError) -> Box<Refusa
         }
         _ => Reason::TemplateError,
     };
+    let text =
+        if secrets.is_empty() || error.limit().is_some() { text } else { withheld(error, reason, secrets) };
     Refusal::new(RENDERED, reason, format!("app {app} on {cluster}: {text}"))
+}
+
+fn withheld(error: &RenderError, reason: Reason, secrets: &[&str]) -> String {
+    let what = match (error.place(), reason) {
+        (Some(place), _) => format!("{}:{}:{} fails", place.file, place.line, place.column),
+        (None, Reason::SchemaViolation) => "the values do not meet the chart's schema".to_owned(),
+        (None, _) => "the chart cannot be rendered".to_owned(),
+    };
+    format!(
+        "{what}; the words are withheld, for they may quote values of {}: render the chart with the same values yourself to \
+         see them",
+        secrets.join(", ")
+    )
 }
 
 impl Draft {
@@ -120,6 +147,8 @@ impl Draft {
             warnings: Vec::new(),
             defines: BTreeMap::new(),
             kinds: BTreeSet::new(),
+            lookups: BTreeSet::new(),
+            findings: None,
         };
         for remark in remarks {
             draft.warn(format!("app {app}: {remark}"));
@@ -132,6 +161,10 @@ impl Draft {
             }
             let Some(hook) = without_tests(hook) else { continue };
             let normalised = normalise::normalise(json);
+            if let Some(fault) = normalised.fault {
+                let text = format!("app {app}: {source} makes {fault}");
+                return Err(Refusal::new(RENDERED, Reason::TemplateError, text));
+            }
             for warning in normalised.warnings {
                 draft.warn(format!("app {app}: {source}: {warning}"));
             }
@@ -142,15 +175,7 @@ impl Draft {
                 draft.objects.push(Object { json, hook: hook.clone(), crd_folder, source: source.clone() });
             }
         }
-        if draft.objects.len() > MOST_OBJECTS {
-            return Err(too_large(
-                app,
-                &format!(
-                    "the chart makes {} objects for one cluster, more than {MOST_OBJECTS}",
-                    draft.objects.len()
-                ),
-            ));
-        }
+        check_count(app, draft.objects.len())?;
         Ok(draft)
     }
 
@@ -166,7 +191,8 @@ impl Draft {
     }
 
     /// Completes the set for a cluster. `scopes` says of kinds whether they live in namespaces; what is not known is taken
-    /// for namespaced, and found missing by the cluster itself. What is as in `before` has the digest that it has there.
+    /// for namespaced, and found missing by the cluster itself. What is as in `before` has the digest that it has there; what
+    /// is `staying` is part of the set though the chart prints it no more.
     pub fn finish(
         &self,
         app: &str,
@@ -174,6 +200,7 @@ impl Draft {
         cloud: &CloudFacts,
         scopes: &BTreeMap<Kind, bool>,
         before: Option<&ManifestSet>,
+        staying: Vec<SetManifest>,
     ) -> Result<(ManifestSet, Vec<String>), Box<Refusal>> {
         let before = before.into_iter().flat_map(|set| &set.manifests);
         let before: BTreeMap<Id, &SetManifest> =
@@ -221,10 +248,21 @@ impl Draft {
                 json,
             });
         }
+        if !staying.is_empty() {
+            let printed: BTreeSet<Id> = manifests.iter().map(|made| Id::new(made.identity())).collect();
+            let staying = staying.into_iter().filter(|manifest| may_stay(&manifest.identity(), cloud));
+            manifests.extend(staying.filter(|manifest| !printed.contains(&Id::new(manifest.identity()))));
+            check_count(app, manifests.len())?;
+        }
         order::sort(&mut manifests);
         let digest = canonical::set_digest(key, &manifests);
         Ok((ManifestSet { digest, app: app.to_owned(), manifests }, warnings))
     }
+}
+
+/// Whether the logical cloud allows an object that an earlier set had.
+fn may_stay(identity: &Identity, cloud: &CloudFacts) -> bool {
+    cloud.level == emco_crds::Level::Admin.as_str() || identity.namespace == cloud.namespace
 }
 
 /// A hook without its test events; `None` when nothing else is left.
@@ -235,29 +273,12 @@ fn without_tests(hook: Option<HookSpec>) -> Option<Option<HookSpec>> {
     (!hook.events.is_empty()).then_some(Some(hook))
 }
 
-/// What an API server would refuse for its shape alone is refused here, with the file; nothing is dropped in silence.
-fn check(app: &str, source: &str, json: &Value) -> Result<(), Box<Refusal>> {
-    let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    for (pointer, field) in
-        [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
-    {
-        if text(pointer).is_empty() {
-            let named = match (text("/kind"), text("/metadata/name")) {
-                ("", "") => "an object".to_owned(),
-                ("", name) => format!("object {name}"),
-                (kind, "") => format!("a {kind}"),
-                (kind, name) => format!("{kind} {name}"),
-            };
-            let text = format!("app {app}: {source} makes {named} without {field}: every object needs one");
-            return Err(Refusal::new(RENDERED, Reason::TemplateError, text));
-        }
+fn check_count(app: &str, objects: usize) -> Result<(), Box<Refusal>> {
+    if objects <= MOST_OBJECTS {
+        return Ok(());
     }
-    if let Some(bytes) = canonical::longer_than(json, LARGEST_OBJECT) {
-        let identity = Identity::of(json);
-        let text = format!("{source} makes {identity} of {bytes} bytes, more than {LARGEST_OBJECT}");
-        return Err(too_large(app, &text));
-    }
-    Ok(())
+    let text = format!("the chart makes {objects} objects for one cluster, more than {MOST_OBJECTS}");
+    Err(too_large(app, &text))
 }
 
 fn too_large(app: &str, what: &str) -> Box<Refusal> {

@@ -1,4 +1,4 @@
-//! An owner and a manifest in, the manifest as it is sent to an edge out; and the patch that takes our marks off again.
+//! Marks a manifest as its owner's before it is sent to an edge, and makes the patch that removes the marks.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};

@@ -1,9 +1,10 @@
-//! Manifests as charts write them in, manifests as they are stored and applied out: lists expanded, what only a server may
-//! set dropped, names made stable, list entries that server-side apply would refuse made one.
+//! Normalises manifests before they are stored and applied: lists expanded, what only a server may set dropped, names
+//! made stable, list entries that server-side apply would refuse made one.
 //!
 //! The digests of what comes out are stored on hubs and edges: another result for the same manifest redeploys it.
 
 mod lists;
+mod secrets;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::canonical;
-use crate::identity::{Identity, split_api_version};
+use crate::identity::Identity;
 
 /// How deep lists may stand in lists.
 const DEEPEST_LIST: usize = 8;
@@ -35,6 +36,8 @@ pub struct Normalised {
     pub objects: Vec<Value>,
     /// Sentences about what was changed in a way people may care about.
     pub warnings: Vec<String>,
+    /// The first object that no API server takes: what it is, without a value of it.
+    pub fault: Option<String>,
 }
 
 /// Normalises one document of a chart. What is no object at all is left out with a warning.
@@ -56,6 +59,9 @@ fn expand(document: Value, depth: usize, out: &mut Normalised) {
     let kind = text(&object, "kind").to_owned();
     let Some(member) = kind.strip_suffix("List").filter(|_| object.get("items").is_some_and(Value::is_array))
     else {
+        if out.fault.is_none() && secrets::is_secret(&object) {
+            out.fault = secrets::fault(&object);
+        }
         out.objects.push(one(object, &mut out.warnings));
         return;
     };
@@ -122,7 +128,7 @@ fn drop_null_timestamps(value: &mut Value, in_metadata: bool) {
 
 /// A Secret's `stringData` into its `data`, where it wins: a key that later leaves `stringData` would stay for ever.
 fn string_data(object: &mut Map<String, Value>) {
-    if text(object, "kind") != "Secret" || !split_api_version(text(object, "apiVersion")).0.is_empty() {
+    if !secrets::is_secret(object) {
         return;
     }
     let Some(Value::Object(strings)) = object.remove("stringData") else { return };
@@ -138,7 +144,7 @@ fn string_data(object: &mut Map<String, Value>) {
         let encoded = match value {
             Value::String(text) => Value::from(STANDARD.encode(text)),
             Value::Null => Value::from(""),
-            // Not a text: the API server shall refuse it with its own words.
+            // Not a text: the fault says so.
             other => other,
         };
         data.insert(key, encoded);

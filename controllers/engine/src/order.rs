@@ -1,4 +1,4 @@
-//! Manifests of a set in, the order of applying and of removing out: Helm's install order, hooks by weight.
+//! Orders the manifests of a set for applying and for removal: Helm's install order, hooks by weight.
 
 use std::cmp::Reverse;
 
@@ -110,7 +110,12 @@ fn stage(id: &Identity) -> (u8, Reverse<usize>) {
 
 /// Whether its kind comes from a custom resource definition or another API server, judged by its group.
 pub fn is_custom(id: &Identity) -> bool {
-    !BUILT_IN.contains(&id.group.as_str())
+    !is_built_in(&id.group)
+}
+
+/// Whether every API server has the kinds of this group itself.
+pub fn is_built_in(group: &str) -> bool {
+    BUILT_IN.contains(&group)
 }
 
 /// Whether group and kind are those of a Namespace.

@@ -1,4 +1,4 @@
-//! Manifest sets, assignments and identity sets in, packs out, and back: the stored form of a revision.
+//! Packs manifest sets, assignments and identity sets, and reads packs back: the stored form of a revision.
 //!
 //! A pack is one immutable `ConfigMap` or `Secret` (for manifests of kind Secret) of at most [`LARGEST`] bytes under the key
 //! [`KEY`]. Format 1: the magic `EMCOPK01`, SHA-256 of all that follows, the length of the index (four bytes, little
@@ -9,12 +9,13 @@ mod codec;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use emco_crds::app_context::PackKind;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClusterId, Identity, SetDigest};
-use crate::set::{Assigned, Assignment, ManifestSet, SetManifest};
+use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
 pub use write::{write_assignment, write_identities, write_sets};
 
@@ -129,9 +130,16 @@ struct Slice {
 
 /// Content of an assignment's frame: each distinct cell once, clusters name it by place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::struct_field_names)] // names of the stored format
 struct Cells {
     cells: Vec<Assigned>,
     clusters: BTreeMap<ClusterId, BTreeMap<String, usize>>,
+    /// What renderings showed; absent where they showed nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<Findings>,
+    /// Cells with findings: both by place.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    found: BTreeMap<usize, usize>,
 }
 
 /// A pack that was read and verified.
@@ -217,6 +225,22 @@ pub fn assemble(set: &SetDigest, packs: &[&Pack]) -> Result<ManifestSet, PackErr
     })
 }
 
+/// What can still be read of a set where not all can: those of its manifests, in their order. `None` where nothing can.
+pub fn salvage(set: &SetDigest, packs: &[&Pack]) -> Option<ManifestSet> {
+    let parts = packs.iter().flat_map(|pack| pack.index.sets.iter().map(move |part| (pack, part)));
+    let mut app = None;
+    let mut places: BTreeMap<usize, SetManifest> = BTreeMap::new();
+    for (pack, part) in parts.filter(|(_, part)| part.set == *set) {
+        let Ok(content) = pack.content(part.frame) else { continue };
+        let Ok(manifests) = parse::<Vec<SetManifest>>(&content) else { continue };
+        let positions = part.positions.clone().unwrap_or_else(|| (0..manifests.len()).collect());
+        app = pack.index.apps.get(part.app).cloned();
+        places.extend(positions.into_iter().zip(manifests));
+    }
+    let manifests = places.into_values().collect();
+    app.map(|app| ManifestSet { digest: set.clone(), app, manifests })
+}
+
 /// Puts an assignment together from all its packs; others do no harm.
 pub fn assignment(packs: &[&Pack]) -> Result<Assignment, PackError> {
     let mut seen = BTreeSet::new();
@@ -226,7 +250,13 @@ pub fn assignment(packs: &[&Pack]) -> Result<Assignment, PackError> {
         let Some(slice) = &pack.index.assignment else { continue };
         seen.insert(slice.part);
         parts = Some(slice.parts);
-        let Cells { cells, clusters } = parse(&pack.content(slice.frame)?)?;
+        let Cells { mut cells, clusters, findings, found } = parse(&pack.content(slice.frame)?)?;
+        let findings: Vec<Arc<Findings>> = findings.into_iter().map(Arc::new).collect();
+        for (cell, at) in found {
+            if let Some(cell) = cells.get_mut(cell) {
+                cell.findings = findings.get(at).cloned();
+            }
+        }
         for (cluster, apps) in clusters {
             let row = all.entry(cluster).or_default();
             for (app, cell) in apps {

@@ -1,4 +1,4 @@
-//! Clusters and a placement rule in; for each app the clusters it goes to, and why it goes to no others, out.
+//! Chooses the clusters of each app, and says why it goes to no others.
 //!
 //! Knows nothing of manifests. Deterministic: the same facts in any order give the same choice. Sticky: a choice stays
 //! until it no longer qualifies; reachability ranks new choices only. An app that would end on no cluster is refused,
@@ -10,7 +10,8 @@ use emco_crds::deployment_intent_group::placement::Placement;
 
 use crate::explain::Explained;
 use crate::identity::ClusterId;
-use crate::plan::{AppPlacement, Refusal};
+use crate::placement::AppPlacement;
+use crate::refusal::Refusal;
 use crate::set::Assignment;
 use crate::snapshot::{CloudFacts, ClusterFacts, Scheduling};
 use crate::terms::{self, Candidate};

@@ -1,15 +1,16 @@
-//! Snapshot in, plan out: the pure half in one call.
+//! Plans a snapshot: the pure half in one call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-
 use emco_crds::deployment_intent_group::rollout::Rollout;
+use emco_crds::deployment_intent_group::status::Cause;
 use serde_json::{Value, json};
 
 use crate::identity::{ClusterId, SetDigest};
-use crate::resolve::{Resolved, Timing};
+use crate::placement::AppPlacement;
+use crate::refusal::Refusal;
+use crate::resolve::{Resolved, Supervisor};
 use crate::set::{Assignment, ManifestSet};
 use crate::snapshot::Snapshot;
 use crate::{canonical, explain, inputs, place, resolve};
@@ -17,80 +18,23 @@ use crate::{canonical, explain, inputs, place, resolve};
 mod budget;
 mod build;
 mod change;
+mod findings;
+pub mod lookup;
 mod render;
 mod work;
 
 pub use budget::over_budget;
+pub use findings::{Remarks, sentence};
 
 /// Domain of plan digests; the number is the format.
 const DOMAIN: &str = "emco-plan/1\0";
 
-/// Why there is no plan. Everything a condition needs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    /// The condition that becomes False: `Resolved`, `Placed` or `Rendered`.
-    pub condition: &'static str,
-    /// From the closed set of reasons.
-    pub reason: &'static str,
-    /// A sentence that names the object, the field, what is wrong and what to do. No times, no generated names.
-    pub message: String,
-    /// Whether only an edit can cure it (Stalled) or it may cure itself (Reconciling).
-    pub stalled: bool,
-}
-
-impl Refusal {
-    /// Longest message, in bytes: what comes from charts and templates has no bound of its own.
-    const LONGEST: usize = 1024;
-
-    /// A refusal; whether it is stalled follows from the reason.
-    pub fn new(condition: &'static str, reason: Reason, message: impl Into<String>) -> Box<Self> {
-        Self::of(condition, reason.as_str(), reason.stalled(), message.into())
-    }
-
-    /// A refusal with a reason of another kind.
-    pub fn of(
-        condition: &'static str,
-        reason: &'static str,
-        stalled: bool,
-        mut message: String,
-    ) -> Box<Self> {
-        if message.len() > Self::LONGEST {
-            message.truncate(message.floor_char_boundary(Self::LONGEST - 3));
-            message.push_str("...");
-        }
-        Box::new(Self { condition, reason, message, stalled })
-    }
-}
-
-/// How many clusters were not chosen for a reason, with one example.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
-    /// `LabelMissing`, `NotInLogicalCloud`, `Cordoned`, `NotChosen` ...
-    pub reason: String,
-    /// How many.
-    pub clusters: usize,
-    /// One of them.
-    pub example: ClusterId,
-    /// The smallest change that would admit the example.
-    pub needs: String,
-}
-
-/// Where one app goes, and why not elsewhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AppPlacement {
-    /// Chosen clusters.
-    pub chosen: Vec<ClusterId>,
-    /// By reason, most clusters first.
-    pub rejected: Vec<Rejected>,
-}
-
 /// What differs from the running revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// `Create`, `Update`, `Migrate` or `Placement` (only the assignment differs).
-    pub cause: String,
-    /// `web on 42 clusters: 0 clusters added, ...`.
+    /// Why the plan differs; `Placement` where only the assignment does.
+    pub cause: Cause,
+    /// `web on 42 clusters: 1 cluster added; 2 resources added, 80 changed`: without what is zero.
     pub summary: String,
     /// Clusters that lose an app, counted per app; feeds the removal budget.
     pub removals: BTreeMap<String, usize>,
@@ -113,6 +57,8 @@ pub struct Plan {
     pub placement: Vec<(String, AppPlacement)>,
     /// Sentences for an Event: dropped namespace objects, duplicate list entries ...
     pub warnings: Vec<String>,
+    /// What renderings showed that is no error, by app, as stored with the assignment; apps without are left out.
+    pub remarks: Vec<Remarks>,
     /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
     /// no revision is made.
     pub change: Option<Change>,
@@ -122,12 +68,12 @@ pub struct Plan {
 
 /// Works out the whole plan. The same snapshot gives the same plan.
 pub fn plan(snapshot: &Snapshot) -> Result<Plan, Box<Refusal>> {
-    plan_timed(snapshot, &resolve::Untimed)
+    supervised(snapshot, &resolve::Unsupervised)
 }
 
-/// The same, while somebody measures the renderings.
-pub fn plan_timed(snapshot: &Snapshot, timing: &dyn Timing) -> Result<Plan, Box<Refusal>> {
-    let resolved = Resolved { timing, ..resolve::resolve(snapshot)? };
+/// The same, with somebody who watches over the renderings. A plan that is stopped ends in a refusal that nobody needs to read.
+pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Plan, Box<Refusal>> {
+    let resolved = Resolved { supervisor, ..resolve::resolve(snapshot)? };
     let inputs_digest = inputs::digest(&resolved);
     let running = snapshot.running.as_ref();
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
@@ -136,6 +82,7 @@ pub fn plan_timed(snapshot: &Snapshot, timing: &dyn Timing) -> Result<Plan, Box<
     let placement = place::place(&request)?;
     let build::Built { assignment, waiting, sets, warnings } = build::build(&resolved, &placement)?;
     let plan_digest = plan_digest(&inputs_digest, resolved.dig.spec.rollout.as_ref(), &assignment);
+    let remarks = findings::remarks(&resolved, &assignment, &sets);
     let mut plan = Plan {
         inputs_digest,
         plan_digest,
@@ -144,6 +91,7 @@ pub fn plan_timed(snapshot: &Snapshot, timing: &dyn Timing) -> Result<Plan, Box<
         sets,
         placement,
         warnings,
+        remarks,
         change: None,
         explanation: Vec::new(),
     };

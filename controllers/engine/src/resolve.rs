@@ -1,20 +1,22 @@
-//! A snapshot in, the same with every reference followed out. Later stages cannot fail because something is missing.
+//! Follows every reference of a snapshot. Later stages cannot fail because something is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use emco_crds::composite_app::App;
 use emco_crds::composite_profile::{CompositeProfile, ProfileApp, ProfileFile, ValuesFrom};
-use emco_crds::conditions::types::{RENDERED, RESOLVED};
+use emco_crds::conditions::types::{READY, RENDERED, RESOLVED, STALLED};
 use emco_crds::deployment_intent_group::OverrideValues;
-use emco_crds::fields::Templating;
-use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::{CompositeApp, DeploymentIntentGroup};
+use emco_crds::fields::{SourceKind, Templating};
+use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
+use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup};
 use emco_helm::{Compiled, Limits};
 use serde_json::{Map, Value};
 
 use crate::canonical;
-use crate::plan::Refusal;
+use crate::conditions;
+use crate::refusal::Refusal;
 use crate::snapshot::{ChartFacts, CloudFacts, Snapshot, Source, SourceKey};
 use crate::unsupported;
 use crate::values::Layer;
@@ -32,20 +34,30 @@ pub struct Resolved<'a> {
     pub cloud: &'a CloudFacts,
     /// Its apps, in the order of the composite app.
     pub apps: Vec<ResolvedApp<'a>>,
-    /// Who measures its renderings.
-    pub timing: &'a dyn Timing,
+    /// Who watches over its renderings.
+    pub supervisor: &'a dyn Supervisor,
 }
 
-/// Measures renderings: here is no clock.
-pub trait Timing: Sync {
+/// Watches over renderings: measures them, bounds how many run at once, ends those of no use. Here is no clock and no process.
+pub trait Supervisor: Sync {
     /// One rendering of one app for one cluster: runs it, once.
     fn rendering(&self, render: &mut dyn FnMut());
+
+    /// Set when the plan is of no use any more: what is being rendered ends then, and the plan with it.
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+
+    /// Called on the thread of a rendering that takes long.
+    fn slow(&self) -> Option<fn()> {
+        None
+    }
 }
 
-/// Nobody measures.
-pub struct Untimed;
+/// Nobody watches.
+pub struct Unsupervised;
 
-impl Timing for Untimed {
+impl Supervisor for Unsupervised {
     fn rendering(&self, render: &mut dyn FnMut()) {
         render();
     }
@@ -111,7 +123,7 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
         .iter()
         .map(|app| resolve_app(snapshot, app, app_name, profile))
         .collect::<Result<_, _>>()?;
-    Ok(Resolved { snapshot, dig, composite_app, cloud, apps, timing: &Untimed })
+    Ok(Resolved { snapshot, dig, composite_app, cloud, apps, supervisor: &Unsupervised })
 }
 
 fn not_supported(sentence: Option<String>, object: &str) -> Result<(), Box<Refusal>> {
@@ -149,19 +161,34 @@ fn check_app_names(
     Ok(())
 }
 
+/// Why a chart is not there, in the words of the CompositeApp where it has some: who reads this looks at the deployment. What only an
+/// edit cures there, only an edit cures here.
+fn without_chart(snapshot: &Snapshot, app: &str, composite_app: &str) -> Box<Refusal> {
+    let object = snapshot.composite_app.as_ref();
+    let status = object.and_then(|object| {
+        // What was said of an earlier generation is not said of this one.
+        object.status.as_ref().filter(|status| status.observed_generation == object.metadata.generation)
+    });
+    let ready = status.and_then(|status| status.condition(READY));
+    if let Some(ready) = ready.filter(|ready| ready.status == "False" && !is_progress(&ready.reason)) {
+        let message = ready.message.strip_prefix(&format!("app {app}: ")).unwrap_or(&ready.message);
+        let reason = &ready.reason;
+        let text = format!("CompositeApp {composite_app} has no chart for app {app}: {reason}: {message}");
+        let stalled = status.is_some_and(|status| status.is_true(STALLED));
+        return Refusal::of(RESOLVED, Reason::ChartNotReady.as_str(), stalled, text);
+    }
+    let text = format!("app {app}: its chart is being fetched for CompositeApp {composite_app}");
+    Refusal::new(RESOLVED, Reason::Fetching, text)
+}
+
 fn resolve_app<'a>(
     snapshot: &'a Snapshot,
     app: &'a App,
     composite_app: &str,
     profile: Option<&'a CompositeProfile>,
 ) -> Result<ResolvedApp<'a>, Box<Refusal>> {
-    let chart = snapshot.charts.get(&app.name).ok_or_else(|| {
-        let text = format!(
-            "app {}: its chart was not fetched yet; see the conditions of CompositeApp {composite_app}",
-            app.name
-        );
-        Refusal::new(RESOLVED, Reason::ChartNotReady, text)
-    })?;
+    let chart =
+        snapshot.charts.get(&app.name).ok_or_else(|| without_chart(snapshot, &app.name, composite_app))?;
     let mut layers = Vec::new();
     let mut files = Vec::new();
     let mut profiled = None;
@@ -178,7 +205,13 @@ fn resolve_app<'a>(
         let OverrideValues { app: of, clusters, values, templating } = over;
         if *of == app.name {
             let origin = format!("spec.overrideValues[{i}].values");
-            layers.push(layer(&app.name, origin, values.0.clone(), *templating, clusters.as_deref())?);
+            layers.push(layer(
+                &app.name,
+                (origin, false),
+                values.0.clone(),
+                *templating,
+                clusters.as_deref(),
+            )?);
         }
     }
     let compiled = if files.is_empty() {
@@ -217,15 +250,27 @@ fn profile_layers<'a>(
             SourceKey { kind: kind.as_str().to_owned(), name: name.clone(), key: from.key().to_owned() };
         let text = find(sources, &key, &format!("{origin}.valuesFrom"))?;
         let origin = format!("{} {name} key {}", key.kind, key.key);
+        let secret = *kind == SourceKind::Secret;
         let values = parse(text).map_err(|fault| {
+            let fault = if secret {
+                "it is not a YAML map of values; what is wrong is withheld".to_owned()
+            } else {
+                fault
+            };
             let text = format!("app {app}: {origin}: {fault}");
             Refusal::new(RENDERED, Reason::ValuesInvalid, text)
         })?;
-        layers.push(layer(app, origin, values, entry.templating, None)?);
+        layers.push(layer(app, (origin, secret), values, entry.templating, None)?);
         texts.push(text);
     }
     if let Some(values) = &entry.values {
-        layers.push(layer(app, format!("{origin}.values"), values.0.clone(), entry.templating, None)?);
+        layers.push(layer(
+            app,
+            (format!("{origin}.values"), false),
+            values.0.clone(),
+            entry.templating,
+            None,
+        )?);
     }
     Ok(texts)
 }
@@ -277,6 +322,16 @@ fn find<'a>(
     let SourceKey { kind, name, key: data_key } = key;
     let text = match sources.get(key) {
         Some(Source::Found(text)) => return Ok(text),
+        Some(Source::NotAName) => {
+            let (name, key) =
+                (conditions::truncate(&name.escape_debug().to_string(), 64), data_key.escape_debug());
+            let key = conditions::truncate(&key.to_string(), 64);
+            let text = format!(
+                "{field}: no {kind} can have the name \"{name}\" and the key \"{key}\": names are lower-case letters, digits, \
+                 '-' and '.'; keys are letters, digits, '-', '_' and '.'; change the field"
+            );
+            return Err(Refusal::of(RESOLVED, not_found(kind).as_str(), true, text));
+        }
         Some(Source::KeyMissing) => {
             format!("{field}: {kind} {name} has no key {data_key}: add it, or name another key")
         }
@@ -284,13 +339,16 @@ fn find<'a>(
             format!("{field}: {kind} {name} does not exist: create it, or change the field")
         }
     };
-    let reason = if kind == "Secret" { Reason::SecretNotFound } else { Reason::ConfigMapNotFound };
-    Err(Refusal::new(RESOLVED, reason, text))
+    Err(Refusal::new(RESOLVED, not_found(kind), text))
+}
+
+fn not_found(kind: &str) -> Reason {
+    if kind == "Secret" { Reason::SecretNotFound } else { Reason::ConfigMapNotFound }
 }
 
 fn layer<'a>(
     app: &str,
-    origin: String,
+    (origin, secret): (String, bool),
     values: Map<String, Value>,
     templating: Option<Templating>,
     clusters: Option<&'a [emco_crds::ClusterTerm]>,
@@ -298,11 +356,13 @@ fn layer<'a>(
     let templates = match templating.unwrap_or_default() {
         Templating::None => None,
         Templating::Handlebars => Some(Templates::parse(&values).map_err(|fault| {
-            let text = format!("app {app}: {origin}: {} line {}: {}", fault.path, fault.line, fault.message);
+            let message =
+                if secret { "the template is not valid; its text is withheld" } else { &fault.message };
+            let text = format!("app {app}: {origin}: {} line {}: {message}", fault.path, fault.line);
             Refusal::new(RENDERED, Reason::ValuesInvalid, text)
         })?),
     };
-    Ok(Layer { origin, values, templates, clusters })
+    Ok(Layer { secret, origin, values, templates, clusters })
 }
 
 /// Values as Helm reads them; nothing at all is an empty map.

@@ -1,5 +1,5 @@
-//! Rows of all shards of an owner and its plan in; numbers, failing clusters and verdicts for its status out. Bounded
-//! whatever the number of clusters; no times inside messages.
+//! Sums the rows of an owner's shards up for its status: numbers, failing clusters and states. Bounded whatever the
+//! number of clusters; no times inside messages.
 
 mod apps;
 mod facts;
@@ -11,13 +11,14 @@ use emco_crds::deployment_intent_group::status::{
     AppStatus, DeployedCounts, DeploymentClusters, DriftCounts, ReadyCounts,
 };
 use emco_crds::logical_cloud::CloudClusters;
-use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, LogicalCloudReason};
+use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, LogicalCloudReason, is_progress};
 use emco_crds::{Failing, IntOrText, PercentOrCount, State, Summary, SyncShardSpec, SyncShardStatus};
 
 use crate::conditions::truncate;
 use crate::identity::{ClusterId, Combination};
-use crate::plan::AppPlacement;
+use crate::placement::AppPlacement;
 use crate::state::{self, Observation};
+use crate::text::counted;
 use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
 
@@ -84,6 +85,8 @@ pub struct DigRollup {
     pub summary: Summary,
     /// For `status.clusters`.
     pub clusters: DeploymentClusters,
+    /// Clusters that have all of the running revision, of those that are to have it: `2 of 3 clusters`.
+    pub applied: String,
     /// For `status.deployed`.
     pub deployed_counts: DeployedCounts,
     /// For `status.ready`.
@@ -110,8 +113,9 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
     let tally = Tally::of(&facts);
     let seen = observation(&tally, inputs);
     let failing = failing(&facts);
-    let mut deployed = deployed(&tally, &failing, inputs.revision);
-    let ready = ready(&tally, &failing, &deployed, inputs.ready_clusters);
+    let example = example(&facts, &failing);
+    let mut deployed = deployed(&tally, &failing, example.as_deref(), inputs.revision);
+    let ready = ready(&tally, &failing, example.as_deref(), &deployed, inputs.ready_clusters);
     let (drift, notes) = notes::of(&facts);
     for note in notes.sentences().map(str::to_owned).chain(given_up(inputs.abandoned)) {
         deployed.message = format!("{}; {note}", deployed.message);
@@ -131,6 +135,7 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
             unreachable: count(tally.unreachable),
             abandoned: count(inputs.abandoned.len()),
         },
+        applied: format!("{} of {}", tally.applied, clusters(tally.total)),
         deployed_counts: DeployedCounts {
             applied: tally.objects.applied,
             failed: tally.objects.failed,
@@ -178,7 +183,7 @@ fn observation(tally: &Tally, inputs: &DigInputs<'_>) -> Observation {
     }
 }
 
-fn deployed(tally: &Tally, failing: &[Failing], revision: Option<i64>) -> Verdict {
+fn deployed(tally: &Tally, failing: &[Failing], example: Option<&str>, revision: Option<i64>) -> Verdict {
     let Some(revision) = revision else {
         return no(Reason::Progressing, "there is no revision yet".to_owned());
     };
@@ -204,14 +209,20 @@ fn deployed(tally: &Tally, failing: &[Failing], revision: Option<i64>) -> Verdic
         _ if tally.applying > 0 || tally.left > tally.unreachable_removals => Reason::Progressing,
         _ => Reason::Unreachable,
     };
-    no(reason, sentence(said, failing, tally))
+    no(reason, sentence(said, example, tally))
 }
 
-fn ready(tally: &Tally, failing: &[Failing], deployed: &Verdict, share: Option<&PercentOrCount>) -> Verdict {
+fn ready(
+    tally: &Tally,
+    failing: &[Failing],
+    example: Option<&str>,
+    deployed: &Verdict,
+    share: Option<&PercentOrCount>,
+) -> Verdict {
     let needed = needed(share, tally.total);
     let share = if needed < tally.total { format!(" ({needed} needed)") } else { String::new() };
     let first = format!("{} of {} ready{share}", tally.ready, clusters(tally.total));
-    let message = sentence(vec![first], failing, tally);
+    let message = sentence(vec![first], example, tally);
     // Nothing anywhere is nothing that could be ready.
     if tally.total > 0 && tally.ready >= needed {
         return Verdict { status: "True", reason: Reason::Ready.as_str(), message };
@@ -219,38 +230,56 @@ fn ready(tally: &Tally, failing: &[Failing], deployed: &Verdict, share: Option<&
     if deployed.status == "False" {
         return Verdict { status: "False", reason: deployed.reason, message };
     }
+    let stuck = || failing.iter().any(|f| f.reason == Reason::ProgressDeadlineExceeded.as_str());
     let reason = if tally.unreachable > 0 && tally.progressing + tally.failed == 0 {
         Reason::Unreachable
+    } else if tally.failed > 0 && stuck() {
+        Reason::ProgressDeadlineExceeded
     } else {
         Reason::NotReady
     };
     no(reason, message)
 }
 
+/// Says of the first failing cluster what is wrong there. Why a cluster does not answer is its own condition's to say: it differs
+/// from try to try, and each new sentence is a write.
+fn example(facts: &[ClusterFact<'_>], failing: &[Failing]) -> Option<String> {
+    let first = failing.first()?;
+    let away = |fact: &ClusterFact<'_>| matches!(fact.kind, Kind::Unreachable | Kind::LeavingUnreachable);
+    let silent = facts.iter().any(|fact| away(fact) && fact.cluster.as_str() == first.cluster);
+    let app = first.app.as_deref().map(|app| format!(" ({app})")).unwrap_or_default();
+    let words =
+        if silent || first.message.is_empty() { String::new() } else { format!(": {}", first.message) };
+    Some(format!("{}{app}: {}{words}", first.cluster, first.reason))
+}
+
 /// Goes on with how many are not well, and with the first of them as example.
-fn sentence(mut said: Vec<String>, failing: &[Failing], tally: &Tally) -> String {
+fn sentence(mut said: Vec<String>, example: Option<&str>, tally: &Tally) -> String {
     if tally.unreachable > 0 {
         said.push(format!("{} unreachable", tally.unreachable));
     }
     if tally.failed > 0 {
         said.push(format!("{} failed", tally.failed));
     }
-    if let Some(first) = failing.first() {
-        let app = first.app.as_deref().map(|app| format!(" ({app})")).unwrap_or_default();
-        let words = !first.message.is_empty() && first.reason != Reason::Unreachable.as_str();
-        let words = if words { format!(": {}", first.message) } else { String::new() };
-        said.push(format!("{}{app}: {}{words}", first.cluster, first.reason));
-    }
+    said.extend(example.map(str::to_owned));
     said.join("; ")
 }
 
-/// Clusters that are not as wanted, oldest first.
+/// What Ready says of a refused change while an earlier revision runs. A client that applies a change and waits for Ready must not
+/// take the health of the earlier revision for the success of the change. A change that waits for what comes by itself is not refused.
+pub fn still_runs(revision: i64, applied: &str, reason: &str, refusal: &str) -> String {
+    let what = if is_progress(reason) { "waits" } else { "is refused" };
+    format!("revision {revision} runs on {applied}; the last change {what}: {refusal}")
+}
+
+/// Clusters that are not as wanted: what failed before what is only not ready yet, then oldest first.
 fn failing(facts: &[ClusterFact<'_>]) -> Vec<Failing> {
     let mut all: Vec<Failing> = facts.iter().filter_map(ClusterFact::failing).collect();
     all.sort_by(|a, b| {
         let since = |f: &Failing| f.since.as_ref().map(|t| t.0);
         // One without a time is new.
-        let key = |f: &Failing| (since(f).is_none(), since(f));
+        let waits = |f: &Failing| f.reason == Reason::NotReady.as_str();
+        let key = |f: &Failing| (waits(f), since(f).is_none(), since(f));
         key(a).cmp(&key(b)).then_with(|| a.cluster.cmp(&b.cluster))
     });
     all.truncate(MOST_FAILING);
@@ -286,6 +315,8 @@ pub struct CloudRollup {
     pub summary: Summary,
     /// For `status.clusters`; what is not granted is the caller's to add.
     pub clusters: CloudClusters,
+    /// Clusters that have all of the running revision, of those that are to have it: `2 of 3 clusters`.
+    pub applied: String,
     /// For `status.failing`.
     pub failing: Vec<Failing>,
     /// Condition Ready.
@@ -303,7 +334,7 @@ pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
     let tally = Tally::of(&facts);
     let failing = failing(&facts);
     let first = format!("{} of {} ready", tally.ready, clusters(tally.total));
-    let message = sentence(vec![first], &failing, &tally);
+    let message = sentence(vec![first], example(&facts, &failing).as_deref(), &tally);
     let said = failing
         .iter()
         .find_map(|f| LogicalCloudReason::parse(&f.reason).filter(|r| *r != LogicalCloudReason::Unreachable));
@@ -330,6 +361,7 @@ pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
             unreachable: count(tally.unreachable),
             not_granted: 0,
         },
+        applied: format!("{} of {}", tally.applied, clusters(tally.total)),
         failing,
         ready,
         ready_on: facts.iter().filter(|f| f.kind == Kind::Ready).map(|f| f.cluster.clone()).collect(),
@@ -342,7 +374,7 @@ const fn no(reason: Reason, message: String) -> Verdict {
 }
 
 fn clusters(number: usize) -> String {
-    if number == 1 { "1 cluster".to_owned() } else { format!("{number} clusters") }
+    counted(number, "cluster")
 }
 
 fn count(number: usize) -> i64 {

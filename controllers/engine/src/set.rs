@@ -1,11 +1,12 @@
 //! A manifest set: what one app is on one cluster, complete and in order, after rendering and normalising.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::identity::{ClusterId, Identity, SetDigest};
+use crate::identity::{ClusterId, Combination, Identity, SetDigest};
 
 /// When a manifest is applied, relative to the others of its set. The order of the variants is the order of applying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -91,7 +92,41 @@ pub struct Assigned {
     pub now: i64,
     /// `.Release.Revision` the set was rendered with.
     pub release_revision: i64,
+    /// What the rendering showed that is no error; a pack stores equal ones once.
+    #[serde(skip)]
+    pub findings: Option<Arc<Findings>>,
+}
+
+/// What a rendering showed that is no error. For people alone: nothing is decided by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Findings {
+    /// Values that were set and that nothing reads, each with the one that was perhaps meant.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unread: BTreeMap<String, Option<String>>,
+    /// How many more of them there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// Secrets that set such values, whose names are not written down.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub secrets: BTreeSet<String>,
+    /// The values that turn a chart on that rendered nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde hands it over
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Cluster to app to set: the whole outcome of a plan.
 pub type Assignment = BTreeMap<ClusterId, BTreeMap<String, Assigned>>;
+
+/// What shards target: an assignment without the inputs it was rendered from.
+pub fn combinations(assignment: &Assignment) -> BTreeMap<ClusterId, Combination> {
+    let sets = |apps: &BTreeMap<String, Assigned>| {
+        apps.iter().map(|(app, assigned)| (app.clone(), assigned.set.clone())).collect()
+    };
+    assignment.iter().map(|(cluster, apps)| (cluster.clone(), sets(apps))).collect()
+}

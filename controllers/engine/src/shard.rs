@@ -1,11 +1,14 @@
-//! What clusters shall have in, rows of shards out; rows and results in, what a worker has to do out. The write-ahead of
-//! everything that is done to edges.
+//! Writes targets of clusters as rows of shards, and reads from rows and results what a worker has to do. The
+//! write-ahead of everything that is done to edges.
 //!
-//! One write of a shard's spec sets a new target and keeps the old one in `held`, with the generation that added it. Workers
-//! act on what they read back from the hub, never on what is about to be written. So at any moment, and after any crash:
-//! **whatever an owner has on a cluster is in `applied ∪ held ∪ target` of its row.** When a worker that read generation G
-//! finds the target applied and everything else gone, it reports `applied = {target, G}`: entries of `held` that were there
-//! at G (`since <= G`) say nothing any more.
+//! One write of a shard's spec sets a new target and keeps the old one in `held`, with the number of the write that added it
+//! ([`writes`]). Workers act on what they read back from the hub, never on what is about to be written. So at any moment, and
+//! after any crash: **whatever an owner has on a cluster is in `applied ∪ held ∪ target` of its row.** When a worker that read
+//! write W finds the target applied and everything else gone, it reports `applied = {target, W}`: entries of `held` that were
+//! there at W (`since <= W`) say nothing any more.
+//!
+//! A row needs no status to be safe: what was applied last is its target, or was put into `held` when the target changed. So a
+//! hub that was restored without statuses forgets nothing; its workers look again at what they had completed.
 //!
 //! Spec and status passed here must be of one and the same version of the object, and be written back with its
 //! resourceVersion: that makes each function an atomic step.
@@ -17,6 +20,8 @@ mod replace;
 mod retarget;
 mod split;
 mod status;
+mod untouched;
+mod writes;
 
 use std::collections::BTreeMap;
 
@@ -33,7 +38,8 @@ pub use ledger::{GivenUp, leaving, note, take_back, taken};
 pub use replace::replaced;
 pub use retarget::{record_uids, retarget};
 pub use split::{Half, carried, divide, dividing_bit, home, restamp, superseded, vacant, without};
-pub use status::{decode_status, encode_status, ready_condition};
+pub use status::{MOST_RESTORED, decode_status, encode_status, ready_condition};
+pub use writes::writes;
 
 /// Largest shard, in bytes of its JSON: above it, a shard is split. (Soft: a namespace that terminates takes no new shards.)
 pub const LARGEST: usize = 96 * 1024;
@@ -90,6 +96,8 @@ pub struct Row {
     pub target: Option<Target>,
     /// What may be there besides the target: pruned once the target is there.
     pub may_have: Vec<Content>,
+    /// The write of the shard since which the oldest of that may be there, without what is searched; 0 = none.
+    pub held_since: i64,
     /// The last complete one.
     pub applied: Option<Applied>,
     /// The set of each app that was completely applied last; `None` before the first.
@@ -127,7 +135,12 @@ fn resolve(
     let before = applied.as_ref().and_then(|a| a.combination.as_deref()).and_then(&mut find);
     let applied_apps = before.as_ref().map(|t| t.apps.clone());
     let mut may_have: Vec<Content> = before.into_iter().map(Content::Sets).collect();
+    let mut held_since = 0;
     for held in row.held.iter().filter(|held| is_live(held, applied.as_ref())) {
+        let searched = held.combination.as_deref() == Some(FOUND_NAME);
+        if !searched && (held_since == 0 || held.since < held_since) {
+            held_since = held.since;
+        }
         may_have.extend(held.combination.as_deref().and_then(&mut find).map(Content::Sets));
         may_have.extend(held.identities.clone().map(Content::Identities));
     }
@@ -145,6 +158,7 @@ fn resolve(
         complete: is_complete(row, applied.as_ref()) && lost.is_empty(),
         target: wanted,
         may_have: distinct,
+        held_since,
         applied,
         applied_apps,
         hooks: status.map(|s| s.hooks.clone()).unwrap_or_default(),
@@ -159,7 +173,7 @@ pub fn is_complete(row: &ShardRow, applied: Option<&Applied>) -> bool {
         && !row.held.iter().any(|held| is_live(held, applied))
 }
 
-/// Whether an entry still says something: it came after the generation that was worked off last.
+/// Whether an entry still says something: it came after the write that was worked off last.
 fn is_live(held: &Held, applied: Option<&Applied>) -> bool {
     applied.is_none_or(|a| held.since > a.generation)
 }

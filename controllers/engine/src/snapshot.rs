@@ -1,4 +1,4 @@
-//! Every input the planner may read, already fetched. Values in, no I/O behind them.
+//! Holds every input that the planner may read, already fetched: values, without I/O behind them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -92,14 +92,28 @@ pub struct SourceKey {
 }
 
 /// What a `valuesFrom` entry or a profile file found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Source {
     /// The text behind the key.
     Found(String),
+    /// No object can have this name, or none such a key: it was not asked for.
+    NotAName,
     /// The object does not exist.
     ObjectMissing,
     /// The object exists, the key does not.
     KeyMissing,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            // It may be a Secret's.
+            Self::Found(_) => "Found",
+            Self::NotAName => "NotAName",
+            Self::ObjectMissing => "ObjectMissing",
+            Self::KeyMissing => "KeyMissing",
+        })
+    }
 }
 
 /// The revision that runs now, as far as the planner needs it.
@@ -117,6 +131,8 @@ pub struct Running {
     pub assignment: Assignment,
     /// Stored sets by digest, as far as they could be read.
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    /// Of stored sets that could not be read as a whole, the manifests that could.
+    pub parts: BTreeMap<SetDigest, Arc<ManifestSet>>,
 }
 
 /// Everything [`crate::plan::plan`] reads.
@@ -143,6 +159,14 @@ pub struct Snapshot {
     pub running: Option<Running>,
     /// Clusters where an app has a completely applied set, by app: there `.Release.IsInstall` is false.
     pub installed: BTreeSet<(ClusterId, String)>,
+    /// What apps have on clusters where the running revision has none for them: they left, and are not removed yet. `None`
+    /// where it could not be read.
+    pub leaving: BTreeMap<(ClusterId, String), Option<Arc<ManifestSet>>>,
     /// Unix seconds.
     pub now: i64,
+}
+
+/// UIDs of the clusters that have been identified.
+pub fn uids(clusters: &BTreeMap<ClusterId, ClusterFacts>) -> BTreeMap<ClusterId, String> {
+    clusters.iter().filter_map(|(id, facts)| Some((id.clone(), facts.uid.clone()?))).collect()
 }

@@ -1,4 +1,5 @@
-//! The last state and what is true of the clusters now in, the state out. Observed: no verb of anybody's plays a part.
+//! Derives the state from the last one and from what is true of the clusters now. Observed: no verb of anybody's plays
+//! a part.
 
 use emco_crds::State;
 

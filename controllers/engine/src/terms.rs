@@ -1,4 +1,5 @@
-//! Cluster terms and one cluster in; whether it matches, how far it is from matching, and what would have to change out.
+//! Matches cluster terms against one cluster: whether it matches, how far it is from matching, and what would have to
+//! change.
 
 use emco_crds::fields::{ClusterTerm, LabelSelector, LabelSelectorRequirement};
 use emco_crds::names::label::virtual_;

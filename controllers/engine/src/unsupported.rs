@@ -1,4 +1,4 @@
-//! Objects in, the first field out that a later version will honour and this one would ignore.
+//! Finds the first field of an object that a later version will honour and this one would ignore.
 //!
 //! Nothing that people write is ignored in silence: the object waits with reason `NotSupportedYet` and this sentence. A
 //! field at its default never counts. Every struct is named field by field, so that a new one is a decision here.
@@ -13,19 +13,20 @@ use emco_crds::deployment_intent_group::sync::{
 };
 use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, DesiredState};
 use emco_crds::fields::Level;
+use emco_crds::later::{self, Later};
 use emco_crds::logical_cloud::{CloudCredentials, Isolation, LogicalCloudSpec, Provision};
 use emco_crds::project::{
     Approval, ApprovalMode, ApprovalScope, ConfirmDeletion, ProjectLimits, ProjectLogicalCloud, ProjectSpec,
 };
 
-/// What a person reads: the field, and the only thing that helps now.
-fn remove(field: &str) -> String {
-    format!("{field} is not supported yet: remove the field")
+/// The sentence for a field as a whole.
+fn remove(field: &Later) -> String {
+    field.refusal(field.path, "")
 }
 
-/// The same for a value that has a supported alternative.
-fn instead(field: &str, value: &str, use_: &str) -> String {
-    format!("{field} {value} is not supported yet: use {use_}")
+/// The sentence for a value that has a supported alternative.
+fn instead(field: &Later, value: &str) -> String {
+    field.refusal(field.path, value)
 }
 
 /// The first of several findings.
@@ -49,22 +50,22 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     }
     let level = logical_cloud.map(|ProjectLogicalCloud { level }| level);
     first([
-        (*mode != ApprovalMode::Automatic, instead("spec.approval.mode", "Manual", "Automatic")),
-        (*scope != ApprovalScope::Inputs, instead("spec.approval.scope", "Plan", "Inputs")),
-        (*confirm_deletion != ConfirmDeletion::Never, instead("spec.confirmDeletion", "Always", "Never")),
+        (*mode != ApprovalMode::Automatic, instead(&later::PROJECT_APPROVAL_MODE, "Manual")),
+        (*scope != ApprovalScope::Inputs, instead(&later::PROJECT_APPROVAL_SCOPE, "Plan")),
+        (*confirm_deletion != ConfirmDeletion::Never, instead(&later::PROJECT_CONFIRM_DELETION, "Always")),
         (
             limits.as_ref().is_some_and(|l| l.deployment_intent_groups.is_some()),
-            remove("spec.limits.deploymentIntentGroups"),
+            remove(&later::PROJECT_DEPLOYMENTS),
         ),
-        (limits.as_ref().is_some_and(|l| l.objects_per_app.is_some()), remove("spec.limits.objectsPerApp")),
-        (!members.is_empty(), remove("spec.members")),
+        (limits.as_ref().is_some_and(|l| l.objects_per_app.is_some()), remove(&later::PROJECT_OBJECTS)),
+        (!members.is_empty(), remove(&later::PROJECT_MEMBERS)),
     ])
-    .or_else(|| level.and_then(|level| check_level("spec.logicalCloud.level", level)))
+    .or_else(|| level.and_then(|level| check_level(&later::PROJECT_LEVEL, level)))
 }
 
 /// Standard and Privileged need accounts and roles on the clusters, which come later.
-fn check_level(field: &str, level: Level) -> Option<String> {
-    (level != Level::Admin).then(|| instead(field, level.as_str(), "Admin"))
+fn check_level(field: &Later, level: Level) -> Option<String> {
+    (level != Level::Admin).then(|| instead(field, level.as_str()))
 }
 
 /// What of a `LogicalCloud` is not supported yet.
@@ -81,17 +82,17 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
         permissions,
         credentials,
     } = spec;
-    check_level("spec.level", *level).or_else(|| {
+    check_level(&later::CLOUD_LEVEL, *level).or_else(|| {
         first([
-            (*provision != Provision::Eager, instead("spec.provision", "OnDemand", "Eager")),
-            (!quotas.is_empty(), remove("spec.quotas")),
-            (pod_security.is_some(), remove("spec.podSecurity")),
-            (*isolation != Isolation::None, instead("spec.isolation", "DefaultDeny", "None")),
-            (user.is_some(), remove("spec.user")),
-            (!permissions.is_empty(), remove("spec.permissions")),
+            (*provision != Provision::Eager, instead(&later::CLOUD_PROVISION, "OnDemand")),
+            (!quotas.is_empty(), remove(&later::CLOUD_QUOTAS)),
+            (pod_security.is_some(), remove(&later::CLOUD_POD_SECURITY)),
+            (*isolation != Isolation::None, instead(&later::CLOUD_ISOLATION, "DefaultDeny")),
+            (user.is_some(), remove(&later::CLOUD_USER)),
+            (!permissions.is_empty(), remove(&later::CLOUD_PERMISSIONS)),
             (
                 credentials.as_ref().is_some_and(|c| *c != CloudCredentials::default()),
-                remove("spec.credentials"),
+                remove(&later::CLOUD_CREDENTIALS),
             ),
         ])
     })
@@ -101,7 +102,10 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
 pub fn check_composite_app(spec: &CompositeAppSpec) -> Option<String> {
     let CompositeAppSpec { version: _, apps } = spec;
     apps.iter().find_map(|App { name, chart: _, depends_on }| {
-        first([(!depends_on.is_empty(), remove(&format!("spec.apps[{name}].dependsOn")))])
+        first([(
+            !depends_on.is_empty(),
+            later::APP_DEPENDS_ON.refusal(&format!("spec.apps[{name}].dependsOn"), ""),
+        )])
     })
 }
 
@@ -134,15 +138,12 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         revision,
     } = spec;
     first([
-        (!intents.is_empty(), remove("spec.intents")),
-        (rollout.as_ref().is_some_and(|r| *r != Rollout::default()), remove("spec.rollout")),
-        (
-            *desired_state == DesiredState::Planned,
-            instead("spec.desiredState", "Planned", "Instantiated or Terminated"),
-        ),
-        (suspend.unwrap_or_default(), remove("spec.suspend")),
-        (revision.is_some(), remove("spec.revision")),
-        (render_serial.unwrap_or_default() != 0, remove("spec.renderSerial")),
+        (!intents.is_empty(), remove(&later::DIG_INTENTS)),
+        (rollout.as_ref().is_some_and(|r| *r != Rollout::default()), remove(&later::DIG_ROLLOUT)),
+        (*desired_state == DesiredState::Planned, instead(&later::DIG_DESIRED_STATE, "Planned")),
+        (suspend.unwrap_or_default(), remove(&later::DIG_SUSPEND)),
+        (revision.is_some(), remove(&later::DIG_REVISION)),
+        (render_serial.unwrap_or_default() != 0, remove(&later::DIG_RENDER_SERIAL)),
     ])
     .or_else(|| check_placement(placement))
     .or_else(|| check_sync(sync))
@@ -150,11 +151,12 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
 
 fn check_placement(placement: &Placement) -> Option<String> {
     let Placement { all_of: _, any_of: _, membership: _, weights, apps } = placement;
-    let weighted =
-        |weights: &[Weight], path: &str| (!weights.is_empty()).then(|| remove(&format!("{path}.weights")));
-    weighted(weights, "spec.placement").or_else(|| {
+    let weighted = |weights: &[Weight], field: &Later, path: &str| {
+        (!weights.is_empty()).then(|| field.refusal(path, ""))
+    };
+    weighted(weights, &later::DIG_WEIGHTS, later::DIG_WEIGHTS.path).or_else(|| {
         apps.iter().find_map(|AppRule { app, all_of: _, any_of: _, membership: _, weights }| {
-            weighted(weights, &format!("spec.placement.apps[{app}]"))
+            weighted(weights, &later::DIG_APP_WEIGHTS, &format!("spec.placement.apps[{app}].weights"))
         })
     })
 }
@@ -162,35 +164,30 @@ fn check_placement(placement: &Placement) -> Option<String> {
 fn check_sync(sync: &Sync) -> Option<String> {
     let Sync { drift: _, conflicts, immutable_fields, prune, ignore: _ } = sync;
     first([
-        (
-            *conflicts != ConflictPolicy::Fail,
-            instead("spec.sync.conflicts", &format!("{conflicts:?}"), "Fail"),
-        ),
-        (
-            *immutable_fields != ImmutablePolicy::Fail,
-            instead("spec.sync.immutableFields", "Recreate", "Fail"),
-        ),
-        (*prune != PrunePolicy::AfterReady, instead("spec.sync.prune", &format!("{prune:?}"), "AfterReady")),
+        (*conflicts != ConflictPolicy::Fail, instead(&later::DIG_CONFLICTS, &format!("{conflicts:?}"))),
+        (*immutable_fields != ImmutablePolicy::Fail, instead(&later::DIG_IMMUTABLE, "Recreate")),
+        (*prune != PrunePolicy::AfterReady, instead(&later::DIG_PRUNE, &format!("{prune:?}"))),
     ])
 }
 
-/// What of a `DeploymentApproval` is not supported yet.
-pub fn check_approval(spec: &DeploymentApprovalSpec) -> Option<String> {
+/// What of a `DeploymentApproval` is not supported yet: all of it.
+pub fn check_approval(spec: &DeploymentApprovalSpec) -> String {
     let DeploymentApprovalSpec {
         deployment_intent_group_ref: _,
         digest: _,
-        wave,
+        wave: _,
         decision: _,
         approved_by: _,
         comment: _,
     } = spec;
-    wave.is_some().then(|| remove("spec.wave")).or_else(|| {
-        Some("approvals are not supported yet: plans of this project are carried out at once".to_owned())
-    })
+    remove(&later::APPROVAL)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
     use super::*;
 
     fn dig(yaml: &str) -> Option<String> {
@@ -257,6 +254,82 @@ mod tests {
             sentence.as_deref(),
             Some("spec.logicalCloud.level Privileged is not supported yet: use Admin")
         );
+    }
+
+    /// The object with one field set: to the value that is refused, or to a sample of the field.
+    fn with(later: &Later, value: &str) -> serde_json::Value {
+        let sample = match later.path.rsplit('.').next().unwrap_or_default() {
+            _ if !value.is_empty() => json!(value),
+            // A kind as a whole.
+            "" => json!(null),
+            "deploymentIntentGroups" | "objectsPerApp" | "revision" | "renderSerial" => json!(1),
+            "members" => json!([{"role": "Viewer", "subjects": [{"kind": "User", "name": "a"}]}]),
+            "quotas" => json!([{"name": "a", "hard": {"pods": "1"}}]),
+            "podSecurity" => json!("Restricted"),
+            "user" => json!({"name": "a"}),
+            "permissions" => {
+                json!([{"name": "a", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}])
+            }
+            "credentials" => json!({"duration": "1h"}),
+            "dependsOn" => json!([{"app": "db"}]),
+            "intents" => json!([{"kind": "A", "name": "b"}]),
+            "rollout" => json!({"maxConcurrent": "25%"}),
+            "suspend" => json!(true),
+            "weights" => json!([{"name": "cost", "weight": 1}]),
+            other => panic!("no sample for {other}"),
+        };
+        let mut spec = match later.kind {
+            "DeploymentIntentGroup" => json!({
+                "compositeAppRef": {"name": "shop"},
+                "placement": {"allOf": [{"selector": {}}]},
+            }),
+            "DeploymentApproval" => json!({
+                "deploymentIntentGroupRef": {"name": "shop"}, "digest": "sha256:0", "approvedBy": "a",
+            }),
+            "LogicalCloud" if later.path != "spec.level" => json!({"level": "Admin"}),
+            _ => json!({}),
+        };
+        let path = later.path.trim_start_matches("spec.");
+        if path.is_empty() {
+            return spec;
+        }
+        if let Some((list, field)) = path.split_once("[].") {
+            let item = match later.kind {
+                "CompositeApp" => json!({"name": "web", "chart": {}, field: sample}),
+                _ => json!({"app": "web", "allOf": [{"selector": {}}], field: sample}),
+            };
+            *pointer(&mut spec, list) = json!([item]);
+        } else {
+            *pointer(&mut spec, path) = sample;
+        }
+        spec
+    }
+
+    fn read<T: DeserializeOwned>(later: &Later, spec: &serde_json::Value) -> T {
+        serde_json::from_value(spec.clone()).unwrap_or_else(|error| panic!("{later:?}: {error}: {spec}"))
+    }
+
+    fn pointer<'a>(spec: &'a mut serde_json::Value, path: &str) -> &'a mut serde_json::Value {
+        path.split('.').fold(spec, |at, name| &mut at[name])
+    }
+
+    #[test]
+    fn every_field_that_comes_later_is_refused_and_named() {
+        for later in later::ALL {
+            let values = if later.values.is_empty() { &[""][..] } else { later.values };
+            for value in values {
+                let spec = with(later, value);
+                let sentence = match later.kind {
+                    "Project" => check_project(&read(later, &spec)),
+                    "LogicalCloud" => check_logical_cloud(&read(later, &spec)),
+                    "CompositeApp" => check_composite_app(&read(later, &spec)),
+                    "DeploymentApproval" => Some(check_approval(&read(later, &spec))),
+                    _ => check_dig(&read(later, &spec)),
+                };
+                let path = later.path.replace("[]", "[web]");
+                assert_eq!(sentence, Some(later.refusal(&path, value)), "{spec}");
+            }
+        }
     }
 
     #[test]

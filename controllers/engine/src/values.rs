@@ -1,4 +1,4 @@
-//! Layers of values in, the values of one app on one cluster out. Merging is Helm's: maps deep, everything else replaced.
+//! Merges layers of values for one app on one cluster. Merging is Helm's: maps deep, everything else replaced.
 
 use emco_crds::fields::ClusterTerm;
 use serde_json::{Map, Value};
@@ -10,8 +10,9 @@ pub mod template;
 use template::{Fault, Scope, Templates};
 
 /// One layer of values of one app, lowest first. What the chart brings lies below all of them, in the chart.
-#[derive(Debug)]
 pub struct Layer<'a> {
+    /// It was read from a Secret: nothing of it may be quoted.
+    pub secret: bool,
     /// For messages: `CompositeProfile shop-prod, Secret web-values key values.yaml`.
     pub origin: String,
     /// The values, as written.
@@ -20,6 +21,17 @@ pub struct Layer<'a> {
     pub templates: Option<Templates>,
     /// `None`: on every cluster. Otherwise where a term matches.
     pub clusters: Option<&'a [ClusterTerm]>,
+}
+
+impl std::fmt::Debug for Layer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Layer").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// The Secrets among the origins of layers.
+pub fn secrets<'a>(layers: &'a [Layer<'_>]) -> Vec<&'a str> {
+    layers.iter().filter(|layer| layer.secret).map(|layer| layer.origin.as_str()).collect()
 }
 
 /// A layer that could not be worked out on a cluster.

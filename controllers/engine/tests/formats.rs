@@ -1,4 +1,4 @@
-//! Every format of stored objects that was ever released is read: golden files in, the values they were written from out.
+//! Reads every format of stored objects that was ever released, and compares it with the values it was written from.
 //! The files are never written again; a new format adds files.
 
 use std::collections::BTreeSet;
@@ -80,6 +80,7 @@ fn assignment() -> Assignment {
         render_key: "00112233445566778899aabbccddeeff".to_owned(),
         now: 1_795_000_000,
         release_revision: revision,
+        findings: None,
     };
     [("berlin-1", "00000000000000000000000000000001", 1), ("oslo-2", "00000000000000000000000000000002", 7)]
         .map(|(cluster, set, revision)| {
@@ -157,6 +158,28 @@ fn shards_of_format_1_are_read() {
     assert_eq!(rows[3].target, None);
     let rows = shard::decode_status(&spec, &status);
     assert_eq!((rows[&2].total, rows[&8].applied_count, rows[&9].ready), (20, 12, 0));
+}
+
+#[test]
+fn a_shard_of_before_the_counter_goes_on_where_it_was() {
+    let stored: Value = serde_json::from_str(include_str!("formats/1-shard.json")).unwrap();
+    let spec: emco_crds::SyncShardSpec = serde_json::from_value(stored["spec"].clone()).unwrap();
+    let status: emco_crds::SyncShardStatus = serde_json::from_value(stored["status"].clone()).unwrap();
+    assert_eq!(spec.writes, 0);
+    for (what, status, generation) in [
+        ("where it was written", Some(&status), 6),
+        ("copied with its status", Some(&status), 1),
+        ("copied without", None, 1),
+    ] {
+        assert_eq!(shard::writes(&spec, status, generation), 6, "{what}");
+    }
+    assert_eq!(shard::writes(&spec, Some(&status), 9), 9, "writes that added nothing");
+    assert_eq!(serde_json::to_value(&spec).unwrap().get("writes"), None, "it is stored as it was");
+    let wanted =
+        [(ClusterId::new("acme", "bonn-3"), [("web".to_owned(), SetDigest("new".to_owned()))].into())];
+    let next = shard::retarget(&spec, Some(&status), 7, 4, &wanted.into()).unwrap();
+    assert_eq!(next.clusters[1].target.as_deref(), Some("t7"));
+    assert_eq!(next.clusters[1].held[0].since, 7);
 }
 
 #[test]

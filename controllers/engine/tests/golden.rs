@@ -1,4 +1,4 @@
-//! YAML cases in, plans out: intents, clusters and charts on one side, who gets what on the other. Start reading here.
+//! Plans cases in YAML: intents, clusters and charts on one side, who gets what on the other. Start reading here.
 //!
 //! Each file of `tests/cases` is one case; `common` says what it may hold. The answer is kept beside it as a snapshot.
 
@@ -7,7 +7,8 @@ mod common;
 use std::fmt::Write as _;
 
 use common::Case;
-use emco_engine::plan::{Plan, Refusal};
+use emco_engine::plan::Plan;
+use emco_engine::refusal::Refusal;
 
 #[test]
 fn every_case_gives_the_plan_that_is_written_down() {
@@ -54,10 +55,13 @@ fn show(plan: &Plan) -> String {
         }
     }
     if let Some(change) = &plan.change {
-        writeln!(out, "{}: {}", change.cause, change.summary).unwrap();
+        writeln!(out, "{}: {}", change.cause.as_str(), change.summary).unwrap();
     }
     for warning in &plan.warnings {
         writeln!(out, "warning: {warning}").unwrap();
+    }
+    for remark in plan.remarks.iter().flat_map(|of| &of.sentences) {
+        writeln!(out, "remark: {remark}").unwrap();
     }
     for (cluster, apps) in &plan.waiting {
         writeln!(out, "waiting: {cluster} for {}", apps.join(", ")).unwrap();

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Case, ClusterCase};
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::place::{self, Request};
-use emco_engine::plan::{self, AppPlacement};
+use emco_engine::placement::AppPlacement;
+use emco_engine::plan;
 use emco_engine::set::{Assigned, Assignment};
 use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling};
 use proptest::prelude::*;
@@ -78,8 +79,13 @@ fn rule() -> impl Strategy<Value = Value> {
 }
 
 fn assignment(clusters: impl IntoIterator<Item = ClusterId>) -> Assignment {
-    let assigned =
-        Assigned { set: SetDigest("s".to_owned()), render_key: String::new(), now: 0, release_revision: 1 };
+    let assigned = Assigned {
+        set: SetDigest("s".to_owned()),
+        render_key: String::new(),
+        now: 0,
+        release_revision: 1,
+        findings: None,
+    };
     clusters.into_iter().map(|id| (id, [("web".to_owned(), assigned.clone())].into())).collect()
 }
 
@@ -178,6 +184,7 @@ fn base() -> Case {
     let chart = |text: &str| BTreeMap::from([("values.yaml".to_owned(), format!("a: {text}"))]);
     Case {
         about: String::new(),
+        app_status: None,
         dig: json!({
             "placement": {"allOf": [{"selector": {}}], "anyOf": [{"from": [{"provider": "acme"}]}]},
             "overrideValues": [{"app": "web", "values": {"x": 1}}],

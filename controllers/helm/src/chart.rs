@@ -1,4 +1,4 @@
-//! Charts: an archive, a folder or files in memory come in, a checked chart with its dependencies goes out.
+//! Loads a chart from an archive, a folder or memory, checked and with its dependencies.
 mod archive;
 mod assemble;
 mod decode;
@@ -55,7 +55,23 @@ pub struct Chart {
     pub(crate) warnings: Vec<String>,
 }
 
+/// Bytes that a template takes for each of its own: the text, and what it is parsed into.
+const PARSED: usize = 8;
+/// Bytes that default values take for each that they have as text.
+const DECODED: usize = 4;
+
 impl Chart {
+    /// About how many bytes of memory the chart takes once it is compiled, its dependencies included.
+    pub fn held_bytes(&self) -> usize {
+        let of = |files: &[File]| files.iter().map(|file| file.name.len() + file.data.len()).sum::<usize>();
+        let values = self.values.as_ref().and_then(|values| serde_json::to_string(values).ok());
+        let own = of(&self.files)
+            + PARSED * of(&self.templates)
+            + DECODED * values.map_or(0, |text| text.len())
+            + DECODED * self.schema.as_ref().map_or(0, |schema| schema.len());
+        own + self.dependencies.iter().map(Self::held_bytes).sum::<usize>()
+    }
+
     /// Loads a packaged chart: a gzipped tar, with charts of any form inside.
     pub fn load(archive: &[u8], limits: &Limits) -> Result<Self, LoadError> {
         let mut budget = archive::Budget::new(limits);

@@ -1,4 +1,4 @@
-//! The template functions: a name comes in, a function with its Go signature goes out.
+//! Finds template functions by name, with their Go signatures.
 //!
 //! The executor checks and converts arguments against the signature as Go does (`wrong type for value; expected
 //! string; got float64`), so a function body can rely on the types its parameters name.

@@ -1,4 +1,4 @@
-//! Path patterns: glob text comes in, a matcher over slash-separated names goes out.
+//! Matches slash-separated names with glob patterns.
 //!
 //! The rules are those of the library Helm matches `.Files.Glob` with: `*` and `?` stop at slashes, `**` does not,
 //! `{a,b}` are alternatives, `[abc]`, `[a-z]` and `[!a-z]` are one character.

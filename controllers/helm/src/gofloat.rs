@@ -1,4 +1,4 @@
-//! Floats come in, text as Go's `strconv.FormatFloat` writes it goes out.
+//! Writes floats as Go's `strconv.FormatFloat`.
 use std::fmt::Write as _;
 
 /// The shortest digits that read back as the same number, and the place of the decimal point before or after them.

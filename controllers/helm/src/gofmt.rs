@@ -1,4 +1,4 @@
-//! Go's `fmt`: formats and values come in, text goes out, with Go's words for what does not fit.
+//! Formats values as Go's `fmt`, with Go's words for what does not fit.
 mod format;
 mod number;
 mod value;
@@ -35,10 +35,6 @@ struct Printer {
 
 /// How deep values are printed; it ends maps that contain themselves.
 const MAX_DEPTH: usize = 512;
-
-/// Values are cut off after this many bytes: maps that share maps can be exponentially long. Charts that come here
-/// are over the limits of a render too.
-const MAX_OUTPUT: usize = 256 << 20;
 
 /// The text `print` gives a value.
 pub(crate) fn display(value: &Value) -> Vec<u8> {

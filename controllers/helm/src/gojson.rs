@@ -1,4 +1,4 @@
-//! JSON as Go reads and writes it: values come in, text goes out, and back.
+//! Reads and writes JSON as Go does.
 mod decode;
 
 use std::io::Write as _;
@@ -11,8 +11,6 @@ use crate::value::{List, ListType, Value};
 
 /// How deep values may nest; it also ends maps that contain themselves.
 const MAX_DEPTH: usize = 512;
-/// Maps that share maps can be exponentially long.
-const MAX_OUTPUT: usize = 256 << 20;
 
 /// Text of a value, or the complaint of Go's encoder. `html` escapes `<`, `>` and `&`.
 pub(crate) fn encode(value: &Value, html: bool) -> Result<Vec<u8>, String> {
@@ -22,8 +20,9 @@ pub(crate) fn encode(value: &Value, html: bool) -> Result<Vec<u8>, String> {
 }
 
 fn write(value: &Value, html: bool, depth: usize, out: &mut Vec<u8>) -> Result<(), String> {
-    if out.len() > MAX_OUTPUT {
-        return Err("json: the text is longer than 256 MiB".to_owned());
+    // Maps that share maps can be exponentially long.
+    if !crate::limits::fits(out.len()) {
+        return Err("json: the text is too long".to_owned());
     }
     if depth > MAX_DEPTH {
         return Err(format!("json: the value nests deeper than {MAX_DEPTH} or contains itself"));
@@ -139,6 +138,10 @@ pub(crate) fn indent(compact: &[u8]) -> Vec<u8> {
         out.extend(std::iter::repeat_n(b' ', depth * 2));
     };
     while let Some(byte) = bytes.next() {
+        // A line may begin with a thousand blanks.
+        if !crate::limits::fits(out.len()) {
+            break;
+        }
         if quoted {
             out.push(byte);
             if escaped {

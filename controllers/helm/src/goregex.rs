@@ -1,4 +1,4 @@
-//! Go's regular expressions: a pattern in RE2's syntax comes in, a compiled one goes out.
+//! Compiles regular expressions in Go's syntax (RE2).
 mod class;
 mod translate;
 
@@ -9,9 +9,17 @@ use std::rc::Rc;
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Compiled patterns kept per thread: charts match in loops.
-const CACHED: usize = 256;
+const CACHED: usize = 24;
 /// Bytes one compiled pattern may take.
-const SIZE_LIMIT: usize = 10 << 20;
+const SIZE_LIMIT: usize = 2 << 20;
+/// Bytes that patterns of charts take; larger ones are for short texts only.
+const SMALL: usize = 64 << 10;
+/// Bytes of a text that is searched. A search takes as many steps as the text and the pattern have together in the worst case,
+/// and nothing ends it before.
+const LONGEST: usize = 1 << 20;
+const LONGEST_OF_LARGE: usize = 32 << 10;
+/// Bytes that searching with one pattern may take for the states it keeps.
+const STATES_LIMIT: usize = 1 << 20;
 /// Longer patterns are refused.
 const LENGTH_LIMIT: usize = 64 << 10;
 
@@ -26,6 +34,20 @@ pub(crate) struct Compiled {
     pub regex: Regex,
     /// The names of the groups from the first on. Several groups may have one name.
     pub names: Vec<Option<String>>,
+    longest: usize,
+}
+
+impl Compiled {
+    /// Refuses a text that takes too long to search.
+    pub fn admits(&self, text: &[u8]) -> Result<(), String> {
+        if text.len() > self.longest {
+            let longest = self.longest;
+            return Err(format!(
+                "a text of more than {longest} bytes is too long for this regular expression"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// The compiled form of a pattern, or Go's complaint about it.
@@ -50,11 +72,16 @@ fn build(pattern: &[u8]) -> Result<Rc<Compiled>, String> {
     }
     let (translated, names) =
         translate::translate(text).map_err(|problem| format!("error parsing regexp: {problem}"))?;
-    RegexBuilder::new(&translated)
-        .size_limit(SIZE_LIMIT)
-        .nest_limit(250)
-        .build()
-        .map(|regex| Rc::new(Compiled { regex, names }))
+    let within = |bytes| {
+        let mut builder = RegexBuilder::new(&translated);
+        builder.size_limit(bytes).dfa_size_limit(STATES_LIMIT).nest_limit(250).build()
+    };
+    let (regex, longest) = match within(SMALL) {
+        Ok(regex) => (Ok(regex), LONGEST),
+        Err(_) => (within(SIZE_LIMIT), LONGEST_OF_LARGE),
+    };
+    regex
+        .map(|regex| Rc::new(Compiled { regex, names, longest }))
         .map_err(|error| format!("error parsing regexp: {}: `{text}`", first_line(&error.to_string())))
 }
 

@@ -1,4 +1,4 @@
-//! Go's views of byte strings: bytes come in, runes or valid text go out.
+//! Reads bytes as Go does: as runes, or as valid text.
 
 /// One rune and its length in bytes; a byte that starts none is U+FFFD of length 1.
 pub(crate) fn rune(bytes: &[u8]) -> Option<(char, usize)> {

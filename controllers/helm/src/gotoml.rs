@@ -1,4 +1,4 @@
-//! TOML as Helm's library reads and writes it: values come in, text goes out, and back.
+//! Reads and writes TOML as Helm's library does.
 mod decode;
 mod encode;
 

@@ -1,4 +1,4 @@
-//! Helm charts come in, Kubernetes manifests as Helm 3.17 renders them go out.
+//! Renders Helm charts into the Kubernetes manifests that Helm 3.17 renders.
 #![doc = include_str!("../README.md")]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
@@ -30,7 +30,7 @@ pub use chart::{Chart, LoadError};
 pub use limits::{LimitError, Limits};
 pub use objects::{Capabilities, Reads};
 pub use render::{
-    Compat, CompileError, Compiled, Document, Hook, HookDeletePolicy, HookEvent, Lookup, LookupRead,
-    Manifest, Release, RenderError, RenderRequest, Rendered, Set,
+    Compat, CompileError, Compiled, Document, Found, Hook, HookDeletePolicy, HookEvent, Lookup, LookupRead,
+    Manifest, Release, RenderError, RenderRequest, Rendered, Set, UnreadValue,
 };
 pub use values::merge_values;

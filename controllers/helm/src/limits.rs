@@ -1,6 +1,12 @@
-//! What one render may use: limits come in, the first one that is passed goes out as an error.
+//! Bounds what one render may use, and names the first bound that is passed.
+mod room;
+
 use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+pub(crate) use room::{MAP_BYTES, NODE_BYTES, apart, fits, has_passed, left, take};
 
 /// Bounds on one load and one render. Charts are tenant input; every bound has a default no real chart reaches.
 #[derive(Clone, Debug)]
@@ -11,7 +17,7 @@ pub struct Limits {
     pub depth: usize,
     /// Bytes all templates of one render may print.
     pub output_bytes: usize,
-    /// Bytes of intermediate values that functions may make over one render.
+    /// Bytes of values, texts and documents that one render may make, those that were dropped again included.
     pub memory_bytes: usize,
     /// Loop turns over one render.
     pub iterations: u64,
@@ -19,18 +25,27 @@ pub struct Limits {
     pub archive_bytes: u64,
     /// Files of an unpacked archive, nested archives included.
     pub archive_files: usize,
+    /// Set from outside when the render is of no use any more: it ends soon after.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Called once, on the thread of the render, when it has taken [`SLOW`]: to lower the thread's priority, say.
+    pub slow: Option<fn()>,
 }
+
+/// A render that takes longer is a slow one; most charts take a fifth of it.
+pub const SLOW: Duration = Duration::from_millis(50);
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            time: Duration::from_secs(60),
+            time: Duration::from_secs(30),
             depth: 1000,
-            output_bytes: 64 << 20,
-            memory_bytes: 1 << 30,
+            output_bytes: 16 << 20,
+            memory_bytes: 64 << 20,
             iterations: 20_000_000,
-            archive_bytes: 256 << 20,
+            archive_bytes: 32 << 20,
             archive_files: 20_000,
+            stop: None,
+            slow: None,
         }
     }
 }
@@ -46,18 +61,20 @@ pub enum LimitError {
     Stack,
     #[error("templates print more than {0} bytes")]
     Output(usize),
-    #[error("template functions make more than {0} bytes of values")]
+    #[error("templates make more than {0} bytes of values, texts and documents")]
     Memory(usize),
     #[error("templates loop more than {0} times")]
     Iterations(u64),
+    #[error("rendering was stopped")]
+    Stopped,
 }
 
-/// The running account of one render.
+/// The running account of one render, which stays on the thread that started it.
 #[derive(Debug)]
 pub struct Meter {
     limits: Limits,
-    deadline: Instant,
-    memory: Cell<usize>,
+    begun: Instant,
+    told_slow: Cell<bool>,
     output: Cell<usize>,
     iterations: Cell<u64>,
     steps: Cell<u32>,
@@ -66,10 +83,11 @@ pub struct Meter {
 impl Meter {
     /// Starts the clock.
     pub fn start(limits: &Limits) -> Self {
+        room::open(limits.memory_bytes);
         Self {
             limits: limits.clone(),
-            deadline: Instant::now() + limits.time,
-            memory: Cell::new(0),
+            begun: Instant::now(),
+            told_slow: Cell::new(false),
             output: Cell::new(0),
             iterations: Cell::new(0),
             steps: Cell::new(0),
@@ -82,13 +100,15 @@ impl Meter {
 
     /// Accounts for bytes a function is about to make. Call it before allocating.
     pub fn charge(&self, bytes: usize) -> Result<(), LimitError> {
-        let total = self.memory.get().saturating_add(bytes);
-        self.memory.set(total);
-        if total > self.limits.memory_bytes {
-            return Err(LimitError::Memory(self.limits.memory_bytes));
-        }
+        take(bytes);
+        self.check_memory()?;
         // Large values take time to make, so they look at the clock sooner.
         if bytes > 1 << 16 { self.check_time() } else { self.step() }
+    }
+
+    /// Fails when more was made, or was about to be made, than the render may.
+    pub fn check_memory(&self) -> Result<(), LimitError> {
+        if has_passed() { Err(LimitError::Memory(self.limits.memory_bytes)) } else { Ok(()) }
     }
 
     /// Accounts for printed bytes.
@@ -113,13 +133,33 @@ impl Meter {
 
     /// One small piece of work; looks at the clock now and then.
     pub fn step(&self) -> Result<(), LimitError> {
+        self.check_memory()?;
         let steps = self.steps.get().wrapping_add(1);
         self.steps.set(steps);
         if steps.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
     pub fn check_time(&self) -> Result<(), LimitError> {
-        if Instant::now() > self.deadline { Err(LimitError::Time(self.limits.time)) } else { Ok(()) }
+        if self.limits.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(LimitError::Stopped);
+        }
+        let taken = self.begun.elapsed();
+        if taken > self.limits.time {
+            return Err(LimitError::Time(self.limits.time));
+        }
+        if let Some(slow) = self.limits.slow
+            && taken > SLOW
+            && !self.told_slow.replace(true)
+        {
+            slow();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        room::close();
     }
 }
 

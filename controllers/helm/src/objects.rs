@@ -1,4 +1,4 @@
-//! The built-in objects of templates: charts, files and clusters come in, values with Go's types and methods go out.
+//! Makes the built-in objects of templates, with Go's types and methods.
 mod capabilities;
 mod chart;
 mod files;

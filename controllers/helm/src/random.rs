@@ -1,5 +1,5 @@
-//! Randomness: a call in a template comes in, a stream of bytes for it goes out. With a seed equal calls get equal
-//! streams, so a second render gives the same passwords and keys; without one the system's randomness is used.
+//! Gives each call in a template its stream of random bytes. With a seed equal calls get equal streams, so a second render
+//! gives the same passwords and keys; without one the system's randomness is used.
 use hkdf::Hkdf;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{OsRng, RngCore, SeedableRng};

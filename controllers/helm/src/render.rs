@@ -1,22 +1,26 @@
-//! Rendering: a compiled chart and a request come in, manifests in install order, notes and a record of reads go out.
+//! Renders a compiled chart into manifests in install order, notes and a record of reads.
 mod compiled;
 mod documents;
 mod engine;
 mod error;
 mod manifests;
+mod names;
 mod order;
 mod reads;
 mod set;
+mod switch;
+mod unread;
 mod variant;
 
 pub use compiled::{CompileError, Compiled};
 pub use error::RenderError;
 pub use manifests::{Document, Hook, HookDeletePolicy, HookEvent, Manifest, split};
 pub use order::INSTALL_ORDER;
+pub use unread::UnreadValue;
 
 use std::collections::BTreeMap;
 
-pub use crate::template::exec::{Lookup, LookupRead};
+pub use crate::template::exec::{Found, Lookup, LookupRead};
 
 use crate::limits::Limits;
 use crate::objects::{Capabilities, Reads};
@@ -81,7 +85,7 @@ pub struct RenderRequest<'a> {
     pub seed: Option<[u8; 32]>,
     /// The time of `now`, in seconds since 1970; the system's when it is absent.
     pub now: Option<i64>,
-    /// The live objects `lookup` sees; none by default.
+    /// What `lookup` finds; nothing by default.
     pub lookup: Option<&'a dyn Lookup>,
     /// Leaves `values.schema.json` files aside.
     pub skip_schema: bool,
@@ -106,5 +110,9 @@ pub struct Rendered {
     pub notes: Option<String>,
     /// What of the cluster and of the values the render depended on.
     pub reads: Reads,
+    /// Values that were given, that nothing read and that nothing explains: most often misspelt names.
+    pub unread: Vec<UnreadValue>,
+    /// Where nothing came out: the values that turn the chart on, if it is certain that they are all.
+    pub switches: Vec<Vec<String>>,
     pub warnings: Vec<String>,
 }

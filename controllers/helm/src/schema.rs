@@ -1,4 +1,4 @@
-//! `values.schema.json`: a schema and values come in, what does not fit goes out. Nothing is fetched.
+//! Checks values against `values.schema.json`. Nothing is fetched.
 mod formats;
 
 use std::fmt::Write;

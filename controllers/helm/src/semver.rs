@@ -1,4 +1,4 @@
-//! Versions as Helm's semver library reads and orders them: texts come in, versions and verdicts go out.
+//! Reads and orders versions as Helm's semver library does.
 mod constraint;
 mod object;
 

@@ -1,4 +1,4 @@
-//! The grammar of `--set`: `a.b=1,c[0]={x,y}` comes in, and is written into a map of values.
+//! Writes assignments of `--set` (`a.b=1,c[0]={x,y}`) into a map of values.
 mod parse;
 
 use crate::value::{Map, Value};

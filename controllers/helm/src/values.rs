@@ -1,4 +1,4 @@
-//! Values: a chart's defaults and the caller's overrides come in, the values templates see go out.
+//! Merges a chart's defaults and the caller's overrides into the values that templates see.
 mod coalesce;
 mod imports;
 mod select;

@@ -1,4 +1,4 @@
-//! Versions of charts and clusters: texts come in, verdicts by the rules of Helm's semver library go out.
+//! Compares versions of charts and clusters by the rules of Helm's semver library.
 use crate::funcs::{self, Ctx, Shared};
 use crate::limits::{Limits, Meter};
 use crate::semver::{Constraints, Version};

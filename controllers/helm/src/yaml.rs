@@ -1,4 +1,4 @@
-//! YAML as Helm and kubectl read and write it: bytes come in, data goes out, and back.
+//! Reads and writes YAML as Helm and kubectl do.
 //!
 //! Reading follows Go's YAML 1.1: `yes` and `on` are booleans, `0644` is octal, times stay text, keys become
 //! strings, the last of equal keys wins. Writing gives the very text of `toYaml`, because charts hash it.

@@ -2,10 +2,9 @@
 use std::collections::BTreeSet;
 
 use emco_helm::{
-    Capabilities, Chart, Compiled, HookDeletePolicy, HookEvent, Limits, Lookup, Release, RenderRequest,
-    Rendered, Set,
+    Capabilities, Chart, Compiled, HookDeletePolicy, HookEvent, Limits, Release, RenderRequest, Rendered, Set,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn compile(files: &[(&str, &str)]) -> Compiled {
     let mut all = vec![(
@@ -100,39 +99,6 @@ fn what_was_kept_of_earlier_renders_changes_nothing() {
         |reuse| RenderRequest { values: json!({"kind": "a: b: c"}), reuse, ..RenderRequest::default() };
     let error = |reuse| compiled.render(&broken(reuse)).unwrap_err().to_string();
     assert_eq!(error(true), error(false));
-}
-
-struct Cluster;
-
-impl Lookup for Cluster {
-    fn lookup(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, String> {
-        match (api_version, kind, namespace, name) {
-            ("v1", "Secret", "ns", "known") => Ok(json!({"data": {"n": 5}, "kind": "Secret"})),
-            ("v1", "Secret", _, "") => Ok(json!({"items": [{"kind": "Secret"}]})),
-            ("v1", "Secret", ..) => Ok(Value::Null),
-            _ => Err(format!("no kind {kind}")),
-        }
-    }
-}
-
-#[test]
-fn lookup_sees_live_objects_with_their_integers() {
-    let compiled = compile(&[(
-        "templates/a.yaml",
-        r#"
-{{ $s := lookup "v1" "Secret" "ns" "known" }}
-found: {{ $s.data.n }} {{ kindOf $s.data.n }}
-absent: {{ lookup "v1" "Secret" "ns" "other" | toJson }}
-all: {{ len (lookup "v1" "Secret" "" "").items }}
-"#,
-    )]);
-    let rendered = render(&compiled, &RenderRequest { lookup: Some(&Cluster), ..RenderRequest::default() });
-    assert_eq!(rendered.manifests[0].json, json!({"found": "5 int64", "absent": {}, "all": 1}));
-    assert_eq!(rendered.reads.lookups.len(), 3);
-    let failing = compile_one(r#"{{ lookup "v2" "Nope" "" "" }}"#);
-    let error =
-        failing.render(&RenderRequest { lookup: Some(&Cluster), ..RenderRequest::default() }).unwrap_err();
-    assert!(error.to_string().contains("error calling lookup: no kind Nope"), "{error}");
 }
 
 fn compile_one(template: &str) -> Compiled {

@@ -1,4 +1,4 @@
-//! Inputs of the fuzz targets that are kept, those that once failed and some to start from, come in; each still holds.
+//! Replays the kept inputs of the fuzz targets: those that once failed, and some to start from.
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,6 @@
 //! Charts that try to use up time, memory or the stack end in an error that says so.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use emco_helm::{Chart, Compiled, LimitError, Limits, RenderError, RenderRequest, Rendered};
@@ -96,8 +98,9 @@ fn loops_and_output_are_bounded() {
 fn a_slow_chart_ends_at_its_time_limit() {
     let limits = Limits { time: Duration::from_millis(300), iterations: u64::MAX, ..Limits::default() };
     let start = Instant::now();
+    // One list for all rounds: a list for each would use up the memory first on a fast machine.
     let template =
-        "{{ range until 5000 }}{{ range until 5000 }}{{ range until 5000 }}{{ end }}{{ end }}{{ end }}";
+        "{{ $l := until 5000 }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}";
     let error = render_within(template, limits.clone()).unwrap_err();
     assert_eq!(error.limit(), Some(LimitError::Time(limits.time)));
     assert!(start.elapsed() < Duration::from_secs(20));
@@ -194,4 +197,32 @@ fn error_messages_stay_short() {
     assert!(error(&template).to_string().len() < 256 << 10);
     let template = r#"{{ tpl (printf "{{ fail %q }}" (repeat 10000000 "x")) . }}"#;
     assert!(error(template).to_string().len() < 256 << 10);
+}
+
+#[test]
+fn a_render_that_is_stopped_from_outside_ends_at_once() {
+    let stop = Arc::new(AtomicBool::new(true));
+    let limits = Limits { stop: Some(Arc::clone(&stop)), ..Limits::default() };
+    let template = "{{ range until 4000 }}{{ range until 4000 }}{{ end }}{{ end }}";
+    assert_eq!(render_within(template, limits).unwrap_err().limit(), Some(LimitError::Stopped));
+}
+
+#[test]
+fn a_slow_render_says_so_once_on_its_own_thread() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let limits = Limits {
+        time: Duration::from_secs(1),
+        slow: Some(|| {
+            assert_eq!(std::thread::current().name(), Some("helm-render"));
+            CALLS.fetch_add(1, Ordering::SeqCst);
+        }),
+        iterations: u64::MAX,
+        ..Limits::default()
+    };
+    let template =
+        "{{ range until 5000 }}{{ range until 5000 }}{{ range until 5000 }}{{ end }}{{ end }}{{ end }}";
+    render_within(template, limits.clone()).unwrap_err();
+    assert_eq!(CALLS.load(Ordering::SeqCst), 1);
+    render_within("a: 1", limits).unwrap();
+    assert_eq!(CALLS.load(Ordering::SeqCst), 1, "a quick one says nothing");
 }

@@ -1,4 +1,4 @@
-//! A Secret's data in; what a chart's source is asked with out, or a sentence on what is wrong with it.
+//! Reads credentials for a chart's source from a Secret's data, or says what is wrong with it.
 
 use std::collections::BTreeMap;
 use std::fmt;

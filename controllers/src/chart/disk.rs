@@ -1,6 +1,8 @@
-//! Archives by digest in a folder: bytes come in, the same bytes or nothing goes out. Beside them, which digest a source
-//! gave for whose credentials.
+//! Keeps archives by digest in a folder, and which digest a source gave for whose credentials. The project that has most
+//! makes room.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -8,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use super::digest;
 use crate::remote::kubeconfig::provider;
@@ -26,6 +30,8 @@ struct Inner {
     salt: Vec<u8>,
     most_bytes: u64,
     writes: AtomicU64,
+    /// Projects that had files written; what an earlier process wrote counts as one project's.
+    writers: Mutex<BTreeMap<PathBuf, Arc<str>>>,
 }
 
 impl Disk {
@@ -44,7 +50,14 @@ impl Disk {
             }
         }
         let salt = salt(&folder).map_err(told)?;
-        Ok(Self(Arc::new(Inner { archives, references, salt, most_bytes, writes: AtomicU64::new(0) })))
+        Ok(Self(Arc::new(Inner {
+            archives,
+            references,
+            salt,
+            most_bytes,
+            writes: AtomicU64::new(0),
+            writers: Mutex::default(),
+        })))
     }
 
     /// Random bytes of this cache: keys made of credentials say nothing without it.
@@ -82,17 +95,24 @@ impl Disk {
         .ok()?
     }
 
-    /// Keeps an archive and what its key stands for; the least recently used make room.
-    pub async fn write(&self, key: &str, digest: &str, bytes: &Arc<[u8]>) -> Result<(), String> {
+    /// Keeps an archive of a project and what its key stands for; the least recently used of the project with most make room.
+    pub async fn write(
+        &self,
+        key: &str,
+        digest: &str,
+        bytes: &Arc<[u8]>,
+        project: &str,
+    ) -> Result<(), String> {
         let (disk, key, digest, bytes) = (self.clone(), key.to_owned(), digest.to_owned(), Arc::clone(bytes));
+        let project: Arc<str> = Arc::from(project);
         tokio::task::spawn_blocking(move || {
-            disk.store(&key, &digest, &bytes).map_err(|error| error.to_string())
+            disk.store(&key, &digest, &bytes, &project).map_err(|error| error.to_string())
         })
         .await
         .map_err(|error| error.to_string())?
     }
 
-    fn store(&self, key: &str, digest: &str, bytes: &[u8]) -> std::io::Result<()> {
+    fn store(&self, key: &str, digest: &str, bytes: &[u8], project: &Arc<str>) -> std::io::Result<()> {
         let (Some(name), Some(key)) = (plain(digest), plain(key)) else {
             return Err(std::io::ErrorKind::InvalidInput.into());
         };
@@ -100,9 +120,14 @@ impl Disk {
         if !archive.exists() {
             self.atomically(&archive, bytes)?;
         }
-        self.atomically(&self.0.references.join(key), digest.as_bytes())?;
-        shrink(&self.0.archives, self.0.most_bytes, usize::MAX, &archive)?;
-        shrink(&self.0.references, u64::MAX, REFERENCES, Path::new(""))
+        let reference = self.0.references.join(key);
+        self.atomically(&reference, digest.as_bytes())?;
+        let mut writers = self.0.writers.lock();
+        for path in [&archive, &reference] {
+            writers.entry(path.clone()).or_insert_with(|| Arc::clone(project));
+        }
+        shrink(&self.0.archives, self.0.most_bytes, usize::MAX, (&archive, &mut writers))?;
+        shrink(&self.0.references, u64::MAX, REFERENCES, (&reference, &mut writers))
     }
 
     /// Readers see the whole file or none.
@@ -129,26 +154,59 @@ fn touch(path: &Path) {
     }
 }
 
-fn shrink(folder: &Path, most_bytes: u64, most_files: usize, keep: &Path) -> std::io::Result<()> {
+/// Removes files beyond the bounds: each time of the project with most bytes (with most files, where these are too many) the
+/// one that was used longest ago, never `keep`.
+fn shrink(
+    folder: &Path,
+    most_bytes: u64,
+    most_files: usize,
+    (keep, writers): (&Path, &mut BTreeMap<PathBuf, Arc<str>>),
+) -> std::io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)?.flatten() {
         let Ok(meta) = entry.metadata() else { continue };
         files.push((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), meta.len(), entry.path()));
     }
+    let here: BTreeSet<&PathBuf> = files.iter().map(|(_, _, path)| path).collect();
+    writers.retain(|path, _| path.parent() != Some(folder) || here.contains(path));
+    let project = |path: &Path| writers.get(path).cloned().unwrap_or_default();
+    let mut taken: BTreeMap<Arc<str>, (u64, usize)> = BTreeMap::new();
+    let mut left: BTreeMap<Arc<str>, std::collections::VecDeque<(u64, PathBuf)>> = BTreeMap::new();
     files.sort();
-    let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
-    let mut count = files.len();
-    for (_, size, path) in &files {
-        if bytes <= most_bytes && count <= most_files {
-            break;
-        }
+    for (_, size, path) in files {
+        let project = project(&path);
+        let all = taken.entry(Arc::clone(&project)).or_default();
+        *all = (all.0 + size, all.1 + 1);
         if path != keep {
-            fs::remove_file(path)?;
-            bytes -= size;
-            count -= 1;
+            left.entry(project).or_default().push_back((size, path));
         }
     }
-    Ok(())
+    loop {
+        let (bytes, count) = taken.values().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        let many = count > most_files;
+        if !many && bytes <= most_bytes {
+            return Ok(());
+        }
+        let share = |project: &Arc<str>| {
+            let (bytes, count) = taken.get(project).copied().unwrap_or_default();
+            if many { u64::try_from(count).unwrap_or(u64::MAX) } else { bytes }
+        };
+        let Some((project, oldest)) = left
+            .iter_mut()
+            .min_by_key(|(project, _)| Reverse(share(project)))
+            .map(|(project, left)| (Arc::clone(project), left.pop_front()))
+        else {
+            return Ok(());
+        };
+        let Some((size, path)) = oldest else {
+            left.remove(&project);
+            continue;
+        };
+        fs::remove_file(path)?;
+        if let Some(all) = taken.get_mut(&project) {
+            *all = (all.0 - size, all.1 - 1);
+        }
+    }
 }
 
 fn salt(folder: &Path) -> std::io::Result<Vec<u8>> {
@@ -163,4 +221,29 @@ fn salt(folder: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&salt)?;
     Ok(salt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_project_that_fills_the_disk_drops_its_own_archives() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path().to_owned(), 400).unwrap();
+        let write = async |project: &str, n: u8| {
+            let bytes: Arc<[u8]> = Arc::from(vec![n; 100]);
+            let digest = digest(&bytes);
+            disk.write(&digest, &digest, &bytes, project).await.unwrap();
+            digest
+        };
+        let quiet = write("quiet", 0).await;
+        let mut loud = Vec::new();
+        for n in 1..10 {
+            loud.push(write("loud", n).await);
+        }
+        assert!(disk.read(&quiet).await.is_some());
+        assert!(disk.read(&loud[8]).await.is_some(), "the newest");
+        assert!(disk.read(&loud[0]).await.is_none());
+    }
 }

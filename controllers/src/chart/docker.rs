@@ -1,4 +1,4 @@
-//! The content of a Secret of type `kubernetes.io/dockerconfigjson` in, the login for the host of a URL out.
+//! Finds the login for the host of a URL in a Secret of type `kubernetes.io/dockerconfigjson`.
 
 use std::collections::BTreeMap;
 

@@ -1,14 +1,14 @@
-//! A wish for a folder of a Git repository comes in; that folder of one commit goes out as a packed chart, the same bytes for
-//! the same files wherever and whenever it is packed. Nothing is checked out, and no program is run: of Git's protocol two
-//! commands are spoken, and of a repository one commit's folder is taken.
+//! Fetches a folder of one commit of a Git repository and packs it as a chart, the same bytes for the same files
+//! wherever and whenever it is packed. Nothing is checked out, and no program is run: of Git's protocol two commands
+//! are spoken, and of a repository one commit's folder is taken.
 
 use sha2::Sha256;
 use url::Url;
 
 use super::http::Client;
 use super::wish::{Download, quoted};
-use super::{ChartError, mix};
-use crate::dialer::{check_source, shown};
+use super::{ChartError, low_priority, mix};
+use crate::remote::dialer::{check_source, shown};
 use crate::remote::wire::cut;
 
 mod archive;
@@ -138,25 +138,25 @@ impl Git {
         let first = server.fetch(&[wanted], server::What::Snapshot, &commit).await?;
         let (git, path) = (limits.git.clone(), self.path.clone().unwrap_or_default());
         let told = at(client.home, &commit, &path);
-        let mut folder = blocking(move || {
+        let mut folder = low_priority::run(move || {
             let pack = pack::Pack::read(first, format, &git).map_err(|error| error.told(&told))?;
             folder::Folder::find(pack, format, wanted, &path, told, git)
         })
-        .await?;
+        .await??;
         // What decides on the files comes before the files.
         let missing = folder.missing_rules();
         if !missing.is_empty() {
             let more = server.fetch(&missing, server::What::Objects, &commit).await?;
-            folder = blocking(move || folder.add(more)).await?;
+            folder = low_priority::run(move || folder.add(more)).await??;
         }
         let files = folder.files()?;
         let missing = folder.missing(&files);
         if !missing.is_empty() {
             let more = server.fetch(&missing, server::What::Objects, &commit).await?;
-            folder = blocking(move || folder.add(more)).await?;
+            folder = low_priority::run(move || folder.add(more)).await??;
         }
         let most = limits.archive_bytes;
-        let bytes = blocking(move || archive::pack(&folder.contents(&files, most)?, most)).await?;
+        let bytes = low_priority::run(move || archive::pack(&folder.contents(&files, most)?, most)).await??;
         Ok(Download { bytes: bytes.into(), commit: Some(commit) })
     }
 }
@@ -166,14 +166,6 @@ fn at(home: &Url, commit: &str, path: &str) -> String {
     let commit = commit.get(..12).unwrap_or(commit);
     let folder = if path.is_empty() { "its root".to_owned() } else { format!("folder {}", cut(path, 100)) };
     format!("{}, commit {commit}, {folder}", shown(home).trim_end_matches('/'))
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ChartError> + Send + 'static,
-) -> Result<T, ChartError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| ChartError::new("SourceUnreachable", "the operator is shutting down"))?
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A URL of a tenant comes in, the bytes behind it go out: through the dialer, each redirect judged anew, credentials for
-//! their own origin alone, nothing of a refusal's body quoted, nothing read that is announced as too large.
+//! Fetches the bytes behind a URL of a tenant: through the dialer, each redirect judged anew, credentials for their own
+//! origin alone, nothing of a refusal's body quoted, nothing read that is announced as too large.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,11 +21,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use super::{ChartCredentials, ChartError, ChartLimits};
-use crate::api::ApiError;
-use crate::dialer::{DialError, Dialer, check_source, shown};
+use super::{ChartCredentials, ChartError, ChartLimits, speed};
+use crate::remote::dialer::{DialError, Dialer, check_source, shown};
 use crate::remote::kubeconfig::provider;
-use crate::remote::wire::{self, ReadLimits};
 
 const AGENT: &str = concat!("emco-operator/", env!("CARGO_PKG_VERSION"));
 
@@ -60,6 +58,8 @@ pub struct Answer {
     /// Where it came from, after all redirects.
     pub url: Url,
     response: http::Response<Incoming>,
+    /// The server has to work before it can send, as a Git server that packs has.
+    works: bool,
 }
 
 fn unreachable(message: &str) -> ChartError {
@@ -108,11 +108,7 @@ impl Answer {
                 &format!("{shown} announces {announced} bytes, and at most {bytes} are read"),
             ));
         }
-        let limits = ReadLimits { bytes, time: limits.time };
-        wire::collect(&shown, body, limits).await.map_err(|error| match error {
-            ApiError::Protocol(message) => ChartError::new("ChartTooLarge", &message),
-            other => unreachable(&other.to_string()),
-        })
+        speed::read(&shown, body, bytes, limits, self.works).await
     }
 }
 
@@ -172,7 +168,7 @@ impl Client<'_> {
         for _ in 0..=self.limits.redirects {
             let response = self.once(&url, question).await?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-                return Ok(Answer { url, response });
+                return Ok(Answer { url, response, works: question.body.is_some() });
             }
             if question.body.is_some() {
                 return Err(unreachable(&format!(
@@ -312,8 +308,29 @@ fn public() -> Result<Arc<ClientConfig>, ChartError> {
     Ok(Arc::clone(PUBLIC.get_or_init(|| made)))
 }
 
+/// Authorities of the operator's administrator.
+static TRUSTED: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
+
+/// Has sources of charts trusted by these authorities too, in PEM. To be called once, before anything is fetched.
+pub fn trust(pem: &[u8]) -> Result<(), String> {
+    let mut all = Vec::new();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| format!("it is not PEM: {error}"))?;
+        let parsed = RootCertStore::empty().add(certificate.clone());
+        parsed.map_err(|error| format!("certificate {} cannot be used: {error}", all.len() + 1))?;
+        all.push(certificate);
+    }
+    if all.is_empty() {
+        return Err("it holds no certificate in PEM".to_owned());
+    }
+    TRUSTED.set(all).map_err(|_| "authorities are set already".to_owned())
+}
+
 fn public_roots() -> RootCertStore {
-    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    // All of them were found to parse.
+    roots.add_parsable_certificates(TRUSTED.get().into_iter().flatten().cloned());
+    roots
 }
 
 /// Public CAs and the tenant's own; the client certificate goes to its own origin alone.

@@ -1,10 +1,11 @@
-//! A repository's `index.yaml` comes in, the one entry that is wanted goes out. The other charts of the index are passed
-//! over without being kept.
+//! Finds one entry in a repository's `index.yaml`. The other charts of the index are passed over without being kept.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+mod lines;
 
 /// One version of one chart.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -31,8 +32,10 @@ pub enum Found {
     Nothing,
 }
 
+/// Bytes of an index in another form than usual.
+const WHOLE: usize = 1 << 20;
 /// Versions told of a chart that lacks the wanted one.
-const TOLD: usize = 5;
+pub const TOLD: usize = 5;
 
 /// Looks a chart up. The error says where the index is broken, and quotes nothing.
 pub fn find(index: &[u8], name: &str, version: &str) -> Result<Found, String> {
@@ -41,6 +44,15 @@ pub fn find(index: &[u8], name: &str, version: &str) -> Result<Found, String> {
     if json {
         let mut reader = serde_json::Deserializer::from_slice(index);
         return Top(wanted).deserialize(&mut reader).map_err(|error| format!("at line {}", error.line()));
+    }
+    if let Some(found) = lines::find(index, name, version) {
+        return Ok(found);
+    }
+    // The reader keeps all of a document in memory, at a hundred times its bytes.
+    if index.len() > WHOLE {
+        return Err(
+            "it is not written as helm repo index does, and too large to be read in another form".to_owned()
+        );
     }
     let reader = serde_yaml::Deserializer::from_slice(index);
     Top(wanted).deserialize(reader).map_err(|error| match error.location() {
@@ -135,18 +147,39 @@ impl<'de> Visitor<'de> for Versions<'_> {
         Ok(Found::Versions(Vec::new()))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Found, A::Error> {
-        let mut told = Vec::new();
-        let mut found: Option<Entry> = None;
+        let mut choice = Choice::new(self.0.version);
         while let Some(entry) = list.next_element::<Entry>()? {
-            let exact = entry.version == self.0.version;
-            let better = exact && found.as_ref().is_none_or(|known| known.version != self.0.version);
-            if better || found.is_none() && same_version(&entry.version, self.0.version) {
-                found = Some(entry);
-            } else if told.len() < TOLD {
-                told.push(entry.version);
-            }
+            choice.offer(entry);
         }
-        Ok(found.map_or(Found::Versions(told), Found::Entry))
+        Ok(choice.found())
+    }
+}
+
+/// The entry of a version among others.
+struct Choice<'a> {
+    version: &'a str,
+    found: Option<Entry>,
+    told: Vec<String>,
+}
+
+impl<'a> Choice<'a> {
+    const fn new(version: &'a str) -> Self {
+        Self { version, found: None, told: Vec::new() }
+    }
+
+    /// The exact text wins over one with a `v`.
+    fn offer(&mut self, entry: Entry) {
+        let exact = entry.version == self.version;
+        let better = exact && self.found.as_ref().is_none_or(|known| known.version != self.version);
+        if better || self.found.is_none() && same_version(&entry.version, self.version) {
+            self.found = Some(entry);
+        } else if self.told.len() < TOLD {
+            self.told.push(entry.version);
+        }
+    }
+
+    fn found(self) -> Found {
+        self.found.map_or(Found::Versions(self.told), Found::Entry)
     }
 }
 

@@ -1,5 +1,5 @@
-//! ConfigMaps that archives were read from in, the digest of what each gave last out. What is pinned and was found in its
-//! ConfigMap is not read again each time it is rendered: whoever watches the ConfigMap reads it when it changes.
+//! Remembers which digest each ConfigMap with an archive gave last. What is pinned and was found in its ConfigMap is
+//! not read again each time it is rendered: whoever watches the ConfigMap reads it when it changes.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A wish for a chart of an OCI registry comes in; the archive goes out, verified down from the digest or tag that was asked
-//! for. What is used of the distribution protocol: one manifest, one blob, and the registry's challenge between them.
+//! Fetches a chart from an OCI registry, verified down from the digest or tag that was asked for. What is used of the
+//! distribution protocol: one manifest, one blob, and the registry's challenge between them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::http::{Answer, Client, Question};
 use super::index::same_version;
 use super::wish::{Wish, quoted};
 use super::{ChartError, digest, mix};
-use crate::dialer::{check_source, shown};
+use crate::remote::dialer::{check_source, shown};
 use crate::remote::wire::cut;
 
 mod challenge;
@@ -94,7 +94,9 @@ impl Oci {
         // A plus sign cannot be in a tag; Helm writes an underscore for it.
         let tag = version.replace('+', "_");
         let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        if tag.len() > 128 || !tag.bytes().all(good) {
+        // A tag begins with a letter, a digit or an underscore: dots alone would lead to another path.
+        let begins = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if tag.len() > 128 || !tag.bytes().next().is_some_and(begins) || !tag.bytes().all(good) {
             return invalid(format!("version {:?} cannot be a tag of a registry", cut(version, 80)));
         }
         Ok(tag)

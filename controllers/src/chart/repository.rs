@@ -1,4 +1,4 @@
-//! A wish for a chart of a Helm repository comes in; the archive goes out, verified against the index.
+//! Fetches a chart from a Helm repository, verified against the index.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use url::Url;
 use super::http::Client;
 use super::index::{self, Entry, Found, same_version};
 use super::wish::{Wish, quoted};
-use super::{ChartError, digest, mix};
-use crate::dialer::{check_source, shown};
+use super::{ChartError, digest, low_priority, mix};
+use crate::remote::dialer::{check_source, shown};
 use crate::remote::wire::cut;
 
 /// A chart of a repository.
@@ -95,12 +95,9 @@ impl Repository {
 
     async fn entry(&self, place: &Url, index: Bytes) -> Result<Entry, ChartError> {
         let (name, version) = (self.name.clone(), self.version.clone());
-        let found = tokio::task::spawn_blocking(move || index::find(&index, &name, &version))
-            .await
-            .map_err(|_| invalid("reading the index was ended"))?
-            .map_err(|at| {
-                invalid(&format!("{} is not the index of a chart repository ({at})", shown(place)))
-            })?;
+        let found = low_priority::run(move || index::find(&index, &name, &version)).await?.map_err(|at| {
+            invalid(&format!("{} is not the index of a chart repository ({at})", shown(place)))
+        })?;
         let (name, version) = (&self.name, &self.version);
         let missing = |message: String| Err(ChartError::new("ChartNotFound", &message));
         match found {
@@ -110,8 +107,9 @@ impl Repository {
             }
             Found::Versions(some) => {
                 let some: Vec<String> = some.iter().map(|version| cut(version, 40)).collect();
+                let more = if some.len() < index::TOLD { "" } else { ", ..." };
                 missing(format!(
-                    "{} lists chart {name} without version {version}; it has {}, ...",
+                    "{} lists chart {name} without version {version}; it has {}{more}",
                     shown(place),
                     some.join(", ")
                 ))

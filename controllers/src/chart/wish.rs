@@ -1,4 +1,4 @@
-//! Where a chart is, for whom, and what is known of it come in; requests to that place, and the archive, go out.
+//! Says what requests to all kinds of chart sources have in common.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use url::Url;
 
 use super::http::Client;
 use super::{ChartCredentials, ChartError, ChartLimits, Git, Oci, Repository, mix};
-use crate::dialer::Dialer;
+use crate::remote::dialer::Dialer;
 use crate::remote::wire::cut;
 
 /// A place that is reached through the dialer.

@@ -1,10 +1,10 @@
-//! Field ownership: who wrote which leaf. A change in, the object's new `managedFields` out; conflicts by name.
+//! Tracks field ownership of server-side apply: who wrote which leaf, and which changes conflict.
 
 use serde_json::{Value, json};
 
 use super::fields::{self, FieldSet};
 use super::refusals;
-use crate::api::ApiError;
+use crate::runtime::api::ApiError;
 
 /// One entry of `managedFields`.
 struct Entry {

@@ -1,4 +1,4 @@
-//! Field sets of server-side apply: an object in, the paths of its leaves out, and back to `fieldsV1`.
+//! Converts objects to field sets of server-side apply, and these to and from `fieldsV1`.
 
 use std::collections::BTreeSet;
 

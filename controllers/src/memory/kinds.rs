@@ -34,6 +34,7 @@ const KINDS: &[(&str, &str, &str, &str, bool)] = &[
     ("storage.k8s.io", "v1", "StorageClass", "storageclasses", false),
     ("events.k8s.io", "v1", "Event", "events", true),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
+    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", false),
     ("emco.io", "v1alpha1", "ClusterProvider", "clusterproviders", false),
     ("emco.io", "v1alpha1", "Cluster", "clusters", true),
     ("emco.io", "v1alpha1", "Project", "projects", false),

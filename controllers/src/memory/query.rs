@@ -6,16 +6,21 @@ use serde_json::{Value, json};
 use super::refusals;
 use super::status;
 use super::store::{Store, Target, Via};
-use crate::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
+use crate::runtime::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
 
 /// A parameter of the query.
 pub(super) fn value<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.query.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
 }
 
+fn sendable(request: &Request) -> ApiResult<()> {
+    request.fault().map_or(Ok(()), |fault| Err(crate::remote::wire::unsendable(&fault)))
+}
+
 /// Carries a request out.
 pub(super) fn answer(store: &mut Store, request: &Request) -> ApiResult<Value> {
-    let target = store.resolve(&request.path)?;
+    sendable(request)?;
+    let target = store.resolve_path(&request.path)?;
     let manager = value(request, "fieldManager").unwrap_or("unknown");
     let body = || -> ApiResult<Value> {
         let (_, bytes) =
@@ -116,7 +121,8 @@ fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
 }
 
 pub(super) fn watch(store: &mut Store, request: &Request) -> ApiResult<UnboundedReceiver<WatchEvent>> {
-    let target = store.resolve(&request.path)?;
+    sendable(request)?;
+    let target = store.resolve_path(&request.path)?;
     let selects = selector(request)?;
     let since = value(request, "resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0);
     let namespace = target.namespace.clone();
@@ -187,7 +193,7 @@ fn selector(request: &Request) -> ApiResult<Selects> {
         .iter()
         .map(|text| term(text))
         .collect::<ApiResult<_>>()?;
-    let fields = value(request, "fieldSelector").unwrap_or_default().to_owned();
+    let fields = field_terms(value(request, "fieldSelector").unwrap_or_default())?;
     Ok(Box::new(move |object| {
         let label = |name: &str| {
             object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str)
@@ -205,8 +211,69 @@ fn selector(request: &Request) -> ApiResult<Selects> {
             Term::NotIn(name, values) => !among(name, values),
             Term::Exists(name) => label(name).is_some(),
             Term::Absent(name) => label(name).is_none(),
-        }) && fields.split(',').filter(|term| !term.is_empty()).all(|term| {
-            term.split_once('=').is_some_and(|(name, want)| field(name) == want.trim_start_matches('='))
-        })
+        }) && fields.iter().all(|(name, equals, want)| (field(name) == want) == *equals)
     }))
+}
+
+/// Field, whether it must be equal, value: the requirements of a field selector, as `fields.ParseSelector` reads them.
+fn field_terms(selector: &str) -> ApiResult<Vec<(String, bool, String)>> {
+    let refused = |what: String| status(400, "BadRequest", what);
+    let mut all = Vec::new();
+    for term in unescaped_split(selector) {
+        let Some((name, equals, value)) = operator(&term) else {
+            return Err(refused(format!("invalid selector: '{selector}'; can't understand '{term}'")));
+        };
+        let mut text = String::new();
+        let mut chars = value.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => match chars.next() {
+                    Some(c @ ('\\' | ',' | '=')) => text.push(c),
+                    _ => {
+                        return Err(refused(format!(
+                            "invalid field selector: invalid escape sequence: {value}"
+                        )));
+                    }
+                },
+                '=' => {
+                    return Err(refused(
+                        "invalid field selector: unescaped character in value: =".to_owned(),
+                    ));
+                }
+                c => text.push(c),
+            }
+        }
+        all.push((name.to_owned(), equals, text));
+    }
+    Ok(all)
+}
+
+/// Splits at commas that are not escaped.
+fn unescaped_split(selector: &str) -> Vec<String> {
+    let (mut all, mut escaped) = (vec![String::new()], false);
+    for c in selector.chars() {
+        match all.last_mut() {
+            Some(last) if c != ',' || escaped => last.push(c),
+            _ => all.push(String::new()),
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    all.into_iter().filter(|term| !term.is_empty()).collect()
+}
+
+/// The first operator of a term that is not escaped, between field and value.
+fn operator(term: &str) -> Option<(&str, bool, &str)> {
+    let mut escaped = false;
+    for (at, c) in term.char_indices() {
+        let rest = term.get(at..)?;
+        if !escaped {
+            for (operator, equals) in [("!=", false), ("==", true), ("=", true)] {
+                if let Some(value) = rest.strip_prefix(operator) {
+                    return Some((term.get(..at)?, equals, value));
+                }
+            }
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    None
 }

@@ -3,7 +3,7 @@
 use emco_engine::apis::ApiResource;
 
 use super::status;
-use crate::api::ApiError;
+use crate::runtime::api::ApiError;
 
 /// `configmaps`, or `widgets.example.com`.
 fn plural(resource: &ApiResource) -> String {
@@ -36,7 +36,8 @@ pub(super) fn invalid(resource: &ApiResource, name: &str, field: &str, what: &st
 
 /// A replacement that does not say which version it replaces; the one refusal of a field that names the kind as the URL does.
 pub(super) fn unversioned(resource: &ApiResource, name: &str) -> ApiError {
-    let (field, what) = ("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+    let (field, what) =
+        ("metadata.resourceVersion", "Invalid value: (withheld): must be specified for an update");
     let message = format!("{} \"{name}\" is invalid: {field}: {what}", plural(resource));
     caused(422, "Invalid", message, vec![(field.to_owned(), what.to_owned())])
 }

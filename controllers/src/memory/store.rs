@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::path::ApiPath;
 use futures::channel::mpsc::UnboundedSender;
 use serde_json::{Value, json};
 
 use super::{kinds, refusals, status, workloads};
-use crate::api::{Accept, ApiResult, WatchEvent};
+use crate::runtime::api::{Accept, ApiResult, WatchEvent};
 
 mod namespaces;
 mod watches;
@@ -26,7 +27,9 @@ pub(super) struct Target {
 
 impl Target {
     fn kind_key(&self) -> String {
-        format!("{}.{}", self.resource.plural, self.resource.group)
+        // One kind of objects is served under two groups.
+        let group = if self.resource.group == "events.k8s.io" { "" } else { &self.resource.group };
+        format!("{}.{group}", self.resource.plural)
     }
 }
 
@@ -90,6 +93,15 @@ impl Store {
 
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Reads a request's path, whose last name may be encoded.
+    pub fn resolve_path(&self, path: &ApiPath) -> ApiResult<Target> {
+        let mut target = self.resolve(path.as_str())?;
+        if !target.name.is_empty() && target.subresource.is_empty() {
+            target.name = path.name();
+        }
+        Ok(target)
     }
 
     /// Reads a URL path.
@@ -162,12 +174,8 @@ impl Store {
             .find(group, version, &kind)
             .cloned()
             .ok_or_else(|| status(404, "NotFound", format!("no kind {api_version} {kind}")))?;
-        let target = Target {
-            resource,
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name"),
-            subresource: String::new(),
-        };
+        let namespace = if resource.namespaced { text("/metadata/namespace") } else { String::new() };
+        let target = Target { resource, namespace, name: text("/metadata/name"), subresource: String::new() };
         self.apply(&target, object, manager, true)
     }
 

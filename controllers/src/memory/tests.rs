@@ -1,9 +1,10 @@
 //! Facts about the in-memory server. That a real one answers so too is compared in `e2e/tests/memory`.
 
+use emco_engine::selector::LabelSelector;
 use serde_json::json;
 
 use super::MemoryServer;
-use crate::api::{ApiServer, ApiServerExt, Content, Method, Request, WatchEvent};
+use crate::runtime::api::{ApiServer, ApiServerExt, Content, Method, Request, WatchEvent};
 use futures::StreamExt;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -17,6 +18,34 @@ fn apply(path: &str, manager: &str, force: bool, body: &serde_json::Value) -> Re
 
 fn map(name: &str, data: &serde_json::Value) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
+}
+
+#[tokio::test]
+async fn a_404_that_does_not_name_the_object_is_no_proof_that_it_is_gone() {
+    let server = MemoryServer::new();
+    for (name, path) in [("a", format!("{MAPS}/a")), ("x", "/apis/emco.io/v1alpha1/projects/x".to_owned())] {
+        assert_eq!(server.get_opt(&path).await.unwrap(), None, "{name}");
+        assert_eq!(server.delete(&path, None, None).await.unwrap(), None, "{name}");
+    }
+    let unserved = "/apis/example.com/v9/namespaces/default/things/a";
+    assert!(server.get_opt(unserved).await.unwrap_err().is_not_found());
+    assert!(server.delete(unserved, None, None).await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn a_selector_that_is_text_or_no_label_is_not_sent() {
+    let server = MemoryServer::new();
+    let list = || Request::new(Method::Get, MAPS);
+    for request in [
+        list().query("labelSelector", "k"),
+        list().query("fieldSelector", "metadata.name=a"),
+        list().labels(&LabelSelector::is("k", "a,b")),
+    ] {
+        let error = server.send(request).await.unwrap_err();
+        assert_eq!(error.code(), 400);
+        assert!(error.to_string().contains("a selector of "), "{error}");
+    }
+    assert!(server.send(list().labels(&LabelSelector::is("k", "a"))).await.is_ok());
 }
 
 #[tokio::test]
@@ -75,7 +104,7 @@ async fn a_watch_is_told_of_what_leaves_its_selection_as_it_was_at_the_new_versi
     let mut object = map("a", &json!({"x": "1"}));
     object["metadata"]["labels"] = json!({"k": "1"});
     server.create(MAPS, &object).await.unwrap();
-    let request = Request::new(Method::Get, MAPS).query("labelSelector", "k=1").metadata();
+    let request = Request::new(Method::Get, MAPS).labels(&LabelSelector::is("k", "1")).metadata();
     let mut events = server.watch(request).await.unwrap();
     // Without a version, a watch begins with what there is; asked for metadata, it tells no more.
     let there = events.next().await.unwrap().unwrap();

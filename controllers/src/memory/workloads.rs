@@ -12,6 +12,7 @@ pub(super) fn settle(object: &mut Value, ready: bool) {
             let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
             json!({"phase": if deleting { "Terminating" } else { "Active" }})
         }
+        "CustomResourceDefinition" if has_condition(object, "NamesAccepted", "False") => return,
         "CustomResourceDefinition" => {
             json!({"conditions": [{"type": "Established", "status": "True"}, {"type": "NamesAccepted", "status": "True"}]})
         }
@@ -58,4 +59,12 @@ pub(super) fn settle(object: &mut Value, ready: bool) {
     if let Some(map) = object.as_object_mut() {
         map.insert("status".to_owned(), status);
     }
+}
+
+fn has_condition(object: &Value, type_: &str, status: &str) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let of = |condition: &Value, key: &str| condition.get(key).and_then(Value::as_str).map(str::to_owned);
+    conditions.into_iter().flatten().any(|condition| {
+        of(condition, "type").as_deref() == Some(type_) && of(condition, "status").as_deref() == Some(status)
+    })
 }

@@ -10,7 +10,7 @@ use super::deaths;
 use super::life::*;
 use super::rig::{cluster_object, emco};
 use super::shop::{TENANT, composite_app, deployment, objects};
-use crate::api::ApiServerExt;
+use crate::runtime::api::ApiServerExt;
 
 const HOUR: Duration = Duration::from_hours(1);
 const CLUSTER: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/b";
@@ -48,7 +48,7 @@ async fn ending(dig_: &Value) -> Life {
     life
 }
 
-async fn given_up() -> Life {
+pub(super) async fn given_up() -> Life {
     let mut life = ending(&patient()).await;
     life.rig.clock.forward(25 * HOUR);
     life.settle().await;
@@ -61,7 +61,7 @@ fn of_shop_on(life: &Life, edge: &str) -> Vec<String> {
     life.names_on(edge).into_iter().filter(|name| !name.starts_with("namespaces.")).collect()
 }
 
-fn ledgers(life: &Life) -> Vec<Value> {
+pub(super) fn ledgers(life: &Life) -> Vec<Value> {
     let is = |o: &Value| o["kind"] == "SyncShard" && o["metadata"]["namespace"] == "acme";
     life.rig.hub.objects().into_values().filter(is).collect()
 }
@@ -303,6 +303,29 @@ async fn let_go_of() -> Life {
     life.rig.hub.remove(CLUSTER);
     life.settle().await;
     life
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_never_answered_leaves_no_ledger() {
+    let mut life = Life::with(&objects());
+    life.rig.never_answers("b");
+    life.settle().await;
+    let waits = |life: &Life| {
+        let shards = life.rig.hub.objects().into_values().filter(|o| o["kind"] == "SyncShard");
+        let rows: Vec<Value> =
+            shards.flat_map(|o| o["spec"]["clusters"].as_array().cloned().unwrap_or_default()).collect();
+        rows.into_iter().filter(|row| row["cluster"] == "acme/b").count()
+    };
+    assert!(waits(&life) > 0, "the default logical cloud wants it");
+    life.delete(CLUSTER).await;
+    life.settle().await;
+    assert!(life.rig.hub.object(CLUSTER).is_none(), "{:#}", cluster(&life));
+    assert_eq!((ledgers(&life).len(), waits(&life)), (0, 0), "{:#?}", ledgers(&life));
+    assert!(events(&life, "Abandoned").is_empty());
+    life.rig.answers("b", "uid-b");
+    register_again(&life);
+    life.settle().await;
+    assert!(!life.names_on("b").is_empty(), "it is worked on once it answers");
 }
 
 fn register_again(life: &Life) {

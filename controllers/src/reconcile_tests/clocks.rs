@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::life::Life;
 use super::rig::*;
 use super::shop::{TENANT, deployment, objects};
-use crate::cluster::Away;
-use crate::context::Outcome;
-use crate::world::Clock as _;
+use crate::runtime::context::Outcome;
+use crate::runtime::unreachable::UnreachableSince;
+use crate::runtime::world::Clock as _;
 
 const HOUR: Duration = Duration::from_hours(1);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -37,7 +37,7 @@ async fn ending(after: &str) -> Life {
 
 /// A process that begins believes no clock alone.
 fn as_in_production(life: &mut Life) {
-    life.rig.ctx.away = Away::new(Arc::new(life.rig.clock.clone()), HOUR);
+    life.rig.ctx.unreachable = UnreachableSince::new(Arc::new(life.rig.clock.clone()), HOUR);
 }
 
 async fn pass(life: &mut Life, time: Duration) {
@@ -149,7 +149,7 @@ async fn a_warning_of_credentials_that_end_follows_the_clock_once_for_each_time_
     rig.clock.back(HOUR);
     assert_eq!(writes(&mut rig).await, 1, "it is taken back");
     rig.see();
-    let Ok(Outcome::After(again)) = crate::cluster::reconcile(&rig.ctx, "acme", "a").await else {
+    let Ok(Outcome::After(again)) = crate::reconcile::cluster::reconcile(&rig.ctx, "acme", "a").await else {
         panic!("nobody would look again")
     };
     assert!(again <= 30 * MINUTE, "{again:?}");

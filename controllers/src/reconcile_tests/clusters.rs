@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::rig::*;
-use crate::api::ApiServerExt;
 use crate::memory::MemoryServer;
 use crate::remote::{Admission, Claim, claim};
+use crate::runtime::api::ApiServerExt;
 
 const PROVIDER: &str = "/apis/emco.io/v1alpha1/clusterproviders/acme";
 const CLUSTERS: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters";
@@ -109,10 +109,13 @@ async fn a_cluster_of_another_hub_is_left_alone_until_it_is_moved() {
     let path = format!("{CLUSTERS}/a");
     let (_, reason, message) = rig.ready(&path);
     assert_eq!(reason, "ClaimedByAnotherHub");
-    assert!(message.contains("theirs") && message.contains("emco.io/confirm=theirs"), "{message}");
+    assert!(
+        message.contains("theirs") && message.contains("emco.io/confirm=theirs@2026-01-01T00:00:00Z"),
+        "{message}"
+    );
     assert!(matches!(rig.admission("a"), Admission::Refused { reason: "ClaimedByAnotherHub", .. }));
     assert_eq!(claim::read(&edge).await.unwrap(), theirs);
-    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": "theirs"}}});
+    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": "theirs@2026-01-01T00:00:00Z"}}});
     rig.hub.merge(&path, &confirm).await.unwrap();
     rig.round().await;
     let now = claim::read(&edge).await.unwrap();
@@ -120,6 +123,45 @@ async fn a_cluster_of_another_hub_is_left_alone_until_it_is_moved() {
     rig.claims("a", now);
     rig.settle().await;
     assert_eq!(rig.ready(&path).1, "Reachable");
+}
+
+/// Disaster recovery and fail-back: both hubs' annotations stand from then on.
+#[tokio::test]
+async fn a_confirmed_move_does_not_take_back_what_another_hub_took_since() {
+    let mut rig = Rig::new();
+    let edge = MemoryServer::new();
+    rig.attach("a", &edge);
+    let first = "2026-01-01T00:00:00Z";
+    claim::take(&edge, &Claim::Absent, "theirs", first).await.unwrap();
+    rig.claims("a", claim::read(&edge).await.unwrap());
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    let path = format!("{CLUSTERS}/a");
+    rig.settle().await;
+    let confirm = |what: &str| json!({"metadata": {"annotations": {"emco.io/confirm": what}}});
+    rig.hub.merge(&path, &confirm(&format!("theirs@{first}"))).await.unwrap();
+    rig.round().await;
+    let ours = claim::read(&edge).await.unwrap();
+    // The operator may die here: the claim is written, the status is not.
+    rig.claims("a", ours.clone());
+    rig.settle().await;
+    assert_eq!(rig.ready(&path).1, "Reachable");
+    // The other hub takes it back; the annotation of the first move still stands.
+    claim::take(&edge, &ours, "theirs", "2026-02-02T00:00:00Z").await.unwrap();
+    let theirs = claim::read(&edge).await.unwrap();
+    rig.claims("a", theirs.clone());
+    rig.settle().await;
+    assert_eq!(rig.ready(&path).1, "ClaimedByAnotherHub");
+    assert_eq!(claim::read(&edge).await.unwrap(), theirs, "nothing is taken that nobody confirmed");
+    // What does not say which claim confirms none.
+    rig.hub.merge(&path, &confirm("theirs")).await.unwrap();
+    rig.settle().await;
+    assert_eq!(claim::read(&edge).await.unwrap(), theirs);
+    rig.hub.merge(&path, &confirm("theirs@2026-02-02T00:00:00Z")).await.unwrap();
+    rig.round().await;
+    let now = claim::read(&edge).await.unwrap();
+    assert!(matches!(&now, Claim::Held { installation, .. } if installation == "inst"), "{now:?}");
 }
 
 #[tokio::test]
@@ -184,7 +226,7 @@ async fn a_provider_with_clusters_is_held_and_names_them() {
     rig.hub.remove(PROVIDER);
     rig.settle().await;
     let (_, reason, message) = rig.ready(PROVIDER);
-    assert_eq!(reason, "ClustersExist");
+    assert_eq!(reason, "Terminating");
     assert!(message.contains("acme/a"), "{message}");
 }
 

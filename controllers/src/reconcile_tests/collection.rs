@@ -10,6 +10,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use emco_crds::composite_app::ChartPin;
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -17,10 +18,11 @@ use sha2::{Digest, Sha256};
 use super::life::*;
 use super::rig::Rig;
 use super::shop::{TENANT, deployment, objects, values};
-use crate::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
-use crate::deployment as reconciler;
+use crate::chart::on_hub::Hub;
 use crate::memory::MemoryServer;
-use crate::revisions::Collector;
+use crate::reconcile::deployment as reconciler;
+use crate::runtime::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::store::Collector;
 
 /// A server that answers only as many requests as it was granted.
 struct Granted {
@@ -183,7 +185,9 @@ async fn a_mark_of_the_future_begins_anew_and_a_named_pack_loses_its_mark() {
     let plural = if path.1["kind"] == "Secret" { "secrets" } else { "configmaps" };
     let path = format!("/api/v1/namespaces/emco-system/{plural}/{name}");
     let patch = json!({"metadata": {"annotations": {"emco.io/unreferenced-since": "2026-01-01T00:00:00Z"}}});
-    hub.send(Request::new(Method::Patch, &path).body(crate::api::Content::Merge, &patch)).await.unwrap();
+    hub.send(Request::new(Method::Patch, &path).body(crate::runtime::api::Content::Merge, &patch))
+        .await
+        .unwrap();
     collector.look(&life.rig.ctx).await.unwrap();
     assert!(!marked(&hub).contains(&name));
     assert!(packs(&hub).contains(&name));
@@ -269,4 +273,33 @@ async fn a_marked_pack_that_a_plan_names_again_meanwhile_stays_whoever_is_faster
     life.collect().await;
     nothing_is_lost(&life.rig.hub, "at the end");
     assert_eq!(packs(&life.rig.hub), named(&life.rig.hub));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_chart_goes_when_no_composite_app_pins_it_any_more() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    let hub = life.rig.hub.clone();
+    let kept = |hub: &MemoryServer| {
+        let all = hub.objects().into_values();
+        all.filter(|object| object["type"] == "emco.io/chart").count()
+    };
+    // As of a registry: charts of ConfigMaps are on the hub anyway.
+    let pins = hub.object(&format!("{TENANT}/compositeapps/shop")).unwrap()["status"]["apps"].clone();
+    let pin: ChartPin = serde_json::from_value(pins[0].clone()).unwrap();
+    let place = Hub { server: &hub, namespace: "emco-system" };
+    let bytes = vec![7; (768 << 10) + 1];
+    life.rig.ctx.charts.on_hub.keep(place, ("team-a", "shop"), &pin, &bytes).await.unwrap();
+    let stray = ChartPin { digest: "sha256:other".to_owned(), ..pin.clone() };
+    life.rig.ctx.charts.on_hub.keep(place, ("team-a", "shop"), &stray, b"x").await.unwrap();
+    assert_eq!(kept(&hub), 3);
+    life.collect().await;
+    assert_eq!(kept(&hub), 2, "what is pinned stays, with all of its parts");
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.delete(&format!("{TENANT}/compositeapps/shop")).await;
+    life.settle().await;
+    life.collect().await;
+    assert_eq!(kept(&hub), 0);
+    let again = life.rig.ctx.charts.on_hub.read(place, "team-a", &pin).await.unwrap();
+    assert!(again.is_none(), "what was collected is not remembered");
 }

@@ -15,7 +15,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::rig::*;
-use crate::dialer::{Dialer, DialerSettings};
+use crate::remote::dialer::{Dialer, DialerSettings};
 use crate::remote::testing::{Authority, Names, Reply, Server, Setup, Steady, dialer, kubeconfig};
 use crate::remote::{Admission, Connections, Pool, PoolSettings};
 
@@ -87,6 +87,7 @@ fn api(path: &str) -> Reply {
     };
     match path {
         "/api/v1/namespaces" => list(json!([{"metadata": {"name": "kube-system", "uid": "uid-a"}}])),
+        "/readyz" => Reply::text(200, "text/plain", "ok"),
         "/version" => Reply::json(200, &json!({"gitVersion": "v1.36.3"})),
         "/api" | "/apis" => Reply::json(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
         "/api/v1/namespaces/emco-system/configmaps/hub" => Reply::json(
@@ -111,9 +112,10 @@ async fn a_kubeconfig_that_leads_to_loopback_is_refused_until_an_operator_s_flag
         bed.leads_to(server);
         let message = bed.until("AddressNotAllowed").await;
         assert!(
-            message.contains(&format!("{address}, a loopback address, which is not dialled")),
+            message.contains(address) && message.contains(" a loopback address, which is not dialled"),
             "{message}"
         );
+        assert_eq!(message.matches(address).count(), 2, "once, and in the flag: {message}");
         assert!(message.contains(&format!("--allow-edge-address {flag}")), "{message}");
         assert_eq!(bed.rig.ready(A).0, "False");
     }

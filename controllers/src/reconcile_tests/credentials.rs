@@ -7,10 +7,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use super::rig::*;
-use crate::api::ApiError;
-use crate::context::Outcome;
-use crate::namespace_access::{self, Account};
-use crate::world::Clock as _;
+use crate::reconcile::namespace_access;
+use crate::runtime::account::Account;
+use crate::runtime::api::{ApiError, ApiServerExt as _};
+use crate::runtime::context::Outcome;
+use crate::runtime::world::Clock as _;
 
 const A: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";
 const DAY: Duration = Duration::from_hours(24);
@@ -35,7 +36,7 @@ fn warnings(rig: &Rig) -> usize {
 }
 
 async fn again(rig: &Rig) -> Outcome {
-    crate::cluster::reconcile(&rig.ctx, "acme", "a").await.unwrap()
+    crate::reconcile::cluster::reconcile(&rig.ctx, "acme", "a").await.unwrap()
 }
 
 #[tokio::test]
@@ -64,7 +65,7 @@ async fn the_end_of_a_token_is_told_two_weeks_before_once_and_after_it() {
     let (status, reason, message) = valid(&rig);
     assert_eq!((status.as_str(), reason.as_str()), ("True", "EndSoon"));
     assert!(
-        message.contains("cluster add acme/a --context CONTEXT --renew") && message.contains("Secret a"),
+        message.contains("cluster rotate acme/a --context CONTEXT") && message.contains("Secret a"),
         "{message}"
     );
     assert_eq!(rig.ready(A).0, "True", "it still works");
@@ -78,7 +79,10 @@ async fn the_end_of_a_token_is_told_two_weeks_before_once_and_after_it() {
     rig.settle().await;
     let (status, reason, message) = rig.ready(A);
     assert_eq!((status.as_str(), reason.as_str()), ("False", "Unauthorized"));
-    assert!(message.starts_with("the credentials ended at") && message.contains("--renew"), "{message}");
+    assert!(
+        message.starts_with("the credentials ended at") && message.contains("rotate acme/a"),
+        "{message}"
+    );
     // A fresh one ends the warning.
     let now = rig.clock.now_ms() / 1000;
     rig.hub.put("test", &secret_with("a", &token(now, now + month)));
@@ -128,4 +132,26 @@ async fn the_right_to_read_secrets_is_asked_for_once_and_made_again_when_it_was_
     asked(&rig);
     rig.round().await;
     assert!(rig.hub.object(binding).is_some(), "its binding is made");
+}
+
+#[tokio::test]
+async fn the_end_of_credentials_that_are_gone_is_not_shown() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    let now = rig.clock.now_ms() / 1000;
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.hub.put("test", &secret_with("a", &token(now, now + 30 * 86_400)));
+    rig.settle().await;
+    let credentials = |rig: &Rig| rig.hub.object(A).unwrap()["status"]["credentials"].clone();
+    assert!(credentials(&rig)["expires"].is_string());
+    // Finalizer and all: while it has that, it is read.
+    let secret = "/api/v1/namespaces/acme/secrets/a";
+    rig.hub.merge(secret, &json!({"metadata": {"finalizers": null}})).await.unwrap();
+    rig.hub.remove(secret);
+    rig.settle().await;
+    let (status, reason, _) = valid(&rig);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "SecretNotFound"));
+    assert!(credentials(&rig).is_null(), "{}", credentials(&rig));
 }

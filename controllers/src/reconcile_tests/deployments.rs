@@ -108,6 +108,27 @@ async fn a_placement_that_matches_nothing_is_refused_and_what_runs_stays() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_refused_while_a_cluster_is_away_stays_refused() {
+    let mut life = installed().await;
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    assert_eq!(life.says("Ready").0, "False", "{:#}", life.dig());
+    life.put(&deployment("nowhere"));
+    life.settle().await;
+    let (status, reason, message) = life.says("Ready");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NoClusterMatches"));
+    assert!(message.contains("the last change is refused: "), "{message}");
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    let (status, reason, message) = life.says("Ready");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NoClusterMatches"));
+    assert!(message.starts_with("revision 1 runs on 2 of 2 clusters; "), "{message}");
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!(life.says("Ready").0, "True", "{:#}", life.dig());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cluster_that_loses_its_label_is_left_and_no_other_is_touched() {
     let mut life = installed().await;
     let other = versions(&life.edges["b"]);
@@ -167,6 +188,10 @@ async fn what_a_deployment_uses_is_held_until_it_is_gone() {
         let held = conditions.iter().find(|condition| condition["type"] == "InUse");
         let message = held.map(|held| held["message"].to_string()).unwrap_or_default();
         assert!(message.contains("DeploymentIntentGroup/team-a/shop"), "{what}: {object:#}");
+        let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
+        let says = ready["message"].as_str().unwrap_or_default();
+        assert_eq!(ready["reason"], "Terminating", "{what}: {object:#}");
+        assert!(says.contains("deletion waits for 1 holder"), "{what}: {says}");
     }
     assert_eq!(life.names_on("a"), web());
     life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
@@ -174,6 +199,32 @@ async fn what_a_deployment_uses_is_held_until_it_is_gone() {
     for what in ["compositeapps/shop", "compositeprofiles/shop"] {
         assert!(life.rig.hub.object(&format!("{TENANT}/{what}")).is_none(), "{what}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_in_use_that_is_deleted_says_what_it_waits_for() {
+    let mut life = installed().await;
+    let path = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";
+    life.delete(path).await;
+    life.settle().await;
+    let (status, reason, message) = life.rig.ready(path);
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "Terminating"), "{message}");
+    for part in ["v1.33.1", "; deletion waits for 1 holder: DeploymentIntentGroup/team-a/shop"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let told = |life: &Life| {
+        let events = life.rig.hub.objects().into_values();
+        events.filter(|o| o["kind"] == "Event" && o["reason"] == "Terminating").count()
+    };
+    assert_eq!(told(&life), 1);
+    life.rig.fails("a", "Timeout");
+    life.settle().await;
+    let (status, reason, message) = life.rig.ready(path);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Terminating"), "{message}");
+    assert!(message.starts_with("Timeout: nobody answers; deletion waits"), "{message}");
+    life.rig.returns("a", "uid-a");
+    life.settle().await;
+    assert_eq!(life.names_on("a"), web(), "a plan needs a cluster that is ready");
 }
 
 #[tokio::test(start_paused = true)]

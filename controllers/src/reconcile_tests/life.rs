@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::rig::Rig;
 use super::shop::TENANT;
-use crate::api::{ApiError, ApiServer, ApiServerExt as _, Method};
-use crate::context::Context;
 use crate::memory::{Fault, Faults, MemoryServer};
-use crate::revisions::{Collector, RevisionSettings};
+use crate::runtime::api::{ApiError, ApiServer, ApiServerExt as _, Method};
+use crate::runtime::context::Context;
+use crate::store::{Collector, RevisionSettings};
 use crate::sync::{Fence, Owner, Policies, Policy, Sync, SyncContext, SyncSettings};
 
 /// Longer than anything the engine waits for between two tries. The clock is paused, but watches that hear nothing list anew.
@@ -38,7 +38,12 @@ impl Fence for Open {
 struct Usual;
 impl Policies for Usual {
     fn policy(&self, owner: &Owner) -> Policy {
-        Policy::of(owner)
+        // The default logical cloud's.
+        Policy { namespace: Some(owner.namespace.clone()), ..Policy::of(owner) }
+    }
+
+    fn project(&self, namespace: &str) -> Option<String> {
+        Some(namespace.to_owned())
     }
 }
 
@@ -139,7 +144,7 @@ impl Life {
     /// A new hub, and these edges.
     pub fn joined(edges: BTreeMap<&'static str, MemoryServer>) -> Self {
         let mut rig = Rig::new();
-        rig.settings.quiet = RevisionSettings::default().quiet;
+        rig.settings.report_delay = RevisionSettings::default().report_delay;
         rig.restart();
         for (name, server) in &edges {
             rig.attach(name, server);
@@ -196,6 +201,21 @@ impl Life {
         }
         self.rig.restart();
         self.engine = Some(Engine::start(&self.rig.ctx));
+    }
+
+    /// The process ends, and no other begins.
+    pub async fn end(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            engine.end().await;
+        }
+    }
+
+    /// The workers hear of the shards as they are, and have time for what follows.
+    pub async fn tell(&mut self) {
+        if let Some(engine) = &mut self.engine {
+            engine.tell(&self.rig.hub);
+        }
+        tokio::time::sleep(REST).await;
     }
 
     /// Only the sync engine forgets; the reconcilers remember what they read.
@@ -403,7 +423,7 @@ pub fn every_seventh(first: u64, picks: fn(Method) -> bool, fault: &Fault) -> (F
 
 /// The server is asked through the trait, as everywhere.
 pub async fn names(server: &MemoryServer, path: &str) -> Vec<String> {
-    let list = server.send(crate::api::Request::new(Method::Get, path)).await.unwrap();
+    let list = server.send(crate::runtime::api::Request::new(Method::Get, path)).await.unwrap();
     let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     list["items"].as_array().unwrap().iter().map(name).collect()
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::life::*;
 use super::rig::emco;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
-use crate::api::ApiServerExt as _;
+use crate::runtime::api::ApiServerExt as _;
 
 const SHOP: &str = "dig-shop-1";
 
@@ -168,7 +168,13 @@ async fn a_plan_that_would_store_too_much_is_refused_and_what_runs_stays() {
         assert!(message.contains(part), "{message}");
     }
     assert_eq!(life.says("Stalled").0, "True");
-    assert_eq!(life.says("Ready").0, "True", "the running revision is as it was: {:#}", life.dig());
+    assert_eq!(life.says("Deployed").0, "True", "the running revision is as it was: {:#}", life.dig());
+    let (ready, _, message) = life.says("Ready");
+    assert_eq!(ready, "False");
+    assert!(
+        message.starts_with("revision 1 runs on 2 of 2 clusters; the last change is refused: "),
+        "{message}"
+    );
     assert_eq!(names(&life.rig.hub, &format!("{TENANT}/appcontexts")).await, ["dig-shop-1", "lc-default-1"]);
     assert_eq!(edges, life.edges.values().map(versions).collect::<Vec<_>>());
     life.put(&project("1Mi"));
@@ -177,10 +183,12 @@ async fn a_plan_that_would_store_too_much_is_refused_and_what_runs_stays() {
     assert_eq!(life.on("a")["configmaps./team-a/page"]["data"]["text"], "blue");
 }
 
-/// Updated while cluster b was away, and then the content of the first revision is lost.
-async fn an_update_that_forgot() -> Life {
+/// Updated while clusters were away, of which b is back; meanwhile the content of the first revision is lost.
+async fn an_update_that_forgot(away: &[&str]) -> Life {
     let mut life = installed().await;
-    life.rig.fails("b", "Timeout");
+    for edge in away {
+        life.rig.fails(edge, "Timeout");
+    }
     life.settle().await;
     life.put(&composite_app("1.1.0"));
     life.settle().await;
@@ -195,23 +203,38 @@ async fn an_update_that_forgot() -> Life {
     life
 }
 
+/// Deletes the deployment and everything stored of it; what says how it goes on is returned.
+async fn removed_without_content(life: &mut Life) -> String {
+    for pack in packs_of(life, SHOP) {
+        life.delete(&pack).await;
+    }
+    life.restart().await;
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    life.says("Ready").2
+}
+
+/// Annotates the deployment; null takes the annotation off.
+async fn confirm(life: &Life, text: Value) {
+    let annotated = json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
+    life.rig.hub.merge(&format!("{TENANT}/deploymentintentgroups/shop"), &annotated).await.unwrap();
+}
+
 fn command(message: &str) -> String {
     message.split("emco.io/confirm=").nth(1).unwrap_or_else(|| panic!("{message}")).trim().to_owned()
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_an_earlier_revision_put_there_is_searched_by_label_when_somebody_confirms_exactly_that() {
-    let mut life = an_update_that_forgot().await;
+    let mut life = an_update_that_forgot(&["b"]).await;
     let old = |life: &Life| life.names_on("b").iter().any(|name| name.ends_with("/old"));
     let (status, reason, message) = life.says("Deployed");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "ContentLost"), "{message}");
     assert!(message.contains("revision 1") && old(&life), "{message}");
-    let path = format!("{TENANT}/deploymentintentgroups/shop");
-    let confirm = |text: &str| json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
-    life.rig.hub.merge(&path, &confirm("lost-000000000000")).await.unwrap();
+    confirm(&life, json!("lost-000000000000")).await;
     life.settle().await;
     assert!(old(&life) && life.says("Deployed").1 == "ContentLost", "exactly this, or nothing");
-    life.rig.hub.merge(&path, &confirm(&command(&message))).await.unwrap();
+    confirm(&life, json!(command(&message))).await;
     // What another owner has there, and what nobody labelled, is not found.
     let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
         "name": "other", "namespace": "team-a", "labels": {"emco.io/owner": "somebody"}}});
@@ -226,16 +249,9 @@ async fn what_an_earlier_revision_put_there_is_searched_by_label_when_somebody_c
 #[tokio::test(start_paused = true)]
 async fn a_removal_whose_content_is_lost_goes_on_by_label_when_somebody_confirms() {
     let mut life = installed().await;
-    for pack in packs_of(&life, SHOP) {
-        life.delete(&pack).await;
-    }
-    life.restart().await;
-    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
-    life.settle().await;
-    let (_, reason, message) = life.says("Ready");
-    assert_eq!(reason, "Terminating", "{message}");
-    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": command(&message)}}});
-    life.rig.hub.merge(&format!("{TENANT}/deploymentintentgroups/shop"), &confirm).await.unwrap();
+    let message = removed_without_content(&mut life).await;
+    assert_eq!(life.says("Ready").1, "Terminating", "{message}");
+    confirm(&life, json!(command(&message))).await;
     life.settle().await;
     assert_eq!(life.dig(), Value::Null);
     for edge in EDGES {
@@ -243,4 +259,41 @@ async fn a_removal_whose_content_is_lost_goes_on_by_label_when_somebody_confirms
             life.names_on(edge).into_iter().filter(|n| !n.starts_with("namespaces.")).collect();
         assert!(left.is_empty(), "{edge}: {left:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_confirmed_loss_confirms_nothing_for_a_deployment_made_again() {
+    let mut life = installed().await;
+    let first = command(&removed_without_content(&mut life).await);
+    confirm(&life, json!(first)).await;
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+    // Its definition in Git still has the annotation.
+    let mut again = deployment("edge");
+    again["metadata"]["annotations"] = json!({"emco.io/confirm": first});
+    life.put(&again);
+    life.settle().await;
+    let there: Vec<_> = EDGES.iter().map(|edge| life.names_on(edge)).collect();
+    let message = removed_without_content(&mut life).await;
+    assert_eq!(there, EDGES.iter().map(|edge| life.names_on(edge)).collect::<Vec<_>>(), "{message}");
+    let second = command(&message);
+    assert_ne!(first, second);
+    confirm(&life, json!(second)).await;
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_confirmed_loss_holds_for_clusters_that_were_away_then() {
+    let mut life = an_update_that_forgot(&EDGES).await;
+    let message = life.says("Deployed").2;
+    confirm(&life, json!(command(&message))).await;
+    life.settle().await;
+    let old = |life: &Life, edge: &str| life.names_on(edge).iter().any(|name| name.ends_with("/old"));
+    assert!(!old(&life, "b") && old(&life, "a"), "a is away still");
+    confirm(&life, Value::Null).await;
+    life.rig.returns("a", "uid-a");
+    life.settle().await;
+    assert!(!old(&life, "a"), "{:#}", life.dig());
+    assert_eq!(life.says("Ready").0, "True", "{:#}", life.dig());
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::deaths;
 use super::life::*;
 use super::shop;
-use crate::api::Method;
-use crate::context::Outcome;
-use crate::deployment;
+use crate::reconcile::deployment;
+use crate::runtime::api::Method;
+use crate::runtime::context::Outcome;
 
 /// The deployment with another text on its page, and a short history.
 fn page(text: &str) -> Value {
@@ -164,12 +164,12 @@ async fn an_event_is_sent_once_within_a_second() {
     let dig = life.rig.ctx.stores.digs.state().pop().unwrap();
     life.rig.hub.take_seen();
     for note in ["a", "b", "a"] {
-        crate::objects::event(&life.rig.ctx, dig.as_ref(), false, "Ready", note).await;
+        crate::object::events::emit(&life.rig.ctx, dig.as_ref(), false, "Ready", note).await;
     }
     let posts = |life: &Life| life.rig.writes().iter().filter(|seen| seen.method == Method::Post).count();
     assert_eq!(posts(&life), 2);
     life.rig.clock.forward(Duration::from_secs(1));
-    crate::objects::event(&life.rig.ctx, dig.as_ref(), false, "Ready", "a").await;
+    crate::object::events::emit(&life.rig.ctx, dig.as_ref(), false, "Ready", "a").await;
     assert_eq!(posts(&life), 1);
 }
 

@@ -14,21 +14,24 @@ use serde_json::{Value, json};
 
 use super::rights::Guarded;
 use super::world::{Seeing, TestClock};
-use crate::api::{ApiServer, Method};
+use crate::abandon;
 use crate::chart::{ChartLimits, ChartStore};
-use crate::cluster::Away;
-use crate::context::{Context, Failure};
-use crate::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::memory::{MemoryServer, Seen};
-use crate::objects::{Told, name, namespace as namespace_of};
-use crate::remote::testing::kubeconfig;
-use crate::revisions::{self, RevisionSettings, Revisions};
-use crate::stores::{StoreExt, Writers, stores};
-use crate::world::World;
-use crate::world::testing::Counter;
-use crate::{
+use crate::object::events::EventDedup;
+use crate::object::meta::{name, namespace as namespace_of};
+use crate::reconcile::{
     cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, orphans, project,
 };
+use crate::remote::dialer::{Dialer, DialerSettings, SystemResolver};
+use crate::remote::testing::kubeconfig;
+use crate::runtime::api::{ApiServer, Method};
+use crate::runtime::context::{Context, Failure};
+use crate::runtime::plan_turns::PlanTurns;
+use crate::runtime::stores::{StoreExt, Writers, stores};
+use crate::runtime::unreachable::UnreachableSince;
+use crate::runtime::world::World;
+use crate::runtime::world::testing::Counter;
+use crate::store::{RevisionSettings, Revisions};
 
 /// More rounds than any of these worlds needs.
 const ROUNDS: usize = 40;
@@ -75,9 +78,11 @@ fn context(
         epoch: 1,
         revisions: Revisions::new(settings.clone()),
         planning: Arc::default(),
-        told: Told::default(),
+        turns: PlanTurns::default(),
+        renders: Arc::default(),
+        events: EventDedup::default(),
         // What was before a restart counts, as tests of all else expect.
-        away: Away::new(Arc::new(clock.clone()), Duration::ZERO),
+        unreachable: UnreachableSince::new(Arc::new(clock.clone()), Duration::ZERO),
     };
     (ctx, writers)
 }
@@ -100,7 +105,7 @@ impl Rig {
         let (seeing, charts) = (Arc::new(Seeing::default()), tempfile::tempdir().unwrap());
         let clock = TestClock::new();
         // Everything is told in the round that targets it.
-        let settings = RevisionSettings { quiet: Duration::ZERO, ..RevisionSettings::default() };
+        let settings = RevisionSettings { report_delay: Duration::ZERO, ..RevisionSettings::default() };
         let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts, &settings);
         Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
     }
@@ -114,6 +119,11 @@ impl Rig {
         Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
     }
 
+    /// The next process has no charts on its disk.
+    pub fn forget_charts(&mut self) {
+        self.charts = tempfile::tempdir().unwrap();
+    }
+
     /// The process dies: what it only remembered is gone.
     pub fn restart(&mut self) {
         let hub = Arc::new(self.hub.clone());
@@ -121,6 +131,20 @@ impl Rig {
     }
 
     pub fn see(&mut self) {
+        self.see_all_but_shards();
+        let objects = self.hub.objects();
+        list(&mut self.writers.shards, &objects, "SyncShard");
+    }
+
+    /// The same while the watch of shards is behind.
+    pub fn see_all_but_shards(&mut self) {
+        self.see_all_but_shards_and_groups();
+        let objects = self.hub.objects();
+        list(&mut self.writers.digs, &objects, "DeploymentIntentGroup");
+    }
+
+    /// The same while that of deployments is, too.
+    pub fn see_all_but_shards_and_groups(&mut self) {
         let mut objects = self.hub.objects();
         objects.extend(self.hidden_namespace.iter().map(|namespace| {
             (format!("namespaces.//{}", namespace["metadata"]["name"].as_str().unwrap()), namespace.clone())
@@ -129,12 +153,21 @@ impl Rig {
         list(&mut self.writers.clusters, &objects, "Cluster");
         list(&mut self.writers.projects, &objects, "Project");
         list(&mut self.writers.clouds, &objects, "LogicalCloud");
+        self.ctx.stores.cloud_namespaces.rebuild(&self.ctx.stores.clouds.sorted());
         list(&mut self.writers.apps, &objects, "CompositeApp");
         list(&mut self.writers.profiles, &objects, "CompositeProfile");
         list(&mut self.writers.contexts, &objects, "AppContext");
-        list(&mut self.writers.shards, &objects, "SyncShard");
-        list(&mut self.writers.digs, &objects, "DeploymentIntentGroup");
         list(&mut self.writers.namespaces, &objects, "Namespace");
+    }
+
+    /// The watch of shards has shown nothing yet.
+    pub fn unsee_shards(&mut self) {
+        list(&mut self.writers.shards, &BTreeMap::new(), "SyncShard");
+    }
+
+    /// The watch of namespaces begins again and has shown nothing yet.
+    pub fn unsee_namespaces(&mut self) {
+        list(&mut self.writers.namespaces, &BTreeMap::new(), "Namespace");
     }
 
     /// Every reconciler once over every object, as the watches would show them before. A failure keeps nobody else from
@@ -164,7 +197,7 @@ impl Rig {
         for shard in ctx.stores.shards.sorted() {
             if shard.spec.abandoned.is_some() {
                 let (namespace, name) = (namespace_of(shard.as_ref()), name(shard.as_ref()));
-                failures.extend(revisions::reconcile_ledger(ctx, namespace, name).await.err());
+                failures.extend(abandon::reconcile_ledger(ctx, namespace, name).await.err());
                 continue;
             }
             owners.insert(owner(namespace_of(shard.as_ref()), &shard.spec.owner));

@@ -82,7 +82,7 @@ pub fn packed(name: &str, version: &str, files: &[(&str, &str)]) -> String {
 }
 
 /// The charts: `web` in two versions, of which the second has no ConfigMap `old` any more, and `db`.
-fn charts() -> Value {
+pub fn charts() -> Value {
     let values = ("values.yaml", "page: none\nreplicas: 1\n");
     let (hook, page, old) =
         (("templates/hook.yaml", HOOK), ("templates/page.yaml", PAGE), ("templates/old.yaml", OLD));
@@ -146,7 +146,7 @@ pub fn deployment(tier: &str) -> Value {
     )
 }
 
-fn labelled(name: &str, labels: &Value) -> Value {
+pub fn labelled(name: &str, labels: &Value) -> Value {
     let mut cluster = cluster_object(name);
     cluster["metadata"]["labels"] = labels.clone();
     cluster

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::rig::*;
 use super::shop::packed;
-use crate::composite_app;
-use crate::context::Outcome;
-use crate::deployment;
-use crate::revisions::{self, Owner};
+use crate::reconcile::composite_app;
+use crate::reconcile::deployment;
+use crate::runtime::context::Outcome;
+use crate::store::{self, Owner};
 
 const CLUSTERS: usize = 1000;
 const MOST_OBJECTS: usize = 20;
@@ -122,7 +122,7 @@ async fn a_revision_of_a_thousand_clusters_is_at_most_twenty_objects_and_five_me
     rig.see();
     let dig = rig.ctx.stores.digs.state().pop().unwrap();
     let owner = Owner::of(&rig.ctx, "DeploymentIntentGroup", dig.as_ref());
-    let read = revisions::newest(&rig.ctx, &owner).await.unwrap().unwrap();
+    let read = store::newest(&rig.ctx, &owner).await.unwrap().unwrap();
     assert_eq!((read.spec.revision, read.running.sets.len()), (2, CLUSTERS));
     let passwords: BTreeSet<String> = read
         .running

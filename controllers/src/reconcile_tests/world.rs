@@ -12,12 +12,12 @@ use futures::stream::BoxStream;
 use parking_lot::Mutex;
 
 use super::rig::Rig;
-use crate::api::ApiServer;
-use crate::context::Connector;
-use crate::lease::BootClock;
 use crate::memory::MemoryServer;
 use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
-use crate::world::{Clock, Edges};
+use crate::runtime::api::ApiServer;
+use crate::runtime::context::Connector;
+use crate::runtime::lease::BootClock;
+use crate::runtime::world::{Clock, Edges};
 
 /// Stands still until it is moved: the wall clock, and one that nobody sets.
 #[derive(Clone)]
@@ -107,14 +107,14 @@ impl Connections for Seeing {
 }
 
 impl Connector for Seeing {
-    fn want(&self, cluster: ClusterId, target: Target) {
+    fn set_target(&self, cluster: ClusterId, target: Target) {
         self.wanted.lock().insert(cluster, target);
     }
     fn forget(&self, cluster: &ClusterId) {
         self.wanted.lock().remove(cluster);
     }
-    fn poke(&self, _: &ClusterId) {}
-    fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
+    fn probe_now(&self, _: &ClusterId) {}
+    fn admit(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
         let known = self.observation(cluster);
         if known.is_some_and(|seen| seen.uid.as_deref() == Some(uid) && seen.admission != admission) {
             self.change(cluster.cluster(), |seen| seen.admission = admission);
@@ -159,6 +159,12 @@ impl Rig {
     pub fn fails(&self, cluster: &str, reason: &'static str) {
         let message = "nobody answers".to_owned();
         self.seeing.change(cluster, |seen| seen.state = State::Failed { reason, message });
+    }
+
+    /// No probe of it was ever answered.
+    pub fn never_answers(&self, cluster: &str) {
+        self.seeing.seen.lock().remove(&ClusterId::new("acme", cluster));
+        self.fails(cluster, "ConnectionRefused");
     }
 
     /// It answers again, with this identity.

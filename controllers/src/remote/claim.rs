@@ -1,16 +1,19 @@
-//! An API server in; which hub it belongs to out. A cluster belongs to the hub that wrote its installation id into ConfigMap
-//! `hub` of namespace `emco-system` there: two hubs never work on one cluster without somebody having said so.
+//! Reads and writes which hub a cluster belongs to. A cluster belongs to the hub that wrote its installation id into
+//! ConfigMap `hub` of namespace `emco-system` there: two hubs never work on one cluster without somebody having said
+//! so.
 
 use emco_engine::identity::ClusterId;
 use serde_json::{Value, json};
 
-use crate::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
 
 /// Where it is, on every cluster.
 pub const NAMESPACE: &str = "emco-system";
 const NAMESPACES: &str = "/api/v1/namespaces";
 const MAPS: &str = "/api/v1/namespaces/emco-system/configmaps";
 const CLAIM: &str = "/api/v1/namespaces/emco-system/configmaps/hub";
+/// The name of the ConfigMap.
+const MAP: &str = "hub";
 
 /// What a cluster says of its hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,10 +56,18 @@ pub async fn read(server: &dyn ApiServer) -> ApiResult<Claim> {
 pub async fn read_at(server: &dyn ApiServer) -> ApiResult<(Claim, u64)> {
     match server.send(Request::new(Method::Get, CLAIM)).await {
         Ok(object) => Ok((of(&object), written_at(&object))),
-        Err(error) if error.is_not_found() => Ok((Claim::Absent, 0)),
+        Err(error) if error.lacks(MAP) => Ok((Claim::Absent, 0)),
+        Err(error) if error.is_not_found() => Err(unproven(&error)),
         Err(ApiError::Status { code: 401 | 403, message, .. }) => Ok((Claim::Unreadable(message), 0)),
         Err(error) => Err(error),
     }
+}
+
+fn unproven(error: &ApiError) -> ApiError {
+    let words = super::wire::cut(&error.to_string(), 96);
+    super::wire::protocol(&format!(
+        "ConfigMap {NAMESPACE}/{MAP}, which tells whose hub the cluster is, is answered 404 without its name: check that the address leads to the API server itself ({words})"
+    ))
 }
 
 /// The resourceVersion of its ConfigMap; 0 = none.
@@ -78,6 +89,18 @@ fn of(object: &Value) -> Claim {
     }
 }
 
+/// What confirms that a cluster is taken over from exactly this claim: the installation and since when it holds the cluster. A
+/// confirmation of an earlier claim confirms nothing later.
+pub fn confirmation(installation: &str, since: &str) -> String {
+    [installation, since].map(shell_safe).join("@")
+}
+
+/// An edge's words for a command that a person runs in a shell: each character that means something there becomes `_`.
+pub fn shell_safe(words: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-.:+".contains(c) { c } else { '_' };
+    words.chars().map(plain).collect()
+}
+
 /// What is said of a cluster of another installation.
 pub fn refusal(cluster: &ClusterId, claim: &Claim) -> String {
     let (installation, since) = match claim {
@@ -97,12 +120,12 @@ pub fn note(seen: u64) -> Request {
 /// Writes it, where it still is as `before` says, as if nothing had been done there yet.
 pub async fn take(server: &dyn ApiServer, before: &Claim, installation: &str, since: &str) -> ApiResult<()> {
     let data = json!({"installation": installation, "since": since});
-    let made = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hub", "namespace": NAMESPACE}, "data": data});
-    let post = |path: &str, body: &Value| Request::new(Method::Post, path).body(Content::Json, body);
+    let made = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MAP, "namespace": NAMESPACE}, "data": data});
+    let post = |path: &'static str, body: &Value| Request::new(Method::Post, path).body(Content::Json, body);
     if *before == Claim::Absent {
         match server.send(post(MAPS, &made)).await {
             // Without its namespace, or with a map that says nothing.
-            Err(error) if error.is_not_found() => {
+            Err(error) if error.lacks(NAMESPACE) => {
                 let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
                 match server.send(post(NAMESPACES, &space)).await {
                     Err(error) if !error.already_exists() => return Err(error),
@@ -137,7 +160,8 @@ pub async fn take(server: &dyn ApiServer, before: &Claim, installation: &str, si
 /// Takes it off, if it is this installation's.
 pub async fn give_back(server: &dyn ApiServer, installation: &str) -> ApiResult<()> {
     let live = match server.send(Request::new(Method::Get, CLAIM)).await {
-        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) if error.lacks(MAP) => return Ok(()),
+        Err(error) if error.is_not_found() => return Err(unproven(&error)),
         other => other?,
     };
     if !matches!(of(&live), Claim::Held { installation: holder, .. } if holder == installation) {
@@ -147,7 +171,7 @@ pub async fn give_back(server: &dyn ApiServer, installation: &str) -> ApiResult<
     let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {
         "uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")}});
     match server.send(Request::new(Method::Delete, CLAIM).body(Content::Json, &options)).await {
-        Err(error) if !error.is_not_found() => Err(error),
+        Err(error) if !error.lacks(MAP) => Err(error),
         _ => Ok(()),
     }
 }
@@ -181,6 +205,54 @@ mod tests {
         give_back(&edge, "two").await.unwrap();
         give_back(&edge, "two").await.unwrap();
         assert_eq!(read(&edge).await.unwrap(), Claim::Absent);
+    }
+
+    /// Answers 404 as what is no whole API server does: it names no object.
+    #[derive(Clone, Copy)]
+    struct Elsewhere(&'static str);
+
+    #[async_trait::async_trait]
+    impl ApiServer for Elsewhere {
+        async fn send(&self, request: Request) -> ApiResult<Value> {
+            assert_eq!(request.method, Method::Get, "nothing is written there");
+            Err(ApiError::Status {
+                code: 404,
+                reason: "NotFound".to_owned(),
+                message: self.0.to_owned(),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        }
+
+        async fn watch(
+            &self,
+            _: Request,
+        ) -> ApiResult<futures::stream::BoxStream<'static, ApiResult<crate::runtime::api::WatchEvent>>>
+        {
+            unreachable!("nobody watches a claim")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_404_that_does_not_name_the_claim_is_no_free_cluster() {
+        for words in [
+            "the server could not find the requested resource",
+            "localhost:443 does not serve this path",
+            "configmaps \"other\" not found",
+            "",
+        ] {
+            let error = read(&Elsewhere(words)).await.expect_err(words);
+            assert!(error.to_string().contains("ConfigMap emco-system/hub"), "{error}");
+            assert!(give_back(&Elsewhere(words), "one").await.is_err(), "{words}");
+        }
+        assert_eq!(read(&Elsewhere("configmaps \"hub\" not found")).await.unwrap(), Claim::Absent);
+    }
+
+    #[test]
+    fn a_confirmation_is_safe_in_a_shell_and_names_one_claim() {
+        assert_eq!(confirmation("a-1", "2026-03-01T11:59:59.5Z"), "a-1@2026-03-01T11:59:59.5Z");
+        assert_ne!(confirmation("a", "2026-03-01T11:59:59Z"), confirmation("a", "2026-03-01T12:00:00Z"));
+        assert_eq!(confirmation("$(rm -rf /)", "`x`;\n'y'"), "__rm_-rf___@_x____y_");
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! An API server comes in, the list of what it serves goes out. Aggregated discovery is two requests, and two answers of
-//! `304 Not Modified` when nothing changed; older servers are asked group by group.
+//! Lists what an API server serves. Aggregated discovery is two requests, and two answers of `304 Not Modified` when
+//! nothing changed; older servers are asked group by group.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::path::ApiPath;
 use http::HeaderValue;
 use http::header::ETAG;
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::transport::{Edge, RawAnswer};
 use super::wire::{self, at, protocol};
-use crate::api::ApiResult;
+use crate::runtime::api::ApiResult;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 const PLAIN: &str = "application/json";
@@ -63,6 +64,20 @@ impl Discovered {
         let list = ordered(core.0.into_iter().chain(groups.0).collect());
         let digest = digest(&list);
         Ok(Self { list: lists.share(&digest, list), digest, core: core.1, groups: groups.1 })
+    }
+
+    /// Whether something is not served that was.
+    pub fn lacks(&self, earlier: &Self) -> bool {
+        let served = |resource: &&ApiResource| !self.list.resources.contains(resource);
+        !Arc::ptr_eq(&self.list, &earlier.list) && earlier.list.resources.iter().any(|r| served(&r))
+    }
+
+    /// With what another reading shows besides. The next reading gets whole answers.
+    pub fn with(&self, other: &Self, lists: &ApiLists) -> Self {
+        let more = other.list.resources.iter().filter(|resource| !self.list.resources.contains(resource));
+        let list = ordered(self.list.resources.iter().chain(more).cloned().collect());
+        let digest = digest(&list);
+        Self { list: lists.share(&digest, list), digest, core: None, groups: None }
     }
 
     /// What it served of the core group, or of the others, in the order in which it prefers versions.
@@ -122,7 +137,7 @@ fn digest(list: &ApiList) -> String {
 
 async fn half(
     edge: &Edge,
-    path: &str,
+    path: &'static str,
     earlier: Option<&Discovered>,
     tag: impl Fn(&Discovered) -> Option<&HeaderValue>,
 ) -> ApiResult<Half> {
@@ -231,9 +246,13 @@ async fn one_by_one(
 ) -> ApiResult<Vec<ApiResource>> {
     let mut all = Vec::new();
     for (group, version) in versions.into_iter().take(GROUP_VERSIONS) {
-        let path =
-            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-        let RawAnswer { status, headers, body } = edge.get(&path, PLAIN, None).await?;
+        let path = if group.is_empty() { ApiPath::new("/api") } else { ApiPath::new("/apis").then(&group) };
+        let path = path.then(&version);
+        // What cannot be a name is not asked for, and hides nothing else.
+        if path.fault().is_some() {
+            continue;
+        }
+        let RawAnswer { status, headers, body } = edge.get(path, PLAIN, None).await?;
         // One broken extension server must not hide all the others.
         let Ok(value) = wire::answer(edge.server(), status, &headers, body).await else {
             all.extend(of_version(known, &group, &version));

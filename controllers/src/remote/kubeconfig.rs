@@ -1,6 +1,6 @@
-//! The bytes of a kubeconfig come in; what is needed to reach one cluster goes out, or which field is wrong and what to do.
-//! Everything that would run a program, read a file, go through a proxy or trust anybody is refused: whoever writes the
-//! Secret would otherwise decide what the operator does on its own machine.
+//! Parses kubeconfigs of clusters, or says which field is wrong and what to do. Everything that would run a program,
+//! read a file, go through a proxy or trust anybody is refused: whoever writes the Secret would otherwise decide what
+//! the operator does on its own machine.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -309,17 +309,18 @@ fn refuse(cluster: &Cluster, user: &User) -> Result<(), KubeconfigError> {
 
 fn server(cluster: &Cluster) -> Result<(String, u16, String), KubeconfigError> {
     let text = cluster.server.as_deref().unwrap_or_default();
-    let url = Url::parse(text).map_err(|_| {
-        invalid(&format!("server {:?} is not a URL such as https://edge.example.com:6443", cut(text, 100)))
-    })?;
-    if url.scheme() != "https" {
-        return Err(forbidden(&format!(
-            "server {:?} is not https: credentials would cross the network in clear",
-            cut(text, 100)
-        )));
-    }
+    // Neither is quoted whole: it may carry a password.
+    let url =
+        Url::parse(text).map_err(|_| invalid("server is not a URL such as https://edge.example.com:6443"))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(forbidden("server carries a user name or password: use a token or a client certificate"));
+    }
+    if url.scheme() != "https" {
+        return Err(forbidden(&format!(
+            "server {:?} on host {:?} is not https: credentials would cross the network in clear",
+            cut(url.scheme(), 20),
+            cut(url.host_str().unwrap_or_default(), 100)
+        )));
     }
     let host =
         url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| invalid("server names no host"))?;

@@ -1,4 +1,4 @@
-//! An API server's nodes come in, counts and sums of what they offer go out. Of each node only that is kept.
+//! Counts and sums what the nodes of a cluster offer. Of each node only that is kept.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::quantity::Sum;
 use super::wire::at;
-use crate::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::runtime::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
 
 /// Nodes per page, and pages.
 const PAGE: &str = "250";
@@ -38,10 +38,10 @@ pub struct Summary {
 }
 
 impl Nodes {
-    /// Lists, then watches from there.
+    /// Lists, then watches from there. A list counts though no watch follows it.
     pub async fn follow(
         server: &dyn ApiServer,
-    ) -> ApiResult<(Self, BoxStream<'static, ApiResult<WatchEvent>>)> {
+    ) -> ApiResult<(Self, ApiResult<BoxStream<'static, ApiResult<WatchEvent>>>)> {
         let mut nodes = Self::default();
         let mut next = String::new();
         let mut version = String::new();
@@ -66,7 +66,7 @@ impl Nodes {
             }
         }
         let watch = Request::new(Method::Get, "/api/v1/nodes").query("resourceVersion", version);
-        Ok((nodes, server.watch(watch).await?))
+        Ok((nodes, server.watch(watch).await))
     }
 
     /// Takes one event in.

@@ -1,5 +1,5 @@
-//! Clusters with credentials come in; connected API servers and observations go out. This is the only place that decides
-//! whether a cluster is reachable, by one small task per cluster: connect, probe, learn, wait.
+//! Keeps clusters connected and observed. This is the only place that decides whether a cluster is reachable, by one
+//! small task per cluster: connect, probe, learn, wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -17,9 +17,10 @@ use super::discovery::ApiLists;
 use super::kubeconfig::Credentials;
 use super::transport::{Edge, EdgeSettings};
 use super::{Admission, Claim, Connections, Observation, claim};
-use crate::api::ApiServer;
-use crate::dialer::Dialer;
-use crate::world::{Clock, Edges, Random};
+use crate::remote::dialer::Dialer;
+use crate::runtime::api::ApiServer;
+use crate::runtime::api::requests::Requests;
+use crate::runtime::world::{Clock, Edges, Random};
 
 mod task;
 
@@ -30,14 +31,24 @@ pub struct PoolSettings {
     pub probe_every: Duration,
     /// What a cluster serves and its version are asked again after so many probes.
     pub learn_every: u32,
+    /// How long a kind that vanished from discovery stays in the list.
+    pub keep_vanished: Duration,
     /// First wait after a failed probe; doubles.
     pub backoff_first: Duration,
-    /// Longest wait after a failed probe.
+    /// Longest wait after a failed probe while few clusters fail: people wait for a cluster to come back.
+    pub backoff_few: Duration,
+    /// Longest wait after a failed probe, however many clusters fail.
     pub backoff_last: Duration,
+    /// Probes of failing clusters in a second, all together, as far as `backoff_last` allows.
+    pub failing_probes: u32,
     /// Two rounds of one cluster are at least so far apart, however often somebody asks.
     pub round_gap: Duration,
+    /// Least time between the last probe and one that a refused request brings: what a chart may not do is refused often.
+    pub refused_gap: Duration,
     /// Bounds on each edge.
     pub edge: EdgeSettings,
+    /// Where requests are measured.
+    pub requests: Arc<Requests>,
 }
 
 impl Default for PoolSettings {
@@ -45,10 +56,15 @@ impl Default for PoolSettings {
         Self {
             probe_every: Duration::from_secs(60),
             learn_every: 10,
+            keep_vanished: Duration::from_secs(50),
             backoff_first: Duration::from_secs(1),
+            backoff_few: Duration::from_secs(8),
             backoff_last: Duration::from_secs(60),
+            failing_probes: 50,
             round_gap: Duration::from_millis(500),
+            refused_gap: Duration::from_secs(5),
             edge: EdgeSettings::default(),
+            requests: Arc::default(),
         }
     }
 }
@@ -129,6 +145,8 @@ struct Context {
     random: Arc<dyn Random>,
     listeners: Listeners,
     lists: ApiLists,
+    /// One for each cluster whose last probe failed.
+    failing: Arc<()>,
 }
 
 /// All clusters.
@@ -146,13 +164,13 @@ impl Pool {
         random: Arc<dyn Random>,
     ) -> Arc<Self> {
         let (listeners, lists) = (Listeners::default(), ApiLists::default());
-        let context = Context { settings, dialer, clock, random, listeners, lists };
+        let context = Context { settings, dialer, clock, random, listeners, lists, failing: Arc::default() };
         Arc::new(Self { context: Arc::new(context), entries: RwLock::default() })
     }
 
     /// Wants a cluster reached so. The same version again changes nothing; another version is connected beside what there
     /// is, and takes its place when it is known whether it works.
-    pub fn want(&self, cluster: ClusterId, target: Target) {
+    pub fn set_target(&self, cluster: ClusterId, target: Target) {
         let mut entries = self.entries.write();
         if let Some(entry) = entries.get(&cluster) {
             let mut known = entry.target.lock();
@@ -189,7 +207,7 @@ impl Pool {
     }
 
     /// Says whether work may be done on the cluster while it has this UID.
-    pub fn judge(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
+    pub fn admit(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
         let Some(entry) = self.entries.read().get(cluster).cloned() else { return };
         *entry.verdict.lock() = Some((uid.to_owned(), admission));
         let changed = {
@@ -218,7 +236,7 @@ impl Pool {
     }
 
     /// Probes now, also in the middle of a wait after failures.
-    pub fn poke(&self, cluster: &ClusterId) {
+    pub fn probe_now(&self, cluster: &ClusterId) {
         if let Some(entry) = self.entries.read().get(cluster) {
             entry.wake.notify_one();
         }

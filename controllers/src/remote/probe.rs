@@ -1,11 +1,12 @@
-//! An API server comes in; who it is and where its store stands goes out, by one request. Failures become reasons.
+//! Asks an API server in one request who it is and where its store stands. Failures become reasons.
 
+use emco_engine::selector::FieldSelector;
 use serde_json::Value;
 
 use super::State;
 use super::transport::Edge;
 use super::wire::{at, cut, protocol};
-use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request};
 
 /// The answer of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct Probe {
 /// Reachability, identity and revision at once.
 pub async fn probe(edge: &Edge) -> ApiResult<Probe> {
     let request = Request::new(Method::Get, "/api/v1/namespaces")
-        .query("fieldSelector", "metadata.name=kube-system")
+        .fields(&FieldSelector::name("kube-system"))
         .query("limit", "1")
         .metadata();
     // An idle connection may have died unseen; that says nothing about the server.

@@ -1,4 +1,4 @@
-//! Kubernetes quantities come in as text, their sums go out as text.
+//! Sums Kubernetes quantities.
 
 /// Whether two texts are the same quantity in other words, such as `0.5` and `500m`.
 pub fn same_quantity(left: &str, right: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Servers on loopback for tests: handlers come in, addresses, CAs and kubeconfigs go out.
+//! Serves handlers on loopback for tests, with addresses, CAs and kubeconfigs.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -23,8 +23,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::kubeconfig::provider;
-use crate::dialer::{Dialer, DialerSettings, Resolve};
-use crate::world::{Clock, Random};
+use crate::remote::dialer::{Dialer, DialerSettings, Resolve};
+use crate::runtime::world::{Clock, Random};
 
 /// Names with fixed addresses; each question is counted.
 #[derive(Default)]
@@ -155,6 +155,9 @@ pub struct Setup<'a> {
     pub names: &'static [&'static str],
 }
 
+/// What an API server allows.
+const STREAMS: u32 = 100;
+
 /// A server that ends with its value.
 pub struct Server {
     pub address: SocketAddr,
@@ -181,6 +184,15 @@ impl Server {
     }
 
     pub async fn start_at(address: SocketAddr, setup: Setup<'_>, handler: Handler) -> Self {
+        Self::start_with(address, setup, STREAMS, handler).await
+    }
+
+    /// One that serves few HTTP/2 streams at a time on each connection.
+    pub async fn start_narrow(setup: Setup<'_>, streams: u32, handler: Handler) -> Self {
+        Self::start_with("127.0.0.1:0".parse().unwrap(), setup, streams, handler).await
+    }
+
+    async fn start_with(address: SocketAddr, setup: Setup<'_>, streams: u32, handler: Handler) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let acceptor = setup.authority.map(|authority| {
@@ -204,11 +216,11 @@ impl Server {
                 let (acceptor, handler) = (acceptor.clone(), Arc::clone(&handler));
                 running.lock().push(tokio::spawn(async move {
                     match acceptor {
-                        None => serve(stream, false, handler).await,
+                        None => serve(stream, None, handler).await,
                         Some(acceptor) => {
                             let Ok(stream) = acceptor.accept(stream).await else { return };
                             let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                            serve(stream, h2, handler).await;
+                            serve(stream, h2.then_some(streams), handler).await;
                         }
                     }
                 }));
@@ -218,7 +230,7 @@ impl Server {
     }
 }
 
-async fn serve<S>(stream: S, h2: bool, handler: Handler)
+async fn serve<S>(stream: S, h2: Option<u32>, handler: Handler)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -246,8 +258,9 @@ where
         }
     });
     let io = TokioIo::new(stream);
-    if h2 {
+    if let Some(streams) = h2 {
         let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .max_concurrent_streams(streams)
             .serve_connection(io, service)
             .await;
     } else {

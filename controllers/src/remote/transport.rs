@@ -1,4 +1,4 @@
-//! Credentials come in, an API server over one HTTP/2 connection (or a few HTTP/1.1 ones) goes out. Connections are made
+//! Speaks to an API server over one HTTP/2 connection (more for many watches, or a few of HTTP/1.1). Connections are made
 //! when they are needed and made again when they ended; whether the cluster counts as reachable is the pool's to say.
 
 use std::sync::Arc;
@@ -17,23 +17,31 @@ use tokio::time::{Instant, timeout_at};
 
 use super::kubeconfig::Credentials;
 use super::wire::{self, ReadLimits, protocol, unreachable};
-use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
-use crate::dialer::Dialer;
+use crate::remote::dialer::Dialer;
+use crate::runtime::api::requests::{self, Requests};
+use crate::runtime::api::withheld::Subject;
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, IntoPath, Method, Request, WatchEvent};
 
 use lanes::{Lane, Lanes};
 
+mod built_in;
 mod connect;
 mod lanes;
 
 const AGENT: &str = concat!("emco-operator/", env!("CARGO_PKG_VERSION"));
+
+/// A timer that fires so much later says that this process was starved, and nothing about the cluster.
+const STARVED: Duration = Duration::from_secs(1);
 
 /// Bounds on one edge.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeSettings {
     /// Requests in flight, watches apart.
     pub in_flight: usize,
-    /// Watches open.
+    /// Watches open, one per kind. Kinds beyond that are listed on a timer, and rows say so.
     pub watches: usize,
+    /// Further watches, for kinds of Kubernetes itself: a tenant that defines many kinds leaves workloads watched.
+    pub watches_built_in: usize,
     /// Until an answer begins, connecting included.
     pub answer_begins: Duration,
     /// One answer.
@@ -48,7 +56,8 @@ impl Default for EdgeSettings {
     fn default() -> Self {
         Self {
             in_flight: 4,
-            watches: 64,
+            watches: 512,
+            watches_built_in: 64,
             answer_begins: Duration::from_secs(10),
             answer: ReadLimits { bytes: 32 << 20, time: Duration::from_secs(30) },
             turn: Duration::from_secs(30),
@@ -64,7 +73,10 @@ pub struct Edge {
     server: String,
     permits: Semaphore,
     watches: Arc<Semaphore>,
+    watches_built_in: Arc<Semaphore>,
     lanes: Lanes,
+    refused: Notify,
+    requests: Arc<Requests>,
 }
 
 /// An answer as it came.
@@ -78,13 +90,26 @@ pub struct RawAnswer {
 }
 
 impl Edge {
-    /// Nothing is dialled yet.
+    /// Nothing is dialled yet, and requests are not measured.
     pub fn new(credentials: Credentials, dialer: Arc<Dialer>, settings: EdgeSettings) -> Arc<Self> {
+        Self::measured(credentials, dialer, settings, Arc::default())
+    }
+
+    /// Nothing is dialled yet. Requests are measured.
+    pub fn measured(
+        credentials: Credentials,
+        dialer: Arc<Dialer>,
+        settings: EdgeSettings,
+        requests: Arc<Requests>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             server: format!("the API server {}", credentials.server()),
             permits: Semaphore::new(settings.in_flight.max(1)),
             watches: Arc::new(Semaphore::new(settings.watches.max(1))),
+            watches_built_in: Arc::new(Semaphore::new(settings.watches_built_in)),
             lanes: Lanes::new(credentials.clone(), dialer, settings),
+            refused: Notify::new(),
+            requests,
             credentials,
             settings,
         })
@@ -100,6 +125,11 @@ impl Edge {
         self.lanes.lost()
     }
 
+    /// Notified when a request was answered with 401 or 403: the credentials may have lost what every cluster needs.
+    pub const fn refused(&self) -> &Notify {
+        &self.refused
+    }
+
     /// Connects, if there is no connection. Waits for the dialer's turn without a limit of its own.
     pub async fn open(&self) -> ApiResult<()> {
         let lane = self.lanes.take().await?;
@@ -110,7 +140,7 @@ impl Edge {
     /// Reads a path with an `Accept` of the caller's choice.
     pub async fn get(
         &self,
-        path: &str,
+        path: impl IntoPath,
         accept: &'static str,
         etag: Option<&HeaderValue>,
     ) -> ApiResult<RawAnswer> {
@@ -128,7 +158,7 @@ impl Edge {
         let turn = if reads { self.settings.turn } else { self.settings.answer_begins };
         let _permit = self.turn(&self.permits, started + turn).await?;
         let from = if reads { Instant::now() } else { started };
-        let (response, lane) = self.exchange(request, from + self.settings.answer_begins).await?;
+        let (response, lane) = self.exchange(request, from + self.settings.answer_begins, false).await?;
         let (head, body) = response.into_parts();
         let body = wire::collect(&self.server, body, self.settings.answer).await?;
         self.lanes.give_back(lane);
@@ -146,17 +176,36 @@ impl Edge {
         }
     }
 
-    /// Sends, on a connection there is or a new one. A request that surely was not sent is sent once more: the server may
-    /// have closed an idle connection at that very moment.
     async fn exchange(
         &self,
         request: http::Request<Bytes>,
         deadline: Instant,
+        watch: bool,
+    ) -> ApiResult<(http::Response<Incoming>, Lane)> {
+        let (verb, begun) = (requests::verb(request.method(), watch), std::time::Instant::now());
+        let answer = self.sent(request, deadline, watch).await;
+        let code = answer.as_ref().ok().map(|(response, _)| response.status().as_u16());
+        self.requests.ended(requests::Target::Edge, verb, code, begun);
+        if matches!(code, Some(401 | 403)) {
+            self.refused.notify_one();
+        }
+        answer
+    }
+
+    /// Sends, on a connection there is or a new one. A request that surely was not sent is sent once more: the server may
+    /// have closed an idle connection at that very moment.
+    async fn sent(
+        &self,
+        request: http::Request<Bytes>,
+        mut deadline: Instant,
+        watch: bool,
     ) -> ApiResult<(http::Response<Incoming>, Lane)> {
         let request = self.finish(request)?;
         let mut again = true;
         loop {
-            let mut lane = timeout_at(deadline, self.lanes.take()).await.map_err(|_| self.late())??;
+            let lane =
+                async { if watch { self.lanes.take_for_watch().await } else { self.lanes.take().await } };
+            let mut lane = timeout_at(deadline, lane).await.map_err(|_| self.late())??;
             let reused = lane.reused;
             match timeout_at(deadline, lane.send(request.clone(), &self.credentials)).await {
                 Ok(Ok(response)) => return Ok((response, lane)),
@@ -170,7 +219,15 @@ impl Edge {
                     }
                     return Err(connect::lost(&self.server, &error));
                 }
-                Err(_) => return Err(self.late()),
+                // This process had no time to look. The answer may be there; a read is repeated to know.
+                Err(_) if again && request.method() == http::Method::GET && deadline.elapsed() > STARVED => {
+                    again = false;
+                    deadline = Instant::now() + self.settings.answer_begins;
+                }
+                Err(_) => {
+                    self.lanes.crowded(&lane);
+                    return Err(self.late());
+                }
             }
         }
     }
@@ -200,19 +257,25 @@ impl Edge {
 #[async_trait]
 impl ApiServer for Edge {
     async fn send(&self, request: Request) -> ApiResult<Value> {
+        let subject = Subject::of(&request.path);
         let request = wire::http_request(&self.credentials.base, request, false)?;
         let RawAnswer { status, headers, body } = self.whole(request).await?;
-        wire::answer(&self.server, status, &headers, body).await
+        Subject::withhold(subject.as_ref(), wire::answer(&self.server, status, &headers, body).await)
     }
 
     async fn watch(&self, request: Request) -> ApiResult<BoxStream<'static, ApiResult<WatchEvent>>> {
+        let subject = Subject::of(&request.path);
+        let permit = Arc::clone(&self.watches).try_acquire_owned().ok();
+        let spare = || Arc::clone(&self.watches_built_in).try_acquire_owned().ok();
+        let permit = permit.or_else(|| if built_in::is_built_in(&request.path) { spare() } else { None });
         let request = wire::http_request(&self.credentials.base, request, true)?;
         let deadline = Instant::now() + self.settings.answer_begins;
-        let Ok(Ok(permit)) = timeout_at(deadline, Arc::clone(&self.watches).acquire_owned()).await else {
+        let Some(permit) = permit else {
             let many = self.settings.watches;
-            return Err(unreachable("Timeout", &format!("{} has {many} open watches already", self.server)));
+            let text = format!("{} has {many} open watches already, as many as one cluster may", self.server);
+            return Err(unreachable("Timeout", &text));
         };
-        let (response, lane) = self.exchange(request, deadline).await?;
+        let (response, lane) = self.exchange(request, deadline, true).await?;
         let (head, body) = response.into_parts();
         if head.status.is_success() {
             // Permit and connection live as long as the stream does.
@@ -227,7 +290,10 @@ impl ApiServer for Edge {
         let status = head.status.as_u16();
         let body = wire::collect(&self.server, body, self.settings.answer).await?;
         self.lanes.give_back(lane);
-        match wire::answer(&self.server, status, &head.headers, body).await {
+        match Subject::withhold(
+            subject.as_ref(),
+            wire::answer(&self.server, status, &head.headers, body).await,
+        ) {
             Err(error) => Err(error),
             Ok(_) => Err(protocol(&format!("{} answers a watch with {status}", self.server))),
         }

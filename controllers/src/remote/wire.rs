@@ -12,10 +12,13 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
+use crate::runtime::api::withheld::values;
+use crate::runtime::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
 
 /// Longest text quoted of a Status.
 const STATUS_BYTES: usize = 1024;
+/// Longest text of a Status that is read for values to leave out. An object has at most 3 MiB.
+const QUOTING_BYTES: usize = 4 << 20;
 /// Longest explanation of our own.
 const MESSAGE_BYTES: usize = 256;
 /// Causes kept of a Status.
@@ -49,7 +52,10 @@ pub fn protocol(message: &str) -> ApiError {
 
 /// Builds the HTTP request, with a path below `base` (empty, or such as `/k8s/clusters/c-1`) and no host.
 pub fn http_request(base: &str, request: Request, watch: bool) -> ApiResult<http::Request<Bytes>> {
-    let Request { method, path, query, body, accept, impersonate } = request;
+    if let Some(fault) = request.fault() {
+        return Err(unsendable(&fault));
+    }
+    let Request { method, path, query, body, accept, impersonate, .. } = request;
     let mut uri = format!("{base}{path}");
     let mut pairs = query;
     if watch {
@@ -72,16 +78,15 @@ pub fn http_request(base: &str, request: Request, watch: bool) -> ApiResult<http
         Method::Patch => http::Method::PATCH,
         Method::Delete => http::Method::DELETE,
     };
-    let listing = method == Method::Get && !watch && is_collection(&path);
+    let listing = method == Method::Get && !watch && is_collection(path.as_str());
     let (content, bytes) = match body {
         Some((content, bytes)) => (Some(content), bytes),
         None => (None, Bytes::new()),
     };
-    let mut built = http::Request::builder()
-        .method(verb)
-        .uri(uri)
-        .body(bytes)
-        .map_err(|_| protocol(&format!("{} is not a path that can be requested", cut(&path, 160))))?;
+    let mut built =
+        http::Request::builder().method(verb).uri(uri).body(bytes).map_err(|_| {
+            protocol(&format!("{} is not a path that can be requested", cut(path.as_str(), 160)))
+        })?;
     let headers = built.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static(accept_header(accept, listing)));
     if let Some(content) = content {
@@ -91,6 +96,18 @@ pub fn http_request(base: &str, request: Request, watch: bool) -> ApiResult<http
         headers.insert("impersonate-user", impersonation(&account)?);
     }
     Ok(built)
+}
+
+/// A request with a name that no object, or a label that no object can have. Another try gives nothing else, so it is the sender's
+/// fault.
+pub fn unsendable(fault: &str) -> ApiError {
+    ApiError::Status {
+        code: 400,
+        reason: "BadRequest".to_owned(),
+        message: cut(fault, MESSAGE_BYTES),
+        retry_after: None,
+        causes: Vec::new(),
+    }
 }
 
 /// Acting as a user or a group would be acting as anybody: only `ServiceAccounts` are.
@@ -215,8 +232,13 @@ pub async fn answer(server: &str, status: u16, headers: &HeaderMap, bytes: Bytes
 }
 
 /// A Status object becomes an error.
-pub fn status_error(http: u16, headers: &HeaderMap, status: &Value) -> ApiError {
+pub fn status_error<'a>(http: u16, headers: &HeaderMap, status: &'a Value) -> ApiError {
     let text = |value: &Value, max| cut(value.as_str().unwrap_or_default(), max);
+    // Before they are cut: the rule stands behind the value, which may be a whole object.
+    let quoting = |value: &'a Value| {
+        let text = value.as_str().unwrap_or_default();
+        text.get(..text.floor_char_boundary(QUOTING_BYTES)).unwrap_or_default()
+    };
     let details = at(status, "/details");
     let causes = at(details, "/causes").as_array().map(Vec::as_slice).unwrap_or_default();
     let code =
@@ -224,7 +246,7 @@ pub fn status_error(http: u16, headers: &HeaderMap, status: &Value) -> ApiError 
     ApiError::Status {
         code: code.unwrap_or(http),
         reason: text(at(status, "/reason"), 64),
-        message: text(at(status, "/message"), STATUS_BYTES),
+        message: cut(&values::withhold(quoting(at(status, "/message"))), STATUS_BYTES),
         retry_after: at(details, "/retryAfterSeconds")
             .as_u64()
             .filter(|s| *s > 0)
@@ -233,7 +255,9 @@ pub fn status_error(http: u16, headers: &HeaderMap, status: &Value) -> ApiError 
             .iter()
             .take(CAUSES)
             .map(|cause| {
-                (text(at(cause, "/field"), MESSAGE_BYTES), text(at(cause, "/message"), MESSAGE_BYTES))
+                let field = text(at(cause, "/field"), MESSAGE_BYTES);
+                let message = values::withhold_cause(&field, quoting(at(cause, "/message")));
+                (field, cut(&message, MESSAGE_BYTES))
             })
             .collect(),
     }

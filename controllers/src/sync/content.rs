@@ -1,5 +1,5 @@
-//! Digest of a set in, its manifests out: from the packs that the revision's AppContext names. Read from the hub once and
-//! kept within a limit of bytes. What cannot be read stops the rows that need it; it never lets anything be removed.
+//! Reads the manifests of a set from the packs that the revision's AppContext names. Read from the hub once and kept
+//! within a limit of bytes. What cannot be read stops the rows that need it; it never lets anything be removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use emco_crds::names::label;
 use emco_crds::sync_shard::IdentitiesRef;
 use emco_engine::identity::{Identity, SetDigest};
 use emco_engine::pack::{self, Pack, PackError};
+use emco_engine::path::ApiPath;
+use emco_engine::selector::LabelSelector;
 use emco_engine::set::Assignment;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -20,7 +22,7 @@ use sha2::{Digest, Sha256};
 
 use super::errors::{Retry, Trouble};
 use super::prepared::Prepared;
-use crate::api::{ApiError, ApiServer, ApiServerExt, Method, Request};
+use crate::runtime::api::{ApiError, ApiServer, ApiServerExt, Method, Request};
 
 mod cache;
 
@@ -72,6 +74,11 @@ impl HubContent {
         }
     }
 
+    /// Forgets what was read for revisions that are gone.
+    pub fn forget_gone(&self, is_there: impl Fn(&Source) -> bool) {
+        self.cache.lock().forget_gone(is_there);
+    }
+
     async fn turn(&self, key: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let place =
             key.bytes().fold(7_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
@@ -86,9 +93,10 @@ impl HubContent {
         if let Some(known) = self.cache.lock().packs_of(source) {
             return Ok(known);
         }
-        let path = format!("/apis/emco.io/v1alpha1/namespaces/{}/appcontexts", source.namespace);
-        let selector = format!("{}={},{}={}", label::OWNER, source.owner, label::REVISION, source.revision);
-        let request = Request::new(Method::Get, path).query("labelSelector", selector).query("limit", "8");
+        let path = crate::object::meta::collection::<AppContext>(Some(&source.namespace));
+        let selector = LabelSelector::is(label::OWNER, &source.owner)
+            .and(&LabelSelector::is(label::REVISION, &source.revision.to_string()));
+        let request = Request::new(Method::Get, path).labels(&selector).query("limit", "8");
         let answer = self.hub.send(request).await.map_err(|error| hub_trouble(&error))?;
         let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let mut packs = Vec::new();
@@ -140,7 +148,7 @@ impl HubContent {
             PackKind::ConfigMap => ("configmaps", "binaryData"),
             PackKind::Secret => ("secrets", "data"),
         };
-        let path = format!("/api/v1/namespaces/{}/{plural}/{name}", self.namespace);
+        let path = ApiPath::core(&self.namespace, plural).then(name);
         let object = self.hub.get_opt(&path).await.map_err(|error| hub_trouble(&error))?;
         let what = format!("pack {name} in namespace {}", self.namespace);
         let Some(object) = object else {
@@ -167,8 +175,12 @@ impl HubContent {
 #[async_trait]
 impl Content for HubContent {
     async fn set(&self, source: &Source, set: &SetDigest) -> Result<Arc<Prepared>, Trouble> {
-        if let Some(known) = self.cache.lock().set(set) {
-            return Ok(known);
+        {
+            let mut cache = self.cache.lock();
+            if let Some(known) = cache.set(set) {
+                cache.asked(source, None, Some(set));
+                return Ok(known);
+            }
         }
         // Which packs a revision has was read before, perhaps of an owner of the same name that is gone.
         let remembered = self.cache.lock().packs_of(source).is_some();
@@ -199,6 +211,7 @@ impl HubContent {
         for reference in self.packs_of(source).await? {
             match self.pack(reference.kind, &reference.name, &reference.digest).await {
                 Ok(pack) if pack.holds(set) => {
+                    self.cache.lock().asked(source, Some(&reference.name), None);
                     holding.insert(reference.name, pack);
                 }
                 Ok(_) => {}
@@ -214,7 +227,10 @@ impl HubContent {
             (other, _) => lost(&other.to_string()),
         })?;
         let whole = Arc::new(Prepared::of(Arc::new(whole)));
-        self.cache.lock().keep_set(set.clone(), whole.clone());
+        let mut cache = self.cache.lock();
+        cache.keep_set(set.clone(), whole.clone());
+        cache.asked(source, None, Some(set));
+        drop(cache);
         Ok(whole)
     }
 }

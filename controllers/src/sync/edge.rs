@@ -1,25 +1,25 @@
-//! One cluster as all jobs on it share it: what is known of the connection, a fair gate for requests, and the store of
-//! what is there. Requests in, answers or troubles out.
+//! Shares one cluster among its jobs: what is known of the connection, a fair gate for requests, and the store of what
+//! is there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::identity::{ClusterId, Identity, split_api_version};
+use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::errors::{Retry, Trouble};
+use super::fair::Claimant;
+use super::fence::{Fence, send_fenced};
+use super::gate::Gate;
 use super::metrics::{SyncMetrics, count};
 use super::observe::Observed;
-use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
 use crate::remote::{Admission, Connections, Observation, State};
-
-/// Whether this process may write to clusters: the lease is valid for longer than a request takes.
-pub trait Fence: Send + Sync + 'static {
-    /// Asked right before every write.
-    fn may_write(&self) -> bool;
-}
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, Request};
 
 /// What is known of the connection, as jobs and watches wait for it.
 pub type Link = Option<Arc<Observation>>;
@@ -34,11 +34,14 @@ pub struct Edge {
     pub metrics: Arc<SyncMetrics>,
     connections: Arc<dyn Connections>,
     fence: Arc<dyn Fence>,
-    // First come, first served, and no job has more than its share waiting: no owner starves another.
-    gate: Arc<Semaphore>,
+    // Fair by project and owner; what the engine asks for itself counts as one more project.
+    gate: Gate,
+    own: Claimant,
     link: watch::Sender<Link>,
     // The newest version of a shard that is worked off here.
     worked: watch::Sender<u64>,
+    // When Pods may be looked at next.
+    next_look: Mutex<Option<Instant>>,
 }
 
 /// A connection as one pass uses it from begin to end: another cluster behind the same name is another session.
@@ -53,6 +56,7 @@ pub struct Session {
     pub uid: Option<String>,
     /// It was worked on before it was registered as it is now.
     pub returned: bool,
+    who: Claimant,
 }
 
 /// Why there is no connection.
@@ -84,10 +88,25 @@ impl Edge {
             metrics,
             connections,
             fence,
-            gate: Arc::new(Semaphore::new(in_flight)),
+            gate: Gate::new(in_flight),
+            own: Claimant::default(),
             link,
             worked: watch::channel(0).0,
+            next_look: Mutex::new(None),
         })
+    }
+
+    /// Takes a turn for a look at Pods; the error is when the next one is free. All rows of a cluster share them, for each look
+    /// costs its API server a list.
+    pub fn turn_for_pods(&self, now: Instant) -> Result<(), Instant> {
+        let mut next = self.next_look.lock();
+        match *next {
+            Some(free) if now < free => Err(free),
+            _ => {
+                *next = Some(now + BETWEEN_LOOKS);
+                Ok(())
+            }
+        }
     }
 
     /// Work of this version of the hub's begins here.
@@ -119,8 +138,8 @@ impl Edge {
         self.link.subscribe()
     }
 
-    /// The connection for one pass, or why there is none.
-    pub fn session(&self) -> Result<Session, NoSession> {
+    /// The connection for one pass of an owner's job, or why there is none.
+    pub fn session(&self, who: &Claimant) -> Result<Session, NoSession> {
         let link = self.link.borrow().clone();
         let Some(link) = link else { return Err(NoSession::Unknown) };
         if let State::Failed { reason, message } = &link.state {
@@ -139,7 +158,8 @@ impl Edge {
             return Err(NoSession::Awaited);
         };
         let Some(server) = self.connections.get(&self.id) else { return Err(NoSession::Awaited) };
-        Ok(Session { server, apis, epoch: link.epoch, uid: link.uid.clone(), returned: link.returned })
+        let (uid, returned) = (link.uid.clone(), link.returned);
+        Ok(Session { server, apis, epoch: link.epoch, uid, returned, who: who.clone() })
     }
 
     /// The connection for lists and watches, which need no list of kinds.
@@ -169,16 +189,23 @@ impl Edge {
         self.connections.refresh_apis(&self.id);
     }
 
-    /// One request through the gate. Writes only while the lease is ours.
+    /// One request of the engine itself through the gate.
     pub async fn send(&self, server: &Arc<dyn ApiServer>, request: Request) -> ApiResult<Value> {
-        let Ok(_permit) = self.gate.acquire().await else {
-            return Err(ApiError::Protocol("the cluster is being let go of".to_owned()));
-        };
-        if request.method != Method::Get && !self.fence.may_write() {
+        self.send_for(&self.own, server, request).await
+    }
+
+    /// One request of an owner through the gate. Writes only while the lease is ours.
+    async fn send_for(
+        &self,
+        who: &Claimant,
+        server: &Arc<dyn ApiServer>,
+        request: Request,
+    ) -> ApiResult<Value> {
+        let _admitted = self.gate.enter(who).await;
+        send_fenced(self.fence.as_ref(), server.as_ref(), request).await.unwrap_or_else(|| {
             count(&self.metrics.fenced);
-            return Err(ApiError::Unreachable { reason: "Timeout", message: FENCED.to_owned() });
-        }
-        server.send(request).await
+            Err(ApiError::Unreachable { reason: "Timeout", message: FENCED.to_owned() })
+        })
     }
 
     /// Counts.
@@ -186,6 +213,9 @@ impl Edge {
         count(which(&self.metrics));
     }
 }
+
+/// Between two looks at Pods of one cluster.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 const FENCED: &str = "this operator does not hold the lease: nothing is written";
 
@@ -199,7 +229,7 @@ impl Session {
             let message = format!("{reason}: {message}");
             return Err(ApiError::Unreachable { reason: "ConnectionRefused", message });
         }
-        edge.send(&self.server, request).await
+        edge.send_for(&self.who, &self.server, request).await
     }
 
     /// The resource of a manifest in exactly its version.
@@ -212,5 +242,20 @@ impl Session {
     /// The resource of an identity in the version that the server prefers.
     pub fn resource(&self, id: &Identity) -> Option<&ApiResource> {
         self.apis.preferred(&id.group, &id.kind)
+    }
+
+    /// Whether an identity names a namespace although its kind belongs to the whole cluster: the kind was unknown when it was
+    /// planned.
+    pub fn spans(&self, id: &Identity) -> bool {
+        !id.namespace.is_empty() && self.resource(id).is_some_and(|resource| !resource.namespaced)
+    }
+
+    /// The identity of the object that a stored one names on this cluster.
+    pub fn settled(&self, id: &Identity) -> Identity {
+        let mut id = id.clone();
+        if self.spans(&id) {
+            id.namespace.clear();
+        }
+        id
     }
 }

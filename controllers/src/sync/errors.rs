@@ -1,6 +1,6 @@
-//! Answers of an API server in, reasons that people can act on out, with how soon another try makes sense.
+//! Turns answers of an API server into reasons that people can act on, with how soon another try makes sense.
 
-use crate::api::ApiError;
+use crate::runtime::api::ApiError;
 
 /// When another try makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +33,24 @@ impl Trouble {
     }
 
     /// Whether an edit or a person is needed: this is a failure, not waiting.
-    pub const fn is_failure(&self) -> bool {
-        matches!(self.retry, Retry::Slowly)
+    pub fn is_failure(&self) -> bool {
+        matches!(self.retry, Retry::Slowly) || self.reason == NAMESPACE_MISSING
+    }
+
+    /// An object names a namespace that is not there, and that nothing known here makes. Somebody else may make it any moment, so it
+    /// is tried again soon.
+    pub fn no_namespace(namespace: &str) -> Self {
+        let text = format!(
+            "namespace {namespace} does not exist there: change the chart or value that names it, or make it with a chart of this CompositeApp or a LogicalCloud; it is tried again"
+        );
+        Self::new(NAMESPACE_MISSING, &text, Retry::Soon)
     }
 
     /// What an apply's refusal means.
     pub fn of_apply(error: &ApiError) -> Self {
         let (code, text) = match error {
-            ApiError::Unreachable { message, .. } | ApiError::Protocol(message) => {
-                return Self::new("Unreachable", message, Retry::Soon);
-            }
-            ApiError::Status { code, message, .. } => (*code, message.as_str()),
+            ApiError::Status { code, message, .. } => (*code, without_object(message)),
+            ApiError::Unreachable { .. } | ApiError::Protocol(_) => return Self::of_server(error),
         };
         match code {
             401 | 403 if text.contains("because it is being terminated") => {
@@ -52,13 +59,12 @@ impl Trouble {
             401 | 403 => Self::new("Forbidden", text, Retry::Slowly),
             // Another writer was faster, or the object was made anew: looked at again at once.
             409 => Self::conflict(error),
-            404 if text.contains("namespaces") => Self::new("Progressing", text, Retry::Soon),
+            404 if lacks_namespace(error) => Self::new("Progressing", text, Retry::Soon),
             404 => Self::new("KindMissing", text, Retry::Soon),
-            422 if text.contains("immutable")
-                || text.contains("may not be changed")
-                || text.contains("forbidden: updates to") =>
-            {
-                Self::new("ImmutableField", text, Retry::Slowly)
+            422 if CANNOT_CHANGE.iter().any(|words| text.contains(words)) => {
+                // The cure comes first: the server quotes whole objects.
+                let text = format!("{IMMUTABLE}: {text}");
+                Self::new("ImmutableField", &text, Retry::Slowly)
             }
             // Server-side apply answers 500 to what is plainly wrong in the manifest: not an outage.
             500 if text.contains("failed to create typed patch object") => {
@@ -83,13 +89,13 @@ impl Trouble {
         }
     }
 
-    /// Overload, outages, time-outs.
+    /// Overload, outages, time-outs, and webhooks that fail. A server that answers is not unreachable.
     fn of_server(error: &ApiError) -> Self {
         match error {
             ApiError::Status { message, retry_after: Some(seconds), .. } => {
-                Self::new("Unreachable", message, Retry::After((*seconds).min(300)))
+                Self::new("ServerError", message, Retry::After((*seconds).min(300)))
             }
-            other => Self::new("Unreachable", &other.to_string(), Retry::Soon),
+            error => Self::new(server_reason(error), &error.to_string(), Retry::Soon),
         }
     }
 
@@ -105,17 +111,54 @@ impl Trouble {
     }
 }
 
-/// At most 256 bytes, cut at a character.
+/// How API servers say that a field cannot be changed: most kinds, claims of volumes, `StatefulSets`, Pods.
+const CANNOT_CHANGE: [&str; 4] =
+    ["immutable", "may not be changed", "Forbidden: updates to", "Forbidden: pod updates may not change"];
+/// A server that answers with an error is not unreachable.
+pub const fn server_reason(error: &ApiError) -> &'static str {
+    match error {
+        ApiError::Unreachable { .. } => "Unreachable",
+        ApiError::Status { .. } | ApiError::Protocol(_) => "ServerError",
+    }
+}
+
+/// Whether an object is refused because its namespace is not there.
+pub fn lacks_namespace(error: &ApiError) -> bool {
+    // The second as it is where the server's words are withheld.
+    let says = |words: &str| words.contains("namespaces \"") || words.contains("(namespaces)");
+    matches!(error, ApiError::Status { code: 404, message, .. } if says(message))
+}
+
+/// Reason of an object whose namespace nobody makes.
+const NAMESPACE_MISSING: &str = "NamespaceMissing";
+
+/// What can be done about a field that cannot be changed.
+const IMMUTABLE: &str = "a field cannot be changed: take the change back, or delete the object on the cluster and it is made anew";
+
+/// What a server says of an object without the object (`ConfigMap "web" is invalid: ...`): the row names it already.
+fn without_object(text: &str) -> &str {
+    match text.split_once(" is invalid:") {
+        Some((object, rest)) if object.ends_with('"') && object.split_whitespace().count() == 2 => {
+            rest.trim_start()
+        }
+        _ => text,
+    }
+}
+
+/// Bytes of a message in a row.
+pub const LONGEST: usize = 256;
+
+/// At most [`LONGEST`] bytes, cut at a character.
 pub fn cut(text: &str) -> String {
-    const MOST: usize = 256;
-    if text.len() <= MOST {
+    if text.len() <= LONGEST {
         return text.to_owned();
     }
-    let mut end = MOST - 3;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}...", text.get(..end).unwrap_or_default())
+    format!("{}...", first_bytes(text, LONGEST - 3))
+}
+
+/// At most the first `most` bytes, cut at a character.
+pub fn first_bytes(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -135,7 +178,24 @@ mod tests {
         ));
         assert_eq!((trouble.reason, trouble.retry), ("Invalid", Retry::Slowly));
         let trouble = Trouble::of_apply(&status(500, "etcdserver: request timed out"));
-        assert_eq!((trouble.reason, trouble.retry), ("Unreachable", Retry::Soon));
+        assert_eq!((trouble.reason, trouble.retry), ("ServerError", Retry::Soon));
+    }
+
+    #[test]
+    fn a_server_that_answers_with_an_error_is_not_unreachable() {
+        let webhook =
+            "Internal error occurred: failed calling webhook \"deny.example.com\": connection refused";
+        let no_kubernetes = ApiError::Protocol("<html>".to_owned());
+        for error in [status(500, webhook), status(502, "bad gateway"), no_kubernetes] {
+            for trouble in [Trouble::of_apply(&error), Trouble::of_request(&error)] {
+                assert_eq!((trouble.reason, trouble.retry), ("ServerError", Retry::Soon), "{error}");
+                assert!(!trouble.is_failure() && error.to_string().contains(&trouble.message), "{error}");
+            }
+        }
+        let away = ApiError::Unreachable { reason: "Timeout", message: "no answer".to_owned() };
+        for trouble in [Trouble::of_apply(&away), Trouble::of_request(&away)] {
+            assert_eq!((trouble.reason, trouble.retry), ("Unreachable", Retry::Soon));
+        }
     }
 
     #[test]
@@ -146,6 +206,11 @@ mod tests {
                 "Deployment.apps \"web\" is invalid: spec.selector: Invalid value: field is immutable",
                 "ImmutableField",
             ),
+            (
+                422,
+                "StatefulSet.apps \"db\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+                "ImmutableField",
+            ),
             (422, "Service \"web\" is invalid: spec.ports: Required value", "Invalid"),
             (403, "deployments.apps is forbidden: User cannot patch", "Forbidden"),
             (404, "namespaces \"shop\" not found", "Progressing"),
@@ -153,8 +218,18 @@ mod tests {
         ] {
             let trouble = Trouble::of_apply(&status(code, message));
             assert_eq!(trouble.reason, reason, "{message}");
-            assert_eq!(trouble.message, message);
+            let message = message.split_once("is invalid: ").map_or(message, |(_, rest)| rest);
+            assert!(trouble.message.ends_with(message), "{}", trouble.message);
+            let cured = trouble.message != message;
+            assert_eq!(cured, reason == "ImmutableField", "{}", trouble.message);
         }
+    }
+
+    #[test]
+    fn the_cure_of_a_missing_namespace_fits_into_a_row() {
+        let trouble = Trouble::no_namespace(&"n".repeat(63));
+        assert!(trouble.is_failure() && trouble.retry == Retry::Soon);
+        assert!(trouble.message.ends_with("; it is tried again"), "{}", trouble.message);
     }
 
     #[test]
@@ -166,7 +241,8 @@ mod tests {
             retry_after: Some(7),
             causes: Vec::new(),
         };
-        assert_eq!(Trouble::of_apply(&error).retry, Retry::After(7));
+        let trouble = Trouble::of_apply(&error);
+        assert_eq!((trouble.reason, trouble.retry), ("ServerError", Retry::After(7)));
     }
 
     #[test]

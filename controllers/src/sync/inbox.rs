@@ -1,5 +1,6 @@
-//! Shards as the watch of the hub shows them and as it answered our writes in, the newest version of each out. An answer
-//! comes before the watch shows the same, and mostly before the watch shows what was before it: nobody acts on the past.
+//! Takes shards from the watch and from the hub's answers to our writes, and hands on the newest version of each. An
+//! answer comes before the watch shows the same, and mostly before the watch shows what was before it: nobody acts on
+//! the past.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use emco_crds::SyncShard;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::objects;
+use crate::object::meta;
 
 /// Namespace and name.
 pub type ShardKey = (String, String);
@@ -47,8 +48,8 @@ impl Inbox {
     }
 
     fn put(&self, shard: SyncShard, answered: bool) {
-        let key = (objects::namespace(&shard).to_owned(), objects::name(&shard).to_owned());
-        let (uid, version) = (shard.metadata.uid.clone(), objects::version(&shard));
+        let key = (meta::namespace(&shard).to_owned(), meta::name(&shard).to_owned());
+        let (uid, version) = (shard.metadata.uid.clone(), meta::version(&shard));
         let mut state = self.state.lock();
         let past = match state.newest.get(&key).filter(|before| before.uid == uid) {
             Some(before) if answered => version <= before.version,
@@ -104,7 +105,7 @@ mod tests {
     }
 
     fn taken(inbox: &Inbox) -> Vec<Option<u64>> {
-        inbox.take().into_values().map(|shard| shard.map(|shard| objects::version(&shard))).collect()
+        inbox.take().into_values().map(|shard| shard.map(|shard| meta::version(&shard))).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! One owner on one cluster: a row in, requests to the cluster and a row status out. A job is a loop around a pass; a pass
-//! compares what shall be with what is, does what is due, and says when to look again. Nothing waits inside a pass but for
-//! answers, so a new wish, a lost connection or the end of the process is met between two requests.
+//! Brings one owner on one cluster to its row's target, and reports the row's status. A job is a loop around a pass; a
+//! pass compares what shall be with what is, does what is due, and says when to look again. Nothing waits inside a pass
+//! but for answers, so a new wish, a lost connection or the end of the process is met between two requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,20 @@ use tokio_util::sync::CancellationToken;
 use super::content::{Content, Source};
 use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
+use super::fair::Claimant;
 use super::metrics::RowTime;
 use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::work::{Named, Owner, Work};
-use crate::world::{Clock, Random};
+use crate::object::LogFields;
+use crate::runtime::world::{Clock, Random};
 
 mod apply;
 mod desired;
 mod drift;
 mod early;
 mod finished;
+mod foreign;
 mod halt;
 mod hooks;
 mod install;
@@ -37,6 +40,7 @@ mod row;
 mod scan;
 mod send;
 mod undeclared;
+mod unready;
 
 use memory::{Key, Memory};
 use row::Facts;
@@ -45,6 +49,10 @@ use row::Facts;
 pub(super) struct JobContext {
     pub edge: Arc<Edge>,
     pub owner: Owner,
+    /// What names the owner in log lines.
+    pub log: LogFields,
+    /// The owner at the gate of the cluster.
+    pub claimant: Claimant,
     /// Owner hash: label value.
     pub hash: String,
     /// Field manager.
@@ -56,6 +64,8 @@ pub(super) struct JobContext {
     pub in_flight: usize,
     /// Until then, a row that is complete is not looked at.
     pub calm_until: Instant,
+    /// The work was abandoned: it waits for a cluster that may never return, and for nobody.
+    pub abandoned: bool,
 }
 
 /// One owner on one cluster.
@@ -111,7 +121,7 @@ impl Job {
             link.borrow_and_update();
             if before.as_ref().is_none_or(|before| !before.same_wish(&work)) {
                 self.begin();
-                self.time.wish(self.is_complete(&work));
+                self.time.wish(self.ctx.abandoned || self.is_complete(&work));
                 let begun = before.is_some() && !self.memory.status.cluster.is_empty();
                 if begun && !self.is_complete(&work) {
                     // Seen, and begun: what the last wish came to is no longer the state.
@@ -158,6 +168,7 @@ impl Job {
     fn begin(&mut self) {
         self.memory.backoff.clear();
         self.memory.gone.clear();
+        self.memory.fitted.clear();
         self.memory.taken.clear();
         self.memory.running.clear();
         self.memory.early = None;
@@ -165,14 +176,24 @@ impl Job {
         self.memory.progress.0 = Instant::now();
     }
 
+    /// A new request to look now: what failed is tried again at once. Whoever fights over an object meets the same pauses.
+    fn heed_request(&mut self) {
+        let policy = self.policy();
+        if policy.requested != self.memory.pace.requested {
+            self.memory.backoff.retry_now(|key| !matches!(key, Key::Again(_)));
+        }
+        self.memory.pace = policy;
+    }
+
     async fn pass(&mut self, work: &Work) -> Pass {
+        self.heed_request();
         let mut facts = Facts::default();
         if work.fenced {
             facts.trouble(None, None, &Trouble::new("Progressing", FENCED, Retry::WhenBack), 1);
             facts.keep = true;
             return Pass::of(facts);
         }
-        let session = match self.ctx.edge.session() {
+        let session = match self.ctx.edge.session(&self.ctx.claimant) {
             Ok(session) => session,
             Err(why) => return self.without(work, why, facts),
         };
@@ -197,6 +218,11 @@ impl Job {
             facts.keep = true;
             return Pass::of(facts);
         }
+        if work.uid.is_none() && session.uid.is_some() && !work.removal {
+            // The write-ahead of the first contact: a row without an identity is proof that nothing was sent. The controller records
+            // it as soon as it knows it.
+            return Pass { facts, wake: None, silent: true };
+        }
         if work.target.as_ref().is_some_and(Named::is_found) {
             facts.trouble(None, None, &Trouble::new("Progressing", ADOPTED, Retry::WhenBack), 1);
             facts.keep = true;
@@ -218,6 +244,11 @@ impl Job {
             None if work.removal => Box::pin(self.remove(work, &session, &mut facts)).await,
             None => facts.keep = true,
         }
+        if !self.stale() {
+            self.name_unready(&session, &mut facts).await;
+        }
+        // At rest a job keeps no set in memory: they are shared by a cache that is bounded.
+        self.memory.sets.clear();
         Pass::of(facts)
     }
 
@@ -259,6 +290,12 @@ impl Job {
         Source { namespace, owner, revision: named.revision }
     }
 
+    /// The revision that is worked on, for the log.
+    fn revision(&self) -> Option<i64> {
+        let revision = self.input.borrow().target.as_ref().map(|target| target.revision);
+        revision.filter(|revision| *revision > 0)
+    }
+
     fn policy(&self) -> Policy {
         self.ctx.policies.policy(&self.ctx.owner)
     }
@@ -271,7 +308,7 @@ impl Job {
             self.memory.left_out.completed();
             self.memory.rewritten.completed();
         }
-        self.memory.applied = Some(Applied { combination, generation: work.generation });
+        self.memory.applied = Some(Applied { combination, generation: work.written });
         self.memory.applied_named.clone_from(&work.target);
         self.memory.hooks.clear();
         self.memory.running.clear();
@@ -345,8 +382,8 @@ impl Job {
     async fn send(
         &self,
         session: &Session,
-        request: crate::api::Request,
-    ) -> crate::api::ApiResult<serde_json::Value> {
+        request: crate::runtime::api::Request,
+    ) -> crate::runtime::api::ApiResult<serde_json::Value> {
         session.send(&self.ctx.edge, request).await
     }
 }

@@ -1,5 +1,5 @@
-//! Versions of shards that are worked off on a cluster in; a mark on the cluster out: how far the hub had come. A hub that was
-//! restored from an older backup finds a mark of the future there, and does nothing before somebody says so.
+//! Marks on a cluster how far the hub's store had come when work on it was done. A hub that was restored from an older
+//! backup finds a mark of the future there, and does nothing before somebody says so.
 //!
 //! The mark is written a moment after work began, not more often than every few seconds, and never at rest.
 

@@ -1,4 +1,4 @@
-//! Events of the sync engine in, numbers for a metrics registry out. No labels by object: the number of series is fixed.
+//! Counts the events of the sync engine. No labels by object: the number of series is fixed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

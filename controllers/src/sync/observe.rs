@@ -1,5 +1,6 @@
-//! What is on one cluster of ours: events of watches and answers of applies in, what jobs ask for out. One watch per
-//! kind serves all owners; every owner has a bell that rings when something of its own changed.
+//! Watches what is on one cluster of ours: one watch per kind serves all owners, and an owner is notified when
+//! something of its own changed. One watch per kind serves all owners; every owner has a bell that rings when something
+//! of its own changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub enum Look {
 #[derive(Default)]
 struct KindStore {
     known: Known,
+    // Why what is known may be minutes old, or not be known: the kind cannot be watched, or its lists fail.
+    unwatched: Option<Trouble>,
     // The watch has told everything up to here.
     version: u64,
     // By namespace and name.
@@ -112,7 +115,7 @@ impl Observed {
         self.inner.lock().bells.entry(owner.to_owned()).or_insert_with(|| watch::channel(0).0).subscribe()
     }
 
-    /// Wakes an owner's job for another look.
+    /// Triggers an owner's job for another look.
     pub fn ring(&self, owner: &str) {
         self.inner.lock().ring(owner);
     }
@@ -159,6 +162,21 @@ impl Observed {
     /// How much is known of a kind.
     pub fn known(&self, kind: &KindKey) -> Known {
         self.inner.lock().kinds.get(&kind.0, &kind.1).map(|store| store.known.clone()).unwrap_or_default()
+    }
+
+    /// Why what is known of a kind may be minutes old.
+    pub fn stale(&self, kind: &KindKey) -> Option<Trouble> {
+        self.inner.lock().kinds.get(&kind.0, &kind.1)?.unwatched.clone()
+    }
+
+    /// Notes why what is known of a kind may be minutes old, or that it is not.
+    pub(super) fn unwatched(&self, kind: &KindKey, trouble: Option<Trouble>) {
+        let mut inner = self.inner.lock();
+        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
+        if store.unwatched != trouble {
+            store.unwatched = trouble;
+            inner.ring_all(kind);
+        }
     }
 
     /// An object, as far as it carries anybody's owner label.
@@ -238,10 +256,21 @@ impl Observed {
         }
     }
 
-    /// A complete list of a kind.
-    pub(super) fn listed(&self, kind: &KindKey, version: u64, objects: Vec<(Identity, Seen)>) {
+    /// A complete list of a kind. Whether it shows what the watch had not delivered: a newer object, or the end of one.
+    pub(super) fn listed(&self, kind: &KindKey, version: u64, objects: Vec<(Identity, Seen)>) -> bool {
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
+        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return false };
+        let told = store.version;
+        let newer = |(id, seen): &(Identity, Seen)| {
+            seen.version > told && store.get(id).is_none_or(|known| known.version < seen.version)
+        };
+        let mut missed = objects.iter().any(newer);
+        let older = store.objects.iter().filter(|(_, _, seen)| seen.version <= version).count();
+        // Each name of the list that the store has takes one off; what remains is gone.
+        let there =
+            objects.iter().filter(|(id, _)| store.get(id).is_some_and(|known| known.version <= version));
+        missed |= older > there.count();
+        let missed = missed && store.known == Known::All;
         // Answers that are newer than the list stay.
         store.objects.retain(|_, _, seen| seen.version > version);
         for (id, seen) in objects {
@@ -252,6 +281,7 @@ impl Observed {
         store.version = version;
         store.known = Known::All;
         inner.ring_all(kind);
+        missed
     }
 
     /// What was known of a kind is worth nothing any more: another store answers.

@@ -1,5 +1,5 @@
-//! What failed how often in, when it may be tried again out. Every object has its own pace: one that is refused does not
-//! hold up the others, and none is asked for more than the pace allows.
+//! Spaces out further tries of what failed. Every object has its own pace: one that is refused does not hold up the
+//! others, and none is asked for more than the pace allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::errors::{Retry, Trouble};
-use crate::world::Random;
+use crate::runtime::world::Random;
 
 /// Tries of one thing.
 #[derive(Clone, Debug)]
@@ -54,7 +54,17 @@ impl<K: Ord + Clone> Backoff<K> {
 
     /// Makes everything due that waited for the cluster to come back.
     pub fn back(&mut self) {
-        self.tries.retain(|_, tries| tries.trouble.reason != "Unreachable");
+        self.tries.retain(|_, tries| !matches!(tries.trouble.reason, "Unreachable" | "ServerError"));
+    }
+
+    /// Makes these due, because somebody asks for a try now. What a server said of its next request holds all the same.
+    pub fn retry_now(&mut self, which: impl Fn(&K) -> bool) {
+        let now = Instant::now();
+        for (_, tries) in self.tries.iter_mut().filter(|(key, _)| which(key)) {
+            if !matches!(tries.trouble.retry, Retry::After(_)) {
+                tries.due = tries.due.min(now);
+            }
+        }
     }
 
     /// The failure that still forbids a try, if any.
@@ -137,7 +147,7 @@ mod tests {
             backoff.failed(key, Trouble::new("Unreachable", "no answer", Retry::Soon));
             tokio::time::advance(Duration::from_millis(100)).await;
         }
-        backoff.failed("later", Trouble::new("Unreachable", "busy", Retry::After(7)));
+        backoff.failed("later", Trouble::new("ServerError", "busy", Retry::After(7)));
         assert_eq!(backoff.next(begun), Some(begun + Duration::from_millis(1200)), "a, b and c");
         assert_eq!(backoff.next(begun + Duration::from_secs(2)), Some(begun + Duration::from_millis(7300)));
     }
@@ -145,9 +155,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_servers_word_is_honoured_and_refusals_are_retried_slowly() {
         let mut backoff = Backoff::new(Arc::new(Zero));
-        backoff.failed("a", Trouble::new("Unreachable", "busy", Retry::After(7)));
+        backoff.failed("a", Trouble::new("ServerError", "busy", Retry::After(7)));
         assert_eq!((backoff.last(&"a").unwrap().due - Instant::now()).as_secs(), 7);
         backoff.failed("b", Trouble::new("Invalid", "no", Retry::Slowly));
         assert_eq!((backoff.last(&"b").unwrap().due - Instant::now()).as_secs(), 30);
+        // Who asks for a try now gets it of what was refused, not of a server that said when.
+        backoff.retry_now(|_| true);
+        assert!(backoff.waiting(&"a").is_some() && backoff.waiting(&"b").is_none());
     }
 }

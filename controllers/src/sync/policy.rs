@@ -19,6 +19,12 @@ pub struct Policy {
     pub drift: DriftPolicy,
     /// Fields left alone after the first apply.
     pub ignore: Vec<IgnoreRule>,
+    /// Namespace on clusters that its logical cloud makes.
+    pub namespace: Option<String>,
+    /// Objects that belong to the whole cluster are allowed.
+    pub whole_cluster: bool,
+    /// The last request to look now: a new text has what failed tried again at once.
+    pub requested: Option<String>,
 }
 
 impl Policy {
@@ -30,12 +36,18 @@ impl Policy {
             placed_by: format!("{}/{}", owner.namespace, owner.name),
             drift: DriftPolicy::Correct,
             ignore: Vec::new(),
+            namespace: None,
+            // A logical cloud is a namespace on its clusters.
+            whole_cluster: owner.kind == "LogicalCloud",
+            requested: None,
         }
     }
 }
 
-/// Policies of owners, as stored on the hub.
+/// What the hub's objects say of owners.
 pub trait Policies: Send + Sync + 'static {
     /// The policy of an owner; [`Policy::of`] where it is not known.
     fn policy(&self, owner: &Owner) -> Policy;
+    /// The Project that owns a namespace of the hub, for the log.
+    fn project(&self, namespace: &str) -> Option<String>;
 }

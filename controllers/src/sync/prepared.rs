@@ -1,11 +1,11 @@
-//! A stored set in, what every pass asks of it out: names, kinds and order of its manifests, found out once for all clusters
-//! and passes.
+//! Prepares a stored set for passes: names, kinds and order of its manifests, found out once for all clusters and
+//! passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_engine::identity::{Id, Identity};
-use emco_engine::set::{ManifestSet, Phase};
+use emco_engine::set::{ManifestSet, Phase, SetManifest};
 use emco_engine::{drift, order};
 
 /// How many stages [`Prepared::stages`] has.
@@ -23,6 +23,10 @@ pub struct Prepared {
     pub stages: [Vec<usize>; STAGES],
     /// One manifest of each kind.
     pub kinds: Vec<Id>,
+    /// One manifest of each kind that names a namespace: the cluster says whether the kind lives in one.
+    pub spaced: Vec<Id>,
+    /// Manifests that name a namespace although the cluster says that their kind belongs to the whole of it.
+    pub spanning: usize,
     /// Workloads whose replicas an autoscaler of the set sets.
     pub scaled: BTreeSet<Identity>,
     sorted: Vec<Id>,
@@ -31,7 +35,21 @@ pub struct Prepared {
 impl Prepared {
     /// Finds all of it out.
     pub fn of(set: Arc<ManifestSet>) -> Self {
-        let ids: Vec<Id> = set.manifests.iter().map(|m| Id::new(m.identity())).collect();
+        Self::with(set, |_| false)
+    }
+
+    /// The same on a cluster where some kinds belong to the whole cluster, though the set names a namespace.
+    pub fn with(set: Arc<ManifestSet>, spans: impl Fn(&Identity) -> bool) -> Self {
+        let mut spanning = 0;
+        let settled = |manifest: &SetManifest| {
+            let mut id = manifest.identity();
+            if spans(&id) {
+                id.namespace.clear();
+                spanning += 1;
+            }
+            Id::new(id)
+        };
+        let ids: Vec<Id> = set.manifests.iter().map(settled).collect();
         let mut stages: [Vec<usize>; STAGES] = Default::default();
         for (place, (manifest, id)) in set.manifests.iter().zip(&ids).enumerate() {
             let stage = if manifest.phase == Phase::Foundation { 0 } else { 1 + wave_of(id) };
@@ -46,11 +64,16 @@ impl Prepared {
             kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
         }
         let kinds = kinds.into_values().cloned().collect();
+        let mut spaced: BTreeMap<(&str, &str), &Id> = BTreeMap::new();
+        for id in ids.iter().filter(|id| !id.namespace.is_empty()) {
+            spaced.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
+        }
+        let spaced = spaced.into_values().cloned().collect();
         let mut sorted = ids.clone();
         sorted.sort();
         let tokens = set.manifests.iter().map(|m| Arc::from(m.digest.as_str())).collect();
         let scaled = drift::scaled(set.manifests.iter().map(|manifest| &manifest.json));
-        Self { set, ids, tokens, stages, kinds, scaled, sorted }
+        Self { set, ids, tokens, stages, kinds, spaced, spanning, scaled, sorted }
     }
 
     /// Whether a manifest of the set, or a hook, makes this object.

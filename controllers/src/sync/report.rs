@@ -1,5 +1,5 @@
-//! Results of rows in, the status of one shard on the hub out: the first change at once, then as often as its size allows,
-//! and nothing where nothing changed.
+//! Writes results of rows as the status of one shard: the first change at once, then as often as its size allows, and
+//! nothing where nothing changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,17 @@ use emco_engine::{conditions, shard};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::budget::Budget;
+use super::fair::Claimant;
 use super::metrics::{SyncMetrics, count};
-use crate::api::{ApiError, ApiServer, ApiServerExt};
-use crate::objects;
-use crate::world::{Clock, Random};
+use super::row_log::RowLog;
+use crate::object::LogFields;
+use crate::object::meta;
+use crate::runtime::api::{ApiError, ApiServer, ApiServerExt};
+use crate::runtime::world::{Clock, Random};
 
 /// At most one status of a shard in this time.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -27,9 +31,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 const BEGUN: Duration = Duration::from_millis(150);
 /// Rows that are at work when another one ends are waited for so long: most of what begins together ends together.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// Bytes per second of one shard, and of all together.
+/// Bytes per second of one shard. All together share a budget.
 const ONE: u64 = 256 * 1024;
-const ALL: u64 = 1024 * 1024;
 
 /// Where jobs leave their results.
 #[async_trait]
@@ -40,33 +43,6 @@ pub trait Rows: Send + Sync + 'static {
     fn begun(&self, id: i64, status: RowStatus);
     /// Waits until the hub has the row's newest result as of now.
     async fn written(&self, id: i64);
-}
-
-/// All shards share the hub.
-pub struct Budget {
-    free: Mutex<Option<Instant>>,
-}
-
-impl Budget {
-    /// Nothing written yet.
-    pub const fn new() -> Self {
-        Self { free: Mutex::new(None) }
-    }
-
-    /// When so many bytes may be written; they are taken.
-    fn take(&self, bytes: u64) -> Instant {
-        let now = Instant::now();
-        let mut free = self.free.lock();
-        let start = free.map_or(now, |at| at.max(now));
-        *free = Some(start + Duration::from_millis(bytes.saturating_mul(1000) / ALL));
-        start
-    }
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 struct State {
@@ -99,32 +75,58 @@ impl State {
     }
 }
 
+/// A status that the hub does not have.
+struct News {
+    version: u64,
+    shard: SyncShard,
+    bytes: u64,
+    /// Somebody does nothing before it is written.
+    awaited: bool,
+}
+
 /// Writes the status of one shard.
 pub struct Reporter {
     hub: Arc<dyn ApiServer>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     metrics: Arc<SyncMetrics>,
-    budget: Arc<Budget>,
+    budget: Budget,
+    who: Claimant,
     state: Mutex<State>,
+    log: RowLog,
     changed: Notify,
     written: watch::Sender<u64>,
 }
 
 impl Reporter {
-    /// A reporter that begins with what the shard's status says.
+    /// A reporter that begins with what the shard's status says. `project`: of the shard's owner, for the log.
     pub fn new(
         hub: Arc<dyn ApiServer>,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
         metrics: Arc<SyncMetrics>,
-        budget: Arc<Budget>,
+        budget: Budget,
+        project: Option<String>,
         shard: SyncShard,
     ) -> Arc<Self> {
+        let (kind, name) = (shard.spec.owner.kind.as_str(), shard.spec.owner.name.as_str());
+        let who = Claimant::new(shard.owner_namespace(), kind, name);
+        let log = RowLog::new(LogFields::of(project, kind, shard.owner_namespace(), name));
         let rows = shard.status.as_ref().map(|s| shard::decode_status(&shard.spec, s)).unwrap_or_default();
         let state = Mutex::new(State { shard, rows, version: 0, urgent: false, awaited: false, gone: false });
         let (written, _) = watch::channel(0);
-        Arc::new(Self { hub, clock, random, metrics, budget, state, changed: Notify::new(), written })
+        Arc::new(Self {
+            hub,
+            clock,
+            random,
+            metrics,
+            budget,
+            who,
+            state,
+            log,
+            changed: Notify::new(),
+            written,
+        })
     }
 
     /// The last known result of a row.
@@ -135,7 +137,7 @@ impl Reporter {
     /// The shard as it was read from the hub. An older version than the known one is our own past.
     pub fn refresh(&self, shard: SyncShard) {
         let mut state = self.state.lock();
-        if objects::version(&shard) < objects::version(&state.shard)
+        if meta::version(&shard) < meta::version(&state.shard)
             && shard.metadata.uid == state.shard.metadata.uid
         {
             return;
@@ -156,6 +158,7 @@ impl Reporter {
         if state.rows.get(&id) == Some(&status) {
             return;
         }
+        self.log.tell(&state.shard, state.rows.get(&id), &status);
         state.rows.insert(id, status);
         state.version += 1;
         state.urgent |= urgent;
@@ -222,24 +225,26 @@ impl Reporter {
 
     /// One write, if anything changed; its size.
     async fn write(&self) -> Result<u64, ApiError> {
-        let (version, shard) = {
-            let mut state = self.state.lock();
-            if state.gone {
-                return Ok(0);
+        let Some(mut news) = self.news() else { return Ok(0) };
+        if let Some(mut turn) = self.budget.ask(&self.who, news.bytes, news.awaited) {
+            let mut awaited = news.awaited;
+            loop {
+                tokio::select! {
+                    () = turn.granted() => break,
+                    () = self.changed.notified() => if !awaited && self.state.lock().awaited {
+                        awaited = true;
+                        turn.hurry();
+                    }
+                }
             }
-            (state.urgent, state.awaited) = (false, false);
-            (state.version, self.next(&state))
-        };
-        let Some(shard) = shard else {
-            self.written.send_replace(version);
-            return Ok(0);
-        };
-        let status = serde_json::to_vec(&shard.status).map(|s| s.len()).unwrap_or_default();
-        let bytes = u64::try_from(status).unwrap_or(u64::MAX);
-        sleep_until(self.budget.take(bytes)).await;
-        let path = path(&shard);
+            // What came while it waited goes with it.
+            let Some(fresh) = self.news() else { return Ok(0) };
+            news = fresh;
+        }
+        let News { version, shard, bytes, awaited: _ } = news;
+        let path = meta::path(&shard);
         let body = serde_json::to_value(&shard).map_err(|error| ApiError::Protocol(error.to_string()))?;
-        match self.hub.replace(&format!("{path}/status"), &body).await {
+        match self.hub.replace(path.clone().then("status"), &body).await {
             Ok(answer) => {
                 count(&self.metrics.status_writes);
                 self.metrics.status_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -251,7 +256,7 @@ impl Reporter {
                 }
                 Ok(bytes)
             }
-            Err(error) if error.is_not_found() => {
+            Err(error) if error.lacks(meta::name(&shard)) => {
                 self.state.lock().gone = true;
                 Ok(0)
             }
@@ -266,11 +271,29 @@ impl Reporter {
         }
     }
 
+    /// What is to be written now, if anything is.
+    fn news(&self) -> Option<News> {
+        let mut state = self.state.lock();
+        if state.gone {
+            return None;
+        }
+        let (awaited, version) = (state.awaited, state.version);
+        (state.urgent, state.awaited) = (false, false);
+        let shard = self.next(&state);
+        drop(state);
+        let Some(shard) = shard else {
+            self.written.send_replace(version);
+            return None;
+        };
+        let status = serde_json::to_vec(&shard.status).map(|s| s.len()).unwrap_or_default();
+        Some(News { version, shard, bytes: u64::try_from(status).unwrap_or(u64::MAX), awaited })
+    }
+
     fn take_in(&self, object: Value) -> Result<(), ApiError> {
         let shard: SyncShard =
             serde_json::from_value(object).map_err(|e| ApiError::Protocol(e.to_string()))?;
         let mut state = self.state.lock();
-        if objects::version(&shard) >= objects::version(&state.shard) {
+        if meta::version(&shard) >= meta::version(&state.shard) {
             state.shard = shard;
         }
         Ok(())
@@ -281,8 +304,9 @@ impl Reporter {
         let generation = state.shard.metadata.generation.unwrap_or_default();
         let before = state.shard.status.clone().unwrap_or_default();
         let mut status = SyncShardStatus {
+            observed_generation: Some(generation),
             conditions: before.conditions.clone(),
-            ..shard::encode_status(&state.shard.spec, generation, &state.rows)
+            ..shard::encode_status(&state.shard.spec, meta::writes(&state.shard), &state.rows)
         };
         let (value, reason, message) = shard::ready_condition(&state.shard.spec, &state.rows);
         let now = jiff::Timestamp::from_second(self.clock.now_ms() / 1000).unwrap_or_default();
@@ -316,10 +340,4 @@ impl Rows for Reporter {
         // The sender lives as long as this reporter.
         let _ = self.written.subscribe().wait_for(|version| *version >= wanted).await;
     }
-}
-
-fn path(shard: &SyncShard) -> String {
-    let namespace = shard.metadata.namespace.as_deref().unwrap_or_default();
-    let name = shard.metadata.name.as_deref().unwrap_or_default();
-    format!("/apis/emco.io/v1alpha1/namespaces/{namespace}/syncshards/{name}")
 }

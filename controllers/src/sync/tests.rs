@@ -1,15 +1,21 @@
 //! The engine against servers in memory: a hub with packs, `AppContexts` and shards, and edges that can be lost.
 
+mod absence;
 mod answers;
 mod crash;
 mod drift;
 mod early;
 mod errors;
+mod fairness;
 mod hooks;
 mod install;
 mod lost;
+mod namespaces;
 mod notes;
 mod rig;
+mod scope;
 mod silence;
 mod together;
+mod unready;
+mod unwatched;
 mod world;

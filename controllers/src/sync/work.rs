@@ -7,7 +7,7 @@ use emco_crds::sync_shard::{IdentitiesRef, ShardCombination};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::shard::{FOUND, rows};
 
-use crate::objects;
+use crate::object::meta;
 
 /// An owner of objects on clusters: a deployment intent group or a logical cloud.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,8 +45,8 @@ impl Named {
 pub struct Work {
     /// Number of the row in its shard.
     pub id: i64,
-    /// Generation of the shard it was read from.
-    pub generation: i64,
+    /// Write of the shard it was read from, as `since` counts them.
+    pub written: i64,
     /// Version of the shard it was read from: how far the hub had come.
     pub version: u64,
     /// Identity of the cluster that the row speaks of.
@@ -55,7 +55,7 @@ pub struct Work {
     pub removal: bool,
     /// What the cluster shall have.
     pub target: Option<Named>,
-    /// What may be there besides, with the generation that added it.
+    /// What may be there besides, with the write that added it.
     pub held: Vec<(i64, Named)>,
     /// The same as identities alone.
     pub held_identities: Vec<(i64, IdentitiesRef)>,
@@ -82,8 +82,8 @@ impl Work {
 
 /// The rows of a shard as work, by cluster. `epoch` is ours: a shard of a later one is not ours to act on.
 pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
-    let generation = shard.metadata.generation.unwrap_or_default();
-    let version = objects::version(shard);
+    let written = meta::writes(shard);
+    let version = meta::version(shard);
     let combinations: BTreeMap<&str, &ShardCombination> =
         shard.spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect();
     let named = |name: &str| combinations.get(name).map(|c| named(c));
@@ -99,7 +99,7 @@ pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
         let applied = row.applied.as_ref().and_then(|a| a.combination.as_deref()).and_then(named);
         let work = Work {
             id: row.id,
-            generation,
+            written,
             version,
             uid: row.uid,
             removal: spec.target.is_none(),

@@ -1,4 +1,4 @@
-//! One script in, Argo CD's configuration out: the script under the key of each kind.
+//! Writes Argo CD's configuration: one script under the key of each kind.
 
 use std::fmt::Write as _;
 use std::path::Path;

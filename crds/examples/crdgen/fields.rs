@@ -1,4 +1,4 @@
-//! A schema in, rows of a table out: every field under its full path, with its type and what holds for it.
+//! Lists every field of a schema under its full path, with its type and what holds for it.
 
 use std::fmt::Write as _;
 

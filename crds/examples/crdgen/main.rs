@@ -1,4 +1,4 @@
-//! The root of the repository in, a folder out: one file per kind in its `config/crd`, with a kustomization that lists them, the
+//! Generates one file per kind in `config/crd`, with a kustomization that lists them, the
 //! templates of the chart `emco-crds`, one page per kind of the book's reference, and the health checks for Argo CD.
 //!
 //! `cargo run -q -p emco-crds --example crdgen -- .`

@@ -1,4 +1,4 @@
-//! The kinds and their samples in, the pages of the book's reference out.
+//! Writes the pages of the book's reference from the kinds and their samples.
 
 use std::fmt::Write as _;
 use std::path::Path;

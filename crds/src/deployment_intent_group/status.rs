@@ -225,6 +225,7 @@ pub struct ReadyCounts {
 
 /// One app of a deployment.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AppStatus {
     /// Name of the app.
     #[schemars(length(max = 43))]
@@ -244,6 +245,10 @@ pub struct AppStatus {
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<RejectedStatus>,
+    /// Values that were set for the app and that its chart neither reads nor knows, at most sixteen: most often misspelt names.
+    #[schemars(length(max = 16), inner(length(max = 160)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_values: Vec<String>,
 }
 
 /// Clusters that were not chosen for one reason.

@@ -60,7 +60,7 @@ pub struct AsWanted {
     /// The combination they have.
     #[schemars(length(max = 32))]
     pub applied: String,
-    /// The shard's generation in which it was completed.
+    /// The write of the shard (`spec.writes`) as of which it was completed.
     pub generation: i64,
     /// Ready objects of each.
     pub ready: i64,
@@ -128,12 +128,19 @@ pub struct RowStatus {
     /// How many of them cannot be seen now.
     #[serde(default)]
     pub unknown: i64,
-    /// Since when it is in this state.
+    /// Since when it is in this state and can be reached; of a cluster that cannot be reached, since when that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
     /// The first error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RowError>,
+    /// The first objects that are not ready, once they have not been for some seconds.
+    #[schemars(length(max = 3), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unready: Vec<RowUnready>,
+    /// Since when nothing of what is completely applied became ready although something is not: `progressDeadline` counts from here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unready_since: Option<Time>,
     /// Changes by others since the target was completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<RowDrift>,
@@ -143,6 +150,22 @@ pub struct RowStatus {
     /// Fields that the cluster's admission rewrites while they are applied: how it leaves them counts as wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewritten: Option<LeftOut>,
+}
+
+/// An object that is not ready.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowUnready {
+    /// The app.
+    #[schemars(length(max = 63))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub app: String,
+    /// `group/kind/namespace/name`.
+    #[schemars(length(max = 600))]
+    pub resource: String,
+    /// What it says of itself, and its first Pod.
+    #[schemars(length(max = 256))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// Changes by others on a cluster.
@@ -158,6 +181,10 @@ pub struct RowDrift {
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<RowDrifted>,
+    /// The first of those that are again as they were applied: `group/kind/namespace/name`.
+    #[schemars(length(max = 3), inner(length(max = 600)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<String>,
     /// When the last change was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Time>,
@@ -197,7 +224,7 @@ pub struct Applied {
     #[schemars(length(max = 32))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub combination: Option<String>,
-    /// The shard's generation that was worked off.
+    /// The write of the shard (`spec.writes`) that was worked off.
     pub generation: i64,
 }
 

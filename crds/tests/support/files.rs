@@ -1,4 +1,4 @@
-//! A folder in, the YAML documents of its files out; a CRD in, its schema out.
+//! Reads the YAML documents of a folder, and the schema of a CRD.
 #![allow(dead_code)] // each test binary uses a part
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! In: the spec of a plane. Out: the objects that every edge has from the start (nodes, storage), and kwok's stages of our own.
+//! Creates the objects that every edge has from the start: nodes, storage, and kwok's stages of our own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! In: names. Out: certificates of a plane's own authority, X.509 v3 in PEM.
+//! Issues certificates of a plane's own authority, X.509 v3 in PEM.
 
 use std::path::Path;
 

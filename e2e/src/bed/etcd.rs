@@ -1,4 +1,4 @@
-//! In: a folder for data. Out: an etcd that keeps objects there, on ports of its own.
+//! Runs an etcd on ports of its own, with its data in a folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! In: a running plane. Out: the same plane frozen, dead, cut off, slow, wiped or taken back in time.
+//! Freezes, ends, cuts off, slows, wipes a running plane, or takes it back in time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +40,11 @@ impl Plane {
         self.kill().await?;
         self.start_api_server().await?;
         self.wait_until_ready().await
+    }
+
+    /// Starts the killed API server again and waits for nothing: it answers before it is ready.
+    pub async fn begin(&self) -> Result<()> {
+        self.start_api_server().await
     }
 
     /// Makes the line a black hole: connections stay open, new ones are accepted, nothing passes. Needs a proxy.

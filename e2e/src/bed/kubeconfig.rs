@@ -1,4 +1,4 @@
-//! In: an address, an authority and credentials. Out: a kubeconfig with everything embedded, and clients made of one.
+//! Writes kubeconfigs with everything embedded, and makes clients of them.
 
 use anyhow::{Context, Result};
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! In: the parts of one control plane. Out: its programs, started and stopped together, and access to it.
+//! Starts and stops the programs of one control plane together, and gives access to it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -185,9 +185,13 @@ impl Plane {
 
     async fn start_program(&self, program: Program, args: Vec<String>) -> Result<()> {
         let name = format!("{}-{}", self.name(), program.name());
+        let which = match program {
+            Program::ApiServer if self.spec.oldest => Program::OldestApiServer,
+            other => other,
+        };
         let spec = ProgramSpec {
             name: format!("{}/{}", self.name(), program.name()),
-            program: self.programs.path(program)?.to_owned(),
+            program: self.programs.path(which)?.to_owned(),
             args,
             env: BTreeMap::from([("HOME".to_owned(), self.dir.display().to_string())]),
             log: start::log_file(self.supervisor.root(), &name),

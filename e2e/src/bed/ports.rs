@@ -1,4 +1,4 @@
-//! In: nothing. Out: a port of 127.0.0.1 that stays ours between the programs that listen on it.
+//! Reserves ports of 127.0.0.1 that stay ours between the programs that listen on them.
 //!
 //! A port that the kernel only named may be somebody else's before our program listens. So a socket of ours stays bound to
 //! it, never listening, and the programs bind beside it (`SO_REUSEPORT`).

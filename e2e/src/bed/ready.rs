@@ -1,4 +1,4 @@
-//! In: a plane whose programs have been started. Out: the moment from which tests may use it.
+//! Waits until tests may use a plane whose programs were started.
 
 use std::time::Duration;
 

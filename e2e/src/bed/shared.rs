@@ -1,4 +1,4 @@
-//! In: tests of one binary that run at the same time. Out: one bed for all of them, or a turn for each.
+//! Shares one bed among tests of one binary that run at the same time, or gives each a turn.
 
 use anyhow::{Result, anyhow};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};

@@ -1,4 +1,4 @@
-//! In: nothing. Out: the words in which a test says which control planes it wants.
+//! Says which control planes a test wants.
 
 use std::collections::BTreeMap;
 
@@ -47,6 +47,7 @@ impl BedSpec {
 pub struct PlaneSpec {
     pub(super) name: String,
     pub(super) parts: Parts,
+    pub(super) oldest: bool,
     pub(super) nodes: Vec<NodeSpec>,
     pub(super) etcd: Etcd,
     pub(super) audit: Audit,
@@ -61,6 +62,7 @@ impl PlaneSpec {
         Self {
             name: name.to_owned(),
             parts,
+            oldest: false,
             nodes: Vec::new(),
             etcd: Etcd::Shared,
             audit: Audit::Off,
@@ -86,6 +88,13 @@ impl PlaneSpec {
     #[must_use]
     pub fn nodes(mut self, nodes: Vec<NodeSpec>) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// Gives it the API server of the oldest version of Kubernetes that hubs and edges may have.
+    #[must_use]
+    pub fn oldest(mut self) -> Self {
+        self.oldest = true;
         self
     }
 

@@ -1,4 +1,4 @@
-//! In: the spec of a bed. Out: its planes, all started at once, and the flags of every program.
+//! Starts all planes of a bed at once, and sets the flags of every program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -66,6 +66,9 @@ fn wanted(spec: &BedSpec) -> Vec<Program> {
     }
     if most == Some(Parts::Full) {
         wanted.extend([Program::Scheduler, Program::Kwok]);
+    }
+    if spec.planes.iter().any(|plane| plane.oldest) {
+        wanted.push(Program::OldestApiServer);
     }
     if spec.helm {
         wanted.push(Program::Helm);

@@ -1,4 +1,4 @@
-//! In: measurements. Out: a file for programs and a table for people.
+//! Writes measurements to a file for programs and a table for people.
 
 use std::path::Path;
 
@@ -79,6 +79,11 @@ pub fn write(file: &Path, entries: &[Entry]) -> Result<()> {
     std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
+/// Names of the entries that miss their goal.
+pub fn missed(entries: &[Entry]) -> Vec<&str> {
+    entries.iter().filter(|entry| entry.met == Some(false)).map(|entry| entry.name.as_str()).collect()
+}
+
 /// Prints the entries as a table.
 pub fn print(entries: &[Entry]) {
     println!("{:<40} {:>10} {:<9} {:<10} {:<4} SPREAD", "NAME", "VALUE", "UNIT", "GOAL", "MET");
@@ -113,6 +118,8 @@ mod tests {
         assert_eq!(entry.clone().at_most(2.0).met, Some(true));
         assert_eq!(entry.clone().at_most(1.5).met, Some(false));
         assert!(Entry::median("x", "s", Vec::new(), "").is_none());
+        let entries = [entry.clone().at_most(1.5), entry.clone().at_most(2.0), entry];
+        assert_eq!(missed(&entries), ["x"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! In: the operator's program. Out: how soon a deployment is ready, what it costs the hub, what the operator needs, whether
-//! it writes when nothing happens, how soon a change and a restart are everywhere, and how far from a bare client it is.
+//! Measures how soon a deployment is ready, what it costs the hub, what the operator needs, whether it writes when nothing
+//! happens, how soon a change and a restart are everywhere, and how far from a bare client it is.
 
 mod arrivals;
 mod bare;
@@ -18,6 +18,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::record::Entry;
+
+pub(super) use sample::count;
 
 /// What makes this.
 const HOW: &str = "make bench-spine";

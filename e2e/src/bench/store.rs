@@ -1,5 +1,5 @@
-//! In: a real hub and 1,000 clusters that are only known, not there. Out: how long a deployment on all of them takes from the
-//! snapshot to the stored targets and back, and what it stores. Each cluster has its own values and a random password.
+//! Measures on a real hub with 1,000 clusters that are only known how long a deployment on all of them takes from the snapshot
+//! to the stored targets and back, and what it stores. Each cluster has its own values and a random password.
 
 mod fleet;
 mod known;
@@ -7,8 +7,8 @@ mod known;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use emco_controllers::deployment;
-use emco_controllers::revisions::{self, Owner};
+use emco_controllers::reconcile::deployment;
+use emco_controllers::store::{self, Owner};
 use emco_e2e::bed::{Bed, BedSpec};
 use emco_e2e::operator::root;
 use serde_json::Value;
@@ -50,8 +50,7 @@ async fn on(bed: &Bed) -> Result<Vec<Entry>> {
         reader.see().await?;
         let dig = reader.deployment()?;
         let owner = Owner::of(&reader.ctx, "DeploymentIntentGroup", dig.as_ref());
-        let read =
-            revisions::newest(&reader.ctx, &owner).await.map_err(|error| anyhow::anyhow!("{error}"))?;
+        let read = store::newest(&reader.ctx, &owner).await.map_err(|error| anyhow::anyhow!("{error}"))?;
         let read = read.context("no revision can be read back")?;
         let took = start.elapsed();
         ensure!(read.spec.revision == i64::try_from(round)?, "revision {} was read back", read.spec.revision);

@@ -1,4 +1,4 @@
-//! In: an object as Helm made it and one as the operator did. Out: where they differ, apart from what neither decides.
+//! Compares an object as Helm made it with the operator's, apart from what neither decides.
 //!
 //! Left out, and why:
 //! * `status`, `metadata.uid`, `resourceVersion`, `generation`, `creationTimestamp`, `managedFields`, `selfLink`: the server
@@ -60,19 +60,46 @@ pub fn differences(key: &Key, wanted: &Value, found: &Value, rendered: &Rendered
 }
 
 /// Where two renderings of one object differ. A list of another length counts as a whole.
-pub fn differing_leaves(one: &Value, other: &Value) -> Vec<Path> {
+pub fn leaves(one: &Value, other: &Value) -> Vec<Path> {
     let mut out = Vec::new();
-    walk(one, other, &mut Vec::new(), &mut |path, _, _| {
-        let mut path = path.to_vec();
-        // The server keeps the text of a Secret in the other form.
+    walk(one, other, &mut Vec::new(), &mut |path, _, _| out.push(path.to_vec()));
+    out
+}
+
+/// Where two renderings of one object differ, as the server keeps it: the text of a Secret in its other form.
+pub fn differing_leaves(one: &Value, other: &Value) -> Vec<Path> {
+    let mut out = leaves(one, other);
+    for path in &mut out {
         if let Some(Step::Key(first)) = path.first_mut()
             && first == "stringData"
         {
             "data".clone_into(first);
         }
-        out.push(path);
+    }
+    out
+}
+
+/// Where two renderings of one object differ apart from these places, each as a sentence.
+pub fn rendered_differences(wanted: &Value, found: &Value, random: &[Path]) -> Vec<String> {
+    let (mut wanted, mut found) = (wanted.clone(), found.clone());
+    for path in random {
+        mask(&mut wanted, path);
+        mask(&mut found, path);
+    }
+    let mut out = Vec::new();
+    walk(&wanted, &found, &mut Vec::new(), &mut |path, wanted, found| {
+        let (found, wanted) = shown(found, wanted);
+        out.push(format!("{} is {found}, Helm renders {wanted}", text(path)));
     });
     out
+}
+
+/// What stands at a place.
+pub fn at<'a>(object: &'a Value, path: &[Step]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
 }
 
 /// Why a workload is not ready, if it is one.

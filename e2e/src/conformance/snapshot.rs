@@ -1,4 +1,4 @@
-//! In: a plane. Out: all objects on it but those that come and go by themselves.
+//! Reads all objects on a plane but those that come and go by themselves.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -94,6 +94,11 @@ fn is_of_helm(object: &Value) -> bool {
 pub fn is_derived(object: &Value) -> bool {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     owners.into_iter().flatten().any(|owner| owner.get("controller") == Some(&Value::Bool(true)))
+}
+
+/// Whether a hook of a chart made it.
+pub fn is_of_hook(object: &Value) -> bool {
+    object.pointer("/metadata/annotations/helm.sh~1hook").is_some()
 }
 
 /// Whether an object may outlive its release: definitions, with the objects of users, and the claims that Kubernetes itself

@@ -1,5 +1,4 @@
-//! In: a folder of packaged charts. Out: the objects that deploy each of them as one app on every edge, and the play with
-//! them.
+//! Deploys each packaged chart of a folder as one app on every edge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

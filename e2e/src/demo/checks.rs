@@ -1,4 +1,4 @@
-//! In: what shall run where. Out: the moment exactly that is seen on the edges themselves, whatever the hub says.
+//! Waits until exactly what should run is seen on the edges themselves, whatever the hub says.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! In: watches of a deployment, its shards and the edges' Pods. Out: a table that follows them, until something is so.
+//! Follows a deployment, its shards and the edges' Pods in a table, until a condition holds.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! In: the stage. Out: what hub and edges say now, and how people can ask them themselves.
+//! Prints what hub and edges say now, and how people can ask them themselves.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! In: the stage. Out: the project's own shop, deployed by label and moved: what `make demo` shows unless told otherwise.
+//! Deploys the project's own shop by label and moves it: what `make demo` shows unless told otherwise.
 
 use anyhow::Result;
 use emco_e2e::operator::root;

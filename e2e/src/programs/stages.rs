@@ -1,4 +1,4 @@
-//! In: a place of kwok. Out: a folder with the stages of kwok's own module that our nodes play by.
+//! Makes a folder of kwok's stages that our nodes play by.
 
 use std::fs;
 use std::path::{Path, PathBuf};

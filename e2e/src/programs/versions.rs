@@ -1,4 +1,4 @@
-//! In: the `go.mod` files of the repository. Out: for each program its package, version and linker flags.
+//! Reads package, version and linker flags of each program from the `go.mod` files of the repository.
 
 use sha2::{Digest as _, Sha256};
 
@@ -57,6 +57,22 @@ pub(super) const REGISTRY: GoModule = GoModule {
     sources: &[("main.go", include_str!("../../registry/main.go"))],
 };
 
+/// The oldest Kubernetes that hubs and edges may have. Of its own, because it wants its own libraries.
+pub(super) const OLDEST: GoModule = GoModule {
+    name: "oldest",
+    go_mod: include_str!("../../oldest/go.mod"),
+    go_sum: include_str!("../../oldest/go.sum"),
+    sources: &[],
+};
+
+/// What images and archives of a release are made and tried with.
+pub(super) const RELEASE: GoModule = GoModule {
+    name: "release",
+    go_mod: include_str!("../../release/go.mod"),
+    go_sum: include_str!("../../release/go.sum"),
+    sources: &[],
+};
+
 /// A program that a test bed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Program {
@@ -64,6 +80,8 @@ pub enum Program {
     Etcd,
     /// `kube-apiserver`.
     ApiServer,
+    /// `kube-apiserver` of the oldest version that hubs and edges may have.
+    OldestApiServer,
     /// `kubectl`.
     Kubectl,
     /// `kube-controller-manager`.
@@ -82,11 +100,15 @@ pub enum Program {
     GitOpsChecks,
     /// A registry for charts.
     Registry,
+    /// Makes container images.
+    Buildah,
+    /// Installs plug-ins of kubectl.
+    Krew,
 }
 
 impl Program {
     /// Every program, in the order in which they are built: what most tests need first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Kubectl,
@@ -98,6 +120,9 @@ impl Program {
         Self::Prometheus,
         Self::Promtool,
         Self::Registry,
+        Self::OldestApiServer,
+        Self::Buildah,
+        Self::Krew,
     ];
 
     /// The file name.
@@ -105,6 +130,8 @@ impl Program {
         match self {
             Self::Etcd => "etcd",
             Self::ApiServer => "kube-apiserver",
+            // Not that of another version which a machine has.
+            Self::OldestApiServer => "kube-apiserver-oldest",
             Self::Kubectl => "kubectl",
             Self::ControllerManager => "kube-controller-manager",
             Self::Scheduler => "kube-scheduler",
@@ -114,6 +141,8 @@ impl Program {
             Self::Promtool => "promtool",
             Self::GitOpsChecks => "gitops-checks",
             Self::Registry => "registry",
+            Self::Buildah => "buildah",
+            Self::Krew => "krew",
         }
     }
 
@@ -137,9 +166,13 @@ impl Program {
             Self::Prometheus | Self::Promtool => "github.com/prometheus/prometheus",
             Self::GitOpsChecks => "github.com/argoproj/gitops-engine",
             Self::Registry => "github.com/distribution/distribution/v3",
-            Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
-                "k8s.io/kubernetes"
-            }
+            Self::Buildah => "github.com/containers/buildah",
+            Self::Krew => "sigs.k8s.io/krew",
+            Self::ApiServer
+            | Self::OldestApiServer
+            | Self::Kubectl
+            | Self::ControllerManager
+            | Self::Scheduler => "k8s.io/kubernetes",
         }
     }
 
@@ -148,6 +181,7 @@ impl Program {
         match self {
             Self::Etcd => self.go_module().to_owned(),
             Self::GitOpsChecks | Self::Registry => ".".to_owned(),
+            Self::OldestApiServer => format!("{}/cmd/kube-apiserver", self.go_module()),
             _ => format!("{}/cmd/{}", self.go_module(), self.name()),
         }
     }
@@ -158,6 +192,8 @@ impl Program {
             Self::Prometheus | Self::Promtool => PROMETHEUS,
             Self::GitOpsChecks => GITOPS,
             Self::Registry => REGISTRY,
+            Self::OldestApiServer => OLDEST,
+            Self::Buildah | Self::Krew => RELEASE,
             _ => CONTROL_PLANE,
         }
     }
@@ -170,8 +206,15 @@ impl Program {
             Self::Prometheus | Self::Promtool => {
                 format!("-s -w -X github.com/prometheus/common/version.Version={}", self.said_version())
             }
-            Self::Etcd | Self::Kwok | Self::GitOpsChecks | Self::Registry => "-s -w".to_owned(),
-            Self::ApiServer | Self::Kubectl | Self::ControllerManager | Self::Scheduler => {
+            Self::Etcd | Self::Kwok | Self::GitOpsChecks | Self::Registry | Self::Buildah => {
+                "-s -w".to_owned()
+            }
+            Self::Krew => format!("-s -w -X sigs.k8s.io/krew/internal/version.gitTag={version}"),
+            Self::ApiServer
+            | Self::OldestApiServer
+            | Self::Kubectl
+            | Self::ControllerManager
+            | Self::Scheduler => {
                 let mut parts = version.trim_start_matches('v').split('.');
                 let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
                 // The first is what discovery and `--version` say, the second is in the user agent.
@@ -199,10 +242,14 @@ impl Program {
         }
     }
 
-    /// Build tags: without the clients of every cloud that Prometheus could ask for targets, a third of the work.
+    /// Build tags: without the clients of every cloud that Prometheus could ask for targets, a third of the work, and without
+    /// drivers of file systems that take C libraries.
     pub(super) fn tags(self) -> &'static str {
         match self {
             Self::Prometheus | Self::Promtool => "remove_all_sd",
+            Self::Buildah => {
+                "exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,containers_image_openpgp"
+            }
             _ => "",
         }
     }
@@ -217,6 +264,7 @@ impl Program {
         match self {
             Self::Kubectl => &["version", "--client"],
             Self::Helm => &["version", "--short"],
+            Self::Krew => &["version"],
             _ => &["--version"],
         }
     }
@@ -225,6 +273,9 @@ impl Program {
     pub(super) fn cache_key(self) -> String {
         match self {
             Self::Helm => format!("helm-{}", self.version()),
+            Self::Buildah | Self::Krew | Self::OldestApiServer => {
+                format!("{}-{}", self.name(), self.version())
+            }
             Self::Prometheus | Self::Promtool => format!("prometheus-{}", self.version()),
             Self::GitOpsChecks | Self::Registry => {
                 let mut hash = Sha256::new();
@@ -268,6 +319,7 @@ mod tests {
             assert!(program.version().starts_with('v'), "{} has no version", program.name());
         }
         assert_eq!(Program::ApiServer.version(), "v1.36.3");
+        assert_eq!(Program::OldestApiServer.version(), "v1.33.13");
         assert_eq!(Program::Helm.version(), "v3.17.3");
         assert_eq!(Program::Promtool.said_version(), "3.13.5");
         assert_eq!(Program::Etcd.said_version(), Program::Etcd.version());

@@ -1,4 +1,4 @@
-//! In: wishes. Out: handles to the programs and proxies of a supervisor of our own.
+//! Gives handles to the programs and proxies of a supervisor of our own.
 //!
 //! Bound to no runtime: a test's runtime ends with the test, a shared bed lives on.
 
@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,10 +16,12 @@ use tokio::sync::{oneshot, watch};
 
 use super::protocol::{Answer, Line, Message, ProcessSignal, ProgramSpec, Request, Wish};
 use crate::launch;
-use crate::usage::Usage;
+use crate::usage::{Usage, is_stopped};
 
 /// For the end of everything; a killed program may first have to write a core or leave the kernel.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks whether a program stands still.
+const STOP_POLL: Duration = Duration::from_millis(2);
 
 /// A running supervisor. Dropping it ends its programs and removes its folder, and waits for that.
 pub struct Supervisor {
@@ -26,7 +29,12 @@ pub struct Supervisor {
     input: Mutex<Option<ChildStdin>>,
     shared: Arc<Mutex<Shared>>,
     root: PathBuf,
+    /// Leases that it holds.
+    leases: AtomicUsize,
 }
+
+/// Leases that all supervisors of this process hold.
+static LEASES: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Default)]
 struct Shared {
@@ -62,8 +70,13 @@ impl Supervisor {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let reading = Arc::clone(&shared);
         std::thread::spawn(move || read_messages(output, &reading));
-        let mut supervisor =
-            Self { child: Mutex::new(child), input: Mutex::new(input), shared, root: PathBuf::new() };
+        let mut supervisor = Self {
+            child: Mutex::new(child),
+            input: Mutex::new(input),
+            shared,
+            root: PathBuf::new(),
+            leases: AtomicUsize::new(0),
+        };
         match supervisor.ask(Wish::Root).await? {
             Answer::Root(root) => supervisor.root = root,
             other => bail!("the supervisor answered {other:?} instead of its folder"),
@@ -83,7 +96,11 @@ impl Supervisor {
 
     /// Waits until the machine has room for `planes` more control planes.
     pub async fn lease(&self, planes: usize) -> Result<()> {
-        self.ask(Wish::Lease { planes }).await.map(drop)
+        let beside = LEASES.load(Ordering::SeqCst) > 0;
+        self.ask(Wish::Lease { planes, beside }).await?;
+        LEASES.fetch_add(1, Ordering::SeqCst);
+        self.leases.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Starts a program that ends with the supervisor at the latest.
@@ -130,6 +147,7 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
+        LEASES.fetch_sub(self.leases.load(Ordering::SeqCst), Ordering::SeqCst);
         drop(locked(&self.input).take());
         let mut child = locked(&self.child);
         let start = Instant::now();
@@ -232,9 +250,17 @@ impl Process {
         self.signal(ProcessSignal::Terminate).await
     }
 
-    /// Stops it where it is (SIGSTOP): its connections stay open and nothing answers.
+    /// Stops it where it is (SIGSTOP): its connections stay open and nothing answers, once this returns.
     pub async fn freeze(&self) -> Result<()> {
-        self.signal(ProcessSignal::Stop).await
+        self.signal(ProcessSignal::Stop).await?;
+        let stopped = async {
+            while !is_stopped(self.pid)? {
+                tokio::time::sleep(STOP_POLL).await;
+            }
+            Ok(())
+        };
+        let within = tokio::time::timeout(PATIENCE, stopped).await;
+        within.unwrap_or_else(|_| bail!("{} still runs {PATIENCE:?} after SIGSTOP", self.name))
     }
 
     /// Lets it go on.

@@ -1,4 +1,4 @@
-//! In: nothing. Out: the messages between the library and the supervisor, one JSON object per line.
+//! Defines the messages between the library and the supervisor, one JSON object per line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,7 +31,12 @@ pub(super) enum Wish {
     /// Where is the folder for data?
     Root,
     /// Wait until the machine has room for this many control planes.
-    Lease { planes: usize },
+    Lease {
+        planes: usize,
+        /// The process has another bed, which waits for this one.
+        #[serde(default)]
+        beside: bool,
+    },
     /// Start a program.
     Start(ProgramSpec),
     /// Send a signal; `Kill` and `Terminate` are answered when the program has ended.

@@ -1,4 +1,4 @@
-//! In: a port to hand bytes to, and what the line behaves like. Out: a port whose connections behave so.
+//! Opens a port whose connections behave as a line should.
 
 use std::sync::Arc;
 use std::time::Duration;

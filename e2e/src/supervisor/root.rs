@@ -1,4 +1,4 @@
-//! In: the machine's folder for temporary files. Out: a folder of our own there, and none left by supervisors that were killed.
+//! Makes a folder for temporary files, and removes those of supervisors that were killed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! In: requests on standard input. Out: programs that run until it closes, messages on standard output.
+//! Runs programs as requested on standard input, until it closes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -91,9 +91,9 @@ impl Serving {
                 }
                 request = requests.recv() => match request {
                     None => return Ok(()),
-                    Some(Request { id, wish: Wish::Lease { planes } }) => {
+                    Some(Request { id, wish: Wish::Lease { planes, beside } }) => {
                         let slots_taken = slots_taken.clone();
-                        tokio::task::spawn_blocking(move || slots_taken.blocking_send((id, slots::take(planes))));
+                        tokio::task::spawn_blocking(move || slots_taken.blocking_send((id, slots::take(planes, beside))));
                     }
                     Some(Request { id, wish }) => {
                         if let Some(result) = self.fulfil(id, wish).await.transpose() {

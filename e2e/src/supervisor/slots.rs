@@ -1,4 +1,4 @@
-//! In: how many control planes are wanted. Out: that many of the machine's slots, once they are free.
+//! Waits for as many of the machine's slots as control planes are wanted.
 //!
 //! Several test binaries, demos and benchmarks may run at once. The slots are locked files, so that the kernel gives them
 //! back however their holder ends.
@@ -17,8 +17,11 @@ const DEFAULT_SLOTS: usize = 12;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_mins(20);
 
-/// Locks `planes` slots, waiting while others hold them. Asking for more than there are gets all there are.
-pub(super) fn take(planes: usize) -> Result<Vec<File>> {
+/// Locks `planes` slots, all at once, waiting while others hold them. Asking for more than there are gets all there are.
+///
+/// Whoever waits first is served first, with one exception: `beside` another bed of its process, which ends only when this one
+/// has come and gone, nobody's turn is awaited. Those who have a turn would wait for the other bed, and that for them.
+pub(super) fn take(planes: usize, beside: bool) -> Result<Vec<File>> {
     let total = match std::env::var("EMCO_TEST_PLANES") {
         Ok(text) => {
             text.parse::<usize>().with_context(|| format!("EMCO_TEST_PLANES={text} is not a number"))?
@@ -37,20 +40,18 @@ pub(super) fn take(planes: usize) -> Result<Vec<File>> {
             .open(&path)
             .with_context(|| format!("cannot open {}", path.display()))
     };
-    // One waits at a time: two that hold some and wait for more would wait for each other.
     let gate = open("gate".to_owned())?;
-    flock(&gate, FlockOperation::LockExclusive).context("cannot lock the gate to the slots")?;
-    let mut free = (0..total).map(|slot| open(format!("{slot}"))).collect::<Result<Vec<_>>>()?;
-    let mut taken = Vec::new();
+    if !beside {
+        flock(&gate, FlockOperation::LockExclusive).context("cannot lock the gate to the slots")?;
+    }
     let start = Instant::now();
     let mut told = false;
     loop {
-        let mut rest = Vec::new();
-        for file in free {
+        let mut taken = Vec::new();
+        for slot in 0..total {
+            let file = open(format!("{slot}"))?;
             if taken.len() < wanted && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
                 taken.push(file);
-            } else {
-                rest.push(file);
             }
         }
         if taken.len() == wanted {
@@ -66,7 +67,8 @@ pub(super) fn take(planes: usize) -> Result<Vec<File>> {
             eprintln!("waiting: {wanted} control planes are wanted and {} may start now", taken.len());
             told = true;
         }
-        free = rest;
+        // What does not suffice is given back: others may need no more than that.
+        drop(taken);
         std::thread::sleep(LOOK_EVERY);
     }
 }

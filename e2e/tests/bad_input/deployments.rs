@@ -202,7 +202,7 @@ async fn a_workload_that_does_not_become_ready_is_counted_by_app_and_cluster_and
         // What the next revision does not have stays until that one is ready.
         apply(&on_b("say: two, replicas: 1")).await?;
         let message = wait(bed, "unready", "shop", |dig: &DeploymentIntentGroup| {
-            let message = refused(dig.status.as_ref(), types::READY, "Progressing")?;
+            let message = refused(dig.status.as_ref(), types::READY, "ProgressDeadlineExceeded")?;
             if message.contains("no progress") { Ok(message) } else { Err(message) }
         })
         .await?;

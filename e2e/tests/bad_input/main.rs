@@ -4,6 +4,7 @@ mod certificates;
 mod charts;
 mod clusters;
 mod deployments;
+mod leaks;
 mod limits;
 mod repository;
 

@@ -2,10 +2,10 @@
 //! what runs stays.
 
 use anyhow::{Context as _, Result, ensure};
-use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
+use emco_crds::{CompositeApp, DeploymentIntentGroup};
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{chart, deployed, look_again, project, wait};
+use emco_e2e::operator::{chart, deployed, is, look_again, project, still_says, wait};
 use emco_e2e::package::Package;
 use emco_e2e::repository::Repository;
 use emco_e2e::wait::wait_until_gone;
@@ -102,6 +102,7 @@ async fn what_a_repository_does_not_have_or_gives_otherwise_is_refused_and_what_
         look_again(bed, "swaps", "shop", "one").await?;
         let message = app_says(bed, "swaps", "ChartDigestChanged").await?;
         has(&message, &["app note", "the same version now has other bytes", "sha256:"]);
+        still_says(bed, "swaps", "shop", "ChartDigestChanged").await?;
         ensure!(says(bed, "swaps").await? == ["say"], "what runs stays");
 
         // A version that is no archive.
@@ -111,14 +112,16 @@ async fn what_a_repository_does_not_have_or_gives_otherwise_is_refused_and_what_
         kubectl.apply(&objects("swaps", &repository.url(), "3.0.0")).await?;
         has(&app_says(bed, "swaps", "ChartInvalid").await?, &["app note"]);
         dig_says(bed, "swaps", types::RESOLVED, "ChartNotReady").await?;
+        wait(bed, "swaps", "shop", |dig: &DeploymentIntentGroup| {
+            is(dig.status.as_ref(), types::STALLED, "True")
+        })
+        .await?;
         ensure!(says(bed, "swaps").await? == ["say"], "what runs stays");
 
         // Back to what was: nothing is left of the complaint.
         kubectl.apply(&objects("swaps", &repository.url(), "1.0.0")).await?;
-        wait(bed, "swaps", "shop", |app: &CompositeApp| {
-            emco_e2e::operator::is(app.status.as_ref(), types::READY, "True")
-        })
-        .await?;
+        wait(bed, "swaps", "shop", |app: &CompositeApp| is(app.status.as_ref(), types::READY, "True"))
+            .await?;
         Ok(())
     })
     .await;
@@ -141,6 +144,7 @@ async fn a_repository_that_was_down_is_asked_again_without_anybody_doing_anythin
         repository.stop().await;
         look_again(bed, "down", "shop", "now").await?;
         app_says(bed, "down", "SourceUnreachable").await?;
+        still_says(bed, "down", "shop", "SourceUnreachable").await?;
         ensure!(says(bed, "down").await? == ["say"], "what runs stays");
         bed.hub().kubectl().run(&["delete", "dig", "shop", "-n", "down", "--wait=false"]).await?;
         wait_until_gone(bed.edge("a").api::<ConfigMap>("down").await?, "note", emco_e2e::operator::SOON).await

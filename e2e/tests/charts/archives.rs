@@ -68,7 +68,7 @@ async fn archives_that_lead_out_or_unpack_to_too_much_are_refused_and_links_lead
                 "ChartInvalid",
                 "parent directory",
             ),
-            (bomb, "ChartTooLarge", "more than 268435456 bytes"),
+            (bomb, "ChartTooLarge", "more than 33554432 bytes"),
         ];
         let link = archive("note/out", EntryType::Symlink, "/etc/passwd", b"")?;
         let key = |number: usize| format!("note-{number}.tgz");

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
 use emco_e2e::git_server::GitServer;
-use emco_e2e::operator::{deployed, look_again, wait};
+use emco_e2e::operator::{deployed, look_again, reconciled_again, still_says, wait};
 use serde_json::{Value, json};
 
 use super::{NOTE, begin, deploy, has, login, said, says};
@@ -31,7 +31,7 @@ async fn a_branch_is_pinned_to_its_commit_and_what_it_moved_to_is_told() {
         let second =
             server.commit(&[("deploy/note/templates/note.yaml", &NOTE.replace("one", "two"))]).await?;
         look_again(bed, "branch", "shop", "one").await?;
-        wait(bed, "branch", "shop", |app: &CompositeApp| {
+        let told = |app: &CompositeApp| {
             let status = app.status.as_ref().ok_or("no status")?;
             let ready = status.conditions.iter().find(|one| one.type_ == types::READY).ok_or("no Ready")?;
             let pin = status.apps.first().ok_or("no pin")?;
@@ -42,8 +42,10 @@ async fn a_branch_is_pinned_to_its_commit_and_what_it_moved_to_is_told() {
             } else {
                 Err(format!("{ready:?}, {pin:?}"))
             }
-        })
-        .await?;
+        };
+        wait(bed, "branch", "shop", told).await?;
+        let again = reconciled_again(bed, "branch", "shop", "another").await?;
+        told(&again).map_err(anyhow::Error::msg)?;
         ensure!(said(bed, "branch").await? == "one", "what was approved does not change by itself");
 
         deploy(bed, "branch", &git(&server, &json!({"commit": second}), "deploy/note")).await?;
@@ -58,6 +60,7 @@ async fn a_branch_is_pinned_to_its_commit_and_what_it_moved_to_is_told() {
         look_again(bed, "branch", "shop", "two").await?;
         let message = says(bed, "branch", "ChartDigestChanged").await?;
         has(&message, &["app note", "other bytes", "ref.commit"]);
+        still_says(bed, "branch", "shop", "ChartDigestChanged").await?;
 
         deploy(bed, "branch", &git(&server, &json!({"tag": "v2"}), "deploy/note")).await?;
         has(&says(bed, "branch", "ChartNotFound").await?, &["app note", "has no tag v2"]);

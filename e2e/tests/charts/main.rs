@@ -3,8 +3,11 @@
 
 mod archives;
 mod argocd;
+mod authority;
 mod git;
+mod new_pod;
 mod outside;
+mod over_bound;
 mod registry;
 
 use anyhow::{Context as _, Result, ensure};

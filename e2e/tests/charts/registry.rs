@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
-use emco_e2e::operator::{deployed, is, look_again, wait};
+use emco_e2e::operator::{deployed, is, look_again, still_says, wait};
 use emco_e2e::registry::{Guard, LOGIN, Registry, docker_config};
 use emco_e2e::tokens::Tokens;
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ async fn a_chart_of_a_registry_runs_by_version_and_by_digest_and_stays_what_it_w
         look_again(bed, "anonymous", "shop", "one").await?;
         let message = says(bed, "anonymous", "ChartDigestChanged").await?;
         has(&message, &["app note", "the same version now has other bytes", "sha256:"]);
+        still_says(bed, "anonymous", "shop", "ChartDigestChanged").await?;
         ensure!(said(bed, "anonymous").await? == "one", "what runs stays");
 
         // By digest it is what it was, whatever the tag is now.

@@ -54,6 +54,21 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
         let said = run(bed, &dry.iter().copied().chain(["-o", "yaml"]).collect::<Vec<_>>()).await?;
         let cluster: Value = serde_yaml::from_str(&said.out)?;
         assert_eq!(cluster["metadata"]["labels"]["region"], "eu");
+        // A Secret that somebody made by hand is not replaced.
+        let by_hand = [
+            "create",
+            "secret",
+            "generic",
+            "dublin-kubeconfig",
+            "-n",
+            "acme",
+            "--from-literal=kubeconfig=mine",
+        ];
+        bed.hub().kubectl().run(&by_hand).await?;
+        run(bed, &add).await?.is(1, &["Secret acme/dublin-kubeconfig is there already", "Delete it"]);
+        let kept = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "acme"]).await?;
+        assert_eq!(kept["data"]["kubeconfig"], STANDARD.encode("mine"));
+        bed.hub().kubectl().run(&["delete", "secret", "dublin-kubeconfig", "-n", "acme"]).await?;
         // Then for real.
         run(bed, &add)
             .await?
@@ -72,9 +87,7 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
         assert!(until.parse::<k8s_openapi::jiff::Timestamp>().is_ok(), "{until:?} is no time");
         run(bed, &["clusters", "-l", "tier=far", "-o", "wide"]).await?.is(0, &["CREDENTIALS END", &until]);
         // A token that is asked for anew is another one, and one that nobody accepts is replaced unasked.
-        run(bed, &add.iter().copied().chain(["--renew"]).collect::<Vec<_>>())
-            .await?
-            .is(0, &["a bound token"]);
+        run(bed, &["cluster", "rotate", "acme/dublin"]).await?.is(0, &["a bound token"]);
         let renewed = stored(bed, "dublin").await?;
         assert_ne!(token(&before), token(&renewed));
         bed.edge("d").kubectl().run(&["delete", "serviceaccount", "emco-hub", "-n", "emco-system"]).await?;
@@ -176,7 +189,9 @@ async fn what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made() {
             (&["cluster", "add", "acme/x"][..], "--kubeconfig"),
             (&["cluster", "add", "acme/x", "--context", "d", "--labels", "emco.io/a=b"], "kept for EMCO"),
             (&["cluster", "add", "acme/x", "--context", "d", "--timeout", "soon"], "such as 30s"),
-            (&["cluster", "remove"], "unrecognized subcommand"),
+            (&["cluster", "remove"], "<PROVIDER/CLUSTER>"),
+            (&["cluster", "remove", "berlin"], "write PROVIDER/CLUSTER"),
+            (&["cluster", "rename"], "unrecognized subcommand"),
         ] {
             run(bed, args).await?.is(2, &[says]);
         }
@@ -215,7 +230,13 @@ async fn an_exec_plug_in_gets_one_there_and_is_not_stored() {
                 "interactiveMode": "Never"}});
         })?;
         let path = file(bed, "exec.kubeconfig", &kubeconfig).await?.display().to_string();
-        let said = run(bed, &["cluster", "add", "acme/b", "--kubeconfig", &path, "--labels", "tier=edge,edge=b"]).await?;
+        let add = ["cluster", "add", "acme/b", "--kubeconfig", &path, "--labels", "tier=edge,edge=b"];
+        // Its Secret was made by hand, with other credentials: it is replaced once it is handed over, and not before.
+        run(bed, &add).await?.is(1, &["Secret acme/b-kubeconfig is there already"]);
+        let manager = format!("--field-manager={}", emco_crds::names::manager::CLI);
+        let hand_over = ["annotate", "secret", "b-kubeconfig", "-n", "acme", "from=hand", &manager];
+        bed.hub().kubectl().run(&hand_over).await?;
+        let said = run(bed, &add).await?;
         // The Cluster was applied by somebody else, with the same content: nothing to quarrel about.
         said.is(0, &["acme/b is registered and ready"]);
         let kept = serde_json::to_string(&stored(bed, "b").await?)?;

@@ -2,7 +2,17 @@
 //! refuses, with a sentence.
 
 mod add;
+mod check;
+mod edges;
 mod looks;
+mod now;
+mod objects;
+mod past;
+mod refused;
+mod remove;
 mod rig;
+mod rights;
+mod rotate;
 mod shells;
 mod silence;
+mod tab;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// `a` and `b` are registered with the provider acme, `b` behind a proxy. `c` grants bound tokens for a day only; `d` for as long as
-/// asked.
+/// asked. `e` comes and goes, `f` gets new credentials.
 pub static STAGE: SharedOperator = SharedOperator::new(
     || {
         BedSpec::default()
@@ -23,6 +23,8 @@ pub static STAGE: SharedOperator = SharedOperator::new(
                     .api_flag("--service-account-max-token-expiration=24h"),
             )
             .with(PlaneSpec::new("d", Parts::Controllers))
+            .with(PlaneSpec::new("e", Parts::Controllers))
+            .with(PlaneSpec::new("f", Parts::Controllers))
     },
     &["a", "b"],
 );
@@ -71,6 +73,7 @@ fn command(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Command> {
         .args(args)
         .env_clear()
         .env("KUBECONFIG", kubeconfig)
+        .env("PATH", bed.hub().kubectl().program().parent().context("kubectl is in a folder")?)
         .env("HOME", bed.dir())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -86,7 +89,18 @@ pub async fn run(bed: &Bed, args: &[&str]) -> Result<Said> {
 
 /// Runs it with a kubeconfig.
 pub async fn run_as(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Said> {
-    let output = tokio::time::timeout(PATIENCE, command(bed, kubeconfig, args)?.output())
+    said(command(bed, kubeconfig, args)?, args).await
+}
+
+/// Runs it as the administrator of the hub, with the programs of a folder.
+pub async fn run_with(bed: &Bed, programs: &Path, args: &[&str]) -> Result<Said> {
+    let mut command = command(bed, bed.hub().kubectl().kubeconfig(), args)?;
+    command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+    said(command, args).await
+}
+
+async fn said(mut command: Command, args: &[&str]) -> Result<Said> {
+    let output = tokio::time::timeout(PATIENCE, command.output())
         .await
         .with_context(|| format!("kubectl emco {} takes too long", args.join(" ")))??;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -130,6 +144,9 @@ impl Running {
 /// A file of the bed.
 pub async fn file(bed: &Bed, name: &str, text: &str) -> Result<PathBuf> {
     let path = bed.dir().join(name);
-    tokio::fs::write(&path, text).await?;
+    // Tests that run at once write the same file: who reads it has all of the one or of the other.
+    let whole = tempfile::NamedTempFile::new_in(bed.dir())?;
+    std::fs::write(whole.path(), text)?;
+    whole.persist(&path)?;
     Ok(path)
 }

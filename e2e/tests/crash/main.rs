@@ -142,9 +142,14 @@ async fn left(bed: &Bed) -> Result<Left> {
     for name in bed.hub().kubectl().run(&args).await?.lines() {
         // A revision that was being stored is planned again under the next number, and kept in the history: how many there
         // are may differ, that none is left after the deletion may not.
-        let name =
-            if name.starts_with("appcontext") { "hub/revisions".to_owned() } else { format!("hub/{name}") };
-        left.insert(name, Value::Null);
+        if name.starts_with("appcontext") {
+            left.insert("hub/revisions".to_owned(), Value::Null);
+            continue;
+        }
+        // A shard ends with the number of the revision that made it. Two of one slot are one too many.
+        let slot = name.rsplit_once('-').map_or(name, |(slot, _)| slot);
+        let before = left.insert(format!("hub/{slot}"), Value::Null);
+        ensure!(before.is_none(), "there is another shard {slot} than {name}");
     }
     Ok(left)
 }

@@ -110,6 +110,7 @@ async fn what_people_change_and_delete_is_put_right_with_one_write_each_and_coun
         ensure!(writes == ["patch note", "patch note"], "{writes:?}");
         let events = events(bed, "kept").await?;
         ensure!(events.matches("DriftCorrected").count() == 1, "{events}");
+        ensure!(events.contains("as they were applied: ConfigMap/kept/note on acme/a"), "{events}");
         Ok(())
     })
     .await;

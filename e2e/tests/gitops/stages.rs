@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use emco_crds::conditions::types;
-use emco_crds::{CompositeApp, DeploymentIntentGroup};
+use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup};
 use emco_e2e::bed::{Bed, BedSpec};
 use emco_e2e::operator::{
     Operator, chart, chart_map, cluster, deployed, deployment, is, program, project, register, root, secret,
@@ -58,7 +58,7 @@ async fn until(
 type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Objects whose stage is told by their conditions.
-const STAGES: [Stage; 25] = [
+const STAGES: [Stage; 28] = [
     ("ClusterProvider", "", "acme", "Current", "Healthy"),
     ("ClusterProvider", "", "other", "Failed", "Degraded"),
     ("Cluster", "acme", "a", "Current", "Healthy"),
@@ -80,6 +80,11 @@ const STAGES: [Stage; 25] = [
     ("DeploymentIntentGroup", "shop", "waits", "InProgress", "Progressing"),
     ("DeploymentIntentGroup", "shop", "broken", "Failed", "Degraded"),
     ("DeploymentIntentGroup", "shop", "refused", "InProgress", "Degraded"),
+    // It runs, and its last change is refused.
+    ("DeploymentIntentGroup", "shop", "changed", "Failed", "Degraded"),
+    // The same, and the refusal may cure itself: a label that would match, a Secret that is to be made.
+    ("DeploymentIntentGroup", "shop", "nowhere", "InProgress", "Progressing"),
+    ("DeploymentIntentGroup", "shop", "without-secret", "InProgress", "Progressing"),
     // Ready speaks of what runs, and nothing runs: that is what is wanted, and only Argo CD has a word for it.
     ("DeploymentIntentGroup", "shop", "ended", "InProgress", "Suspended"),
     ("DeploymentApproval", "shop", "early", "Failed", "Degraded"),
@@ -113,6 +118,9 @@ async fn make_stages(bed: &Bed) -> Result<()> {
     let everywhere = "placement: {allOf: [{provider: acme, selector: {}}]}";
     for text in [
         deployment("shop", "web", std::slice::from_ref(&web), everywhere),
+        deployment("shop", "changed", std::slice::from_ref(&web), everywhere),
+        deployment("shop", "nowhere", std::slice::from_ref(&web), everywhere),
+        deployment("shop", "without-secret", std::slice::from_ref(&web), everywhere),
         deployment("shop", "refused", &[refused], &format!("{everywhere}\nprogressDeadline: 10s")),
         cluster("spare", "again"),
         cluster("spare", "without-secret"),
@@ -121,6 +129,25 @@ async fn make_stages(bed: &Bed) -> Result<()> {
         kubectl.apply(&text).await?;
     }
     deployed(bed, "shop", "web", 1).await?;
+    for (name, change, reason) in [
+        ("changed", "spec: {overrideValues: [{app: absent, values: {a: 1}}]}", "AppNotFound"),
+        (
+            "nowhere",
+            "spec: {placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: none}}}]}}",
+            "NoClusterMatches",
+        ),
+        ("without-secret", "spec: {compositeProfileRef: {name: secret}}", "SecretNotFound"),
+    ] {
+        deployed(bed, "shop", name, 1).await?;
+        kubectl.run(&["patch", "dig", name, "-n", "shop", "--type=merge", "-p", change]).await?;
+        wait(bed, "shop", name, |dig: &DeploymentIntentGroup| {
+            let ready = dig.status.as_ref().and_then(|status| status.condition(types::READY));
+            let runs = "revision 1 runs on 1 of 1 cluster";
+            let said = ready.is_some_and(|ready| ready.reason == reason && ready.message.starts_with(runs));
+            said.then_some(()).ok_or_else(|| format!("{ready:?}"))
+        })
+        .await?;
+    }
     wait(bed, "shop", "broken", |app: &CompositeApp| is(app.status.as_ref(), types::STALLED, "True")).await?;
     wait(bed, "shop", "refused", |dig: &DeploymentIntentGroup| {
         let state = dig.status.as_ref().and_then(|status| serde_json::to_value(status.state).ok());
@@ -185,6 +212,11 @@ apiVersion: emco.io/v1alpha1
 kind: CompositeProfile
 metadata: {name: good, namespace: shop}
 spec: {apps: [{app: web, values: {a: 1}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: CompositeProfile
+metadata: {name: secret, namespace: shop}
+spec: {apps: [{app: web, valuesFrom: [{kind: Secret, name: absent}]}]}
 ---
 apiVersion: emco.io/v1alpha1
 kind: CompositeProfile

@@ -122,13 +122,9 @@ pub async fn deletion_is_refused(bed: &Bed) -> Result<()> {
 }
 
 /// Waits until the API server has read the new policy.
-async fn in_force(bed: &Bed, object: &[&str]) -> Result<()> {
-    let deadline = Instant::now() + SOON;
+pub async fn in_force(bed: &Bed, object: &[&str]) -> Result<()> {
     let args = [&["delete"], object, &["--dry-run=server"]].concat();
-    while bed.hub().kubectl().output(&args, "").await?.is_ok() {
-        ensure!(Instant::now() < deadline, "the policy does not refuse to delete {object:?}");
-    }
-    Ok(())
+    bed.hub().kubectl().until(&args, "", false).await
 }
 
 /// No expression of any policy names a field that a kind does not have.
@@ -138,7 +134,7 @@ async fn the_api_server_understands_all_policies(bed: &Bed) -> Result<()> {
         let list: Value =
             serde_json::from_str(&bed.hub().kubectl().run(&[&POLICY[..], &["-o", "json"]].concat()).await?)?;
         let policies: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
-        ensure!(policies.len() == 5, "{} policies", policies.len());
+        ensure!(policies.len() == 8, "{} policies", policies.len());
         let read =
             |policy: &&Value| policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
         if policies.iter().all(read) {

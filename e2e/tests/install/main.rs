@@ -2,10 +2,12 @@
 //! its whole work with the rights that they give to its service account: none is missing, none is there for nothing.
 
 mod in_use;
+mod leave;
 mod life;
 mod people;
 mod render;
 mod rights;
+mod values;
 
 use std::collections::BTreeSet;
 
@@ -28,7 +30,8 @@ fn bed() -> BedSpec {
 /// Changes values of the chart that is installed.
 async fn upgrade(bed: &Bed, set: &str) -> Result<()> {
     let chart = root().join("charts/emco").display().to_string();
-    let args = ["upgrade", "emco", &chart, "--namespace", "emco-system", "--reuse-values", "--set", set];
+    let args =
+        ["upgrade", "emco", &chart, "--namespace", "emco-system", "--reset-then-reuse-values", "--set", set];
     call(bed, bed.programs().path(Program::Helm)?, &args).await.map(drop)
 }
 
@@ -53,8 +56,12 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
         let told = install(&bed).await?;
         // Packs are collected soon, so that it is seen with which rights.
         let soon = [("EMCO_UNREFERENCED_SECONDS", "2")];
-        let operator = Operator::start_with(&bed, &program()?, as_account(&bed).await?, told, &soon).await?;
+        let account = as_account(&bed).await?;
+        let operator = Operator::start_with(&bed, &program()?, account.clone(), told, &soon).await?;
         life::life(&bed).await?;
+        // Another replica waits for the Lease, with the same rights.
+        let standby = Operator::standby_as(&bed, &program()?, "standby", account.clone()).await?;
+        rights::stolen(&bed, &account).await?;
         people::roles(&bed).await?;
         people::policies(&bed).await?;
         in_use::deletion_is_refused(&bed).await?;
@@ -77,6 +84,7 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
         wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "hasty", SOON).await?;
         life::removal(&bed).await?;
         life::packs_are_collected(&bed).await?;
+        standby.kill().await?;
         operator.kill().await?;
         let events = rights::everything_asked(&bed).await?;
         assert_eq!(rights::refused(&events), BTreeSet::new(), "rights that are missing");

@@ -143,6 +143,16 @@ pub async fn roles(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
+const PROVIDER: &str = r#"{"metadata":{"labels":{"emco.io/provider":"acme"}}}"#;
+
+/// The namespace with the label of another project.
+async fn relabelled(bed: &Bed) -> Result<String> {
+    let text = bed.hub().kubectl().run(&["get", "namespace", NAMESPACE, "-o", "json"]).await?;
+    let mut namespace: Value = serde_json::from_str(&text)?;
+    namespace["metadata"]["labels"]["emco.io/project"] = json!("other");
+    Ok(namespace.to_string())
+}
+
 /// Whoever is no operator may not do what the policies keep for it, whatever RBAC says.
 pub async fn policies(bed: &Bed) -> Result<()> {
     let broad = "
@@ -150,7 +160,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: broad}
 rules:
-- {apiGroups: [\"\"], resources: [namespaces], verbs: [get, create, update, patch]}
+- {apiGroups: [\"\"], resources: [namespaces, namespaces/status, namespaces/finalize], verbs: [get, create, update, patch]}
 - apiGroups: [emco.io]
   resources: [syncshards, syncshards/status, appcontexts, appcontexts/status, clusters]
   verbs: [get, list, create, update, patch, delete]
@@ -179,6 +189,16 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: editor}]
         ),
         (vec!["label", "namespace", "shop", "emco.io/project-"], String::new(), "the verb own"),
         (vec!["label", "namespace", "shop", "emco.io/provider=acme"], String::new(), "the verb own"),
+        (
+            vec!["patch", "namespace", "shop", "--subresource=status", "--type=merge", "-p", PROVIDER],
+            String::new(),
+            "the verb own",
+        ),
+        (
+            vec!["replace", "--raw", "/api/v1/namespaces/shop/finalize", "-f", "-"],
+            relabelled(bed).await?,
+            "the verb own",
+        ),
         (
             vec!["label", "clusters.emco.io", "a", "-n", "acme", "emco.io/x=y"],
             String::new(),

@@ -14,17 +14,23 @@ pub fn documents(text: &str) -> Result<Vec<Value>> {
         .collect()
 }
 
-fn chart_of(name: &str) -> String {
+pub fn chart_of(name: &str) -> String {
     root().join("charts").join(name).display().to_string()
 }
 
 /// Values that switch on whatever a default leaves out.
-const EVERYTHING: &str = r#"
+pub const EVERYTHING: &str = r#"
 replicas: 3
 image: {repository: registry.example.com/emco, digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}
 imagePullSecrets: [{name: pull}]
-operator: {allowEdgeAddress: [10.0.0.0/8, 127.0.0.1], hubHost: [api.hub.example.com, 203.0.113.7], proxySecretRef: {name: proxy, key: url}}
+operator: {logFormat: text, log: debug, edgeInFlight: 5, maxConnects: 9, unreferencedSeconds: 60, allowEdgeAddress: [10.0.0.0/8, 127.0.0.1], hubHost: [api.hub.example.com, 203.0.113.7], proxySecretRef: {name: proxy, key: url}, noProxy: [.example.com, 203.0.113.0/24, "*"], caBundle: {name: authorities, key: all.pem}, extraArgs: [--max-connects=32]}
+commonLabels: {example.com/team: edge}
+extraEnv: [{name: TZ, value: UTC}]
+extraVolumes: [{name: more, emptyDir: {}}]
+extraVolumeMounts: [{name: more, mountPath: /more}]
 serviceAccount: {annotations: {example.com/role: emco}}
+resources: {limits: {memory: 3Gi}}
+cache: {sizeLimit: 4Gi}
 podAnnotations: {example.com/a: b}
 podLabels: {example.com/c: d}
 nodeSelector: {kubernetes.io/os: linux}
@@ -32,6 +38,7 @@ tolerations: [{operator: Exists}]
 affinity: {nodeAffinity: {}}
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app.kubernetes.io/name: emco-operator}}}]
 priorityClassName: system-cluster-critical
+networkPolicy: {metricsFrom: [{ipBlock: {cidr: 10.0.0.0/8}}]}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
 policies: {refuseDeletionInUse: true}
 "#;
@@ -54,13 +61,15 @@ pub async fn helm_and_our_engine_agree(bed: &Bed) -> Result<()> {
         ensure!(!rendered.is_empty(), "{name} renders nothing");
         if !more.is_empty() {
             prometheus_finds_the_service(&rendered);
+        } else if name == "emco" {
+            only_prometheus_is_let_in(&rendered);
         }
     }
     Ok(())
 }
 
 /// The one object of a kind.
-fn only<'a>(rendered: &'a [Value], kind: &str) -> &'a Value {
+pub fn only<'a>(rendered: &'a [Value], kind: &str) -> &'a Value {
     let mut found = rendered.iter().filter(|object| object["kind"] == kind);
     let first = found.next().unwrap_or_else(|| panic!("there is no {kind}"));
     assert!(found.next().is_none(), "there is more than one {kind}");
@@ -88,6 +97,20 @@ fn prometheus_finds_the_service(rendered: &[Value]) {
     assert!(ports.iter().any(|open| open["name"] == port["targetPort"]), "{ports:?}");
 }
 
+/// Scrapers of named places reach the port of metrics and nothing else; probes have another port, which is open to the node alone.
+fn only_prometheus_is_let_in(rendered: &[Value]) {
+    let [policy, deployment] = ["NetworkPolicy", "Deployment"].map(|kind| only(rendered, kind));
+    let ingress = policy["spec"]["ingress"].as_array().unwrap();
+    let [rule] = &ingress[..] else { panic!("{ingress:?}") };
+    assert_eq!(rule["ports"], serde_json::json!([{"port": "http"}]));
+    let from = rule["from"].as_array().unwrap();
+    assert!(!from.is_empty() && from.iter().all(|peer| peer.get("ipBlock").is_none()), "{from:?}");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    for probe in ["livenessProbe", "readinessProbe"] {
+        assert_eq!(container[probe]["httpGet"]["port"], "probes");
+    }
+}
+
 /// Helm and our own engine refuse values that the schema does not admit, and name the value.
 pub async fn wrong_values_are_refused_with_a_sentence(bed: &Bed) -> Result<()> {
     let (own, chart) = (program()?.with_file_name("emco-helm"), chart_of("emco"));
@@ -98,6 +121,7 @@ pub async fn wrong_values_are_refused_with_a_sentence(bed: &Bed) -> Result<()> {
         ("operator.allowEdgeAddress={somewhere}", "allowEdgeAddress"),
         ("operator.hubHost={https://hub}", "hubHost"),
         ("operator.proxy=http://user:password@proxy", "proxy"),
+        ("operator.noProxy={https://example.com}", "noProxy"),
         ("policies.enabled=perhaps", "enabled"),
         ("replica=3", "replica"),
     ] {

@@ -1,6 +1,7 @@
 //! In: the chart, the book's page on rights, and the audit log of the hub. Out: what the operator may do, why, and what it did.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -13,8 +14,18 @@ use super::render::documents;
 
 const OPERATOR: &str = "system:serviceaccount:emco-system:emco-operator";
 
-/// One right: group, resource with its subresource, verb.
+/// Whether the operator itself asked, and not somebody with its token.
+fn is_operators(event: &AuditEvent) -> bool {
+    event.user == OPERATOR && event.user_agent.starts_with("emco-operator/")
+}
+
+/// One right: group, resource with its subresource and the names it is bound to, verb.
 type Right = (String, String, String);
+
+/// A resource of which only objects with these names are meant.
+fn named(resource: &str, names: &[String]) -> String {
+    if names.is_empty() { resource.to_owned() } else { format!("{resource} named {}", names.join(" ")) }
+}
 
 /// The rights that the chart gives to the operator; those that are no request are left out.
 fn given(rendered: &str) -> Result<BTreeSet<Right>> {
@@ -39,7 +50,8 @@ fn given(rendered: &str) -> Result<BTreeSet<Right>> {
                             "{name} has a wildcard"
                         );
                         if verb != "own" && verb != "bind" {
-                            rights.insert((group.clone(), resource.clone(), verb));
+                            let resource = named(&resource, &list(rule, "resourceNames"));
+                            rights.insert((group.clone(), resource, verb));
                         }
                     }
                 }
@@ -61,7 +73,7 @@ fn explained() -> Result<BTreeSet<Right>> {
         }
         ensure!(!reason.is_empty(), "no reason is given for {resources}");
         let words = |cell: &str| -> Vec<String> {
-            cell.split(',').map(|word| word.trim().trim_matches('`').to_owned()).collect()
+            cell.split(',').map(|word| word.trim().replace('`', "")).collect()
         };
         let group = if group == "core" { String::new() } else { group.trim_matches('`').to_owned() };
         for resource in words(resources) {
@@ -73,16 +85,20 @@ fn explained() -> Result<BTreeSet<Right>> {
     Ok(rights)
 }
 
-fn asked(events: &[AuditEvent]) -> BTreeMap<Right, u16> {
-    let mine = events.iter().filter(|event| event.user == OPERATOR && !event.resource.is_empty());
+/// What was asked, with the names of the objects.
+fn asked(events: &[AuditEvent]) -> BTreeMap<Right, BTreeSet<String>> {
+    let mine = events.iter().filter(|event| is_operators(event) && !event.resource.is_empty());
     mine.map(|event| {
         let resource = match event.subresource.as_str() {
             "" => event.resource.clone(),
             sub => format!("{}/{sub}", event.resource),
         };
-        ((event.group.clone(), resource, event.verb.clone()), event.code)
+        ((event.group.clone(), resource, event.verb.clone()), event.name.clone())
     })
-    .collect()
+    .fold(BTreeMap::new(), |mut all: BTreeMap<Right, BTreeSet<String>>, (right, name)| {
+        all.entry(right).or_default().insert(name);
+        all
+    })
 }
 
 /// A shard is read only after somebody else wrote it at the same moment, which is no fact of every run.
@@ -96,9 +112,11 @@ pub async fn everything_asked(bed: &Bed) -> Result<Vec<AuditEvent>> {
     loop {
         let events = bed.hub().audit()?;
         let told = |resource: &str| {
-            events.iter().any(|e| e.user == OPERATOR && e.verb == "watch" && e.resource == resource)
+            events
+                .iter()
+                .any(|event| is_operators(event) && event.verb == "watch" && event.resource == resource)
         };
-        if ["syncshards", "projects", "namespaces"].iter().all(|resource| told(resource)) {
+        if ["syncshards", "projects", "namespaces", "leases"].iter().all(|resource| told(resource)) {
             return Ok(events);
         }
         ensure!(Instant::now() < deadline, "the ends of the operator's watches are not in the audit log");
@@ -111,7 +129,7 @@ pub async fn everything_asked(bed: &Bed) -> Result<Vec<AuditEvent>> {
 pub fn refused(events: &[AuditEvent]) -> BTreeSet<String> {
     events
         .iter()
-        .filter(|event| event.user == OPERATOR && event.code == 403)
+        .filter(|event| is_operators(event) && event.code == 403)
         // Before the operator has bound itself in a namespace that just became its own, a watch may be early.
         .filter(|event| event.is_write() || !["secrets", "configmaps"].contains(&event.resource.as_str()))
         // Nobody may create anything in a namespace that is being deleted.
@@ -124,8 +142,48 @@ pub fn refused(events: &[AuditEvent]) -> BTreeSet<String> {
 pub fn are_explained_and_used(rendered: &str, events: &[AuditEvent]) -> Result<()> {
     let (given, asked) = (given(rendered)?, asked(events));
     assert_eq!(explained()?, given, "docs/rights.md and the chart");
-    let unused: Vec<_> =
-        given.iter().filter(|right| !asked.contains_key(*right) && !is_after_conflicts(right)).collect();
+    let used = |(group, resource, verb): &Right| {
+        let (resource, name) = resource.split_once(" named ").unwrap_or((resource, ""));
+        let names = asked.get(&(group.clone(), resource.to_owned(), verb.clone()));
+        names.is_some_and(|names| name.is_empty() || verb == "watch" || names.contains(name))
+    };
+    let unused: Vec<_> = given.iter().filter(|right| !used(right) && !is_after_conflicts(right)).collect();
     assert!(unused.is_empty(), "rights that nothing asked for: {unused:#?}");
     Ok(())
+}
+
+/// What the operator's account may not do, tried by somebody who has its token.
+pub async fn stolen(bed: &Bed, account: &Path) -> Result<()> {
+    let thief = bed.hub().kubectl().with_kubeconfig(account);
+    let other = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: other, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: emco-namespace-access}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: nobody}]
+";
+    bed.hub().kubectl().apply(other).await?;
+    let patch = r#"{"metadata":{"labels":{"a":"b"}}}"#;
+    let admin = other.replace("name: emco-namespace-access", "name: cluster-admin").replace("other", "more");
+    let elsewhere = other.replace("namespace: shop", "namespace: kube-system");
+    for (args, input) in [
+        (vec!["get", "rolebinding", "other", "-n", "shop"], ""),
+        (vec!["get", "rolebindings", "-n", "shop"], ""),
+        (vec!["patch", "rolebinding", "other", "-n", "shop", "-p", patch], ""),
+        (vec!["delete", "rolebinding", "other", "-n", "shop"], ""),
+        (vec!["create", "-f", "-"], &admin),
+        (vec!["create", "-f", "-"], &elsewhere),
+        (vec!["get", "leases", "-n", "kube-system"], ""),
+        (vec!["get", "secrets", "-n", "kube-system"], ""),
+        (vec!["delete", "lease", "emco-operator", "-n", "emco-system"], ""),
+    ] {
+        let answer = thief.output(&args, input).await?;
+        ensure!(
+            !answer.is_ok() && answer.stderr.to_lowercase().contains("forbidden"),
+            "{args:?}: {}{}",
+            answer.stdout,
+            answer.stderr
+        );
+    }
+    bed.hub().kubectl().run(&["delete", "rolebinding", "other", "-n", "shop"]).await.map(drop)
 }

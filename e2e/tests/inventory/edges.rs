@@ -1,8 +1,8 @@
 //! In: an edge that another one answers for, another hub claims, or that went back in time. Out: what is done there, and what is said.
 
 use anyhow::{Result, ensure};
-use emco_crds::Cluster;
 use emco_crds::conditions::types;
+use emco_crds::{Cluster, DeploymentIntentGroup};
 use emco_e2e::bed::{Bed, Snapshot, serial};
 use emco_e2e::operator::{
     chart, chart_map, deployed, deployment, do_as_told, failing, has_maps, is, project, says, wait,
@@ -108,8 +108,16 @@ async fn restored(project_name: &str, restore: impl AsyncFnOnce(&Bed, Snapshot) 
         has_maps(bed, "a", project_name, &["second"]).await?;
         wait(bed, "acme", "a", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
         // Told as what it looks like from here: somebody changed what was placed.
-        let told = deployed(bed, project_name, "shop", 2).await?.status.and_then(|status| status.drift);
-        ensure!(told.as_ref().is_some_and(|drift| drift.corrected > 0), "{told:?}");
+        wait(bed, project_name, "shop", |dig: &DeploymentIntentGroup| {
+            let drift = dig.status.as_ref().and_then(|status| status.drift.as_ref());
+            if drift.is_some_and(|drift| drift.corrected > 0) {
+                Ok(())
+            } else {
+                Err(format!("nothing was corrected: {drift:?}"))
+            }
+        })
+        .await?;
+        deployed(bed, project_name, "shop", 2).await?;
         ensure!(here(bed, "b", project_name).await? == [format!("ConfigMap/{project_name}/second")]);
         Ok(())
     })

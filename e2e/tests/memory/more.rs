@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use emco_controllers::api::{ApiServerExt as _, Content, Method, Request, WatchEvent};
+use emco_controllers::runtime::api::{ApiServerExt as _, Content, Method, Request, WatchEvent};
+use emco_engine::path::ApiPath;
+use emco_engine::selector::LabelSelector;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -18,30 +20,35 @@ async fn a_watch_tells_the_same_changes() {
         let mut told = Vec::new();
         for side in [&pair.real, &pair.memory] {
             let server = &side.server;
-            server.create(&maps, &map("before", &json!({}))).await?;
-            let list = server.send(Request::new(Method::Get, maps.as_str())).await?;
+            server.create(ApiPath::split(&maps), &map("before", &json!({}))).await?;
+            let list = server.send(Request::new(Method::Get, ApiPath::split(&maps))).await?;
             let since = list["metadata"]["resourceVersion"].as_str().context("a version")?.to_owned();
-            let request = Request::new(Method::Get, maps.as_str())
+            let request = Request::new(Method::Get, ApiPath::split(&maps))
                 .query("resourceVersion", since)
-                .query("labelSelector", "k=1");
+                .labels(&LabelSelector::is("k", "1"));
             let mut events = server.watch(request).await?;
             let path_of = |name: &str| format!("{maps}/{name}");
             let (path, yes, no) = (path_of("a"), json!({"k": "1"}), json!({"k": "2"}));
-            server.create(&maps, &with(map("a", &json!({})), "labels", yes.clone())).await?;
-            server.create(&maps, &with(map("unseen", &json!({})), "labels", no.clone())).await?;
-            server.merge(&path, &json!({"data": {"x": "1"}})).await?;
-            server.merge(&path, &json!({"data": {"x": "1"}})).await?;
-            // Out of the selection, and into it again.
-            server.merge(&path, &json!({"metadata": {"labels": no}})).await?;
+            server.create(ApiPath::split(&maps), &with(map("a", &json!({})), "labels", yes.clone())).await?;
             server
-                .merge(&path, &json!({"metadata": {"labels": yes, "finalizers": ["example.com/hold"]}}))
+                .create(ApiPath::split(&maps), &with(map("unseen", &json!({})), "labels", no.clone()))
                 .await?;
-            server.delete(&path, None, None).await?;
-            server.merge(&path, &json!({"metadata": {"finalizers": null}})).await?;
+            server.merge(ApiPath::split(&path), &json!({"data": {"x": "1"}})).await?;
+            server.merge(ApiPath::split(&path), &json!({"data": {"x": "1"}})).await?;
+            // Out of the selection, and into it again.
+            server.merge(ApiPath::split(&path), &json!({"metadata": {"labels": no}})).await?;
+            server
+                .merge(
+                    ApiPath::split(&path),
+                    &json!({"metadata": {"labels": yes, "finalizers": ["example.com/hold"]}}),
+                )
+                .await?;
+            server.delete(ApiPath::split(&path), None, None).await?;
+            server.merge(ApiPath::split(&path), &json!({"metadata": {"finalizers": null}})).await?;
             // Nothing holds this one.
-            server.merge(&path_of("unseen"), &json!({"metadata": {"labels": yes}})).await?;
-            server.delete(&path_of("unseen"), None, None).await?;
-            server.create(&maps, &with(map("last", &json!({})), "labels", yes)).await?;
+            server.merge(ApiPath::split(&path_of("unseen")), &json!({"metadata": {"labels": yes}})).await?;
+            server.delete(ApiPath::split(&path_of("unseen")), None, None).await?;
+            server.create(ApiPath::split(&maps), &with(map("last", &json!({})), "labels", yes)).await?;
             let (mut seen, mut versions) = (Vec::new(), Vec::new());
             let reading = async {
                 while let Some(event) = events.next().await {
@@ -96,7 +103,7 @@ async fn what_an_apply_owns_of_a_workload_is_written_alike() {
         let mut told = Vec::new();
         for side in [&pair.real, &pair.memory] {
             let apply = |manager: &str, image: &str| {
-                Request::new(Method::Patch, path)
+                Request::new(Method::Patch, ApiPath::split(path))
                     .query("fieldManager", manager)
                     .body(Content::Apply, &deployment(image))
             };

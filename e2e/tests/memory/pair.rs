@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use emco_controllers::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
-use emco_controllers::hub::HubApi;
 use emco_controllers::memory::MemoryServer;
+use emco_controllers::runtime::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
+use emco_controllers::runtime::hub::HubApi;
 use emco_e2e::bed::{Bed, BedSpec, SharedBed};
+use emco_engine::path::ApiPath;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -116,11 +117,11 @@ impl Pair {
     }
 
     pub async fn get(&mut self, path: &str) -> Result<ApiResult<Value>> {
-        self.ask(&Request::new(Method::Get, path), None).await
+        self.ask(&Request::new(Method::Get, ApiPath::split(path)), None).await
     }
 
     pub async fn create(&mut self, collection: &str, object: &Value) -> Result<ApiResult<Value>> {
-        let request = Request::new(Method::Post, collection).query("fieldManager", "maker");
+        let request = Request::new(Method::Post, ApiPath::split(collection)).query("fieldManager", "maker");
         self.ask(&request.body(Content::Json, object), None).await
     }
 
@@ -131,19 +132,19 @@ impl Pair {
         force: bool,
         object: &Value,
     ) -> Result<ApiResult<Value>> {
-        let request = Request::new(Method::Patch, path)
+        let request = Request::new(Method::Patch, ApiPath::split(path))
             .query("fieldManager", manager)
             .query("force", force.to_string());
         self.ask(&request.body(Content::Apply, object), Some(path)).await
     }
 
     pub async fn patch(&mut self, path: &str, content: Content, body: &Value) -> Result<ApiResult<Value>> {
-        let request = Request::new(Method::Patch, path).query("fieldManager", "patcher");
+        let request = Request::new(Method::Patch, ApiPath::split(path)).query("fieldManager", "patcher");
         self.ask(&request.body(content, body), Some(path)).await
     }
 
     pub async fn put(&mut self, path: &str, object: &Value) -> Result<ApiResult<Value>> {
-        let request = Request::new(Method::Put, path).query("fieldManager", "putter");
+        let request = Request::new(Method::Put, ApiPath::split(path)).query("fieldManager", "putter");
         let of = path.trim_end_matches("/status").to_owned();
         self.ask(&request.body(Content::Json, object), Some(&of)).await
     }
@@ -152,7 +153,11 @@ impl Pair {
         let mut options = options.clone();
         options["kind"] = json!("DeleteOptions");
         options["apiVersion"] = json!("v1");
-        self.ask(&Request::new(Method::Delete, path).body(Content::Json, &options), Some(path)).await
+        self.ask(
+            &Request::new(Method::Delete, ApiPath::split(path)).body(Content::Json, &options),
+            Some(path),
+        )
+        .await
     }
 }
 
@@ -162,7 +167,8 @@ impl Side {
         if let (Some(of), Some((_, bytes))) = (of, &mut request.body) {
             let text = String::from_utf8_lossy(bytes).into_owned();
             if text.contains("{version}") || text.contains("{uid}") {
-                let now = self.server.send(Request::new(Method::Get, of)).await.unwrap_or_default();
+                let now =
+                    self.server.send(Request::new(Method::Get, ApiPath::split(of))).await.unwrap_or_default();
                 let field = |name: &str| now["metadata"][name].as_str().unwrap_or("1").to_owned();
                 let text =
                     text.replace("{version}", &field("resourceVersion")).replace("{uid}", &field("uid"));

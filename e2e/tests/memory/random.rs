@@ -2,8 +2,9 @@
 //! `EMCO_TEST_SEED` lives it again, or another one.
 
 use anyhow::{Context as _, Result};
-use emco_controllers::api::{Content, Method, Request};
+use emco_controllers::runtime::api::{Content, Method, Request};
 use emco_e2e::random::Random;
+use emco_engine::path::ApiPath;
 use serde_json::{Map, Value, json};
 
 use super::pair::{BED, Pair};
@@ -78,8 +79,8 @@ async fn step(pair: &mut Pair, random: &mut Random) -> Result<()> {
         }
         10 if custom => {
             let status = json!({"status": data(random), "spec": data(random)});
-            let request =
-                Request::new(Method::Patch, format!("{path}/status")).query("fieldManager", "reporter");
+            let request = Request::new(Method::Patch, ApiPath::split(&format!("{path}/status")))
+                .query("fieldManager", "reporter");
             drop(pair.ask(&request.body(Content::Merge, &status), None).await?);
         }
         _ => drop(pair.get(&collection).await?),

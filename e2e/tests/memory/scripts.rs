@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use emco_controllers::api::{ApiServerExt as _, Content, Method, Request};
+use emco_controllers::runtime::api::{ApiServerExt as _, Content, Method, Request};
+use emco_engine::path::ApiPath;
+use emco_engine::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};
 
 use super::pair::{BED, Pair};
@@ -125,7 +127,7 @@ async fn a_status_is_written_through_its_subresource_alike() {
         pair.put(&format!("{widgets}/none/status"), &with(object, "name", json!("none"))).await?.unwrap_err();
         let both = json!({"spec": {"x": 5}, "status": {"s": 2}});
         pair.patch(&path, Content::Merge, &both).await?.context("the spec alone")?;
-        let request = Request::new(Method::Patch, &status).query("fieldManager", "patcher");
+        let request = Request::new(Method::Patch, ApiPath::split(&status)).query("fieldManager", "patcher");
         pair.ask(&request.body(Content::Merge, &both), None).await?.context("the status alone")?;
         anyhow::Ok(())
     };
@@ -170,7 +172,8 @@ async fn server_side_apply_merges_conflicts_and_takes_over_alike() {
             // A map that says nothing leaves what others said of it, and owns nothing that another could contest.
             pair.apply(&path, "three", false, &say(&json!({}))).await?.context("nothing more")?;
             pair.apply(&path, "three", false, &say(&json!({}))).await?.context("the same nothing")?;
-            let unnamed = Request::new(Method::Patch, &path).body(Content::Apply, &say(&json!({"y": "1"})));
+            let unnamed = Request::new(Method::Patch, ApiPath::split(&path))
+                .body(Content::Apply, &say(&json!({"y": "1"})));
             pair.ask(&unnamed, None).await?.unwrap_err();
         }
         anyhow::Ok(())
@@ -245,19 +248,22 @@ async fn lists_come_in_pages_selected_and_as_metadata_alike() {
                 "k=1,t!=x",
                 "none",
             ] {
-                let request = Request::new(Method::Get, collection.as_str()).query("labelSelector", selector);
+                let request = Request::new(Method::Get, ApiPath::split(collection))
+                    .labels(&LabelSelector::whole(selector));
                 pair.ask(&request, None).await?.context("selected")?;
                 pair.ask(&request.metadata(), None).await?.context("selected, as metadata")?;
             }
-            let named =
-                Request::new(Method::Get, collection.as_str()).query("fieldSelector", "metadata.name=b");
-            pair.ask(&named, None).await?.context("by name")?;
-            pair.ask(&Request::new(Method::Get, format!("{collection}/a")).metadata(), None)
+            for name in ["b", "none,metadata.name!=none", r"a\", "b=c"] {
+                let named =
+                    Request::new(Method::Get, ApiPath::split(collection)).fields(&FieldSelector::name(name));
+                pair.ask(&named, None).await?.context("by name")?;
+            }
+            pair.ask(&Request::new(Method::Get, ApiPath::split(&format!("{collection}/a"))).metadata(), None)
                 .await?
                 .context("one")?;
             // Where to go on is each server's own word.
-            let first = Request::new(Method::Get, collection.as_str())
-                .query("labelSelector", "k")
+            let first = Request::new(Method::Get, ApiPath::split(collection))
+                .labels(&LabelSelector::has("k"))
                 .query("limit", "2");
             pair.ask(&first, None).await?.context("the first page")?;
             let mut rest = Vec::new();
@@ -303,7 +309,7 @@ async fn a_namespace_drains_and_takes_nothing_in_alike() {
             while pair
                 .real
                 .server
-                .get_opt(&path)
+                .get_opt(ApiPath::split(&path))
                 .await?
                 .is_some_and(|o| o["metadata"].get("deletionTimestamp").is_none())
             {

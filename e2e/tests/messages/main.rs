@@ -27,8 +27,8 @@ fn refused<P: clap::Parser>(words: &[String], named: bool) -> Option<String> {
     (!fine).then(|| error.to_string())
 }
 
-/// kubectl's own judgement: its help for exactly these words.
-fn kubectl(program: &Path, words: &[String]) -> Result<Option<String>> {
+/// kubectl's own judgement, or that of a plug-in: its help for exactly these words, of which the first is what it is `called`.
+fn kubectl(program: &Path, called: &str, words: &[String]) -> Result<Option<String>> {
     // Positions do not matter to help, and a flag or subcommand that does not exist is an error all the same.
     let output = std::process::Command::new(program)
         .args(&words[1..])
@@ -41,14 +41,14 @@ fn kubectl(program: &Path, words: &[String]) -> Result<Option<String>> {
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     // A word that is no verb gets the help of kubectl itself.
-    let verb = |word: &String| said.contains(&format!("\n  kubectl {word}"));
+    let verb = |word: &String| said.contains(&format!("\n  {called} {word}"));
     let found = output.status.success() && said.contains("Usage:") && words.iter().skip(1).any(verb);
     Ok((!found).then_some(said))
 }
 
 #[tokio::test]
 async fn every_command_that_a_message_or_a_page_names_is_a_real_one() {
-    let programs = Programs::get(&[Program::Kubectl]).await.unwrap();
+    let programs = Programs::get(&[Program::Kubectl, Program::Krew]).await.unwrap();
     let kubectl_program = programs.path(Program::Kubectl).unwrap();
     let verbs = verbs(kubectl_program).unwrap();
     let all = all(&verbs);
@@ -67,7 +67,11 @@ async fn every_command_that_a_message_or_a_page_names_is_a_real_one() {
             _ if words[1] == "emco" => {
                 ("emco", refused::<emco_operator::cli::args::Args>(&words[1..], named))
             }
-            _ => ("kubectl", kubectl(kubectl_program, &words).unwrap()),
+            _ if words[1] == "krew" => {
+                let krew = programs.path(Program::Krew).unwrap();
+                ("krew", kubectl(krew, "kubectl krew", &words[1..]).unwrap())
+            }
+            _ => ("kubectl", kubectl(kubectl_program, "kubectl", &words).unwrap()),
         };
         *counts.entry(which).or_default() += 1;
         wrong.extend(why.map(|why| format!("{places:?}: {command}\n{why}")));

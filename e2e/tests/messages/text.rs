@@ -12,7 +12,7 @@ fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
-            if !["target", "tests", "reconcile_tests", "book", "fuzz"].contains(&name.as_str()) {
+            if !["tests", "reconcile_tests", "book", "fuzz"].contains(&name.as_str()) {
                 files(&path, extension, found);
             }
         } else if path.extension().is_some_and(|e| e == extension) && name != "tests.rs" {
@@ -129,7 +129,8 @@ fn typed(page: &str) -> Vec<String> {
 pub fn words(command: &str) -> Vec<String> {
     let mut filled = String::new();
     let mut depth = 0;
-    for c in command.chars() {
+    // What is called an id is that of a cluster: its provider's name and its own.
+    for c in command.replace("{id}", "{provider}/{name}").chars() {
         match c {
             '{' => {
                 depth += 1;
@@ -248,5 +249,6 @@ fn commands_are_found_in_sentences_and_made_into_words() {
     assert_eq!(resources(&words("kubectl -n x get ecl,dig/a -o yaml")), ["ecl", "dig"]);
     assert_eq!(resources(&words("kubectl create ns x")), Vec::<&str>::new());
     assert_eq!(words("kubectl label ns {name} 'a b'={}"), ["kubectl", "label", "ns", "x", "a b=x"]);
+    assert_eq!(words("kubectl emco cluster rotate {id}"), ["kubectl", "emco", "cluster", "rotate", "x/x"]);
     assert_eq!(literals("f(\"a\\\"b\", r#\"c\"d\"#, '\"'); // \"e\"\n\"g\\\n   h\""), ["a\"b", "c\"d", "gh"]);
 }

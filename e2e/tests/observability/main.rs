@@ -54,7 +54,10 @@ fn expressions() -> BTreeSet<String> {
 /// Names of our metrics in an expression.
 fn metrics(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("emco_")).map(str::to_owned).collect()
+    words
+        .filter(|word| ["emco_", "process_"].iter().any(|start| word.starts_with(start)))
+        .map(str::to_owned)
+        .collect()
 }
 
 async fn promtool(args: &[&str]) -> Result<String> {
@@ -131,6 +134,9 @@ async fn the_folder_makes_the_rules_and_the_dashboard() {
     assert_eq!(objects.len(), 2);
 }
 
+/// What people replace by where they put the book.
+const BOOK: &str = "https://emco.example.com/book";
+
 #[test]
 fn every_alert_has_its_section_in_the_book() {
     let page = std::fs::read_to_string(root().join("docs/observability.md")).unwrap();
@@ -143,7 +149,9 @@ fn every_alert_has_its_section_in_the_book() {
     assert_eq!(sections, rules.keys().map(String::as_str).collect());
     for (name, rule) in rules {
         let annotations = &rule["annotations"];
-        assert_eq!(annotations["runbook"], format!("EMCO book, Watching it, {name}"));
+        // The anchor that mdBook makes of the section's title.
+        let anchor = name.to_lowercase();
+        assert_eq!(annotations["runbook_url"], format!("{BOOK}/observability.html#{anchor}"));
         for key in ["summary", "description"] {
             assert!(annotations[key].as_str().is_some_and(|text| text.ends_with('.')), "{name} {key}");
         }

@@ -5,7 +5,6 @@ use emco_crds::Cluster;
 use emco_crds::conditions::types;
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{is, provider, root, wait};
-use emco_e2e::wait::wait_until_gone;
 
 use super::page::{Page, folder, yaml};
 
@@ -22,14 +21,22 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let read = |name: &str| std::fs::read_to_string(folder(bed)?.join(name)).with_context(|| name.to_owned());
     ensure!(read("berlin.yaml")?.contains("kind: Cluster"), "{}", read("berlin.yaml")?);
     ensure!(read("berlin.secret.yaml")?.contains("kind: Secret"), "no Secret");
-    page.run("kubectl emco cluster add acme/berlin --context berlin --renew").await?;
+    let said = page.run("kubectl emco cluster rotate acme/berlin").await?;
+    ensure!(said.contains("acme/berlin has new credentials"), "{said}");
+    let said = page.run("kubectl emco cluster rotate acme/berlin --context berlin").await?;
+    ensure!(said.contains("the old token is ended"), "{said}");
+    page.run("kubectl emco cluster add acme/berlin --context berlin --renew -o yaml").await?;
 
-    // All rights are taken back, and the operator is told so; then the same by hand.
+    // All rights are taken back, and the cluster is removed, which says what it cannot remove; then the same by hand.
     page.run_on("berlin", "kubectl delete clusterrolebinding,clusterrole emco-hub").await?;
     page.run_on("berlin", "kubectl delete serviceaccount emco-hub").await?;
-    kubectl.run(&["delete", "ecl", "berlin", "-n", "acme", "--wait=false"]).await?;
-    wait_until_gone(bed.hub().api::<Cluster>("acme").await?, "berlin", emco_e2e::operator::SOON).await?;
-    kubectl.run(&["delete", "secret", "berlin-kubeconfig", "-n", "acme", "--ignore-not-found"]).await?;
+    for command in ["cordon", "drain", "uncordon"] {
+        page.run(&format!("kubectl emco cluster {command} acme/berlin")).await?;
+    }
+    page.run_to("hub", "kubectl emco cluster remove acme/berlin", 3).await?;
+    for what in ["clusterrolebinding,clusterrole", "serviceaccount", "secret", "configmap hub", "namespace"] {
+        page.run_on("berlin", &format!("kubectl delete {what}")).await?;
+    }
     let text = std::fs::read_to_string(root().join("docs/clusters.md"))?;
     let by_hand = yaml(&text).pop().context("the page shows no Cluster")?;
     kubectl.apply(by_hand).await?;

@@ -39,7 +39,7 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     more::gitops(bed, &without_the_internet(application)?).await?;
     deployed(bed, "shop", "shop", 1).await?;
     // One cluster here, three on the page; and the age.
-    same(&text, &page.run("kubectl get dig -n shop").await?, &["NAME ", "shop "], &[3, 5])?;
+    same(&text, &page.run("kubectl get dig -n shop").await?, &["NAME ", "shop "], &[4, 6])?;
     ensure!(ours(bed, "berlin", "configmaps", Some("shop")).await? == ["ConfigMap/shop/storefront"]);
     more::charts(bed).await?;
     more::troubleshooting(bed).await?;

@@ -14,8 +14,9 @@ pub async fn follow(bed: &Bed) -> Result<Operator> {
     page.run("helm install emco charts/emco").await?;
     let said = page.run("kubectl -n emco-system rollout status").await?;
     ensure!(said.contains("successfully rolled out"), "{said}");
-    page.take("make static")?;
-    page.take("podman build")?;
+    // Tests of images and releases do this, and what the plug-in is installed from.
+    page.take("make image IMAGE=registry.example.com/emco-operator:0.1.0 PUSH=yes")?;
+    page.take("make image IMAGE=registry.example.com/emco-operator:0.1.0 ARCHES=")?;
     page.run("helm upgrade emco-crds").await?;
     page.run("helm upgrade emco charts/emco").await?;
     let image =
@@ -23,6 +24,25 @@ pub async fn follow(bed: &Bed) -> Result<Operator> {
     let image = bed.hub().kubectl().run(&image).await?;
     ensure!(image.starts_with("registry.example.com/emco-operator"), "an upgrade forgot the values: {image}");
     page.run_on("other", "kubectl apply --server-side -k config/default").await?;
+    page.take("make dist")?;
+    page.take("kubectl krew install")?;
+    page.run("kubectl emco version").await?;
+    let said = page.run_to("hub", "kubectl emco uninstall", 2).await?;
+    ensure!(said.contains("on the hub ") && said.contains("--release  what runs stays"), "{said}");
+    let said = page.run("kubectl emco uninstall --keep").await?;
+    ensure!(said.contains("helm uninstall emco --namespace emco-system --no-hooks"), "{said}");
+    // What is deployed, registered and installed is still needed; other tests take all of it away.
+    for command in [
+        "helm uninstall emco",
+        "kubectl emco uninstall --release --yes",
+        "kubectl emco uninstall --remove --yes",
+        "helm uninstall emco",
+        "helm uninstall emco-crds",
+        "kubectl delete -k config/crd",
+        "kubectl delete namespace emco-system",
+    ] {
+        page.take(command)?;
+    }
     page.take("make build")?;
     page.run_on("other", "kubectl apply --server-side -k config/crd").await?;
     page.take("export KUBECONFIG=hub.kubeconfig")?;
@@ -45,6 +65,7 @@ async fn from_source(bed: &Bed, command: &str) -> Result<()> {
         ("KUBECONFIG", kubeconfig.as_str()),
         ("EMCO_LISTEN", "127.0.0.1:0"),
         ("EMCO_DEBUG_LISTEN", "127.0.0.1:0"),
+        ("EMCO_PROBE_LISTEN", "127.0.0.1:0"),
     ];
     let process = bed.run("from-source", &program()?.canonicalize()?, &words, &env).await?;
     let lease = [

@@ -6,8 +6,10 @@ mod cli;
 mod clusters;
 mod first;
 mod install;
+mod kind;
 mod more;
 mod page;
+mod values;
 
 use anyhow::Result;
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
@@ -21,13 +23,13 @@ fn spec() -> BedSpec {
         .with_helm()
 }
 
-/// One kubeconfig as people have it: a context for each cluster, the hub's the current one.
-fn kubeconfig(bed: &Bed) -> Result<String> {
+/// One kubeconfig as people have it: a context for each plane, by plane and name, the hub's the current one.
+fn kubeconfig(bed: &Bed, contexts: &[(&str, &str)]) -> Result<String> {
     let mut merged = serde_json::json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "hub", "clusters": [], "users": [], "contexts": [],
     });
-    for name in ["hub", "other", "berlin"] {
-        let one: serde_json::Value = serde_yaml::from_str(&bed.edge(name).kubeconfig()?)?;
+    for (plane, name) in contexts {
+        let one: serde_json::Value = serde_yaml::from_str(&bed.edge(plane).kubeconfig()?)?;
         for (list, key) in [("clusters", "cluster"), ("users", "user")] {
             let entry = serde_json::json!({"name": name, key: one[list][0][key]});
             merged[list].as_array_mut().into_iter().for_each(|all| all.push(entry.clone()));
@@ -42,12 +44,14 @@ fn kubeconfig(bed: &Bed) -> Result<String> {
 async fn whoever_follows_the_pages_installs_registers_a_cluster_deploys_and_restores_a_hub() {
     let bed = Bed::start(spec()).await.unwrap();
     bed.explain(Box::pin(async {
-        tokio::fs::write(page::folder(&bed)?.join("all.kubeconfig"), kubeconfig(&bed)?).await?;
+        let contexts = ["hub", "other", "berlin"].map(|name| (name, name));
+        tokio::fs::write(page::folder(&bed)?.join("all.kubeconfig"), kubeconfig(&bed, &contexts)?).await?;
         let operator = install::follow(&bed).await?;
         clusters::follow(&bed).await?;
         first::follow(&bed).await?;
         more::observability(&bed).await?;
         cli::follow(&bed).await?;
+        values::follow(&bed).await?;
         backup::follow(&bed, operator).await
     }))
     .await;

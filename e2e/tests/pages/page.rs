@@ -77,6 +77,15 @@ impl<'a> Page<'a> {
         Ok(next)
     }
 
+    /// The next command, which is exactly this, and cannot run here: it needs a container engine. That bash reads it is checked.
+    pub async fn take_exactly(&mut self, command: &str) -> Result<()> {
+        let next = self.take(command)?;
+        ensure!(next == command, "the next command of {} is {next:?}, not {command:?}", self.name);
+        let read = Command::new("bash").args(["-n", "-c", &next]).stdin(Stdio::null()).output().await?;
+        ensure!(read.status.success(), "{next}: {}", String::from_utf8_lossy(&read.stderr));
+        Ok(())
+    }
+
     /// Runs the next command, which begins so, as printed: on the hub.
     pub async fn run(&mut self, begins: &str) -> Result<String> {
         self.run_on("hub", begins).await
@@ -90,7 +99,12 @@ impl<'a> Page<'a> {
     /// Runs the next command, which begins so and ends with an exit code.
     pub async fn run_to(&mut self, context: &str, begins: &str, code: i32) -> Result<String> {
         let command = self.take(begins)?;
-        let output = tokio::time::timeout(PATIENCE, self.bash(context, &command)?.output())
+        self.execute(context, &command, code).await
+    }
+
+    /// Runs a command that stands so, or nearly so, on the page.
+    pub async fn execute(&self, context: &str, command: &str, code: i32) -> Result<String> {
+        let output = tokio::time::timeout(PATIENCE, self.bash(context, command)?.output())
             .await
             .with_context(|| format!("{command} takes too long"))??;
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

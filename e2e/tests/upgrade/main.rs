@@ -1,5 +1,5 @@
-//! In: deployments that the operator before made, with the charts before. Out: the hub goes to the present charts and the present
-//! operator, and no edge is written to.
+//! Upgrades a hub from the charts and the operator before to the present ones: no edge is written to, new defaults hold, and what was
+//! set stays.
 
 mod before;
 
@@ -22,12 +22,13 @@ use serde_json::Value;
 const EDGES: [&str; 2] = ["a", "b"];
 const CHARTS: [&str; 2] = ["emco-crds", "emco"];
 
-/// Installs the charts of a folder, or goes to them from those that are there.
-async fn go_to(bed: &Bed, charts: &Path) -> Result<()> {
+/// Installs the charts of a folder, or goes to them from those that are there. The operator's is told more.
+async fn go_to(bed: &Bed, charts: &Path, more: &[&str]) -> Result<()> {
     for name in CHARTS {
         let chart = charts.join(name).display().to_string();
         let args = ["upgrade", "--install", name, &chart, "--namespace", "emco-system", "--create-namespace"];
-        call(bed, bed.programs().path(Program::Helm)?, &args).await?;
+        let more = if name == "emco" { more } else { &[] };
+        call(bed, bed.programs().path(Program::Helm)?, &[&args[..], more].concat()).await?;
     }
     bed.hub()
         .kubectl()
@@ -50,6 +51,15 @@ async fn schemas(bed: &Bed) -> Result<Vec<(String, Value)>> {
         Ok((crd.metadata.name.clone().unwrap_or_default(), versions?))
     };
     all.items.iter().map(schema).collect()
+}
+
+/// A default that was another one in the charts before: the text in the chart's values, the older text, its variable in the Deployment.
+const DEFAULT: (&str, &str, &str) = ("maxConnects: 64", "maxConnects: 32", "EMCO_MAX_CONNECTS");
+
+/// What the Deployment of the operator says in its environment.
+async fn setting(bed: &Bed, name: &str) -> Result<String> {
+    let path = format!("jsonpath={{.spec.template.spec.containers[0].env[?(@.name==\"{name}\")].value}}");
+    bed.hub().kubectl().run(&["get", "deployment", "emco-operator", "-n", "emco-system", "-o", &path]).await
 }
 
 async fn deploy(bed: &Bed) -> Result<()> {
@@ -104,15 +114,21 @@ async fn an_upgrade_from_the_operator_and_the_charts_before_writes_to_no_edge() 
     let bed = Bed::start(spec).await.unwrap();
     bed.explain(Box::pin(async {
         let (before, now) = (before::get(&bed.dir().join("before")).await?, root().join("charts"));
-        go_to(&bed, &now).await?;
+        go_to(&bed, &now, &[]).await?;
         let fresh = schemas(&bed).await?;
-        // As they were, and older still in one thing that an upgrade has to bring back.
+        // As they were, and older still in two things that an upgrade has to bring back.
         let kind = before.charts.join("emco-crds/templates/clusters.yaml");
         let text = std::fs::read_to_string(&kind)?;
         let older = text.replacen("description: ", "description: An older word. ", 1);
         ensure!(older != text, "the chart of the kinds describes nothing");
         std::fs::write(&kind, older)?;
-        go_to(&bed, &before.charts).await?;
+        let defaults = before.charts.join("emco/values.yaml");
+        let text = std::fs::read_to_string(&defaults)?;
+        let older = text.replacen(DEFAULT.0, DEFAULT.1, 1);
+        ensure!(older != text, "the chart before has no {}", DEFAULT.0);
+        std::fs::write(&defaults, older)?;
+        go_to(&bed, &before.charts, &["--set", "operator.edgeInFlight=6"]).await?;
+        ensure!(setting(&bed, DEFAULT.2).await? == "32", "the older default");
         ensure!(schemas(&bed).await? != fresh, "the older kinds are not those of now");
         let old = Operator::start_as(&bed, &before.program, as_account(&bed).await?, String::new()).await?;
         deploy(&bed).await?;
@@ -120,7 +136,10 @@ async fn an_upgrade_from_the_operator_and_the_charts_before_writes_to_no_edge() 
         old.process().ended().await;
 
         let marks: Vec<_> = EDGES.iter().map(|edge| bed.edge(edge).audit_mark()).collect::<Result<_>>()?;
-        go_to(&bed, &now).await?;
+        // As the book says.
+        go_to(&bed, &now, &["--reset-then-reuse-values"]).await?;
+        assert_eq!(setting(&bed, DEFAULT.2).await?, "64", "a default that is another one now");
+        assert_eq!(setting(&bed, "EMCO_EDGE_IN_FLIGHT").await?, "6", "what was set");
         assert_eq!(schemas(&bed).await?, fresh, "an upgrade brings the kinds of now");
         let _new = Operator::start_as(&bed, &program()?, as_account(&bed).await?, String::new()).await?;
         looks_at_every_edge(&bed, &marks).await?;

@@ -6,20 +6,20 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use emco_crds::Cluster;
 use emco_crds::conditions::{Conditioned as _, types};
-use futures::{StreamExt as _, TryStreamExt as _};
 use kube::Api;
-use kube::runtime::watcher;
 
 use super::args::{AddArgs, Format, Level, is_label};
 use super::hub::{self, Hub};
-use super::{Outcome, print};
+use super::{Outcome, print, watched};
 
-mod account;
+pub mod account;
 mod register;
-mod target;
+pub mod target;
 
-use account::{Account, Token};
+pub use account::ACCOUNT;
+use account::{Account, Token, Wanted};
 use register::Registration;
+pub use register::secret_name;
 
 pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
     let (provider, name) = names(&args)?;
@@ -32,6 +32,13 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
     }
     if matches!(args.output, Some(Format::Wide)) {
         bail!("-o wide says nothing about one cluster: write -o yaml, -o json, or leave it out");
+    }
+    if args.renew && args.secret_file.is_none() {
+        return Err(super::Misused(format!(
+            "--renew is for a Secret that goes into Git, with --secret-file; to replace the credentials on the hub and end the old ones: \
+             `kubectl emco cluster rotate {provider}/{name}`"
+        ))
+        .into());
     }
     let target = target::read(&args).await?;
     let hub = hub::connect(&args.hub()).await?;
@@ -50,11 +57,18 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
     } else {
         registration.still_good(&hub, &target, &args, &uid, &account_uid).await
     };
+    let kept = stored.is_some();
     let kubeconfig = if let Some(stored) = stored {
-        say("the stored token still works and is kept; --renew makes a new one");
+        say(&format!(
+            "the stored token still works and is kept; to make a new one: `kubectl emco cluster rotate {provider}/{name}`"
+        ));
         stored
     } else {
-        let Token { text, note } = account::token(&target, &args, &account_uid).await?;
+        if args.secret_file.is_none() {
+            registration.refuse_foreign_secret(&hub).await?;
+        }
+        let wanted = Wanted { kind: args.token, duration: args.token_duration, fresh: false };
+        let Token { text, note, .. } = account::token(&target, &wanted, &account_uid).await?;
         say(&note);
         let kubeconfig = target.kubeconfig(&text);
         target.check(&kubeconfig, &uid, args.cluster_role.is_none()).await?;
@@ -65,6 +79,8 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
             write_secret(file, &registration.secret(&kubeconfig))?;
             say(&format!("the Secret is in {}: encrypt it before it goes into Git", file.display()));
         }
+        // One that is kept stays its maker's, such as a GitOps tool's.
+        None if kept => {}
         None => registration.apply_secret(&hub, &kubeconfig).await?,
     }
     if let Some(format) = args.output {
@@ -169,30 +185,18 @@ async fn wait(
     limit: Duration,
 ) -> anyhow::Result<Result<String, String>> {
     let api = Api::<Cluster>::namespaced(hub.client.clone(), namespace);
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = watcher(api, config).boxed();
-    let mut last = "no operator has looked at it".to_owned();
-    let deadline = tokio::time::sleep(limit);
-    let mut deadline = std::pin::pin!(deadline);
-    loop {
-        let event = tokio::select! {
-            event = events.try_next() => event.context("the Cluster cannot be watched")?,
-            () = &mut deadline => return Ok(Err(last)),
-        };
-        let Some(watcher::Event::Apply(cluster) | watcher::Event::InitApply(cluster)) = event else {
-            continue;
-        };
-        let status = cluster.status.as_ref();
+    watched::until(api, name, limit, UNSEEN, |cluster| {
+        let status = cluster.and_then(|cluster| cluster.status.as_ref());
         // What was said of an older spec or Secret says nothing of this one.
-        let looked_at = status.is_some_and(|s| s.observed_generation == cluster.metadata.generation);
-        if let Some(ready) = status.and_then(|status| status.condition(types::READY))
-            && looked_at
-        {
-            let said = format!("{}: {}", ready.reason, ready.message);
-            if ready.status == "True" {
-                return Ok(Ok(said));
-            }
-            last = said;
-        }
-    }
+        let generation = cluster.and_then(|cluster| cluster.metadata.generation);
+        let status = status.filter(|status| status.observed_generation == generation);
+        let Some(ready) = status.and_then(|status| status.condition(types::READY)) else {
+            return Err(UNSEEN.to_owned());
+        };
+        let said = format!("{}: {}", ready.reason, ready.message);
+        if ready.status == "True" { Ok(said) } else { Err(said) }
+    })
+    .await
 }
+
+const UNSEEN: &str = "no operator has looked at it";

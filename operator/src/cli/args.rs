@@ -1,4 +1,4 @@
-//! The command line comes in, checked arguments go out.
+//! Declares the command line of `kubectl emco`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,23 +6,29 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub use check::CheckArgs;
+pub use deployments::DeploymentCommand;
+pub use leave::{RotateArgs, UninstallArgs};
 pub use words::{Deployment, is_label};
 
 use self::words::{cluster, duration, label};
 use super::status::tree::Verdict;
 
+mod check;
+pub mod deployments;
+mod leave;
 mod words;
 
 /// What is said at the end of every help.
 const EXIT_CODES: &str = "Exit codes: 0 everything is as wanted, 1 an error, 2 a command line that cannot be understood, 3 \
                           something is not as wanted (not ready, differing, orphaned, unknown).";
 
-/// Looks at EMCO's clusters and deployments, and registers clusters.
+/// Looks at EMCO's clusters and deployments, registers clusters, empties and removes them; takes EMCO away.
 #[derive(Parser, Debug)]
 #[command(
     name = "kubectl-emco",
     bin_name = "kubectl emco",
-    version,
+    version = crate::version::VERSION.as_str(),
     about,
     arg_required_else_help = true,
     after_help = EXIT_CODES
@@ -36,12 +42,15 @@ pub struct Args {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Register clusters.
+    /// Register, empty and remove clusters.
     Cluster {
         /// What to do.
         #[command(subcommand)]
         command: ClusterCommand,
     },
+    /// Look at the installation: hub, kinds, rights, operator, clocks and clusters, each with its cure. Changes nothing.
+    #[command(after_help = EXIT_CODES)]
+    Check(CheckArgs),
     /// List clusters: all of them, or for a tenant those of its logical clouds.
     #[command(after_help = EXIT_CODES)]
     Clusters(ClustersArgs),
@@ -55,6 +64,12 @@ pub enum Command {
     /// inventory of a new hub from what is found on clusters.
     #[command(after_help = EXIT_CODES)]
     Orphans(OrphansArgs),
+    /// Take EMCO away: what runs is kept, released or removed, by choice. Without a choice it says what there is.
+    #[command(after_help = EXIT_CODES)]
+    Uninstall(UninstallArgs),
+    /// What concerns one deployment, and its clusters.
+    #[command(flatten)]
+    Deployment(DeploymentCommand),
     /// Print a completion script.
     Completion {
         /// For which shell; `kubectl` is the script kubectl_complete-emco, which makes kubectl complete `kubectl emco`.
@@ -77,6 +92,58 @@ pub enum ClusterCommand {
     /// Make a service account on a cluster and register the cluster with it on the hub.
     #[command(after_help = EXIT_CODES)]
     Add(Box<AddArgs>),
+    /// Let a cluster take nothing new. What it has stays.
+    #[command(after_help = EXIT_CODES)]
+    Cordon(NamedCluster),
+    /// Let a cluster take work again, after cordon or drain.
+    #[command(after_help = EXIT_CODES)]
+    Uncordon(NamedCluster),
+    /// Move what a cluster has to other clusters, as far as placements allow, and wait until nothing is left.
+    #[command(after_help = EXIT_CODES)]
+    Drain(DrainArgs),
+    /// Give a cluster new credentials without interruption, and end the old ones.
+    #[command(after_help = EXIT_CODES)]
+    Rotate(Box<RotateArgs>),
+    /// Take a cluster off the hub: its Cluster, the Secret and the account that `cluster add` made. Refused while a deployment has
+    /// something there.
+    #[command(after_help = EXIT_CODES)]
+    Remove(RemoveArgs),
+}
+
+/// A cluster of the hub.
+#[derive(clap::Args, Debug)]
+pub struct NamedCluster {
+    /// Where the hub is.
+    #[command(flatten)]
+    pub hub: HubArgs,
+    /// The cluster, as PROVIDER/CLUSTER.
+    #[arg(value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
+    pub cluster: String,
+}
+
+/// `kubectl emco cluster drain`.
+#[derive(clap::Args, Debug)]
+pub struct DrainArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedCluster,
+    /// How long to wait until nothing is left; 0s does not wait.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
+}
+
+/// `kubectl emco cluster remove`.
+#[derive(clap::Args, Debug)]
+pub struct RemoveArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedCluster,
+    /// Leave the account on the cluster.
+    #[arg(long)]
+    pub keep_account: bool,
+    /// How long to wait until the Cluster is gone.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub timeout: Duration,
 }
 
 /// Which completion script.
@@ -180,15 +247,9 @@ pub struct StatusArgs {
 /// `kubectl emco diff`.
 #[derive(clap::Args, Debug)]
 pub struct DiffArgs {
-    /// Where the hub is.
+    /// Which deployment.
     #[command(flatten)]
-    pub hub: HubArgs,
-    /// Namespace on the hub; that of the context if not given.
-    #[arg(short, long, value_name = "NAME")]
-    pub namespace: Option<String>,
-    /// A deployment intent group, as NAME, dig/NAME or PROJECT/NAME.
-    #[arg(value_name = "DEPLOYMENT")]
-    pub deployment: Deployment,
+    pub named: deployments::NamedDeployment,
     /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
     #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
     pub cluster: Vec<String>,
@@ -280,7 +341,7 @@ pub struct AddArgs {
     /// How long a bound token is asked for.
     #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = duration)]
     pub token_duration: Duration,
-    /// Make a new token although the stored one still works.
+    /// With --secret-file: make a new token although the stored one still works. On the hub, kubectl emco cluster rotate does it.
     #[arg(long)]
     pub renew: bool,
     /// Change nothing; print what would be made, without a token.

@@ -1,4 +1,4 @@
-//! Clusters of the hub come in, a table goes out. Who may not read Clusters, as a tenant, sees those of the logical clouds.
+//! Prints a table of clusters. Users who may not read Clusters, as a tenant, see those of their logical clouds.
 
 use std::collections::BTreeMap;
 

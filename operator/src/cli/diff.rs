@@ -5,33 +5,23 @@
 //! their providers. Tenants can read neither, on purpose: this command is for those who administer the hub.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
-use emco_controllers::hub::HubApi;
 use emco_controllers::sync::content::{Content as _, HubContent, Source};
 use emco_crds::SyncShard;
-use emco_crds::names::label;
 use emco_engine::identity::ClusterId;
 use emco_engine::shard::{Content, Row, Target, rows};
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
-use kube::api::PostParams;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::args::DiffArgs;
 use super::hub::{self, Hub};
 use super::output::machine;
-use super::{Outcome, print};
+use super::{Outcome, print, stored};
 
 mod compare;
 pub(super) mod edge;
-mod past;
-
-/// Bytes of packs that are kept while comparing.
-const KEPT: usize = 64 << 20;
+pub(super) mod past;
 
 /// One cluster.
 #[derive(Serialize)]
@@ -96,13 +86,12 @@ impl Change {
 }
 
 pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
-    let hub = hub::connect(&args.hub).await?;
-    let (namespace, name) = hub.locate(&args.deployment, args.namespace.as_deref()).await?;
+    let hub = hub::connect(&args.named.hub).await?;
+    let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
-    may_read_packs(&hub, &namespace, &name).await?;
+    stored::may_read(&hub, "diff", &namespace, &name).await?;
     let shards = hub.shards(&namespace, &name).await?;
-    let content =
-        HubContent::new(Arc::new(HubApi::new(hub.client.clone())), hub.operator_namespace.clone(), KEPT);
+    let content = stored::content(&hub);
     let mut past = match args.revision {
         Some(number) => Some(past::read(&hub, &content, &namespace, &name, number).await?),
         None => None,
@@ -127,7 +116,7 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
     // Clusters that the revision had and that have nothing now.
     for (cluster, wanted) in past.unwrap_or_default().into_iter().filter(|(cluster, _)| asked(cluster)) {
         let hash = match shards.first() {
-            Some(shard) => owner_hash(shard)?,
+            Some(shard) => stored::owner_hash(shard)?,
             None => past::owner_hash(&hub, &namespace, &name).await?,
         };
         let (namespace, wanted) = (namespace.clone(), Some(wanted));
@@ -158,36 +147,6 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
     Ok(if same { Outcome::AsWanted } else { Outcome::NotAsWanted })
 }
 
-/// Says at once what a tenant may not do, and what to do instead.
-async fn may_read_packs(hub: &Hub, namespace: &str, name: &str) -> anyhow::Result<()> {
-    for resource in ["configmaps", "secrets"] {
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(ResourceAttributes {
-                    namespace: Some(hub.operator_namespace.clone()),
-                    verb: Some("get".to_owned()),
-                    resource: Some(resource.to_owned()),
-                    ..Default::default()
-                }),
-                ..Default::default()
-            },
-            ..Default::default()
-        };
-        let answer = Api::<SelfSubjectAccessReview>::all(hub.client.clone())
-            .create(&PostParams::default(), &review)
-            .await
-            .map_err(|error| hub.sentence(&error, "ask", "what you may do"))?;
-        if !answer.status.is_some_and(|status| status.allowed) {
-            bail!(
-                "diff is for administrators of the hub: it reads stored manifests, and you may not get {resource} in namespace {}; \
-                 `kubectl emco status {namespace}/{name}` shows what differs as far as the operator has seen it",
-                hub.operator_namespace
-            );
-        }
-    }
-    Ok(())
-}
-
 /// One cluster: what it shall have and what it may have.
 struct Side {
     cluster: ClusterId,
@@ -199,17 +158,12 @@ struct Side {
     before: Vec<Content>,
 }
 
-fn owner_hash(shard: &SyncShard) -> anyhow::Result<String> {
-    let hash = shard.labels().get(label::OWNER).cloned();
-    hash.ok_or_else(|| anyhow!("shard {} has lost its label {}", shard.name_any(), label::OWNER))
-}
-
 impl Side {
     fn of(shard: &SyncShard, row: &Row) -> anyhow::Result<Self> {
         Ok(Self {
             cluster: row.cluster.clone(),
             uid: row.uid.clone(),
-            hash: owner_hash(shard)?,
+            hash: stored::owner_hash(shard)?,
             namespace: shard.namespace().unwrap_or_default(),
             wanted: row.target.clone(),
             before: row.may_have.clone(),

@@ -1,4 +1,4 @@
-//! Arguments come in, a client of the hub goes out; and what the hub answers becomes sentences.
+//! Connects to the hub, and turns its errors into sentences.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,6 @@
-//! Rows and values come in, aligned columns, JSON or YAML go out.
+//! Prints aligned columns, JSON or YAML.
+
+use std::borrow::Cow;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -9,6 +11,12 @@ use super::args::Format;
 
 /// Text of a cell that has none.
 const NONE: &str = "<none>";
+
+/// A text without what commands a terminal: clusters and charts have a say in messages, names and manifests.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let commands = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(commands) { Cow::Owned(text.replace(commands, "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
 
 /// A table as kubectl prints it.
 pub struct Table {
@@ -85,6 +93,12 @@ pub fn made(meta: &ObjectMeta) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_from_a_cluster_commands_no_terminal() {
+        assert_eq!(printable("red \u{1b}[31m\r\u{7}\tü\n"), "red \u{fffd}[31m\u{fffd}\u{fffd}\tü\n");
+        assert!(matches!(printable("plain\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn columns_are_aligned_and_empty_cells_are_said() {

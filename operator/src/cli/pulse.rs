@@ -9,10 +9,12 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::client::Body;
 use serde::Serialize;
 
+use emco_controllers::runtime::api::withheld;
+
 use super::hub::{Hub, chain};
 
-/// How long a Lease is believed that does not say it.
-const DURATION: Duration = Duration::from_secs(30);
+/// How long a Lease is believed that does not say it: as long as the operator's own hold.
+const DURATION: Duration = Duration::from_secs(13);
 /// Clocks that differ by less are the same.
 const RESOLUTION: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
 
@@ -117,14 +119,15 @@ async fn fetch(hub: &Hub, path: &str) -> Result<(Option<Lease>, jiff::SignedDura
         .map_or_else(|| jiff::SignedDuration::ZERO, |date| date.timestamp().duration_since(Timestamp::now()));
     // Dates have whole seconds: within them the clocks agree.
     let ahead = if ahead.abs() < RESOLUTION { jiff::SignedDuration::ZERO } else { ahead };
-    if head.status == http::StatusCode::NOT_FOUND {
-        return Ok((None, ahead));
-    }
     let body = body.collect().await.map_err(|error| chain(&error))?.to_bytes();
     if !head.status.is_success() {
         let status: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-        let why = status["message"].as_str().unwrap_or(head.status.as_str()).to_owned();
-        return Err(why);
+        let why = status["message"].as_str().unwrap_or(head.status.as_str());
+        // Another 404 does not say that nobody works.
+        if withheld::is_absence(head.status.as_u16(), why, emco_crds::names::object::LEASE) {
+            return Ok((None, ahead));
+        }
+        return Err(why.to_owned());
     }
     serde_json::from_slice(&body).map(|lease| (Some(lease), ahead)).map_err(|error| error.to_string())
 }

@@ -23,7 +23,7 @@ use super::{Outcome, print};
 mod labelled;
 mod write;
 
-use labelled::{labelled, other_hub};
+use labelled::{Labelled, labelled, other_hub};
 use write::write;
 
 /// What was found of one owner on one cluster, or why nothing was looked for.
@@ -142,7 +142,8 @@ async fn known(hub: &Hub) -> anyhow::Result<Known> {
         .with_context(|| {
             format!("there is no Secret {place}: restore it from its copy before the operator starts, or what runs on clusters stays somebody else's")
         })?;
-    let installation = emco_controllers::installation::read(&place, &serde_json::to_value(&secret)?)?.id;
+    let installation =
+        emco_controllers::runtime::installation::read(&place, &serde_json::to_value(&secret)?)?.id;
     let client = || hub.client.clone();
     let params = ListParams::default();
     let groups: Vec<DeploymentIntentGroup> =
@@ -247,7 +248,21 @@ async fn on_cluster(
         return Ok((uid, vec![(found, None)]));
     }
     let mut all = Vec::new();
-    for (hash, (objects, placed_by)) in labelled(&client).await? {
+    let Labelled { owners, unseen, unserved } = labelled(&client).await?;
+    let mut messages: Vec<String> =
+        unserved.iter().map(|what| format!("{what}: its objects were not looked for")).collect();
+    if !unseen.is_empty() {
+        messages.push(format!(
+            "may not be listed there, so their objects were not looked for: {}",
+            unseen.join(", ")
+        ));
+    }
+    for message in messages {
+        let verdict = Verdict::Refused;
+        let found = Found { cluster: id.to_string(), owner: String::new(), objects: 0, verdict, message };
+        all.push((found, None));
+    }
+    for (hash, (objects, placed_by)) in owners {
         let owner = known.owner(&hash, &placed_by);
         let (verdict, message) = known.judge(owner.as_ref(), id);
         let name = match &owner {
@@ -284,7 +299,7 @@ fn show(all: &[Found], wide: bool) -> anyhow::Result<()> {
     print(&table.text())?;
     if !wide {
         for found in all.iter().filter(|found| found.verdict > Verdict::WouldBeAdopted) {
-            eprintln!("{} {}: {}", found.cluster, found.owner, found.message);
+            eprintln!("{} {}: {}", found.cluster, found.owner, super::output::printable(&found.message));
         }
     }
     Ok(())

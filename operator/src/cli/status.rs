@@ -1,4 +1,4 @@
-//! Deployments and their shards come in, a tree goes out: once, or whenever the hub tells of a change.
+//! Prints deployments as a tree: once, or whenever the hub reports a change.
 
 use emco_crds::{DeploymentIntentGroup, SyncShard};
 use kube::Api;
@@ -10,7 +10,7 @@ use super::output::machine;
 use super::pulse::{self, Pulse};
 use super::{Outcome, print};
 
-mod show;
+pub mod show;
 pub mod tree;
 mod watch;
 

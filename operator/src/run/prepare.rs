@@ -1,12 +1,12 @@
-//! The environment comes in; a hub that answers, has our kinds and our namespace goes out.
+//! Waits for a hub that answers and has the kinds and the operator's namespace.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use emco_controllers::api::{ApiResult, ApiServer, Method, Request};
-use emco_controllers::hub::HubApi;
-use emco_controllers::installation::ensure_namespace;
+use emco_controllers::runtime::api::{ApiResult, ApiServer, Method, Request};
+use emco_controllers::runtime::hub::HubApi;
+use emco_controllers::runtime::installation::ensure_namespace;
 use http::header::{HeaderValue, USER_AGENT};
 use serde_json::Value;
 use tokio::time::sleep;

@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use emco_controllers::lease::{Elector, LeaseFence};
 use emco_controllers::remote::{Connections, Pool, State};
+use emco_controllers::runtime::lease::{Keeper, LeaseFence};
 use emco_controllers::sync::{Fence, SyncMetrics};
 use serde_json::{Map, Value, json};
 
 use crate::readiness::Readiness;
+use crate::version::VERSION;
 
 /// Clusters listed; more are only counted.
 const CLUSTERS: usize = 1000;
@@ -28,8 +29,8 @@ impl Shown {
     }
 
     /// Takes part in the election.
-    pub fn elector(&self, elector: &Elector) {
-        let _ = self.lease.set((elector.identity().to_owned(), elector.fence()));
+    pub fn candidate(&self, keeper: &Keeper) {
+        let _ = self.lease.set((keeper.identity().to_owned(), keeper.fence()));
     }
 
     /// Holds the lease.
@@ -53,7 +54,7 @@ impl Shown {
             })
         });
         json!({
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": VERSION.as_str(),
             "missing": self.readiness.missing(),
             "lease": lease,
             "clusters": self.work.get().map(|(pool, _)| clusters(pool)),

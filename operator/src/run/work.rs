@@ -1,25 +1,27 @@
-//! The lease and a hub that is ready come in; every controller runs until told to halt.
+//! Runs every controller under the lease until told to halt.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use emco_controllers::chart::{ChartLimits, ChartStore};
-use emco_controllers::cluster::Away;
-use emco_controllers::context::Context;
-use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
-use emco_controllers::driver::{Parts, drive};
-use emco_controllers::hub::{Fenced, HubApi, own_hosts};
-use emco_controllers::installation;
-use emco_controllers::lease::LeaseFence;
-use emco_controllers::namespace_access::Account;
-use emco_controllers::objects::Told;
+use emco_controllers::object::events::EventDedup;
+use emco_controllers::remote::dialer::{Dialer, DialerSettings, NoProxy, SystemResolver};
 use emco_controllers::remote::{EdgeSettings, Pool, PoolSettings};
-use emco_controllers::revisions::{RevisionSettings, Revisions};
-use emco_controllers::stores::{Stores, stores};
+use emco_controllers::runtime::account::Account;
+use emco_controllers::runtime::context::Context;
+use emco_controllers::runtime::driver::{Parts, drive};
+use emco_controllers::runtime::hub::{Fenced, HubApi, own_hosts};
+use emco_controllers::runtime::installation;
+use emco_controllers::runtime::lease::LeaseFence;
+use emco_controllers::runtime::plan_turns::PlanTurns;
+use emco_controllers::runtime::stores::{Stores, stores};
+use emco_controllers::runtime::unreachable::UnreachableSince;
+use emco_controllers::runtime::world::World;
+use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
+use emco_controllers::store::{RevisionSettings, Revisions};
+use emco_controllers::sync::gate::SPARE;
 use emco_controllers::sync::{Sync, SyncContext, SyncSettings};
-use emco_controllers::world::World;
-use emco_controllers::world::system::{SystemClock, SystemRandom};
 use emco_engine::snapshot::Installation;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -58,14 +60,18 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
             allow_edge_addresses: args.allow_edge_address.clone(),
             hub: own_hosts(&config, &args.hub_host),
             proxy: args.proxy()?,
+            no_proxy: NoProxy::new(&args.no_proxy),
             max_connects: usize::from(args.max_connects),
             ..DialerSettings::default()
         },
         resolver,
     );
     let in_flight = usize::from(args.edge_in_flight);
+    // One more than all deployments together may use: a probe never waits for slow requests of a tenant.
+    let with_probes = in_flight + SPARE + 1;
     let settings = PoolSettings {
-        edge: EdgeSettings { in_flight, ..EdgeSettings::default() },
+        edge: EdgeSettings { in_flight: with_probes, ..EdgeSettings::default() },
+        requests: process.metrics.requests(),
         ..PoolSettings::default()
     };
     let (clock, client) = (Arc::new(SystemClock), hub.client());
@@ -88,7 +94,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     });
     process.metrics.watch_pool(&pool);
     process.metrics.watch_sync(sync.metrics());
-    process.metrics.watch_shards(&stores);
+    process.metrics.watch_stores(&stores);
     process.shown.working(pool.clone(), sync.metrics());
     let ctx = Arc::new(Context {
         world,
@@ -105,8 +111,10 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         })
         .beside(Arc::clone(&sync)),
         planning: process.metrics.planning(),
-        told: Told::default(),
-        away: Away::default(),
+        turns: PlanTurns::default(),
+        renders: Arc::default(),
+        events: EventDedup::default(),
+        unreachable: UnreachableSince::default(),
     });
 
     let parts =

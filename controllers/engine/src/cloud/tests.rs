@@ -92,6 +92,7 @@ fn run(plan: &CloudPlan) -> Running {
         composite_app: String::new(),
         assignment: plan.assignment.clone(),
         sets: plan.sets.clone(),
+        parts: BTreeMap::new(),
     }
 }
 
@@ -126,7 +127,7 @@ fn the_namespace_goes_to_every_granted_cluster_and_takes_what_is_there() {
         set.manifests[0].json,
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"emco.io/project": "team-a"}}})
     );
-    assert_eq!(plan.change.unwrap().cause, "Create");
+    assert_eq!(plan.change.unwrap().cause, Cause::Create);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A manifest and an entry of `managedFields` in; which of the manifest's fields the entry does not own, and the manifest
-//! with the fields that are left to others, out.
+//! Compares a manifest with an entry of `managedFields`: which of its fields the entry does not own, and the manifest
+//! with the fields that are left to others.
 
 use serde_json::{Map, Value};
 

@@ -35,7 +35,7 @@ fn a_deployment_is_ready_when_every_replica_is_new_and_available() {
             "conditions",
             json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "slow"}])
         ),
-        "F its progress deadline was exceeded: slow"
+        "F ProgressDeadlineExceeded: slow"
     );
     assert_eq!(
         with(
@@ -214,13 +214,30 @@ fn what_is_being_deleted_is_not_ready() {
 
 #[test]
 fn explanations_are_bounded() {
-    let long = object(
-        "example.com/v1",
-        "Thing",
-        json!({}),
-        json!({"conditions": [{"type": "Ready", "status": "False", "message": "x".repeat(5000)}]}),
-    );
-    assert!(short(&long).len() <= LONGEST + 2);
+    let ready = |reason: &str, message: &str| {
+        let condition = json!({"type": "Ready", "status": "False", "reason": reason, "message": message});
+        short(&object("example.com/v1", "Thing", json!({}), json!({"conditions": [condition]})))
+    };
+    assert!(ready("", &"x".repeat(5000)).len() <= LONGEST + 2);
+    let long = ready(&"R".repeat(5000), &"x".repeat(5000));
+    assert!(long.len() <= LONGEST + 2 && long.contains("RR...: xx"), "{long}");
+}
+
+#[test]
+fn a_condition_is_told_by_its_reason_and_its_message() {
+    let ready = |reason: &str, message: &str| {
+        let condition = json!({"type": "Ready", "status": "False", "reason": reason, "message": message});
+        short(&object("example.com/v1", "Thing", json!({}), json!({"conditions": [condition]})))
+    };
+    for (reason, message, told) in [
+        ("Issuing", "waiting for the issuer", "Issuing: waiting for the issuer"),
+        ("Issuing", "", "Issuing"),
+        ("", "waiting for the issuer", "waiting for the issuer"),
+        ("Issuing", "Issuing the certificate", "Issuing the certificate"),
+        ("", "", "no message"),
+    ] {
+        assert_eq!(ready(reason, message), format!("P Ready is not True: {told}"));
+    }
 }
 
 /// The original took a failed Job or Pod for a hook that succeeded.

@@ -1,4 +1,4 @@
-//! Live workloads in, their health out.
+//! Judges the health of workloads.
 
 use serde_json::Value;
 
@@ -24,17 +24,15 @@ pub fn deployment(object: &Value) -> Health {
     if object.pointer("/spec/paused").and_then(Value::as_bool) == Some(true) {
         return Health::Ready;
     }
-    let exceeded = object.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|all| {
-        all.iter().any(|c| c["type"] == "Progressing" && c["reason"] == "ProgressDeadlineExceeded")
-    });
-    if exceeded {
-        let message = condition(object, "Progressing").map_or("", |(_, message)| message);
-        return Health::failed(format!("its progress deadline was exceeded: {message}"));
+    if let Some((_, said)) = condition(object, "Progressing")
+        && said.reason == "ProgressDeadlineExceeded"
+    {
+        return Health::failed(said.to_string());
     }
     let wanted = number(object, "/spec/replicas").unwrap_or(1);
     let (all, updated) = (status(object, "replicas"), status(object, "updatedReplicas"));
-    if let Some(("True", message)) = condition(object, "ReplicaFailure") {
-        return Health::progressing(format!("pods cannot be made: {message}"));
+    if let Some(("True", said)) = condition(object, "ReplicaFailure") {
+        return Health::progressing(format!("pods cannot be made: {said}"));
     }
     if let Some(short) = short(wanted, &[("made", all), ("updated", updated)]) {
         return short;
@@ -85,8 +83,8 @@ pub fn daemon_set(object: &Value) -> Health {
 }
 
 pub fn replica_set(object: &Value) -> Health {
-    if let Some(("True", message)) = condition(object, "ReplicaFailure") {
-        return Health::progressing(format!("pods cannot be made: {message}"));
+    if let Some(("True", said)) = condition(object, "ReplicaFailure") {
+        return Health::progressing(format!("pods cannot be made: {said}"));
     }
     let wanted = number(object, "/spec/replicas").unwrap_or(1);
     let have = [
@@ -112,8 +110,8 @@ pub fn job(object: &Value) -> Health {
 }
 
 pub fn job_outcome(object: &Value) -> Option<Result<(), String>> {
-    if let Some(("True", message)) = condition(object, "Failed") {
-        return Some(Err(format!("the job failed: {message}")));
+    if let Some(("True", said)) = condition(object, "Failed") {
+        return Some(Err(format!("the job failed: {said}")));
     }
     matches!(condition(object, "Complete"), Some(("True", _))).then_some(Ok(()))
 }
@@ -129,9 +127,9 @@ pub fn pod(object: &Value) -> Health {
     }
     match condition(object, "Ready") {
         Some(("True", _)) => Health::Ready,
-        Some((_, message)) => Health::progressing(format!("it is not ready: {message}")),
+        Some((_, said)) => Health::progressing(format!("it is not ready: {said}")),
         None => match condition(object, "PodScheduled") {
-            Some(("False", message)) => Health::progressing(format!("it is not scheduled: {message}")),
+            Some(("False", said)) => Health::progressing(format!("it is not scheduled: {said}")),
             _ => Health::progressing("it did not start yet"),
         },
     }

@@ -1,4 +1,4 @@
-//! A manifest in; out without two entries of one key in a list that the API server merges by key.
+//! Merges entries of one key in lists that the API server merges by key.
 //!
 //! POST takes such lists (two `env` entries of one name: the last wins in the container); server-side apply answers them
 //! with 500.

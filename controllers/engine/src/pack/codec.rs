@@ -1,4 +1,4 @@
-//! Index and frames in, the bytes of a pack out, and back. The only file that knows where what stands.
+//! Writes index and frames as the bytes of a pack, and reads them back. The only file that knows where what stands.
 
 use sha2::{Digest, Sha256};
 use zstd::bulk::{Compressor, Decompressor};

@@ -137,6 +137,7 @@ fn wide(clusters: usize) -> Assignment {
                 render_key: noise(n as u64 + 1_000_000, 32),
                 now: 1_700_000_000,
                 release_revision: if app == "web" { 2 } else { 1 },
+                findings: None,
             };
             let apps = ["db", "web", "api"].map(|app| (app.to_owned(), cell(app)));
             (ClusterId::new("acme", &format!("edge-{n:05}")), apps.into_iter().collect())

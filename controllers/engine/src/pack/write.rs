@@ -1,4 +1,4 @@
-//! Sets, assignments and identities in, packs out. The same content gives the same bytes.
+//! Divides sets, assignments and identities into packs. The same content gives the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Slice, codec};
 use crate::identity::{self, ClusterId, Identity, SetDigest};
-use crate::set::{Assigned, Assignment, ManifestSet, SetManifest};
+use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
 /// Writes sets; each once. Manifests of kind Secret go to packs that are stored as Secrets, the others to `ConfigMaps`.
 pub fn write_sets(owner_uid: &str, sets: &[Arc<ManifestSet>]) -> Result<Vec<PackObject>, PackError> {
@@ -74,15 +74,25 @@ fn slice(
     out: &mut Vec<(Frame, Vec<u8>)>,
 ) -> Result<(), PackError> {
     let mut cells = Cells::default();
-    let mut places: BTreeMap<(&SetDigest, &str, i64, i64), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(&SetDigest, &str, i64, i64, Option<&Findings>), usize> = BTreeMap::new();
+    let mut findings_at: BTreeMap<&Findings, usize> = BTreeMap::new();
     for (cluster, apps) in rows {
         let mut row = BTreeMap::new();
         for (app, cell) in *apps {
-            let Assigned { set, render_key, now, release_revision } = cell;
+            let Assigned { set, render_key, now, release_revision, findings } = cell;
             let next = places.len();
-            let place = *places.entry((set, render_key, *now, *release_revision)).or_insert(next);
+            let key = (set, render_key.as_str(), *now, *release_revision, findings.as_deref());
+            let place = *places.entry(key).or_insert(next);
             if place == next {
                 cells.cells.push(cell.clone());
+                if let Some(findings) = findings {
+                    let next = findings_at.len();
+                    let at = *findings_at.entry(findings).or_insert(next);
+                    if at == next {
+                        cells.findings.push(findings.as_ref().clone());
+                    }
+                    cells.found.insert(place, at);
+                }
             }
             row.insert(app.clone(), place);
         }

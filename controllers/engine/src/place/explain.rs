@@ -1,4 +1,4 @@
-//! A rule that was compared with every cluster in; sentences about what would have to change out.
+//! Says what would have to change for a rule to match a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,8 @@ use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use super::{Entry, Field, Group};
 use crate::explain::{Considered, Verdict};
 use crate::identity::ClusterId;
-use crate::plan::{Refusal, Rejected};
+use crate::placement::Rejected;
+use crate::refusal::Refusal;
 use crate::snapshot::Scheduling;
 use crate::terms;
 

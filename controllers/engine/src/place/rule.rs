@@ -1,4 +1,4 @@
-//! `spec.placement` and an app in, the rule that holds for that app out.
+//! Finds the placement rule of `spec.placement` that holds for an app.
 
 use emco_crds::deployment_intent_group::placement::{AnyOf, AppRule, Membership, Placement};
 use emco_crds::fields::ClusterTerm;

@@ -1,4 +1,4 @@
-//! Groups and the clusters an app already has in; which of those stay out.
+//! Decides which of the clusters that an app already has it keeps.
 //!
 //! Each cluster in use is counted for one group, so that no group's choice is lost because another group could have used
 //! it. What does not fit (a count was lowered) leaves, the least wanted first. Deciding once more changes nothing.

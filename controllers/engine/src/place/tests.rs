@@ -49,8 +49,13 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
 }
 
 fn running(app: &str, clusters: &[&str]) -> Assignment {
-    let assigned =
-        Assigned { set: SetDigest("s".to_owned()), render_key: String::new(), now: 0, release_revision: 1 };
+    let assigned = Assigned {
+        set: SetDigest("s".to_owned()),
+        render_key: String::new(),
+        now: 0,
+        release_revision: 1,
+        findings: None,
+    };
     clusters
         .iter()
         .map(|c| (ClusterId::parse(c).unwrap(), [(app.to_owned(), assigned.clone())].into()))

@@ -1,4 +1,4 @@
-//! A plan, what ran lately and a Project's removal budget in; what goes beyond the budget, as a sentence, out.
+//! Says where a plan goes beyond a Project's removal budget, given what ran recently.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,6 +70,7 @@ mod tests {
             render_key: String::new(),
             now: 0,
             release_revision: 1,
+            findings: None,
         };
         clusters
             .map(|n| (ClusterId::new("acme", &n.to_string()), [("web".to_owned(), assigned.clone())].into()))

@@ -1,4 +1,4 @@
-//! Placement in, sets and their assignment out: what is stored stays, the rest is rendered and finished.
+//! Builds sets and their assignment from a placement: what is stored stays, the rest is rendered and finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,13 +6,15 @@ use std::sync::Arc;
 use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
+use super::lookup::{Completeness, Holdings};
 use super::render::{self, Job};
 use super::work::{self, Item, Step};
-use super::{AppPlacement, Refusal};
 use crate::identity::{ClusterId, Id, SetDigest};
 use crate::manifests::{self, Draft, Kind};
+use crate::placement::AppPlacement;
+use crate::refusal::Refusal;
 use crate::resolve::Resolved;
-use crate::set::{Assigned, Assignment, ManifestSet};
+use crate::set::{Assigned, Assignment, Findings, ManifestSet};
 
 /// Warnings kept of one plan.
 const MOST_WARNINGS: usize = 50;
@@ -47,7 +49,7 @@ pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> R
     for item in &items {
         match item.step(stored) {
             Step::Keep(assigned, content) => builder.keep(item, assigned, content),
-            Step::Restore(assigned) => attempts.push(Builder::restoring(item, assigned, true)),
+            Step::Restore(assigned) => attempts.push(builder.restoring(item, assigned, true)),
             Step::Render => attempts.push(builder.rendering(item)),
             Step::Wait => builder.wait(item),
         }
@@ -70,7 +72,12 @@ struct Builder<'a> {
     finished: BTreeMap<(usize, BTreeMap<Kind, bool>), Arc<ManifestSet>>,
     /// Keeps every draft that `finished` names.
     drafts: Vec<Arc<Draft>>,
+    /// What lookups find, once for all clusters with one set.
+    holdings: BTreeMap<HoldingsKey, Arc<Holdings>>,
 }
+
+/// The set, what is known of it, and whether it was an upgrade.
+type HoldingsKey = (Option<SetDigest>, Completeness, bool);
 
 impl<'a> Builder<'a> {
     fn new(resolved: &'a Resolved<'a>) -> Self {
@@ -81,6 +88,7 @@ impl<'a> Builder<'a> {
             defined_by: BTreeMap::new(),
             finished: BTreeMap::new(),
             drafts: Vec::new(),
+            holdings: BTreeMap::new(),
         }
     }
 
@@ -117,7 +125,43 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn rendering(&self, item: &Item<'a>) -> Attempt<'a> {
+    /// What the app has on the cluster. A revision that was stored and not applied yet counts: what it drew may be there.
+    fn holdings(&mut self, item: &Item<'a>) -> Arc<Holdings> {
+        let snapshot = self.resolved.snapshot;
+        let Some(previous) = item.previous else {
+            let place = (item.id().clone(), self.app(item).to_owned());
+            return match snapshot.leaving.get(&place) {
+                None => self.held(None, None, Completeness::All, false),
+                Some(None) => self.held(None, None, Completeness::Part, false),
+                // Whether hooks of upgrades ran was not kept: they are the fewest.
+                Some(Some(set)) => self.held(Some(set.digest.clone()), Some(set), Completeness::All, true),
+            };
+        };
+        let upgraded = previous.release_revision > 1;
+        let running = snapshot.running.as_ref();
+        match running.and_then(|running| running.sets.get(&previous.set)) {
+            Some(set) => self.held(Some(previous.set.clone()), Some(set), Completeness::All, upgraded),
+            None => self.held(Some(previous.set.clone()), self.part(previous), Completeness::Part, upgraded),
+        }
+    }
+
+    /// What can still be read of a set.
+    fn part(&self, assigned: &Assigned) -> Option<&'a Arc<ManifestSet>> {
+        self.resolved.snapshot.running.as_ref()?.parts.get(&assigned.set)
+    }
+
+    fn held(
+        &mut self,
+        digest: Option<SetDigest>,
+        set: Option<&Arc<ManifestSet>>,
+        known: Completeness,
+        upgraded: bool,
+    ) -> Arc<Holdings> {
+        let fresh = || Arc::new(Holdings::new(set.cloned(), known, upgraded));
+        Arc::clone(self.holdings.entry((digest, known, upgraded)).or_insert_with(fresh))
+    }
+
+    fn rendering(&mut self, item: &Item<'a>) -> Attempt<'a> {
         let snapshot = self.resolved.snapshot;
         let installed = (item.id().clone(), self.app(item).to_owned());
         let job = Job {
@@ -125,15 +169,31 @@ impl<'a> Builder<'a> {
             is_install: !snapshot.installed.contains(&installed),
             revision: item.previous.map_or(1, |previous| previous.release_revision + 1),
             now: snapshot.now,
+            holdings: self.holdings(item),
+            tentative: false,
         };
         Attempt { job, restores: None }
     }
 
-    /// A set that cannot be read is made again as it was made; whether that was an installation was not written down.
-    fn restoring(item: &Item<'a>, assigned: &'a Assigned, first: bool) -> Attempt<'a> {
+    /// A set that cannot be read is made again as it was made; whether that was an installation was not written down. Lookups
+    /// find what can still be read of it, which is what the set before gave them where a chart keeps it. The rest they do not
+    /// find, as before an installation: only the very same set is taken, so that a wrong answer does no harm.
+    fn restoring(&mut self, item: &Item<'a>, assigned: &'a Assigned, first: bool) -> Attempt<'a> {
         let revision = assigned.release_revision;
-        let job =
-            Job { item: item.clone(), is_install: (revision == 1) == first, revision, now: assigned.now };
+        let upgraded = revision > 1;
+        let job = Job {
+            item: item.clone(),
+            is_install: (revision == 1) == first,
+            revision,
+            now: assigned.now,
+            holdings: self.held(
+                Some(assigned.set.clone()),
+                self.part(assigned),
+                Completeness::Assumed,
+                upgraded,
+            ),
+            tentative: true,
+        };
         Attempt { job, restores: Some(assigned) }
     }
 
@@ -142,31 +202,36 @@ impl<'a> Builder<'a> {
         let jobs: Vec<Job<'a>> = attempts.iter().map(|attempt| attempt.job.clone()).collect();
         let drafts = render::render(self.resolved, &jobs)?;
         for (job, draft) in jobs.iter().zip(&drafts) {
-            if !draft.defines.is_empty() {
-                self.defined.entry(job.item.id()).or_default().extend(draft.defines.clone());
-            }
+            let Some(draft) = draft.as_ref().filter(|draft| !draft.defines.is_empty()) else { continue };
+            self.defined.entry(job.item.id()).or_default().extend(draft.defines.clone());
         }
         let mut follow = Vec::new();
         for (attempt, draft) in attempts.into_iter().zip(drafts) {
-            let set = self.finish(&attempt.job.item, &draft)?;
-            match attempt.restores {
-                Some(stored) if stored.set != set.digest => {
+            let set = match &draft {
+                Some(draft) => Some(self.finish(&attempt.job, draft)?),
+                None => None,
+            };
+            let findings = draft.and_then(|draft| draft.findings.clone());
+            let wanted = attempt.restores.map(|stored| &stored.set);
+            match (set.filter(|set| wanted.is_none_or(|wanted| *wanted == set.digest)), attempt.restores) {
+                (Some(set), _) => self.take(&attempt, set, findings),
+                (None, Some(stored)) => {
                     let first = (stored.release_revision == 1) == attempt.job.is_install;
                     let item = &attempt.job.item;
                     // Both ways tried: what was stored cannot be had again, so this becomes a new set.
                     follow.push(if first {
-                        Self::restoring(item, stored, false)
+                        self.restoring(item, stored, false)
                     } else {
                         self.rendering(item)
                     });
                 }
-                _ => self.take(&attempt, set),
+                (None, None) => {}
             }
         }
         Ok(follow)
     }
 
-    fn take(&mut self, attempt: &Attempt<'a>, set: Arc<ManifestSet>) {
+    fn take(&mut self, attempt: &Attempt<'a>, set: Arc<ManifestSet>, found: Option<Arc<Findings>>) {
         let Job { item, revision, now, .. } = &attempt.job;
         // Counted are different sets, not renderings.
         let same = item.previous.filter(|previous| previous.set == set.digest);
@@ -175,12 +240,15 @@ impl<'a> Builder<'a> {
             render_key: item.class.render_key.clone(),
             now: *now,
             release_revision: same.map_or(*revision, |previous| previous.release_revision),
+            // What was stored stays as it was.
+            findings: attempt.restores.map_or(found, |stored| stored.findings.clone()),
         };
         self.built.sets.entry(set.digest.clone()).or_insert(set);
         self.assign(item, assigned);
     }
 
-    fn finish(&mut self, item: &Item<'a>, draft: &Arc<Draft>) -> Result<Arc<ManifestSet>, Box<Refusal>> {
+    fn finish(&mut self, job: &Job<'a>, draft: &Arc<Draft>) -> Result<Arc<ManifestSet>, Box<Refusal>> {
+        let item = &job.item;
         let empty = BTreeMap::new();
         let defined = self.defined.get(item.id()).unwrap_or(&empty);
         let scopes = manifests::scopes(&draft.kinds, item.cluster.apis.as_deref(), defined);
@@ -192,8 +260,9 @@ impl<'a> Builder<'a> {
         let digest_key = &self.resolved.snapshot.installation.digest_key;
         let running = self.resolved.snapshot.running.as_ref();
         let before = item.previous.and_then(|previous| running?.sets.get(&previous.set));
+        let staying = job.holdings.staying(&draft.lookups);
         let (set, warnings) =
-            draft.finish(app, digest_key, self.resolved.cloud, &key.1, before.map(AsRef::as_ref))?;
+            draft.finish(app, digest_key, self.resolved.cloud, &key.1, before.map(AsRef::as_ref), staying)?;
         for warning in draft.warnings.iter().chain(&warnings) {
             self.warn(warning);
         }

@@ -1,4 +1,4 @@
-//! A plan and what runs in; what differs, as numbers and one sentence, out.
+//! Compares a plan with what runs, as numbers and one sentence.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use crate::identity::{Id, SetDigest};
 use crate::resolve::Resolved;
 use crate::set::Assigned;
 use crate::snapshot::Running;
+use crate::text::counted;
 
 /// Apps that the sentence speaks of one by one.
 const SHOWN: usize = 3;
@@ -40,27 +41,34 @@ pub fn change(resolved: &Resolved<'_>, plan: &Plan) -> Option<Change> {
         if clusters.removed > 0 {
             removals.insert(app.clone(), clusters.removed);
         }
-        sentences.push(format!(
-            "{app} on {}: {} added, {} removed; {} added, {} changed, {} removed",
-            counted(total, "cluster"),
-            counted(clusters.added, "cluster"),
-            clusters.removed,
-            counted(resources.added, "resource"),
-            resources.changed,
-            resources.removed,
-        ));
+        let said: Vec<String> =
+            [clusters.said("cluster"), resources.said("resource")].into_iter().flatten().collect();
+        if !said.is_empty() {
+            sentences.push(format!("{app} on {}: {}", counted(total, "cluster"), said.join("; ")));
+        }
     }
     let more = sentences.len().saturating_sub(SHOWN);
     sentences.truncate(SHOWN);
     let mut summary = sentences.join(". ");
     if more > 0 {
-        summary = format!("{summary}. And {more} more apps");
+        summary = format!("{summary}. And {}", counted(more, "more app"));
     }
-    Some(Change { cause: cause.as_str().to_owned(), summary, removals })
+    if summary.is_empty() {
+        "no resource changed".clone_into(&mut summary);
+    }
+    Some(Change { cause, summary, removals })
 }
 
-fn counted(number: usize, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+impl Counts {
+    /// `2 resources added, 1 removed`: what is not zero, and the noun once.
+    fn said(self, noun: &str) -> Option<String> {
+        let Self { added, changed, removed } = self;
+        let parts = [(added, "added"), (changed, "changed"), (removed, "removed")];
+        let mut parts = parts.into_iter().filter(|(number, _)| *number > 0);
+        let (number, what) = parts.next()?;
+        let first = format!("{} {what}", counted(number, noun));
+        Some(parts.fold(first, |said, (number, what)| format!("{said}, {number} {what}")))
+    }
 }
 
 struct Diff<'a> {

@@ -1,4 +1,4 @@
-//! Jobs in, drafts out: as few renderings as the charts allow, in parallel, with the same result in any order.
+//! Renders jobs into drafts: as few renderings as the charts allow, in parallel, with the same result in any order.
 //!
 //! One rendering serves every cluster on which the chart could not tell the difference: the same values and release, and
 //! the same answers to whatever it asked about the cluster. Charts that draw random values are rendered for each cluster.
@@ -9,14 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_helm::{Capabilities, Compat, Reads, Release, RenderRequest};
+use emco_helm::{Capabilities, Compat, Limits, LookupRead, Reads, Release, RenderError, RenderRequest};
 use serde_json::Value;
 
-use super::Refusal;
+use super::findings;
+use super::lookup::{Answers, Holdings};
 use super::work::Item;
 use crate::apis::ApiList;
 use crate::canonical;
 use crate::manifests::{self, Draft};
+use crate::refusal::Refusal;
 use crate::resolve::Resolved;
 use crate::snapshot::ClusterFacts;
 
@@ -34,28 +36,50 @@ pub struct Job<'a> {
     pub revision: i64,
     /// What `now` gives, Unix seconds.
     pub now: i64,
+    /// What `lookup` finds.
+    pub holdings: Arc<Holdings>,
+    /// It is only a try: a chart that fails then refuses nothing.
+    pub tentative: bool,
 }
 
 /// What jobs must have in common to share a rendering at all.
-type Key = (usize, String, bool, i64, i64);
+type Key = (usize, String, bool, i64, i64, bool);
+
+/// Lookups of one rendering that are compared between clusters with different sets; a chart that asks for more is rendered for
+/// each set.
+const MOST_COMPARED: usize = 1_000;
 
 impl Job<'_> {
     fn key(&self) -> Key {
-        (self.item.app, self.item.class.render_key.clone(), self.is_install, self.revision, self.now)
+        let render_key = self.item.class.render_key.clone();
+        (self.item.app, render_key, self.is_install, self.revision, self.now, self.tentative)
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        Answers::new(&self.holdings, self.item.cluster.apis.as_deref())
     }
 }
 
 /// What one rendering gave, and what it had asked.
-struct Outcome<'a> {
+struct Outcome<'j, 'a> {
     draft: Arc<Draft>,
     reads: Reads,
-    cluster: &'a ClusterFacts,
+    job: &'j Job<'a>,
 }
 
-/// Renders all jobs; drafts are in the order of the jobs.
-pub fn render(resolved: &Resolved<'_>, jobs: &[Job<'_>]) -> Result<Vec<Arc<Draft>>, Box<Refusal>> {
-    let mut drafts: Vec<Option<Arc<Draft>>> = vec![None; jobs.len()];
-    let mut groups: BTreeMap<Key, Group<'_>> = BTreeMap::new();
+/// What came of a job.
+#[derive(Clone, Debug)]
+enum Slot {
+    Pending,
+    Done(Arc<Draft>),
+    /// The try failed.
+    Failed,
+}
+
+/// Renders all jobs; drafts are in the order of the jobs, and `None` where a try failed.
+pub fn render(resolved: &Resolved<'_>, jobs: &[Job<'_>]) -> Result<Vec<Option<Arc<Draft>>>, Box<Refusal>> {
+    let mut slots: Vec<Slot> = vec![Slot::Pending; jobs.len()];
+    let mut groups: BTreeMap<Key, Group<'_, '_>> = BTreeMap::new();
     for (position, job) in jobs.iter().enumerate() {
         groups.entry(job.key()).or_default().pending.push(position);
     }
@@ -66,29 +90,31 @@ pub fn render(resolved: &Resolved<'_>, jobs: &[Job<'_>]) -> Result<Vec<Arc<Draft
         }
         for (position, rendered) in picks.iter().zip(in_parallel(resolved, jobs, &picks)?) {
             let Some(job) = jobs.get(*position) else { continue };
-            let (draft, reads) = rendered;
-            if let Some(slot) = drafts.get_mut(*position) {
-                *slot = Some(Arc::clone(&draft));
-            }
+            let Some(slot) = slots.get_mut(*position) else { continue };
+            let Some((draft, reads)) = rendered else {
+                *slot = Slot::Failed;
+                continue;
+            };
+            *slot = Slot::Done(Arc::clone(&draft));
             if let Some(group) = groups.get_mut(&job.key()) {
-                group.outcomes.push(Outcome { draft, reads, cluster: job.item.cluster });
+                group.outcomes.push(Outcome { draft, reads, job });
             }
         }
         for group in groups.values_mut() {
-            group.share(jobs, &mut drafts);
+            group.share(jobs, &mut slots);
         }
     }
-    Ok(drafts.into_iter().flatten().collect())
+    Ok(slots.into_iter().map(|slot| if let Slot::Done(draft) = slot { Some(draft) } else { None }).collect())
 }
 
 /// Jobs with the same key.
 #[derive(Default)]
-struct Group<'a> {
+struct Group<'j, 'a> {
     pending: Vec<usize>,
-    outcomes: Vec<Outcome<'a>>,
+    outcomes: Vec<Outcome<'j, 'a>>,
 }
 
-impl<'a> Group<'a> {
+impl<'j, 'a> Group<'j, 'a> {
     /// What to render next: one job for each kind of cluster, or all once the chart is known to draw random values.
     fn picks(&self, jobs: &[Job<'_>]) -> Vec<usize> {
         if self.outcomes.iter().any(|outcome| outcome.reads.random) {
@@ -98,11 +124,14 @@ impl<'a> Group<'a> {
         if self.outcomes.is_empty() {
             return self.pending.first().copied().into_iter().collect();
         }
+        let looks_up = self.outcomes.iter().any(|outcome| !outcome.reads.lookups.is_empty());
         let mut picks: Vec<usize> = Vec::new();
         for &position in &self.pending {
-            let cluster = |position: usize| jobs.get(position).map(|job| job.item.cluster);
-            let alike = |other: &usize| match (cluster(*other), cluster(position)) {
-                (Some(a), Some(b)) => same_cluster(a, b),
+            let alike = |other: &usize| match (jobs.get(*other), jobs.get(position)) {
+                (Some(a), Some(b)) => {
+                    (!looks_up || Arc::ptr_eq(&a.holdings, &b.holdings))
+                        && same_cluster(a.item.cluster, b.item.cluster)
+                }
                 _ => false,
             };
             if !picks.iter().any(alike) {
@@ -113,37 +142,36 @@ impl<'a> Group<'a> {
     }
 
     /// Gives drafts to jobs that could not come out differently.
-    fn share(&mut self, jobs: &[Job<'a>], drafts: &mut [Option<Arc<Draft>>]) {
+    fn share(&mut self, jobs: &'j [Job<'a>], slots: &mut [Slot]) {
         let outcomes = &self.outcomes;
         self.pending.retain(|&position| {
-            if drafts.get(position).is_none_or(Option::is_some) {
-                return false;
-            }
+            let Some(slot @ Slot::Pending) = slots.get_mut(position) else { return false };
             let Some(job) = jobs.get(position) else { return false };
-            let Some(outcome) = outcomes.iter().find(|outcome| outcome.holds_for(job.item.cluster)) else {
+            let Some(outcome) = outcomes.iter().find(|outcome| outcome.holds_for(job)) else {
                 return true;
             };
-            if let Some(slot) = drafts.get_mut(position) {
-                *slot = Some(Arc::clone(&outcome.draft));
-            }
+            *slot = Slot::Done(Arc::clone(&outcome.draft));
             false
         });
     }
 }
 
-impl Outcome<'_> {
-    /// Whether the chart would have got the same answers on that cluster.
-    fn holds_for(&self, cluster: &ClusterFacts) -> bool {
-        let Reads { random, kube_version, all_api_versions, api_versions, values: _, lookups: _ } =
-            &self.reads;
-        // Lookups find nothing anywhere: rendering reaches no cluster. Values are alike: they are part of the key.
+impl Outcome<'_, '_> {
+    /// Whether the chart would have got the same answers for that job.
+    fn holds_for(&self, job: &Job<'_>) -> bool {
+        let Reads { random, kube_version, all_api_versions, api_versions, values: _, lookups } = &self.reads;
+        let (mine, cluster) = (self.job.item.cluster, job.item.cluster);
+        // Values are alike: they are part of the key.
         !random
-            && (!kube_version || self.cluster.kubernetes_version == cluster.kubernetes_version)
-            && (!all_api_versions || same_apis(self.cluster, cluster))
-            && (api_versions.is_empty() || same_apis(self.cluster, cluster) || {
-                let (one, other) = (serves(self.cluster), serves(cluster));
+            && (!kube_version || mine.kubernetes_version == cluster.kubernetes_version)
+            && (!all_api_versions || same_apis(mine, cluster))
+            && (api_versions.is_empty() || same_apis(mine, cluster) || {
+                let (one, other) = (serves(mine), serves(cluster));
                 api_versions.iter().all(|asked| one(asked) == other(asked))
             })
+            && (lookups.is_empty()
+                || Arc::ptr_eq(&self.job.holdings, &job.holdings) && same_apis(mine, cluster)
+                || lookups.len() <= MOST_COMPARED && self.job.answers().same_as(&job.answers(), lookups))
     }
 }
 
@@ -165,7 +193,8 @@ fn serves(cluster: &ClusterFacts) -> impl Fn(&str) -> bool + '_ {
     move |asked| versions.contains(asked)
 }
 
-type Rendered = (Arc<Draft>, Reads);
+/// `None` where a try failed.
+type Rendered = Option<(Arc<Draft>, Reads)>;
 
 /// Renders some jobs on all cores; the first failure by position wins, whichever thread met it.
 fn in_parallel(
@@ -180,7 +209,13 @@ fn in_parallel(
         loop {
             let turn = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = picks.get(turn).and_then(|position| jobs.get(*position)) else { return done };
-            done.push((turn, one(resolved, job)));
+            let result = one(resolved, job);
+            // A failure is the whole plan's: what comes after it would be rendered in vain. What comes before has begun.
+            let failed = result.is_err();
+            done.push((turn, result));
+            if failed {
+                next.store(picks.len(), Ordering::Relaxed);
+            }
         }
     };
     let mut results: Vec<(usize, Result<Rendered, Box<Refusal>>)> = std::thread::scope(|scope| {
@@ -189,16 +224,20 @@ fn in_parallel(
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
     });
     results.sort_by_key(|(turn, _)| *turn);
-    if results.len() < picks.len() {
+    let rendered: Vec<Rendered> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
+    if rendered.len() < picks.len() {
         let text = "a rendering ended without a result: see the operator's log".to_owned();
         return Err(Refusal::new(RENDERED, Reason::TemplateError, text));
     }
-    results.into_iter().map(|(_, result)| result).collect()
+    Ok(rendered)
 }
 
 /// Renders one job.
 fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>> {
-    let Job { item, is_install, revision, now } = job;
+    let Job { item, is_install, revision, now, holdings: _, tentative } = job;
+    if resolved.supervisor.stop().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        return Err(Refusal::new(RENDERED, Reason::PlanTooLong, "the plan was stopped"));
+    }
     let Some(app) = resolved.apps.get(item.app) else {
         return Err(Refusal::new(RENDERED, Reason::TemplateError, "a rendering of no app"));
     };
@@ -207,6 +246,7 @@ fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>>
     let dig = resolved.dig.metadata.name.as_deref().unwrap_or_default();
     let random_key = &snapshot.installation.random_key;
     let versions = cluster.apis.as_deref().map(ApiList::helm_api_versions).unwrap_or_default();
+    let answers = job.answers();
     let request = RenderRequest {
         release: Release {
             name: resolved.dig.release().to_owned(),
@@ -223,114 +263,62 @@ fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>>
         compat: Compat::Helm3_17,
         seed: Some(canonical::seed(random_key, &snapshot.project, dig, name, cluster.id.as_str())),
         now: Some(*now),
+        lookup: Some(&answers),
         reuse: true,
+        limits: Limits {
+            stop: resolved.supervisor.stop(),
+            slow: resolved.supervisor.slow(),
+            ..Limits::default()
+        },
         ..RenderRequest::default()
     };
     let mut rendered = None;
-    resolved.timing.rendering(&mut || rendered = Some(app.compiled.render(&request)));
+    resolved.supervisor.rendering(&mut || rendered = Some(app.compiled.render(&request)));
     let Some(rendered) = rendered else {
         return Err(Refusal::new(RENDERED, Reason::TemplateError, "a rendering that was not run"));
     };
-    let mut rendered = rendered.map_err(|error| manifests::failed(name, &cluster.id, &error))?;
+    let mut rendered = match rendered {
+        Ok(rendered) => rendered,
+        Err(error) if *tentative && error.limit().is_none() => return Ok(None),
+        Err(error) => return Err(refused(resolved, job, &error, &answers)),
+    };
     // A chart that names versions of Kubernetes was compared with this one.
     rendered.reads.kube_version |= !app.compiled.chart().metadata().kube_version.is_empty();
+    let findings = findings::of(&app.layers, &rendered);
     let documents = rendered.manifests.into_iter().map(manifests::Document::from).collect();
-    let draft = Draft::new(name, documents, rendered.warnings)?;
-    Ok((Arc::new(draft), rendered.reads))
+    let mut draft = Draft::new(name, documents, rendered.warnings)?;
+    draft.lookups.clone_from(&rendered.reads.lookups);
+    draft.findings = findings.map(Arc::new);
+    Ok(Some((Arc::new(draft), rendered.reads)))
+}
+
+/// Why a chart was not rendered: it fails, or it asks for what is stored and cannot be read. Without an answer it would draw
+/// another password for a database that runs.
+fn refused(
+    resolved: &Resolved<'_>,
+    job: &Job<'_>,
+    error: &RenderError,
+    answers: &Answers<'_>,
+) -> Box<Refusal> {
+    let cluster = &job.item.cluster.id;
+    let Some(app) = resolved.apps.get(job.item.app) else {
+        return Refusal::new(RENDERED, Reason::TemplateError, "a rendering of no app");
+    };
+    let name = app.app.name.as_str();
+    if let Some(LookupRead { kind, name: object, .. }) = answers.unanswered() {
+        let object = if object.is_empty() { "(all of them)".to_owned() } else { object };
+        let text = format!(
+            "app {name} on {cluster}: the chart looks up {kind} {object}, and what is stored of the app there cannot be read, so \
+             that passwords could change: restore its packs from a backup, or take the app off the cluster and place it there again"
+        );
+        return Refusal::new(RENDERED, Reason::ContentLost, text);
+    }
+    let mut secrets = crate::values::secrets(&app.layers);
+    if answers.quotes(&error.to_string()) {
+        secrets.push("Secrets that the chart looked up");
+    }
+    manifests::failed(name, cluster, error, &secrets)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::apis::ApiResource;
-    use crate::identity::ClusterId;
-    use crate::plan::work::Class;
-    use crate::snapshot::Scheduling;
-
-    fn cluster(name: &str, version: &str, kind: &str) -> ClusterFacts {
-        let api = ApiResource {
-            group: "x".to_owned(),
-            version: "v1".to_owned(),
-            kind: kind.to_owned(),
-            plural: String::new(),
-            namespaced: true,
-            listable: true,
-        };
-        ClusterFacts {
-            id: ClusterId::new("acme", name),
-            labels: BTreeMap::new(),
-            properties: BTreeMap::new(),
-            scheduling: Scheduling::Enabled,
-            reachable: true,
-            uid: None,
-            kubernetes_version: Some(version.to_owned()),
-            apis: Some(Arc::new(ApiList { resources: vec![api] })),
-        }
-    }
-
-    fn fleet() -> [ClusterFacts; 4] {
-        [
-            cluster("a", "v1.36.3", "One"),
-            cluster("b", "v1.36.3", "One"),
-            cluster("c", "v1.35.0", "One"),
-            cluster("d", "v1.36.3", "Two"),
-        ]
-    }
-
-    /// Which clusters are rendered, wave after wave, by a chart that asks what `reads` says.
-    fn waves(reads: &Reads) -> Vec<Vec<usize>> {
-        let fleet = fleet();
-        let class = Arc::new(Class { values: serde_json::Map::new(), render_key: String::new() });
-        let jobs: Vec<_> = fleet
-            .iter()
-            .map(|cluster| Job {
-                item: Item { app: 0, cluster, class: Arc::clone(&class), previous: None },
-                is_install: true,
-                revision: 1,
-                now: 0,
-            })
-            .collect();
-        let mut drafts = vec![None; jobs.len()];
-        let mut group = Group { pending: (0..jobs.len()).collect(), outcomes: Vec::new() };
-        let mut waves = Vec::new();
-        loop {
-            let picks = group.picks(&jobs);
-            if picks.is_empty() {
-                return waves;
-            }
-            for &position in &picks {
-                let draft = Arc::new(Draft::new("web", Vec::new(), Vec::new()).unwrap());
-                drafts[position] = Some(Arc::clone(&draft));
-                group.outcomes.push(Outcome {
-                    draft,
-                    reads: reads.clone(),
-                    cluster: jobs[position].item.cluster,
-                });
-            }
-            group.share(&jobs, &mut drafts);
-            waves.push(picks);
-        }
-    }
-
-    #[test]
-    fn a_chart_that_asks_nothing_is_rendered_once_for_all_clusters() {
-        assert_eq!(waves(&Reads::default()), [vec![0]]);
-    }
-
-    #[test]
-    fn a_chart_that_asks_the_version_is_rendered_once_for_each_version() {
-        assert_eq!(waves(&Reads { kube_version: true, ..Reads::default() }), [vec![0], vec![2]]);
-    }
-
-    #[test]
-    fn a_chart_that_asks_for_an_api_is_rendered_once_for_each_answer() {
-        let asks = |what: &str| Reads { api_versions: [what.to_owned()].into(), ..Reads::default() };
-        assert_eq!(waves(&asks("x/v1/Two")), [vec![0], vec![3]]);
-        assert_eq!(waves(&asks("x/v1")), [vec![0]]);
-    }
-
-    #[test]
-    fn a_chart_that_draws_random_values_is_rendered_for_each_cluster() {
-        assert_eq!(waves(&Reads { random: true, ..Reads::default() }), [vec![0], vec![1, 2, 3]]);
-    }
-}
+mod tests;

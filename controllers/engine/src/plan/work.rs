@@ -1,4 +1,4 @@
-//! Placement and values in; for every app and cluster whether its stored set stays, or what has to be rendered, out.
+//! Decides for every app and cluster whether its stored set stays or what has to be rendered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,10 @@ use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use serde_json::{Map, Value, json};
 
-use super::{AppPlacement, Refusal};
 use crate::canonical;
 use crate::identity::ClusterId;
+use crate::placement::AppPlacement;
+use crate::refusal::Refusal;
 use crate::resolve::{Resolved, ResolvedApp};
 use crate::set::{Assigned, ManifestSet};
 use crate::snapshot::ClusterFacts;
@@ -22,7 +23,6 @@ const COMPAT: &str = "Helm3_17";
 const RENDER_KEY: &str = "emco-render/1\0";
 
 /// Merged values of one app, shared by every cluster where they are equal.
-#[derive(Debug)]
 pub struct Class {
     /// What the chart is rendered with.
     pub values: Map<String, Value>,
@@ -41,6 +41,12 @@ pub struct Item<'a> {
     pub class: Arc<Class>,
     /// What it has now.
     pub previous: Option<&'a Assigned>,
+}
+
+impl std::fmt::Debug for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Class").field("render_key", &self.render_key).finish_non_exhaustive()
+    }
 }
 
 /// What is to be done for one app on one cluster.
@@ -161,8 +167,11 @@ impl<'a> Classes<'a> {
         let app = &self.app.app.name;
         let origin = self.app.layers.get(*layer).map_or("values", |layer| layer.origin.as_str());
         let place = format!("app {app}: {origin}: {} line {}", fault.path, fault.line);
-        let Some(name) = &fault.unknown else {
-            let text = format!("{place}: {} (on {cluster})", fault.message);
+        let secret = self.app.layers.get(*layer).is_some_and(|layer| layer.secret);
+        let unknown = fault.unknown.as_ref().filter(|_| !secret);
+        let Some(name) = unknown else {
+            let message = if secret { "the template fails; its text is withheld" } else { &fault.message };
+            let text = format!("{place}: {message} (on {cluster})");
             return Refusal::new(RENDERED, Reason::ValuesInvalid, text);
         };
         let cure = if name.starts_with("cluster.properties") {

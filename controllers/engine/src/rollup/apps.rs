@@ -1,4 +1,4 @@
-//! Facts per cluster in, the status of each app out.
+//! Sums up the status of each app.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Obser
             seen.entry(app).or_default().add(app, fact);
         }
     }
-    let status = |(name, placement): &(String, crate::plan::AppPlacement)| {
+    let status = |(name, placement): &(String, crate::placement::AppPlacement)| {
         let app = seen.get(name.as_str()).cloned().unwrap_or_default();
         let before = inputs.before.apps.get(name).copied().unwrap_or_default();
         let observation = Observation {
@@ -46,6 +46,7 @@ pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Obser
             ready: count(app.ready),
             chosen: placement.chosen.iter().take(MOST_CHOSEN).map(ToString::to_string).collect(),
             rejected: rejected.collect(),
+            unread_values: Vec::new(),
         }
     };
     inputs.placement.iter().map(status).collect()

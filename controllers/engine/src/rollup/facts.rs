@@ -1,4 +1,4 @@
-//! Rows of shards and what is wanted in, one fact per cluster and their sum out.
+//! Reduces rows of shards to one fact per cluster, and their sum.
 
 use std::collections::BTreeMap;
 
@@ -42,28 +42,39 @@ pub struct ClusterFact<'a> {
     pub current: bool,
 }
 
+/// Whether a message names an object itself, not only another one whose name begins alike.
+fn names(message: &str, resource: &str) -> bool {
+    let ends =
+        |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/'));
+    message.match_indices(resource).any(|(at, found)| message.get(at + found.len()..).is_some_and(ends))
+}
+
 impl ClusterFact<'_> {
     /// For the list of failing clusters; `None` where there is nothing to say.
     pub fn failing(&self) -> Option<Failing> {
         let status = self.status.as_ref();
         let error = status.and_then(|s| s.error.as_ref());
+        let first = status.and_then(|s| s.unready.first());
         let reason = match (self.kind, error) {
             (Kind::Unreachable | Kind::LeavingUnreachable, _) => Reason::Unreachable.as_str(),
+            (Kind::Progressing, None) if first.is_some() => Reason::NotReady.as_str(),
             (Kind::Ready, _) | (Kind::Progressing | Kind::Leaving, None) => return None,
             (_, Some(error)) => &error.reason,
             (Kind::Failed | Kind::LeavingFailed, None) => Reason::NotReady.as_str(),
         };
         let message = match error {
             Some(error) => match &error.resource {
-                Some(resource) => format!("{resource}: {}", error.message),
-                None => error.message.clone(),
+                Some(resource) if !names(&error.message, resource) => {
+                    format!("{resource}: {}", error.message)
+                }
+                _ => error.message.clone(),
             },
             None if reason == Reason::Unreachable.as_str() => "the cluster cannot be reached".to_owned(),
-            None => String::new(),
+            None => first.map_or_else(String::new, |first| format!("{}: {}", first.resource, first.message)),
         };
         Some(Failing {
             cluster: self.cluster.to_string(),
-            app: error.and_then(|e| e.app.clone()),
+            app: error.and_then(|e| e.app.clone()).or_else(|| first.map(|first| first.app.clone())),
             reason: reason.to_owned(),
             message,
             since: status.and_then(|s| s.since.clone()),

@@ -1,5 +1,5 @@
-//! Facts per cluster in, what is worth knowing although nothing failed out: changes by others, and fields that clusters do
-//! not know. Neither makes a cluster less ready.
+//! Finds what is worth reporting although nothing failed: changes by others, and fields that clusters do not know.
+//! Neither makes a cluster less ready.
 
 use emco_crds::deployment_intent_group::status::DriftCounts;
 use emco_crds::sync_shard::status::LeftOut;
@@ -7,6 +7,7 @@ use emco_crds::sync_shard::status::LeftOut;
 use super::clusters;
 use super::facts::ClusterFact;
 use crate::conditions::truncate;
+use crate::shard::MOST_RESTORED;
 
 /// Longest example in a sentence, in bytes.
 const LONGEST: usize = 256;
@@ -16,6 +17,8 @@ const LONGEST: usize = 256;
 pub struct Notes {
     /// Objects that differ from what was applied: a sentence.
     pub drift: Option<String>,
+    /// Objects that others deleted, replaced or changed, and that were put right: the first of them, and how many more times.
+    pub corrected: Option<String>,
     /// Fields that were left out: a sentence.
     pub left_out: Option<String>,
     /// The field that the sentence names, which stays while clusters come and go.
@@ -29,7 +32,9 @@ pub struct Notes {
 impl Notes {
     /// What there is, in order.
     pub fn sentences(&self) -> impl Iterator<Item = &str> {
-        let Self { drift, left_out, left_out_example: _, rewritten, rewritten_example: _ } = self;
+        // What was put right is no news of the present: it is told by an Event, and counted.
+        let Self { drift, corrected: _, left_out, left_out_example: _, rewritten, rewritten_example: _ } =
+            self;
         [drift, left_out, rewritten].into_iter().flatten().map(String::as_str)
     }
 }
@@ -41,11 +46,15 @@ pub fn of(facts: &[ClusterFact<'_>]) -> (Option<DriftCounts>, Notes) {
     let mut reported = 0;
     let mut drifted = 0_usize;
     let mut example = None;
+    let mut restored = Vec::new();
     for (fact, drift) in wanted().filter_map(|fact| Some((fact, fact.status.as_ref()?.drift.as_ref()?))) {
         sum.corrected += drift.corrected;
         reported += drift.reported;
         drifted += usize::from(drift.reported > 0);
         sum.last = sum.last.max(drift.last.clone());
+        let room = MOST_RESTORED - restored.len();
+        restored
+            .extend(drift.restored.iter().take(room).map(|object| format!("{object} on {}", fact.cluster)));
         example = example.or_else(|| drift.objects.first().map(|object| (&fact.cluster, object)));
     }
     sum.reported = (reported > 0).then_some(reported);
@@ -68,7 +77,19 @@ pub fn of(facts: &[ClusterFact<'_>]) -> (Option<DriftCounts>, Notes) {
         wanted().filter_map(|fact| fact.status.as_ref()?.rewritten.as_ref()),
     );
     let any = sum.corrected > 0 || reported > 0;
-    (any.then_some(sum), Notes { drift, left_out, left_out_example, rewritten, rewritten_example })
+    let corrected = corrected(&restored, sum.corrected);
+    let notes = Notes { drift, corrected, left_out, left_out_example, rewritten, rewritten_example };
+    (any.then_some(sum), notes)
+}
+
+/// `ConfigMap/shop/web on acme/berlin, and 2 more`; `None` where no row names one, as those that an earlier version wrote.
+fn corrected(named: &[String], corrected: i64) -> Option<String> {
+    if named.is_empty() {
+        return None;
+    }
+    let more = corrected - i64::try_from(named.len()).unwrap_or_default();
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    Some(format!("{}{more}", truncate(&named.join(", "), LONGEST)))
 }
 
 /// A sentence about fields that clusters name, and the field it names itself: the smallest, so that the order of clusters

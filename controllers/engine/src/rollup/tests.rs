@@ -176,6 +176,25 @@ fn a_failed_cluster_is_named_with_the_servers_words_and_stops_nothing_else() {
     assert_eq!(apps, [(State::Instantiated, 3), (State::InstantiateFailed, 2)]);
 }
 
+#[test]
+fn the_words_of_a_cluster_that_answers_are_always_said() {
+    for reason in ["ServerError", "Unreachable"] {
+        let mut fleet = Fleet::new(2);
+        fleet.fail(2, reason, "failed calling webhook \"deny\"", 5);
+        fleet.change(2, |row| row.state = State::Instantiating);
+        let said = format!(
+            "False Progressing: 1 of 2 clusters ready; acme/edge-02 (web): {reason}: apps/Deployment/shop/web: failed calling webhook \"deny\""
+        );
+        assert_eq!(text(&fleet.dig().ready), said);
+        assert_eq!(fleet.dig().clusters.unreachable, 0);
+    }
+    // Without progress for too long it counts as failed.
+    let mut fleet = Fleet::new(2);
+    fleet.fail(2, "ServerError", "failed calling webhook", 5);
+    let status = fleet.dig();
+    assert_eq!((status.ready.reason, status.clusters.failed), ("ServerError", 1));
+}
+
 /// The original called an application ready that had nothing anywhere.
 #[test]
 fn an_owner_that_is_nowhere_is_not_ready() {
@@ -302,6 +321,11 @@ fn a_logical_cloud_is_ready_where_it_is() {
     );
     fleet.fail(1, "NamespaceConflict", "held by team-b", 1);
     assert_eq!(fleet.with(None, cloud).ready.reason, "NamespaceConflict");
+    // What a cluster refuses is a failure of the cloud, not a step on its way.
+    for reason in ["Forbidden", "Invalid", "Conflict", "ServerError", "ProgressDeadlineExceeded"] {
+        fleet.fail(1, reason, "no", 1);
+        assert_eq!(fleet.with(None, cloud).ready.reason, reason);
+    }
     fleet.lose(1);
     fleet.lose(2);
     assert_eq!(fleet.with(None, cloud).ready.reason, "Unreachable");
@@ -319,7 +343,13 @@ fn changes_by_others_are_counted_and_named_and_make_nothing_less_ready() {
             by: "kubectl-edit".to_owned(),
             fields: "f".to_owned(),
         };
-        row.drift = Some(RowDrift { corrected: 1, reported: 1, objects: vec![object], last: last(40) });
+        row.drift = Some(RowDrift {
+            corrected: 1,
+            reported: 1,
+            objects: vec![object],
+            last: last(40),
+            ..RowDrift::default()
+        });
     });
     let status = fleet.dig();
     let drift = status.drift.unwrap();
@@ -330,6 +360,33 @@ fn changes_by_others_are_counted_and_named_and_make_nothing_less_ready() {
          ConfigMap/shop/web on acme/edge-03 (written by kubectl-edit)"
     );
     assert_eq!((status.ready.status, status.clusters.ready), ("True", 3));
+}
+
+#[test]
+fn objects_that_were_put_right_are_named_with_their_cluster() {
+    let mut fleet = Fleet::new(3);
+    let restored = |names: &[&str]| names.iter().map(|name| format!("ConfigMap/shop/{name}")).collect();
+    let one = restored(&["web"]);
+    fleet.change(1, |row| {
+        row.drift = Some(RowDrift { corrected: 1, restored: one, ..RowDrift::default() });
+    });
+    assert_eq!(fleet.dig().notes.corrected.as_deref(), Some("ConfigMap/shop/web on acme/edge-01"));
+    let more = restored(&["a", "b", "c"]);
+    fleet.change(3, |row| {
+        row.drift = Some(RowDrift { corrected: 7, restored: more, ..RowDrift::default() });
+    });
+    let status = fleet.dig();
+    assert_eq!(
+        status.notes.corrected.as_deref(),
+        Some(
+            "ConfigMap/shop/web on acme/edge-01, ConfigMap/shop/a on acme/edge-03, ConfigMap/shop/b on acme/edge-03, and 5 more"
+        )
+    );
+    assert_eq!(text(&status.deployed), "True Deployed: 3 clusters have revision 3");
+    // A row of an earlier version counts and names nothing.
+    let mut fleet = Fleet::new(1);
+    fleet.change(1, |row| row.drift = Some(RowDrift { corrected: 2, ..RowDrift::default() }));
+    assert_eq!(fleet.dig().notes.corrected, None);
 }
 
 #[test]

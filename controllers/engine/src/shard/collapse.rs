@@ -1,4 +1,4 @@
-//! A row that may have too many things in, the same row with one identity set out.
+//! Shortens a row that may have too many things to one identity set.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub fn overlong(spec: &SyncShardSpec) -> Vec<i64> {
 /// Replaces what long rows hold by one set of identities each. `identities_of` reads the objects of a combination or of an
 /// earlier identity set; what it cannot read stops everything, because an inventory with a hole is none.
 ///
-/// The set counts from the latest generation of what it replaces: who worked that off has worked off all of it.
+/// The set counts from the latest write of what it replaces: who worked that off has worked off all of it.
 pub fn collapse_held(
     mut spec: SyncShardSpec,
     mut identities_of: impl FnMut(&Content) -> Result<BTreeSet<Identity>, String>,

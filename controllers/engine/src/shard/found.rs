@@ -1,4 +1,4 @@
-//! Rows whose inventory may know too little in; rows that hold "whatever carries the owner's label" out. Such a row is complete
+//! Makes rows whose inventory may know too little hold "whatever carries the owner's label". Such a row is complete
 //! only after all kinds of its cluster were listed by that label.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub(super) fn held(since: i64) -> Held {
 pub fn search(
     spec: &SyncShardSpec,
     status: Option<&SyncShardStatus>,
-    next_generation: i64,
+    next_write: i64,
     rows: &BTreeSet<i64>,
 ) -> Option<SyncShardSpec> {
     let known = status.map(|status| decode_status(spec, status)).unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn search(
             continue;
         }
         row.held.retain(|held| held.combination.as_deref() != Some(FOUND_NAME));
-        row.held.push(held(next_generation));
+        row.held.push(held(next_write));
         changed = true;
     }
     changed.then_some(fresh)

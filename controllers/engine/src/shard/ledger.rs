@@ -1,5 +1,5 @@
-//! Rows that leave clusters which cannot be reached in; a ledger out, in which what they may have is remembered by name until
-//! the cluster returns, and from which it is taken back when the owner wants the cluster again.
+//! Moves rows of unreachable clusters into a ledger, which remembers by name what they may have until the cluster
+//! returns, and takes it back when the owner wants the cluster again.
 //!
 //! A ledger is a shard whose rows have no target and hold identities alone: workers remove what such a row names, as they do
 //! for any other. It is written before the row leaves the owner's shard, and taken back before the ledger forgets it, so that
@@ -31,12 +31,12 @@ pub fn leaving(spec: &SyncShardSpec, status: Option<&SyncShardStatus>) -> Vec<Ro
 }
 
 /// Notes what was given up. `None`: all of it is in the ledger already.
-pub fn note(ledger: &SyncShardSpec, next_generation: i64, given_up: &[GivenUp]) -> Option<SyncShardSpec> {
+pub fn note(ledger: &SyncShardSpec, next_write: i64, given_up: &[GivenUp]) -> Option<SyncShardSpec> {
     let mut fresh = ledger.clone();
     for GivenUp { cluster, uid, identities } in given_up {
         let same = |row: &&mut ShardRow| row.cluster == cluster.as_str() && row.uid == *uid;
         if let Some(row) = fresh.clusters.iter_mut().find(same) {
-            hold(row, identities, next_generation);
+            hold(row, identities, next_write);
             continue;
         }
         found::name(&mut fresh);
@@ -46,9 +46,9 @@ pub fn note(ledger: &SyncShardSpec, next_generation: i64, given_up: &[GivenUp]) 
             uid: uid.clone(),
             target: None,
             // Much may have happened there by the time it returns.
-            held: vec![found::held(next_generation)],
+            held: vec![found::held(next_write)],
         };
-        hold(&mut row, identities, next_generation);
+        hold(&mut row, identities, next_write);
         fresh.next_id += 1;
         fresh.clusters.push(row);
     }
@@ -59,7 +59,7 @@ pub fn note(ledger: &SyncShardSpec, next_generation: i64, given_up: &[GivenUp]) 
 /// on the row. `None`: they have it already.
 pub fn take_back(
     spec: &SyncShardSpec,
-    next_generation: i64,
+    next_write: i64,
     noted: &BTreeMap<ClusterId, Vec<GivenUp>>,
 ) -> Option<SyncShardSpec> {
     let mut fresh = spec.clone();
@@ -68,7 +68,7 @@ pub fn take_back(
             if is_of(row, given_up) {
                 // Until its identity is known, the row speaks of the cluster that was given up.
                 row.uid = row.uid.take().or_else(|| given_up.uid.clone());
-                hold(row, &given_up.identities, next_generation);
+                hold(row, &given_up.identities, next_write);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Rows whose cluster was replaced by another, confirmed by a person, in; rows that begin anew out.
+//! Starts rows anew whose cluster was replaced by another, confirmed by a person.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::identity::ClusterId;
 pub fn replaced(
     spec: &SyncShardSpec,
     status: Option<&SyncShardStatus>,
-    next_generation: i64,
+    next_write: i64,
     uids: &BTreeMap<ClusterId, String>,
 ) -> Option<SyncShardSpec> {
     let known = status.map(|status| decode_status(spec, status)).unwrap_or_default();
@@ -28,7 +28,7 @@ pub fn replaced(
             continue;
         }
         let applied = known.get(&row.id).and_then(|status| status.applied.as_ref());
-        *row = anew(row, applied, next_id, uid, next_generation);
+        *row = anew(row, applied, next_id, uid, next_write);
         next_id += 1;
         changed = true;
     }

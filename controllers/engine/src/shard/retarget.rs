@@ -1,4 +1,4 @@
-//! A shard and what its clusters shall have in, the spec to write out. The write-ahead itself.
+//! Sets the targets of a shard's clusters: the write-ahead itself. The write-ahead itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,29 +6,27 @@ use emco_crds::sync_shard::status::Applied;
 use emco_crds::sync_shard::{AppSet, Held, ShardCombination, ShardRow};
 use emco_crds::{SyncShardSpec, SyncShardStatus};
 
+use super::untouched::is_untouched;
 use super::{apps, cluster_id, decode_status, is_complete, is_live};
 use crate::identity::{ClusterId, Combination};
 
 /// Sets the targets of a shard. `wanted` holds all clusters of this shard's slot (and part); a cluster that is not in it, or
-/// is to have no app, loses everything. `next_generation` is the generation the write will give the object
-/// (`metadata.generation + 1`, or 1 for a new one), `revision` the one that makes combinations the shard does not have yet.
+/// is to have no app, loses everything; its row leaves at once where nothing was ever sent there. `next_write` is the number that this write has ([`super::writes`] of the shard + 1, or
+/// 1 for a new one), `revision` the one that makes combinations the shard does not have yet.
 ///
-/// `None`: nothing needs to be written. Otherwise the caller sets `epoch` and writes with the resourceVersion that `spec`
-/// and `status` were read with. Before that, [`super::collapse_held`] has to shorten rows that became [`super::overlong`].
+/// `None`: nothing needs to be written. Otherwise the caller sets `epoch` and `writes` and writes with the resourceVersion that
+/// `spec` and `status` were read with. Before that, [`super::collapse_held`] has to shorten rows that became [`super::overlong`].
 pub fn retarget(
     spec: &SyncShardSpec,
     status: Option<&SyncShardStatus>,
-    next_generation: i64,
+    next_write: i64,
     revision: i64,
     wanted: &BTreeMap<ClusterId, Combination>,
 ) -> Option<SyncShardSpec> {
-    let applied: BTreeMap<i64, Applied> = status
-        .map(|status| decode_status(spec, status))
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|(id, row)| Some((id, row.applied?)))
-        .collect();
-    let mut names = Names::new(&spec.combinations, next_generation, revision);
+    let known = status.map(|status| decode_status(spec, status)).unwrap_or_default();
+    let applied: BTreeMap<i64, Applied> =
+        known.iter().filter_map(|(id, row)| Some((*id, row.applied.clone()?))).collect();
+    let mut names = Names::new(&spec.combinations, next_write, revision);
     let mut fresh = SyncShardSpec { clusters: Vec::new(), ..spec.clone() };
     let mut present = BTreeSet::new();
     let mut changed = false;
@@ -38,12 +36,18 @@ pub fn retarget(
         // A second row of one cluster is not ours to write; it is emptied, never dropped with what it knows.
         let want = if present.insert(cluster) { want } else { None };
         let target = want.map(|apps| names.of(apps));
-        if target.is_none() && row.target.is_none() && is_complete(row, applied.get(&row.id)) {
+        let untouched = is_untouched(row, known.get(&row.id));
+        let is_over = untouched || row.target.is_none() && is_complete(row, applied.get(&row.id));
+        if target.is_none() && is_over {
             changed = true;
             continue;
         }
         changed |= target != row.target;
-        fresh.clusters.push(aimed(row, target, next_generation));
+        let mut row = aimed(row, target, next_write);
+        if untouched {
+            row.held.clear();
+        }
+        fresh.clusters.push(row);
     }
     for (cluster, apps) in
         wanted.iter().filter(|(cluster, apps)| !apps.is_empty() && !present.contains(*cluster))
@@ -77,7 +81,7 @@ fn aimed(row: &ShardRow, target: Option<String>, since: i64) -> ShardRow {
         return row;
     }
     if let Some(old) = std::mem::replace(&mut row.target, target) {
-        // Once is enough, with the later generation: who worked that off has worked off the earlier one.
+        // Once is enough, with the later write: who worked that off has worked off the earlier one.
         row.held.retain(|held| held.combination.as_ref() != Some(&old));
         row.held.push(Held { combination: Some(old), identities: None, since });
     }
@@ -97,20 +101,20 @@ pub(super) fn drop_unused(spec: &mut SyncShardSpec, applied: &BTreeMap<i64, Appl
     spec.combinations.retain(|_| keep.next().unwrap_or(true));
 }
 
-/// Names of combinations: each content once, each name once in the life of a shard. A generation is written once, so names
+/// Names of combinations: each content once, each name once in the life of a shard. A write has its number alone, so names
 /// made of it never meet another meaning, not even in the memory of a worker that lags behind.
 struct Names {
     all: Vec<ShardCombination>,
     known: BTreeMap<Combination, String>,
-    generation: i64,
+    write: i64,
     revision: i64,
     made: usize,
 }
 
 impl Names {
-    fn new(combinations: &[ShardCombination], generation: i64, revision: i64) -> Self {
+    fn new(combinations: &[ShardCombination], write: i64, revision: i64) -> Self {
         let known = combinations.iter().map(|c| (apps(c), c.name.clone())).collect();
-        Self { all: combinations.to_vec(), known, generation, revision, made: 0 }
+        Self { all: combinations.to_vec(), known, write, revision, made: 0 }
     }
 
     fn of(&mut self, wanted: &Combination) -> String {
@@ -118,8 +122,8 @@ impl Names {
             return name.clone();
         }
         let name = match self.made {
-            0 => format!("t{}", self.generation),
-            n => format!("t{}.{n}", self.generation),
+            0 => format!("t{}", self.write),
+            n => format!("t{}.{n}", self.write),
         };
         self.made += 1;
         let apps = wanted.iter().map(|(app, set)| AppSet { app: app.clone(), set: set.0.clone() }).collect();

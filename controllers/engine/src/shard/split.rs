@@ -1,4 +1,4 @@
-//! A shard that outgrew one object in, a second shard with a part of its rows out; and how they stand while rows move.
+//! Divides a shard that outgrew one object, and says which row is valid while rows move.
 //!
 //! A move is three writes, and nothing is retargeted on the way:
 //!
@@ -23,7 +23,7 @@ use crate::identity::{ClusterId, Combination};
 pub struct Half {
     /// To be created; complete in itself: without the status, work is done again, and nothing is forgotten.
     pub spec: SyncShardSpec,
-    /// To be written after the creation. Its generation is 1, that of a new object.
+    /// To be written after the creation, as of write 1, that of a new object.
     pub status: SyncShardStatus,
 }
 
@@ -46,7 +46,8 @@ pub fn divide(spec: &SyncShardSpec, status: Option<&SyncShardStatus>) -> Option<
     let combinations = spec.combinations.iter().filter_map(rename).collect();
     let next_id = i64::try_from(clusters.len()).ok()?.checked_add(1)?;
     let slot = slot(&cluster_id(&clusters.first()?.cluster), bits);
-    let half = SyncShardSpec { slot, bits, part: 0, next_id, combinations, clusters, ..spec.clone() };
+    let half =
+        SyncShardSpec { slot, bits, part: 0, writes: 1, next_id, combinations, clusters, ..spec.clone() };
     let status = carried(spec, status, &half);
     Some(Half { spec: half, status })
 }
@@ -59,7 +60,7 @@ pub fn dividing_bit(clusters: &[ClusterId], after: i32) -> Option<i32> {
     })
 }
 
-/// A row in a new shard, whose first generation is 1. What was applied joins what is held, because the new object begins
+/// A row in a new shard, whose first write is 1. What was applied joins what is held, because the new object begins
 /// without status; a complete row needs nothing but its target.
 fn moved(
     row: &ShardRow,
@@ -109,7 +110,7 @@ pub fn carried(
         let renamed = |applied: &Applied| {
             let content = applied.combination.as_deref().and_then(|name| before.get(name)).map(|c| apps(c));
             let combination = content.and_then(|content| names.get(&content)).map(|name| (*name).to_owned());
-            // Before the first generation: everything held is still to be worked off.
+            // Before the first write: everything held is still to be worked off.
             Applied { combination, generation: i64::from(complete) }
         };
         let applied = was.applied.as_ref().map(renamed);

@@ -1,4 +1,5 @@
-//! Results per row in, a shard's status out, and back. Rows that are as wanted and unremarkable cost nothing but a range.
+//! Writes results per row as a shard's status, and reads them back. Rows that are as wanted and unremarkable cost
+//! nothing but a range.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +17,22 @@ const LONGEST_RESOURCE: usize = 600;
 const LONGEST_FIELD: usize = 400;
 /// Fields that a row names.
 const MOST_FIELDS: usize = 4;
+/// Objects that are not ready, and that a row names.
+const MOST_UNREADY: usize = 3;
 /// Objects that differ, and that a row names.
 const MOST_DRIFTED: usize = 16;
+/// Objects that were put right, and that a row names.
+pub const MOST_RESTORED: usize = 3;
 
 /// What rows of one range have in common: the combination, ready and all objects, fields left out and rewritten.
 type Same = (String, i64, i64, [Option<LeftOut>; 2]);
 
-/// The status of a shard. `observed_generation` is the generation of exactly this `spec`; results of rows that the spec
-/// does not have are left out. Conditions are the caller's ([`ready_condition`]).
+/// The status of a shard. `written` is the number of the write that made exactly this `spec` ([`super::writes`]); results of rows
+/// that the spec does not have are left out. `observedGeneration` is that of a shard that was never copied, and the caller's in
+/// others, as conditions are ([`ready_condition`]).
 ///
-/// A complete row is written as completed in this generation: it would come out complete again without a request.
-pub fn encode_status(
-    spec: &SyncShardSpec,
-    observed_generation: i64,
-    rows: &BTreeMap<i64, RowStatus>,
-) -> SyncShardStatus {
+/// A complete row is written as completed as of this write: it would come out complete again without a request.
+pub fn encode_status(spec: &SyncShardSpec, written: i64, rows: &BTreeMap<i64, RowStatus>) -> SyncShardStatus {
     let present: BTreeSet<&str> = spec.combinations.iter().map(|c| c.name.as_str()).collect();
     let mut ranges: BTreeMap<Same, Vec<i64>> = BTreeMap::new();
     let mut clusters = Vec::new();
@@ -42,7 +44,7 @@ pub fn encode_status(
                 let same = (applied, status.ready, status.total, fields);
                 ranges.entry(same).or_default().push(row.id);
             }
-            None => clusters.push(spelled(row, status, observed_generation, &present)),
+            None => clusters.push(spelled(row, status, written, &present)),
         }
     }
     let as_wanted = ranges
@@ -50,7 +52,7 @@ pub fn encode_status(
         .map(|((applied, ready, total, [left_out, rewritten]), ids)| AsWanted {
             ids: range_text(ids),
             applied,
-            generation: observed_generation,
+            generation: written,
             ready,
             total,
             left_out,
@@ -58,7 +60,7 @@ pub fn encode_status(
         })
         .collect();
     SyncShardStatus {
-        observed_generation: Some(observed_generation),
+        observed_generation: Some(written),
         summary: Some(summary(spec, rows)),
         as_wanted,
         clusters,
@@ -169,6 +171,8 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         unknown,
         since: _,
         error,
+        unready,
+        unready_since,
         drift,
         // The same on all clusters of a version that have the same set: a range says it once.
         left_out: _,
@@ -180,6 +184,8 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         && apps.is_empty()
         && (*applied_count, *ready, *unknown) == (*total, *total, 0)
         && error.is_none()
+        && unready.is_empty()
+        && unready_since.is_none()
         && drift.is_none();
     if plain && is_complete(row, applied.as_ref()) { row.target.clone() } else { None }
 }
@@ -190,24 +196,33 @@ fn all_ready(total: i64) -> RowCounts {
 
 /// A row in words, its texts within their limits.
 ///
-/// A result may come so late that its combination left the spec: then all of it is in the row's identity set, with a later
-/// generation, and naming it would only look like content that was lost.
-fn spelled(row: &ShardRow, status: &RowStatus, generation: i64, present: &BTreeSet<&str>) -> RowStatus {
+/// A result may come so late that its combination left the spec: then all of it is in the row's identity set, of a later
+/// write, and naming it would only look like content that was lost.
+fn spelled(row: &ShardRow, status: &RowStatus, written: i64, present: &BTreeSet<&str>) -> RowStatus {
     let mut status = RowStatus { id: row.id, cluster: row.cluster.clone(), ..status.clone() };
     status.applied =
         status.applied.filter(|a| a.combination.as_deref().is_none_or(|name| present.contains(name)));
     if is_complete(row, status.applied.as_ref()) {
-        status.applied = Some(Applied { combination: row.target.clone(), generation });
+        status.applied = Some(Applied { combination: row.target.clone(), generation: written });
         status.hooks.clear();
     }
     status.left_out = status.left_out.map(bounded);
     status.rewritten = status.rewritten.map(bounded);
     if let Some(drift) = &mut status.drift {
+        drift.restored.truncate(MOST_RESTORED);
+        for resource in &mut drift.restored {
+            *resource = truncate(resource, LONGEST_RESOURCE);
+        }
         drift.objects.truncate(MOST_DRIFTED);
         for object in &mut drift.objects {
             object.resource = truncate(&object.resource, LONGEST_RESOURCE);
             object.by = truncate(&object.by, LONGEST_ERROR);
         }
+    }
+    status.unready.truncate(MOST_UNREADY);
+    for unready in &mut status.unready {
+        unready.message = truncate(&unready.message, LONGEST_ERROR);
+        unready.resource = truncate(&unready.resource, LONGEST_RESOURCE);
     }
     if let Some(error) = &mut status.error {
         error.message = truncate(&error.message, LONGEST_ERROR);

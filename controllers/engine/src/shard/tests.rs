@@ -98,9 +98,42 @@ fn a_target_that_was_left_and_came_back_is_not_taken_for_complete() {
     assert!(rows(&back, Some(&all_done(&back, 3)))[0].complete);
 }
 
+/// Everybody is known.
+fn contacted(spec: &SyncShardSpec) -> SyncShardSpec {
+    let uids = spec.clusters.iter().map(|row| (cluster_id(&row.cluster), "uid".to_owned())).collect();
+    record_uids(spec, &uids).unwrap()
+}
+
+#[test]
+fn a_row_of_a_cluster_that_never_answered_leaves_at_once() {
+    let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap();
+    let row = |error: Option<&str>| RowStatus {
+        id: 1,
+        connectivity: if error.is_some() { Connectivity::Reachable } else { Connectivity::Unreachable },
+        error: error.map(|reason| RowError { reason: reason.to_owned(), ..RowError::default() }),
+        ..RowStatus::default()
+    };
+    let status = |row: RowStatus| encode_status(&spec, 1, &BTreeMap::from([(1, row)]));
+    let ends = |spec: &SyncShardSpec, status: &SyncShardStatus| {
+        retarget(spec, Some(status), 2, 2, &BTreeMap::new()).unwrap().clusters.is_empty()
+    };
+    assert!(ends(&spec, &status(row(None))));
+    assert!(ends(&spec, &status(row(Some("ClaimedByAnotherHub")))), "it answers, and nothing was sent");
+    assert!(!ends(&spec, &status(row(Some("Forbidden")))), "an operator that needed no identity wrote");
+    let hook = RowHooks { set: "s".to_owned(), done: vec!["h".to_owned()] };
+    assert!(!ends(&spec, &status(RowStatus { hooks: vec![hook], ..row(None) })), "a hook ran");
+    assert!(!ends(&contacted(&spec), &status(row(None))), "work may have begun");
+    let other = retarget(&spec, Some(&status(row(None))), 2, 2, &wanted(&[("a/1", "s2")])).unwrap();
+    assert_eq!(texts(&other), ["1 a/1 t2 []"], "nothing of the target before can be there");
+    let mut found = spec.clone();
+    found.clusters[0].held.push(Held { identities: Some(IdentitiesRef::default()), ..Held::default() });
+    assert!(!ends(&found, &status(row(None))), "another row left something");
+}
+
 #[test]
 fn a_row_leaves_only_after_its_status_says_that_nothing_is_left() {
     let spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1"), ("a/2", "s1")])).unwrap();
+    let spec = contacted(&spec);
     let status = all_done(&spec, 1);
     let removing = retarget(&spec, Some(&status), 2, 2, &wanted(&[("a/2", "s1")])).unwrap();
     assert_eq!(texts(&removing), ["1 a/1 - [t1@2]", "2 a/2 t1 []"]);
@@ -117,7 +150,7 @@ fn a_row_leaves_only_after_its_status_says_that_nothing_is_left() {
 
 #[test]
 fn a_fifth_held_combination_makes_one_identity_set() {
-    let mut spec = retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap();
+    let mut spec = contacted(&retarget(&empty(), None, 1, 1, &wanted(&[("a/1", "s1")])).unwrap());
     for (generation, set) in (2..).zip(["s2", "s3", "s2", "s4", "s5", "s6"]) {
         spec = retarget(&spec, None, generation, generation, &wanted(&[("a/1", set)])).unwrap();
     }
@@ -318,7 +351,9 @@ fn unknown_fields_stay_in_ranges_and_a_row_that_drifted_is_spelled_out() {
     assert_eq!(decode_status(&spec, &status), rows);
     let objects =
         vec![RowDrifted { resource: "ConfigMap/n/c".to_owned(), by: "x".to_owned(), fields: "f".to_owned() }];
-    rows.get_mut(&2).unwrap().drift = Some(RowDrift { corrected: 0, reported: 1, objects, last: None });
+    let restored = vec!["ConfigMap/n/d".to_owned()];
+    rows.get_mut(&2).unwrap().drift =
+        Some(RowDrift { corrected: 1, reported: 1, objects, restored, last: None });
     let status = encode_status(&spec, 1, &rows);
     assert_eq!(status.as_wanted[0].ids, "1,3");
     assert_eq!(decode_status(&spec, &status), rows);

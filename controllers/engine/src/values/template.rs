@@ -1,4 +1,4 @@
-//! Values that say `templating: Handlebars` in; the same values with their texts filled in for one cluster out.
+//! Fills in the texts of values that say `templating: Handlebars`, for one cluster.
 //!
 //! Strict: a variable that is not known is a fault with its line, never an empty text. Nothing is escaped, for the result
 //! is YAML and not HTML. Templates are a tenant's input: no loops, no partials, no inline definitions, bounded nesting, so

@@ -1,4 +1,4 @@
-//! One case as YAML in, a snapshot for the planner out. Shared by goldens and laws; charts are built in memory.
+//! Makes a snapshot for the planner of a case in YAML. Goldens and laws share it; charts are built in memory.
 //!
 //! (`mod.rs`, for Cargo would run `tests/common.rs` as a test.)
 
@@ -7,9 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::CompositeApp;
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::identity::ClusterId;
-use emco_engine::plan::{self, Plan, Refusal};
+use emco_engine::plan::{self, Plan};
+use emco_engine::refusal::Refusal;
 use emco_engine::snapshot::{
     ChartFacts, CloudFacts, ClusterFacts, Installation, Running, Scheduling, Snapshot, Source, SourceKey,
 };
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 
 /// Everything a case may say. What it leaves out is a project `team-a`, a cloud `edge` with all clusters, and nothing
 /// that runs.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Case {
     /// What the case shows, for readers.
@@ -43,9 +45,11 @@ pub struct Case {
     /// Nothing is found for these: `compositeApp`, `profile`, `cloud`, or an app's chart.
     #[serde(default)]
     pub missing: BTreeSet<String>,
+    /// `status` of the composite app.
+    pub app_status: Option<Value>,
 }
 
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterCase {
     #[serde(default)]
@@ -90,6 +94,7 @@ impl Case {
             composite_app: self.dig["compositeAppRef"]["name"].as_str().unwrap_or("shop").to_owned(),
             assignment: plan.assignment.clone(),
             sets: plan.sets.clone(),
+            parts: BTreeMap::new(),
         }
     }
 
@@ -136,9 +141,11 @@ impl Case {
             }),
             project: "team-a".to_owned(),
             dig: Arc::new(object("DeploymentIntentGroup", "shop", spec)),
-            composite_app: self
-                .found("compositeApp")
-                .then(|| Arc::new(object("CompositeApp", &name, json!({"apps": apps})))),
+            composite_app: self.found("compositeApp").then(|| {
+                let mut app: CompositeApp = object("CompositeApp", &name, json!({"apps": apps}));
+                app.status = self.app_status.clone().map(|status| serde_json::from_value(status).unwrap());
+                Arc::new(app)
+            }),
             profile: self
                 .profile
                 .clone()
@@ -163,6 +170,7 @@ impl Case {
                 .collect(),
             sources: self.sources.iter().map(|(key, text)| source(key, text)).collect(),
             installed: installed.collect(),
+            leaving: BTreeMap::new(),
             running,
             now: 1_800_000_000,
         }

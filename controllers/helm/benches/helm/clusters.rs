@@ -1,4 +1,4 @@
-//! A chart comes in, the time and the memory of rendering it for a thousand clusters go out.
+//! Measures time and memory of rendering a chart for a thousand clusters.
 //!
 //! It is measured in a process of its own, whose peak of memory is that of these renders alone.
 use std::collections::BTreeSet;

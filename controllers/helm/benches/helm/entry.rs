@@ -1,4 +1,4 @@
-//! Samples come in, a measurement goes out: to a file for programs, to a table for people.
+//! Writes a measurement: to a file for programs, to a table for people.
 use std::path::Path;
 
 use anyhow::{Context as _, Result};

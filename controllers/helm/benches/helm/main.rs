@@ -1,4 +1,4 @@
-//! Real charts come in, how fast they are rendered goes out: a table, and `bench/helm.json` in the target folder.
+//! Measures how fast real charts are rendered: a table, and `bench/helm.json` in the target folder.
 //!
 //! Helm itself runs in the same run and in turns with ours, so that a busy machine slows both.
 mod clusters;

@@ -1,4 +1,4 @@
-//! The folder of real charts comes in, the unpacked charts and Helm's own program go out.
+//! Unpacks the folder of real charts, and finds Helm's own program.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

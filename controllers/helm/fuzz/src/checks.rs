@@ -1,5 +1,5 @@
-//! Bytes come in; what must hold for any of them is checked, and a panic goes out where it does not. The fuzz targets
-//! run these on inputs they make up, the tests on those that are kept.
+//! Checks what must hold for any bytes, and panics where it does not. The fuzz targets run these checks on inputs they make
+//! up, the tests on those that are kept.
 //!
 //! That nothing takes longer or more memory than its limits allow is watched from outside: by the fuzzer, and by the
 //! tests.
@@ -23,6 +23,7 @@ fn limits() -> Limits {
         iterations: 50_000,
         archive_bytes: 4 << 20,
         archive_files: 500,
+        ..Limits::default()
     }
 }
 

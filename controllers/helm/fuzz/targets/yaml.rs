@@ -1,4 +1,4 @@
-//! Bytes of the fuzzer come in, a crash goes out where a check of `yaml` does not hold.
+//! Feeds the fuzzer's bytes to the check of `yaml`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::yaml(data));

@@ -1,4 +1,4 @@
-//! Packaged charts: gzipped tar bytes come in, files with safe names go out.
+//! Unpacks a packaged chart (gzipped tar) into files with safe names.
 use std::io::Read;
 use std::sync::Arc;
 

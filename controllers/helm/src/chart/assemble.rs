@@ -1,4 +1,4 @@
-//! Files of a chart come in, the chart with its dependencies goes out.
+//! Makes a chart with its dependencies of its files.
 use std::collections::BTreeMap;
 
 use super::archive::{Budget, unpack};

@@ -1,4 +1,4 @@
-//! YAML files of a chart: bytes come in, typed fields go out, with scalars converted to text where Helm does.
+//! Decodes the YAML files of a chart, and converts scalars to text where Helm does.
 use serde_json::{Map, Value};
 
 use super::LoadError;

@@ -1,4 +1,4 @@
-//! Charts in folders: a path comes in, the files that `.helmignore` leaves go out in the order of their names.
+//! Reads the files of a chart's folder that `.helmignore` leaves, in the order of their names.
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};

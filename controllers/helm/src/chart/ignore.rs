@@ -1,4 +1,4 @@
-//! `.helmignore`: rules come in, a verdict on each path goes out.
+//! Applies the rules of `.helmignore` to paths.
 use regex::Regex;
 
 /// The rules of one chart.

@@ -1,4 +1,4 @@
-//! `Chart.yaml` and `requirements.yaml`: mappings come in, checked metadata goes out.
+//! Checks the metadata in `Chart.yaml` and `requirements.yaml`.
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};

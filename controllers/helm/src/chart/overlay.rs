@@ -1,4 +1,4 @@
-//! A chart and files to put over its own come in, the changed chart goes out.
+//! Puts files over those of a chart.
 use super::archive::{Budget, file};
 use super::decode::mapping;
 use super::{Chart, File, LoadError};

@@ -1,4 +1,4 @@
-//! Arguments the executor has checked come in, their plain types go out.
+//! Turns arguments that the executor has checked into plain types.
 use super::{Func, FuncDef, FuncError, Param};
 use crate::value::{Map, MapType, Text, Value};
 

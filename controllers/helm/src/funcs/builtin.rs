@@ -21,10 +21,17 @@ pub(super) const FUNCS: &[FuncDef] = &[
     variadic("print", &[], Any, |c, a| printed(c, gofmt::sprint(a))),
     variadic("println", &[], Any, |c, a| printed(c, gofmt::sprintln(a))),
     variadic("printf", &[Str], Any, |c, a| printed(c, gofmt::sprintf(bytes(a, 0), rest(a, 1)))),
-    variadic("html", &[], Any, |c, a| printed(c, html(&shown(a)))),
-    variadic("js", &[], Any, |c, a| printed(c, js(&shown(a)))),
-    variadic("urlquery", &[], Any, |c, a| printed(c, super::url::query_escape(&shown(a)))),
+    variadic("html", &[], Any, |c, a| printed(c, html(&escaped(c, a)?))),
+    variadic("js", &[], Any, |c, a| printed(c, js(&escaped(c, a)?))),
+    variadic("urlquery", &[], Any, |c, a| printed(c, super::url::query_escape(&escaped(c, a)?))),
 ];
+
+/// The text of values that are about to be escaped, which makes a byte six at most.
+fn escaped(ctx: &Ctx<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
+    let shown = shown(args);
+    ctx.charge(shown.len().saturating_mul(6))?;
+    Ok(shown)
+}
 
 fn printed(ctx: &mut Ctx<'_>, value: Vec<u8>) -> Out {
     ctx.charge(value.len())?;

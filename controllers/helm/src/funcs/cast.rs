@@ -1,4 +1,4 @@
-//! Values of any type come in, numbers and text go out, by the lenient rules of Helm's conversions.
+//! Converts values of any type to numbers and text, by the lenient rules of Helm's conversions.
 use crate::gofmt;
 use crate::value::{Kind, ListType, Text, Value};
 
@@ -173,10 +173,12 @@ pub(crate) fn strval(value: &Value) -> Text {
             };
             Text::from(list.items().iter().map(byte).collect::<Vec<u8>>())
         }
-        other => match crate::objects::file_contents(other) {
-            Some(bytes) => bytes.clone(),
-            None => Text::from(gofmt::display(other)),
-        },
+        other => crate::objects::file_contents(other).cloned().unwrap_or_else(|| {
+            let shown = gofmt::display(other);
+            // Those who ask for many of them have to stay within the room, too.
+            crate::limits::take(if shown.len() > 64 { shown.len() } else { 0 });
+            Text::from(shown)
+        }),
     }
 }
 

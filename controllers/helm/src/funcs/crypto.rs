@@ -128,8 +128,9 @@ fn derive_password(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
     };
     ctx.shared.meter.check_time()?;
     let (password, user, site) = (bytes(args, 2), bytes(args, 3), bytes(args, 4));
-    // The memory scrypt works in.
-    ctx.charge(32 << 20)?;
+    // The memory scrypt works in, which is given back at once.
+    crate::limits::fits(32 << 20);
+    ctx.shared.meter.check_memory()?;
     let failed = |error: &dyn std::fmt::Display| text(format!("failed to derive password: {error}"));
     let mut key = [0; 64];
     let done = scrypt::Params::new(15, 8, 2).map_err(|error| error.to_string()).and_then(|params| {

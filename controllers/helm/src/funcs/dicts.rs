@@ -3,6 +3,7 @@ use super::args::{Out, any, bytes, def, fail, map, rest, variadic};
 use super::cast::strval;
 use super::merge::{deep_copy, merge};
 use super::{Ctx, FuncDef, FuncError, Param};
+use crate::limits::{MAP_BYTES, NODE_BYTES};
 use crate::value::{Map as Dict, MapType, Text, Value};
 
 use Param::{Any, Map, String as Str};
@@ -17,7 +18,8 @@ pub(super) const FUNCS: &[FuncDef] = &[
         Ok(Value::Map(target.with_type(MapType::Any)))
     }),
     def("hasKey", &[Map, Str], |_, a| Ok(map(a, 0).contains_key(bytes(a, 1)).into())),
-    variadic("pluck", &[Str], Map, |_, a| {
+    variadic("pluck", &[Str], Map, |c, a| {
+        c.charge(a.len().saturating_mul(size_of::<Value>()))?;
         let found = rest(a, 1).iter().filter_map(|value| value.as_map()?.get(bytes(a, 0)));
         Ok(Value::list(found.collect()))
     }),
@@ -31,7 +33,8 @@ pub(super) const FUNCS: &[FuncDef] = &[
         c.charge(values.len().saturating_mul(size_of::<Value>()))?;
         Ok(Value::list(values))
     }),
-    variadic("pick", &[Map], Str, |_, a| {
+    variadic("pick", &[Map], Str, |c, a| {
+        c.charge(MAP_BYTES.saturating_add(a.len().saturating_mul(2 * size_of::<Value>())))?;
         let from = map(a, 0);
         let picked = rest(a, 1).iter().filter_map(|key| {
             let key = key.as_text()?;
@@ -43,7 +46,7 @@ pub(super) const FUNCS: &[FuncDef] = &[
         let omitted: std::collections::BTreeSet<&Text> =
             rest(a, 1).iter().filter_map(Value::as_text).collect();
         let entries = map(a, 0).entries();
-        c.charge(entries.len().saturating_mul(2 * size_of::<Value>()))?;
+        c.charge(MAP_BYTES.saturating_add(entries.len().saturating_mul(2 * size_of::<Value>())))?;
         Ok(Value::map(entries.into_iter().filter(|(key, _)| !omitted.contains(key))))
     }),
     variadic("merge", &[Map], Map, |c, a| merge_all(c, a, false, false)),
@@ -63,7 +66,9 @@ fn copy(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
 }
 
 fn dict(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
-    ctx.charge(args.len().saturating_mul(2 * size_of::<Value>()))?;
+    // The tree of a map has room for eleven entries from the first on.
+    let tree = if args.is_empty() { NODE_BYTES } else { MAP_BYTES };
+    ctx.charge(tree.saturating_add(args.len().saturating_mul(2 * size_of::<Value>())))?;
     let entries = args.chunks(2).map(|pair| {
         let value = pair.get(1).cloned().unwrap_or_else(|| Value::text(""));
         (strval(any(pair, 0)), value)
@@ -74,7 +79,8 @@ fn dict(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
 fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
     let target = map(args, 0);
     let key = any(args, 1).as_text().cloned().unwrap_or_default();
-    ctx.charge(2 * size_of::<Value>() + key.len())?;
+    let tree = if target.len().is_multiple_of(8) { MAP_BYTES } else { 0 };
+    ctx.charge(tree + 2 * size_of::<Value>() + key.len())?;
     if !target.insert(key, any(args, 2).clone()) {
         return fail("assignment to entry in nil map");
     }

@@ -5,7 +5,8 @@ use sha1::{Digest as _, Sha1};
 use sha2::{Sha256, Sha512};
 
 use super::args::{Out, any, bytes, def, fail, text};
-use super::{Ctx, FuncDef, Param};
+use super::{Ctx, FuncDef, FuncError, Param};
+use crate::limits::MAP_BYTES;
 use crate::value::{List, ListType, Map, MapType, Text, Value};
 use crate::{gojson, gotoml, yaml};
 
@@ -33,14 +34,14 @@ pub(super) const FUNCS: &[FuncDef] = &[
     def("sha256sum", &[Str], |_, a| text(hex(&Sha256::digest(bytes(a, 0))))),
     def("sha512sum", &[Str], |_, a| text(hex(&Sha512::digest(bytes(a, 0))))),
     def("adler32sum", &[Str], |_, a| text(adler32(bytes(a, 0)).to_string())),
-    def("toJson", &[Any], |c, a| json(c, any(a, 0), true).or_else(|_| text(""))),
+    def("toJson", &[Any], |c, a| or_nothing(json(c, any(a, 0), true))),
     def("mustToJson", &[Any], |c, a| json(c, any(a, 0), true)),
     def("toRawJson", &[Any], |c, a| json(c, any(a, 0), false)),
     def("mustToRawJson", &[Any], |c, a| json(c, any(a, 0), false)),
-    def("toPrettyJson", &[Any], |c, a| pretty(c, any(a, 0)).or_else(|_| text(""))),
+    def("toPrettyJson", &[Any], |c, a| or_nothing(pretty(c, any(a, 0)))),
     def("mustToPrettyJson", &[Any], |c, a| pretty(c, any(a, 0))),
     def("fromJson", &[Str], |c, a| {
-        c.charge(bytes(a, 0).len().saturating_mul(4))?;
+        c.shared.meter.check_time()?;
         Ok(match gojson::decode(bytes(a, 0)) {
             Ok(Value::Nil) => Value::Map(Map::nil(MapType::Any)),
             Ok(map @ Value::Map(_)) => map,
@@ -49,11 +50,11 @@ pub(super) const FUNCS: &[FuncDef] = &[
         })
     }),
     def("mustFromJson", &[Str], |c, a| {
-        c.charge(bytes(a, 0).len().saturating_mul(4))?;
+        c.shared.meter.check_time()?;
         gojson::decode(bytes(a, 0)).or_else(fail)
     }),
     def("fromJsonArray", &[Str], |c, a| {
-        c.charge(bytes(a, 0).len().saturating_mul(4))?;
+        c.shared.meter.check_time()?;
         Ok(match gojson::decode(bytes(a, 0)) {
             Ok(Value::Nil) => Value::List(List::nil(ListType::Any)),
             Ok(list @ Value::List(_)) => list,
@@ -64,7 +65,7 @@ pub(super) const FUNCS: &[FuncDef] = &[
     def("toYaml", &[Any], |c, a| yaml_text(c, yaml::from_value(any(a, 0)))),
     def("toYamlPretty", &[Any], |c, a| yaml_text(c, yaml::from_value_pretty(any(a, 0)))),
     def("fromYaml", &[Str], |c, a| {
-        c.charge(bytes(a, 0).len().saturating_mul(4))?;
+        c.shared.meter.check_time()?;
         Ok(match yaml::to_value(bytes(a, 0)) {
             Ok(map @ Value::Map(_)) => map,
             Ok(Value::Nil) => Value::Map(Map::new(MapType::Any)),
@@ -76,7 +77,7 @@ pub(super) const FUNCS: &[FuncDef] = &[
         })
     }),
     def("fromYamlArray", &[Str], |c, a| {
-        c.charge(bytes(a, 0).len().saturating_mul(4))?;
+        c.shared.meter.check_time()?;
         Ok(match yaml::to_value(bytes(a, 0)) {
             Ok(list @ Value::List(_)) => list,
             Ok(Value::Nil) => Value::list(Vec::new()),
@@ -97,7 +98,9 @@ pub(super) const FUNCS: &[FuncDef] = &[
         text(written)
     }),
     def("fromToml", &[Str], |c, a| {
-        c.charge(bytes(a, 0).len().saturating_mul(4))?;
+        // The shortest entry takes four bytes, and as its document keeps blanks and comments, a hundred times that.
+        let entries = memchr::memchr3_iter(b'=', b',', b'\n', bytes(a, 0)).count();
+        c.charge(bytes(a, 0).len().saturating_mul(4).saturating_add(entries.saturating_mul(MAP_BYTES)))?;
         Ok(gotoml::decode(bytes(a, 0)).unwrap_or_else(|error| with_error(&error)))
     }),
 ];
@@ -123,7 +126,18 @@ fn json(ctx: &mut Ctx<'_>, value: &Value, html: bool) -> Out {
             ctx.charge(written.len())?;
             text(written)
         }
-        Err(error) => fail(error),
+        Err(error) => {
+            ctx.shared.meter.check_memory()?;
+            fail(error)
+        }
+    }
+}
+
+/// No text where a value cannot be written; a limit stays one.
+fn or_nothing(written: Out) -> Out {
+    match written {
+        Err(FuncError::Failed(_)) => text(""),
+        other => other,
     }
 }
 
@@ -134,12 +148,16 @@ fn pretty(ctx: &mut Ctx<'_>, value: &Value) -> Out {
             ctx.charge(written.len())?;
             text(written)
         }
-        Err(error) => fail(error),
+        Err(error) => {
+            ctx.shared.meter.check_memory()?;
+            fail(error)
+        }
     }
 }
 
 /// Text without its last line break; what cannot be written is empty.
 fn yaml_text(ctx: &mut Ctx<'_>, written: Result<Vec<u8>, yaml::YamlError>) -> Out {
+    ctx.shared.meter.check_memory()?;
     let mut written = written.unwrap_or_default();
     if written.last() == Some(&b'\n') {
         written.pop();

@@ -1,4 +1,4 @@
-//! Go's `reflect.DeepEqual`: two values come in, whether they are the same down to their types goes out.
+//! Compares two values as Go's `reflect.DeepEqual`, down to their types.
 use super::{Ctx, FuncError};
 use crate::value::Value;
 

@@ -3,6 +3,7 @@ use super::args::{Out, any, def, fail, int, rest as more, variadic};
 use super::cast::to_int64;
 use super::equal::deep_equal;
 use super::{Ctx, FuncDef, FuncError, Param};
+use crate::limits::NODE_BYTES;
 use crate::value::{Kind, List, ListType, Value};
 
 use Param::{Any, Int};
@@ -63,7 +64,7 @@ fn items(value: &Value, verb: &str) -> Result<List, FuncError> {
 }
 
 fn list(ctx: &mut Ctx<'_>, items: Vec<Value>) -> Out {
-    ctx.charge(items.len().saturating_mul(size_of::<Value>()))?;
+    ctx.charge(NODE_BYTES.saturating_add(items.len().saturating_mul(size_of::<Value>())))?;
     Ok(Value::list(items))
 }
 
@@ -74,7 +75,7 @@ fn nil_list() -> Out {
 
 fn push(ctx: &mut Ctx<'_>, args: &[Value], at_end: bool) -> Out {
     let old = items(any(args, 0), if at_end { "push on" } else { "prepend on" })?;
-    ctx.charge((old.len() + 1).saturating_mul(size_of::<Value>()))?;
+    ctx.charge(NODE_BYTES.saturating_add(old.len().saturating_mul(size_of::<Value>())))?;
     let mut new = Vec::with_capacity(old.len() + 1);
     if !at_end {
         new.push(any(args, 1).clone());
@@ -175,7 +176,7 @@ fn concat(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
                 other => fail(format!("Cannot concat type {} as list", other.kind().name())),
             };
         };
-        ctx.charge(old.len().saturating_mul(size_of::<Value>()))?;
+        ctx.charge(NODE_BYTES.saturating_add(old.len().saturating_mul(size_of::<Value>())))?;
         new.extend_from_slice(old.items());
     }
     if new.is_empty() { nil_list() } else { Ok(Value::list(new)) }
@@ -184,7 +185,7 @@ fn concat(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
 fn chunk(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
     const CHUNKS: ListType = ListType::Named("[][]interface {}");
     let (size, old) = (int(args, 0), items(any(args, 1), "chunk")?);
-    ctx.charge(old.len().saturating_mul(2 * size_of::<Value>()))?;
+    ctx.charge(old.len().saturating_mul(NODE_BYTES + 2 * size_of::<Value>()))?;
     let Ok(size) = usize::try_from(size) else {
         // Go computes a number of chunks that is not positive: none, or a failure.
         #[allow(clippy::cast_precision_loss)]

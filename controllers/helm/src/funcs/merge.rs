@@ -2,6 +2,7 @@
 //! are where the target has none.
 use super::args::Out;
 use super::{Ctx, FuncError};
+use crate::limits::{MAP_BYTES, NODE_BYTES};
 use crate::value::{List, Map, MapType, Value};
 
 /// How deep maps are merged and copied; deeper ones are refused.
@@ -57,7 +58,8 @@ pub(super) fn merge(
 }
 
 fn put(ctx: &Ctx<'_>, target: &Map, key: &crate::value::Text, value: Value) -> Result<(), FuncError> {
-    ctx.charge(2 * size_of::<Value>() + key.len())?;
+    let tree = if target.len().is_multiple_of(8) { MAP_BYTES } else { 0 };
+    ctx.charge(tree + 2 * size_of::<Value>() + key.len())?;
     if target.map_type() == MapType::String && !matches!(value, Value::Text(_)) {
         return Err(FuncError::new(format!(
             "reflect.Value.SetMapIndex: value of type {} is not assignable to type string",
@@ -83,7 +85,7 @@ pub(super) fn deep_copy(ctx: &Ctx<'_>, value: &Value, depth: usize) -> Out {
         return Err(too_deep());
     }
     ctx.shared.meter.step()?;
-    ctx.charge(size_of::<Value>())?;
+    ctx.charge(if matches!(value, Value::Map(_)) { MAP_BYTES } else { NODE_BYTES })?;
     Ok(match value {
         Value::List(list) if !list.is_nil() => {
             let items = list.items().iter().map(|item| deep_copy(ctx, item, depth + 1));

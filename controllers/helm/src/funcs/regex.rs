@@ -1,4 +1,4 @@
-//! Regular expression functions: a pattern and a text come in, matches go out.
+//! Matches texts with regular expressions.
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -14,7 +14,10 @@ use Param::{Int, String as Str};
 
 pub(super) const FUNCS: &[FuncDef] = &[
     def("regexMatch", &[Str, Str], |_, a| {
-        Ok(compile(bytes(a, 0)).is_ok_and(|compiled| compiled.regex.is_match(bytes(a, 1))).into())
+        if compile(bytes(a, 0)).is_err() {
+            return Ok(false.into());
+        }
+        Ok(pattern(a)?.regex.is_match(bytes(a, 1)).into())
     }),
     def("mustRegexMatch", &[Str, Str], |_, a| Ok(pattern(a)?.regex.is_match(bytes(a, 1)).into())),
     def("regexFind", &[Str, Str], find),
@@ -40,8 +43,18 @@ pub(super) const FUNCS: &[FuncDef] = &[
     }),
 ];
 
+/// The compiled pattern of a call, whose second argument is the text.
 fn pattern(args: &[Value]) -> Result<Rc<Compiled>, FuncError> {
-    compile(bytes(args, 0)).map_err(FuncError::new)
+    let compiled = compile(bytes(args, 0)).map_err(FuncError::new)?;
+    compiled.admits(bytes(args, 1)).map_err(FuncError::new)?;
+    Ok(compiled)
+}
+
+/// Accounts for what looking for empty matches takes in a text that is not UTF-8.
+fn indexed(ctx: &Ctx<'_>, value: &[u8]) -> Result<(), FuncError> {
+    ctx.shared.meter.check_time()?;
+    let bytes = if std::str::from_utf8(value).is_ok() { 0 } else { value.len().saturating_mul(24) };
+    ctx.charge(bytes)
 }
 
 fn find(_: &mut Ctx<'_>, args: &[Value]) -> Out {
@@ -71,11 +84,17 @@ fn limit(count: i64) -> usize {
 
 fn find_all(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
     let (compiled, value) = (pattern(args)?, bytes(args, 1));
-    ctx.charge(value.len().saturating_mul(64))?;
-    let found: Vec<Value> = matches(&compiled, value)
-        .take(limit(int(args, 2)))
-        .map(|found| Value::text(found.as_bytes()))
-        .collect();
+    indexed(ctx, value)?;
+    let wanted = limit(int(args, 2));
+    // As many as there are, counted before any is made.
+    let mut count = 0_usize;
+    for _ in matches(&compiled, value).take(wanted) {
+        ctx.shared.meter.check_time()?;
+        count += 1;
+    }
+    ctx.charge(value.len().saturating_add(count.saturating_mul(64)))?;
+    let found: Vec<Value> =
+        matches(&compiled, value).take(wanted).map(|found| Value::text(found.as_bytes())).collect();
     Ok(Value::List(match found.len() {
         0 => List::nil(ListType::String),
         _ => List::new(ListType::String, found),
@@ -90,7 +109,13 @@ fn split(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
     if !bytes(args, 0).is_empty() && value.is_empty() {
         return Ok(Value::strings([""]));
     }
-    ctx.charge(value.len().saturating_mul(64))?;
+    indexed(ctx, value)?;
+    let mut most = 0_usize;
+    for _ in matches(&compiled, value).take(limit(count)) {
+        ctx.shared.meter.check_time()?;
+        most += 1;
+    }
+    ctx.charge(value.len().saturating_add(most.saturating_mul(64)))?;
     let mut parts: Vec<&[u8]> = Vec::new();
     let (mut begin, mut end) = (0, 0);
     for found in matches(&compiled, value).take(limit(count)) {
@@ -112,10 +137,12 @@ fn split(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
 fn replace_all(ctx: &mut Ctx<'_>, args: &[Value], expand: bool) -> Out {
     let (compiled, value, template) = (pattern(args)?, bytes(args, 1), bytes(args, 2));
     let expand = expand && template.contains(&b'$');
+    indexed(ctx, value)?;
     let mut out = Vec::new();
     let mut last = 0;
     let boundary = boundaries(value);
     for found in compiled.regex.captures_iter(value) {
+        ctx.shared.meter.check_time()?;
         let Some(whole) = found.get(0).filter(|whole| !whole.is_empty() || boundary(whole.start())) else {
             continue;
         };

@@ -1,4 +1,6 @@
 //! Text functions: trimming, cutting, replacing, joining. Strings are bytes, cut inside runes where Go cuts.
+use std::collections::BTreeSet;
+
 use super::args::{Out, any, boolean, bytes, def, int, text, variadic};
 use super::cast::{is_untyped_nil, strslice, strval};
 use super::{Ctx, FuncDef, FuncError, Param};
@@ -38,13 +40,22 @@ pub(super) const FUNCS: &[FuncDef] = &[
         c.charge(value.len())?;
         text(value)
     }),
-    def("toStrings", &[Any], |_, a| Ok(strings(any(a, 0)))),
-    def("join", &[Str, Any], |c, a| text(join(c, &strslice(any(a, 1)), bytes(a, 0))?)),
-    def("sortAlpha", &[Any], |_, a| {
+    def("toStrings", &[Any], |c, a| {
+        let strings = strings(any(a, 0));
+        texts(c, strings.as_list().map_or(&[][..], List::items).iter().filter_map(Value::as_text))?;
+        Ok(strings)
+    }),
+    def("join", &[Str, Any], |c, a| {
+        let items = strslice(any(a, 1));
+        texts(c, items.iter())?;
+        text(join(c, &items, bytes(a, 0))?)
+    }),
+    def("sortAlpha", &[Any], |c, a| {
         let mut items = match any(a, 0) {
             Value::Nil => vec![strval(&Value::Nil)],
             list => strslice(list),
         };
+        texts(c, items.iter())?;
         items.sort();
         Ok(Value::strings(items))
     }),
@@ -61,6 +72,11 @@ pub(super) const FUNCS: &[FuncDef] = &[
     }),
     def("ternary", &[Any, Any, Param::Bool], |_, a| Ok(any(a, usize::from(!boolean(a, 2))).clone())),
 ];
+
+/// Accounts for a list of texts that was just made.
+fn texts<'t>(ctx: &Ctx<'_>, items: impl Iterator<Item = &'t Text>) -> Result<(), FuncError> {
+    ctx.charge(items.map(|item| item.own_bytes() + size_of::<Value>()).sum())
+}
 
 fn strings(value: &Value) -> Value {
     match value {
@@ -123,7 +139,7 @@ pub(super) fn trim_space(value: &[u8]) -> &[u8] {
 }
 
 fn trim_set<'a>(value: &'a [u8], set: &[u8]) -> &'a [u8] {
-    let set: Vec<char> = runes(set).map(|(_, c)| c).collect();
+    let set: BTreeSet<char> = runes(set).map(|(_, c)| c).collect();
     trim_by(value, |c| set.contains(&c))
 }
 
@@ -159,9 +175,11 @@ fn quote(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
         if !out.is_empty() {
             out.push(b' ');
         }
-        out.extend_from_slice(go_quote(strval(value).as_bytes()).as_bytes());
+        let shown = strval(value);
+        // A byte may need four.
+        ctx.charge(shown.len().saturating_mul(4))?;
+        out.extend_from_slice(go_quote(shown.as_bytes()).as_bytes());
     }
-    ctx.charge(out.len())?;
     text(out)
 }
 
@@ -172,18 +190,24 @@ fn squote(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
             out.push(b' ');
         }
         out.push(b'\'');
-        out.extend_from_slice(&gofmt::display(value));
+        let shown = gofmt::display(value);
+        ctx.charge(shown.len())?;
+        out.extend_from_slice(&shown);
         out.push(b'\'');
     }
-    ctx.charge(out.len())?;
     text(out)
 }
 
 fn cat(ctx: &mut Ctx<'_>, args: &[Value]) -> Out {
-    let shown: Vec<Vec<u8>> =
-        args.iter().filter(|value| !is_untyped_nil(value)).map(gofmt::display).collect();
-    let out = shown.join(&b' ');
-    ctx.charge(out.len())?;
+    let mut out = Vec::new();
+    for (i, value) in args.iter().filter(|value| !is_untyped_nil(value)).enumerate() {
+        if i > 0 {
+            out.push(b' ');
+        }
+        let shown = gofmt::display(value);
+        ctx.charge(shown.len())?;
+        out.extend_from_slice(&shown);
+    }
     text(out)
 }
 
@@ -259,6 +283,12 @@ pub(super) fn split(
         return Ok(None);
     }
     let limit = usize::try_from(count).unwrap_or(usize::MAX);
+    let most = match separator {
+        [] => value.len(),
+        _ => memchr::memmem::find_iter(value, separator).count() + 1,
+    };
+    // Parts may become entries of a map.
+    ctx.charge(value.len().saturating_add(most.min(limit).saturating_mul(128)))?;
     let mut parts = Vec::new();
     let mut last = 0;
     let mut cut = |parts: &mut Vec<Text>, end: usize, next: usize| {
@@ -284,6 +314,5 @@ pub(super) fn split(
         }
     }
     parts.push(Text::from(value.get(last..).unwrap_or_default()));
-    ctx.charge(value.len().saturating_add(parts.len().saturating_mul(64)))?;
     Ok(Some(parts))
 }

@@ -1,4 +1,4 @@
-//! URLs as Go parses and prints them: a text comes in, its parts go out, and back.
+//! Parses and prints URLs as Go does.
 use super::args::{Out, bytes, def, fail, map, text};
 use super::{Ctx, FuncDef, FuncError, Param};
 use crate::value::{Text, Value};

@@ -1,4 +1,4 @@
-//! Words in identifiers: `HTTPServer2xx` comes in, `http_server_2xx` or `HttpServer2xx` goes out.
+//! Splits identifiers into words: `HTTPServer2xx` becomes `http_server_2xx` or `HttpServer2xx`.
 use unicode_properties::{GeneralCategoryGroup as Group, UnicodeGeneralCategory as _};
 
 use super::case::{is_letter, is_upper, to_lower, to_upper};

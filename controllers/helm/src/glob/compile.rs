@@ -1,4 +1,4 @@
-//! A pattern's tree comes in, a matcher goes out.
+//! Compiles a pattern's tree into a matcher.
 //!
 //! Parts are joined, and alternatives share what they have in common, in the very steps in which the library does it:
 //! which matcher comes out decides about names where its matchers are not exact.

@@ -1,4 +1,4 @@
-//! A compiled pattern and a name come in, a verdict goes out.
+//! Matches a name with a compiled pattern.
 //!
 //! Matchers know how many characters they match, if that is one number; trees of matchers rely on it. The first of
 //! several alternatives decides wrongly for those whose length varies: `{*.json,a.yaml}` can be found to match six

@@ -1,4 +1,4 @@
-//! Pattern text comes in, its tree goes out.
+//! Parses a pattern into its tree.
 use std::iter::Peekable;
 use std::str::Chars;
 

@@ -1,4 +1,4 @@
-//! `printf`: a format and its arguments come in, text goes out.
+//! Formats arguments as `printf`.
 use super::{Flags, Printer};
 use crate::gotext::rune;
 use crate::value::Value;
@@ -17,12 +17,13 @@ struct Format<'a> {
     after_index: bool,
 }
 
-/// The text of a format. Its size is at most about a million bytes per verb, which callers account for.
+/// The text of a format. It is cut off where it is longer than the render may make: maps that share maps can be exponentially
+/// long, and one verb can print a million bytes.
 pub(crate) fn sprintf(text: &[u8], args: &[Value]) -> Vec<u8> {
     let mut printer = Printer::default();
     let mut format =
         Format { text, at: 0, args, next: 0, reordered: false, good_index: true, after_index: false };
-    while format.at < text.len() && printer.out.len() <= super::MAX_OUTPUT {
+    while format.at < text.len() && crate::limits::fits(printer.out.len()) {
         let rest = text.get(format.at..).unwrap_or_default();
         let plain = memchr::memchr(b'%', rest).unwrap_or(rest.len());
         printer.out.extend_from_slice(rest.get(..plain).unwrap_or_default());

@@ -1,5 +1,6 @@
 //! Values by one verb: lists, maps and structs print their parts by the same verb.
-use super::{MAX_DEPTH, MAX_OUTPUT, Printer};
+use super::{MAX_DEPTH, Printer};
+use crate::limits::fits;
 use crate::value::{Kind, List, ListType, Map, Object, Value};
 
 impl Printer {
@@ -15,7 +16,7 @@ impl Printer {
     }
 
     pub(super) fn value(&mut self, value: &Value, verb: char, depth: usize) {
-        if depth > MAX_DEPTH || self.out.len() > MAX_OUTPUT {
+        if depth > MAX_DEPTH || !fits(self.out.len()) {
             self.out.extend_from_slice(b"...");
             return;
         }

@@ -1,11 +1,15 @@
-//! JSON text comes in, template values go out: every number is a `float64`, bad text inside strings is repaired.
+//! Reads JSON into template values: every number is a `float64`, bad text inside strings is repaired.
 use std::collections::BTreeMap;
 
 use crate::gotext::rune;
+use crate::limits::{MAP_BYTES, NODE_BYTES, take};
 use crate::value::{Map, MapType, Text, Value};
 
 /// How deep documents may nest. Go allows more; no chart needs it and the stack is safe.
 const MAX_DEPTH: usize = 512;
+
+/// The render may not make as many values; it fails, whatever becomes of this text.
+const TOO_MANY: &str = "the text has too many values";
 
 /// The value of a whole text.
 pub(crate) fn decode(text: &[u8]) -> Result<Value, String> {
@@ -51,6 +55,9 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Value, String> {
         if depth > MAX_DEPTH {
             return Err(format!("exceeded max depth of {MAX_DEPTH}"));
+        }
+        if !take(NODE_BYTES) {
+            return Err(TOO_MANY.to_owned());
         }
         self.blanks();
         match self.peek() {
@@ -151,7 +158,7 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(Text::from(out));
+                    return if take(out.len()) { Ok(Text::from(out)) } else { Err(TOO_MANY.to_owned()) };
                 }
                 Some(b'\\') => {
                     self.at += 1;
@@ -206,6 +213,9 @@ impl Reader<'_> {
 
     fn object(&mut self, depth: usize) -> Result<Value, String> {
         self.at += 1;
+        if !take(MAP_BYTES) {
+            return Err(TOO_MANY.to_owned());
+        }
         let mut entries = BTreeMap::new();
         self.blanks();
         if self.peek() == Some(b'}') {

@@ -1,4 +1,4 @@
-//! Character classes: `[…]` in RE2's syntax comes in, the same class in the regex crate's syntax goes out.
+//! Translates character classes (`[…]`) of RE2 into those of the regex crate.
 use super::translate::{Pattern, character, literal};
 
 /// A bracketed class.

@@ -1,4 +1,4 @@
-//! RE2's syntax comes in, the syntax of the regex crate goes out; what RE2 refuses is refused here.
+//! Translates RE2's syntax into that of the regex crate, and refuses what RE2 refuses.
 use super::class;
 
 /// Repetition counts above this are refused.

@@ -1,4 +1,4 @@
-//! Calendar dates: seconds since 1970 come in, years, months and days go out, and back.
+//! Converts seconds since 1970 to calendar dates and back.
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use super::Time;

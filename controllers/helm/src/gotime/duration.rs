@@ -1,4 +1,4 @@
-//! Durations: `1h15m30.918s` comes in, nanoseconds go out, and back.
+//! Parses and prints durations such as `1h15m30.918s`.
 use std::fmt::Write as _;
 
 fn unit(name: &str) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! A time and a layout come in, text goes out.
+//! Prints a time by a layout.
 use std::fmt::Write as _;
 
 use super::layout::{Field, next};

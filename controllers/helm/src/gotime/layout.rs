@@ -1,4 +1,4 @@
-//! Layouts: a sample such as `Mon Jan 2 15:04:05 2006` comes in, its fields and the text between them go out.
+//! Reads layouts such as `Mon Jan 2 15:04:05 2006`: their fields, and the text between them.
 
 /// One field of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! A layout and a text come in, the time it names goes out.
+//! Parses a time by a layout.
 use super::civil::days_in;
 use super::format::{MONTHS, WEEKDAYS};
 use super::layout::{Field, next};

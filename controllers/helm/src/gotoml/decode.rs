@@ -1,4 +1,4 @@
-//! TOML comes in, template values go out: integers are `int64`, dates are times.
+//! Reads TOML into template values: integers are `int64`, dates are times.
 use toml_edit::{Array, Datetime, DocumentMut, InlineTable, Item, Offset, Table};
 
 use crate::gotime::{Civil, Time, TimeObject, Zone};

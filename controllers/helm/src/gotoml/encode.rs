@@ -1,12 +1,10 @@
-//! Values come in, TOML goes out: first a table's own values, then its tables, each sorted by key.
+//! Writes TOML: first a table's own values, then its tables, each sorted by key.
 use crate::gofloat;
 use crate::gotext::runes;
 use crate::value::{Kind, List, Map, Object, Value};
 
 /// How deep values may nest.
 const MAX_DEPTH: usize = 512;
-/// Maps that share maps can be exponentially long.
-const MAX_OUTPUT: usize = 256 << 20;
 
 /// Why a value is not written.
 #[derive(Debug)]
@@ -57,6 +55,10 @@ fn shape(value: &Value, depth: usize) -> Result<Shape, Unwritten> {
     if depth > MAX_DEPTH {
         return complain(format!("toml: the value nests deeper than {MAX_DEPTH} or contains itself"));
     }
+    // Lists that share lists can be exponentially many, and nothing is written while they are looked through.
+    if !crate::limits::take(size_of::<usize>()) {
+        return complain("toml: the value has too many parts");
+    }
     Ok(match value {
         value if value.is_nil() => Shape::Nil,
         Value::Map(_) => Shape::Table,
@@ -95,8 +97,9 @@ impl Writer {
     }
 
     fn value(&mut self, key: &[Vec<u8>], value: &Value, depth: usize) -> Result<(), Unwritten> {
-        if self.out.len() > MAX_OUTPUT {
-            return complain("toml: the text is longer than 256 MiB");
+        // Maps that share maps can be exponentially long.
+        if !crate::limits::fits(self.out.len()) {
+            return complain("toml: the text is too long");
         }
         match value {
             value if value.is_nil() && !matches!(value, Value::List(_)) => Ok(()),

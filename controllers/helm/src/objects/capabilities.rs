@@ -1,4 +1,4 @@
-//! `.Capabilities`: what a cluster can do comes in, the object templates ask and a record of what they asked go out.
+//! Makes `.Capabilities`: what a cluster can do, with a record of what templates asked.
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -115,7 +115,7 @@ pub struct Reads {
     /// Random functions were called: another seed gives other manifests.
     pub random: bool,
     /// Objects asked for with `lookup`.
-    pub lookups: Vec<crate::render::LookupRead>,
+    pub lookups: BTreeSet<crate::render::LookupRead>,
 }
 
 impl Reads {

@@ -1,4 +1,4 @@
-//! `.Chart`: a chart's metadata comes in, the object templates read goes out.
+//! Makes `.Chart` of a chart's metadata.
 use std::rc::Rc;
 
 use super::{Field, Record};

@@ -1,4 +1,4 @@
-//! `.Files`: a chart's other files come in, an object templates get, glob and encode them with goes out.
+//! Makes `.Files`, with which templates get, match and encode a chart's other files.
 use std::any::Any;
 use std::rc::Rc;
 
@@ -7,6 +7,7 @@ use base64::Engine as _;
 use crate::chart::File;
 use crate::funcs::{self, Ctx, FuncError, Param};
 use crate::glob::Glob;
+use crate::limits::{NODE_BYTES, take};
 use crate::value::{Int, IntKind, Kind, List, ListType, Map, MapType, Method, Object, Text, Value};
 
 /// A `[]byte`, kept as the bytes it holds.
@@ -32,6 +33,10 @@ impl Object for Bytes {
 
     fn plain(&self) -> Value {
         let byte = |byte: &u8| Value::Int(Int::unsigned(IntKind::Uint8, u64::from(*byte)));
+        // A render that has no room for it fails at its next step.
+        if !take(self.0.len().saturating_mul(size_of::<Value>())) {
+            return Value::List(List::nil(ListType::Bytes));
+        }
         Value::List(List::new(ListType::Bytes, self.0.as_bytes().iter().map(byte).collect()))
     }
 }
@@ -133,9 +138,13 @@ impl Object for FilesObject {
             "Get" => Ok(Value::Text(self.get(&argument).unwrap_or_default())),
             "GetBytes" => Ok(Value::object(Bytes(self.get(&argument).unwrap_or_default()))),
             "Glob" => Ok(Value::object(self.glob(&argument))),
-            "Lines" => lines(self.get(&argument)),
+            "Lines" => lines(ctx, self.get(&argument)),
             "AsConfig" => self.yaml(ctx, |contents| contents),
             "AsSecrets" => self.yaml(ctx, |contents| {
+                // What has no room is left out of a text that nobody gets to see.
+                if !take(contents.len().saturating_mul(2)) {
+                    return Text::default();
+                }
                 Text::from(base64::engine::general_purpose::STANDARD.encode(contents.as_bytes()))
             }),
             other => Err(FuncError::new(format!("files have no method {other}"))),
@@ -152,12 +161,14 @@ impl Object for FilesObject {
 }
 
 /// The lines of a file; one final newline ends the last line and starts none.
-fn lines(contents: Option<Text>) -> Result<Value, FuncError> {
+fn lines(ctx: &Ctx<'_>, contents: Option<Text>) -> Result<Value, FuncError> {
     let Some(contents) = contents else { return Ok(Value::strings::<Text>([])) };
     let bytes = contents.as_bytes();
     if bytes.is_empty() {
         return Err(FuncError::new("runtime error: index out of range [-1]"));
     }
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let count = memchr::memchr_iter(b'\n', bytes).count() + 1;
+    ctx.charge(bytes.len().saturating_add(count.saturating_mul(NODE_BYTES)))?;
     Ok(Value::strings(bytes.split(|byte| *byte == b'\n')))
 }

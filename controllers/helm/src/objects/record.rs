@@ -1,4 +1,4 @@
-//! Plain Go structs: named fields come in, a value templates can read, print and encode goes out.
+//! Makes plain Go structs that templates can read, print and encode.
 use std::any::Any;
 
 use crate::value::{Kind, Map, MapType, Object, Text, Value};

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::documents::Documents;
 use super::manifests::CrdFile;
+use super::names::AllNames;
 use super::variant::{ParsedFiles, Variant};
 use super::{RenderError, RenderRequest, Rendered, engine};
 use crate::chart::Chart;
@@ -39,6 +40,8 @@ pub struct Compiled {
     crds: Vec<OnceLock<Vec<CrdFile>>>,
     cache: Mutex<Cache>,
     documents: Documents,
+    /// What its templates name, read when it is first asked for.
+    names: OnceLock<AllNames>,
 }
 
 #[derive(Debug, Default)]
@@ -63,8 +66,14 @@ impl Compiled {
         let mut schemas = Vec::new();
         number(&mut chart, &mut schemas);
         let crds = schemas.iter().map(|_| OnceLock::new()).collect();
-        let compiled =
-            Self { chart, schemas, crds, cache: Mutex::default(), documents: Documents::default() };
+        let compiled = Self {
+            chart,
+            schemas,
+            crds,
+            cache: Mutex::default(),
+            documents: Documents::default(),
+            names: OnceLock::new(),
+        };
         // What most renders need is made ready; errors are reported by the render that meets them.
         let warm =
             || compiled.variant(&Map::default(), &mut Warnings::default(), &mut BTreeSet::new()).is_ok();
@@ -105,6 +114,11 @@ impl Compiled {
     /// What earlier renders printed.
     pub(super) const fn documents(&self) -> &Documents {
         &self.documents
+    }
+
+    /// What templates name.
+    pub(super) fn names(&self) -> &AllNames {
+        self.names.get_or_init(|| AllNames::of(&self.chart))
     }
 
     pub(super) fn has_schemas(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Documents of rendered files as text come in, what they say goes out: read once while renders go on printing the same.
+//! Parses the documents of rendered files once, while renders go on printing the same.
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +15,8 @@ pub(super) struct Read {
     pub json: Json,
     pub kind: String,
     pub hook: Option<Hook>,
+    /// What reading it took of the memory that a render may use.
+    pub bytes: usize,
 }
 
 /// Documents of the last renders of a chart: of most, a change of values changes few.
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     fn read(number: usize) -> Read {
-        Read { json: Json::from(number), kind: String::new(), hook: None }
+        Read { json: Json::from(number), kind: String::new(), hook: None, bytes: 0 }
     }
 
     fn text(number: usize) -> String {

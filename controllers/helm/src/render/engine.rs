@@ -1,4 +1,5 @@
-//! One render: a compiled chart and a request come in, rendered files go out as manifests, hooks and notes.
+//! Executes the templates of one render, and sorts the rendered files into manifests, hooks and notes.
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::compiled::Compiled;
 use super::variant::{Member, Variant};
-use super::{RenderError, RenderRequest, Rendered, manifests, reads};
+use super::{RenderError, RenderRequest, Rendered, manifests, reads, switch, unread};
 use crate::chart::Chart;
 use crate::funcs::Shared;
 use crate::limits::Meter;
@@ -26,7 +27,10 @@ pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result
     for warning in compiled.chart().warnings() {
         warnings.add(warning);
     }
+    // Values count too.
+    let meter = Meter::start(&request.limits);
     let overrides = overrides(request)?;
+    let given = given(request, &overrides);
     let mut chosen_by = BTreeSet::new();
     let variant = compiled.variant(&overrides, &mut warnings, &mut chosen_by)?;
     coalesce(&variant.root, &overrides, false, &mut warnings).map_err(RenderError::new)?;
@@ -37,13 +41,13 @@ pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result
     let capabilities = CapabilitiesObject::new(&request.capabilities, &recorder)
         .map_err(|error| RenderError::new(error.to_string()))?;
     let wanted = &variant.root.metadata.kube_version;
-    let given = capabilities.kube_version();
-    if !wanted.is_empty() && !versions::in_range(wanted, given) {
+    let version = capabilities.kube_version();
+    if !wanted.is_empty() && !versions::in_range(wanted, version) {
         return Err(RenderError::new(format!(
-            "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {given}"
+            "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}"
         )));
     }
-    let shared = Shared::new(Meter::start(&request.limits), request.seed, now(request.now));
+    let shared = Shared::new(meter, request.seed, now(request.now));
     let charts = Charts {
         compiled,
         release: release(request),
@@ -55,15 +59,25 @@ pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result
     reads::watch(&variant.root, &overrides, &watch);
     let render = Render::new(&shared, &variant.templates, request.lookup, guard);
     let files = files(&variant, &charts, &render)?;
-    let mut rendered = finish(compiled, &variant, request, files, &mut warnings)?;
+    let mut rendered = finish(compiled, &variant, request, files, &mut warnings)
+        .map_err(|error| shared.meter.check_memory().err().map_or(error, RenderError::limited))?;
+    // What a function left out for lack of room is no result.
+    shared.meter.check_memory().map_err(RenderError::limited)?;
     for warning in shared.warnings.take() {
         warnings.add(warning);
     }
     rendered.warnings = warnings.into_vec();
     recorder.borrow_mut().random = shared.drawn.get();
     recorder.borrow_mut().lookups = render.lookups.take();
-    recorder.borrow_mut().values = reads::paths(&variant.root, &watch, chosen_by);
+    if let Some(Json::Object(given)) = given.as_deref().filter(|given| is_filled(given)) {
+        let used = reads::paths(&variant.root, watch.used_paths(), chosen_by.clone());
+        rendered.unread = unread::find(compiled, &variant.root, given, &used);
+    }
+    recorder.borrow_mut().values = reads::paths(&variant.root, watch.paths(), chosen_by);
     rendered.reads = recorder.take();
+    if rendered.manifests.is_empty() {
+        rendered.switches = switch::find(&variant, &overrides).into_iter().collect();
+    }
     Ok(rendered)
 }
 
@@ -80,6 +94,18 @@ fn overrides(request: &RenderRequest<'_>) -> Result<Map, RenderError> {
         super::set::apply(set, &overrides).map_err(RenderError::new)?;
     }
     Ok(overrides)
+}
+
+/// What the caller gave, before defaults are filled in.
+fn given<'r>(request: &'r RenderRequest<'_>, overrides: &Map) -> Option<Cow<'r, Json>> {
+    if request.set.is_empty() {
+        return Some(Cow::Borrowed(&request.values));
+    }
+    Value::Map(overrides.clone()).to_json().map(Cow::Owned)
+}
+
+fn is_filled(given: &Json) -> bool {
+    given.as_object().is_some_and(|map| !map.is_empty())
 }
 
 fn now(given: Option<i64>) -> (i64, u32) {

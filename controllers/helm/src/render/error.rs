@@ -1,4 +1,4 @@
-//! Why a render failed: causes of every phase come in, one sentence with its place goes out.
+//! Says in one sentence why a render failed, and where.
 use crate::limits::LimitError;
 use crate::template::ParseError;
 use crate::template::exec::ExecError;
@@ -31,6 +31,10 @@ impl RenderError {
 
     pub(super) fn exec(error: &ExecError) -> Self {
         Self { place: error.place().cloned(), limit: error.limit(), ..Self::new(clean(error)) }
+    }
+
+    pub(super) fn limited(limit: LimitError) -> Self {
+        Self { limit: Some(limit), ..Self::new(limit.to_string()) }
     }
 
     /// The template, line and column the error is about.

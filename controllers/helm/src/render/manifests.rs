@@ -1,4 +1,4 @@
-//! Rendered files come in, single manifests and hooks in install order go out.
+//! Splits rendered files into manifests and hooks in install order.
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use super::documents::{Documents, Read};
 use super::order::rank;
 use super::{RenderError, Rendered};
+use crate::limits::{apart, left, take};
 
 /// One object a chart makes.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,7 +163,8 @@ pub(super) struct CrdFile {
 impl CrdFile {
     pub fn new(name: &str, data: &[u8]) -> Self {
         let text = String::from_utf8_lossy(data).into_owned();
-        let objects = split(&text).into_iter().map(line_to_json).collect();
+        // Read once for all renders, so that none of them pays for it.
+        let objects = apart(|| split(&text).into_iter().map(line_to_json).collect());
         Self { name: name.to_owned(), text, objects }
     }
 
@@ -213,7 +215,11 @@ fn parsed(
     known: Option<&Documents>,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Parsed>, RenderError> {
-    let Read { json, kind, hook } = if let Some(read) = known.and_then(|known| known.get(text)) {
+    let Read { json, kind, hook, bytes: _ } = if let Some(read) = known.and_then(|known| known.get(text)) {
+        // As if it were read: whether a chart renders does not depend on what was rendered before.
+        if !take(read.bytes) {
+            return Err(yaml_error(path, &"there is no room for another document"));
+        }
         Read::clone(&read)
     } else {
         let Some(read) = read(path, text, warnings)? else { return Ok(None) };
@@ -233,6 +239,7 @@ fn parsed(
 
 /// Reads one document. Apart from complaints, what it says does not depend on where it stands.
 fn read(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Read>, RenderError> {
+    let before = left();
     let mut json = line_to_json(text).map_err(|error| yaml_error(path, &error))?;
     let head = Head::read(&json).map_err(|field| {
         yaml_error(
@@ -258,7 +265,7 @@ fn read(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Rea
         json = to_json(text.as_bytes()).map_err(|error| yaml_error(path, &error))?;
         hook = Some(Hook { events, weight: weight.unwrap_or(0), delete_policies: delete_policies.collect() });
     }
-    Ok(Some(Read { json, kind: head.kind, hook }))
+    Ok(Some(Read { json, kind: head.kind, hook, bytes: before.saturating_sub(left()) }))
 }
 
 /// The part of a document Helm looks at itself.

@@ -1,4 +1,4 @@
-//! The order of installation: kinds come in, ranks go out.
+//! Ranks kinds in the order of installation.
 
 /// Kinds in the order Helm 3.17 installs them; others follow, in the order of their names.
 pub const INSTALL_ORDER: &[&str] = &[

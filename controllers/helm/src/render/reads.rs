@@ -1,5 +1,4 @@
-//! Which values a render depended on: what templates read and what chose the dependencies come in, the paths a caller
-//! could have set come out.
+//! Records which values a render depended on: the paths that a caller could have set.
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -27,8 +26,8 @@ pub(super) fn watch(member: &Member, values: &Map, watch: &Rc<Watch>) {
 }
 
 /// The paths templates read, with the ones that were read already, such as conditions; none leads to another.
-pub(super) fn paths(root: &Member, watch: &Watch, mut paths: Paths) -> Paths {
-    paths.extend(watch.paths());
+pub(super) fn paths(root: &Member, read: Paths, mut paths: Paths) -> Paths {
+    paths.extend(read);
     add_globals(root, &[], &mut paths);
     let mut shortest = Paths::new();
     let mut last: Option<Vec<String>> = None;

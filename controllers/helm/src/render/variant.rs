@@ -1,4 +1,4 @@
-//! The part of a chart that takes part for some overrides: a selection comes in, its values and templates go out.
+//! Selects the part of a chart that some overrides turn on: its values and templates.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

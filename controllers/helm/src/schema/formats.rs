@@ -1,4 +1,4 @@
-//! The `format`s of schemas: a text comes in, whether Helm's validator takes it goes out.
+//! Checks texts against the `format`s of schemas, as Helm's validator does.
 //!
 //! They are laxer than the standard in places (a date alone is a `date-time`) and stricter in others (a `uuid` has
 //! small letters), and the same for every draft. Formats that are not here are the other library's, or not checked.

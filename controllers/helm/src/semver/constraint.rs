@@ -1,4 +1,4 @@
-//! Version ranges such as `>=1.2 <2 || ^3`: texts come in, verdicts on versions go out.
+//! Tests versions against ranges such as `>=1.2 <2 || ^3`.
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The text of one assignment comes in; names and indexes are followed, and the value is set where they lead.
+//! Parses one assignment: follows names and indexes, and sets the value where they lead.
 use super::{Reader, Stop, failed, index, inner_list, inner_map, nesting, place, set, set_index};
 use crate::gojson;
 use crate::value::{Map, Value};

@@ -1,4 +1,4 @@
-//! What an identifier in a template can call: a name comes in, a library function or one of the engine's own goes out.
+//! Finds what an identifier in a template can call: a library function, or one of the engine's own.
 use crate::funcs::{self, FuncDef, Param};
 
 /// A callable, resolved when the template is parsed.

@@ -1,4 +1,4 @@
-//! Execution of templates: a tree and a value come in, text or an error with its place goes out.
+//! Executes templates: text, or an error with its place.
 //!
 //! The order in which nodes are visited and the node an error names follow Go's executor, because charts and people
 //! compare error texts.
@@ -7,17 +7,19 @@ mod call;
 mod error;
 mod eval;
 mod field;
+mod lookup;
 mod slot;
 mod stack;
 mod walk;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
 pub use builtin::clean;
 pub use error::{ExecError, Place};
+pub use lookup::{Found, Lookup, LookupRead};
 use slot::Slot;
 pub use stack::{STACK_BYTES, StackGuard};
 
@@ -29,33 +31,12 @@ use crate::funcs::{Ctx, Shared};
 use crate::limits::LimitError;
 use crate::value::Value;
 
-/// Answers `lookup`: what a live cluster holds.
-pub trait Lookup: Sync {
-    /// The object of a name, or the list of all when `name` is empty, as JSON. An absent object is `null` or `{}`.
-    fn lookup(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Result<serde_json::Value, String>;
-}
-
-/// One `lookup` a render made.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LookupRead {
-    pub api_version: String,
-    pub kind: String,
-    pub namespace: String,
-    pub name: String,
-}
-
 /// What all templates of one render share.
 pub struct Render<'r> {
     pub shared: &'r Shared,
     pub templates: &'r TemplateSet,
     pub lookup: Option<&'r dyn Lookup>,
-    pub lookups: RefCell<Vec<LookupRead>>,
+    pub lookups: RefCell<BTreeSet<LookupRead>>,
     pub guard: StackGuard,
     /// How often each template is included at the moment, by name.
     including: RefCell<BTreeMap<String, u32>>,

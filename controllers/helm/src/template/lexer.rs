@@ -1,4 +1,4 @@
-//! Template text comes in, tokens with Go's positions and trimming go out.
+//! Splits template text into tokens, with Go's positions and trimming.
 mod number;
 
 use super::quoting::{decode, is_alphanumeric, is_printable};

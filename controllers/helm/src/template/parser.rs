@@ -1,4 +1,4 @@
-//! Template text comes in, the templates it defines go out.
+//! Parses template text into the templates it defines.
 //!
 //! This file holds the token window and the block structure; pipelines and numbers have files of their own.
 mod number;

@@ -1,4 +1,4 @@
-//! Templates by name: parsed templates come in, the one that wins a name goes out.
+//! Keeps parsed templates by name, and decides which one wins a name.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Go's `eq` and `lt`: two values come in, a verdict or Go's complaint about their types goes out.
+//! Compares values as Go's `eq` and `lt`, with Go's complaints about their types.
 use std::cmp::Ordering;
 
 use super::{Kind, Value};

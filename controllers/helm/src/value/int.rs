@@ -1,4 +1,4 @@
-//! Go's integers: a number and its type come in, comparisons and decimal text go out.
+//! Keeps Go's integers: a number with its type.
 use std::cmp::Ordering;
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Go slices: items come in, a shared immutable list with its Go type goes out.
+//! Keeps Go's slices: shared immutable lists with their Go type.
 use std::rc::Rc;
 
 use super::Value;

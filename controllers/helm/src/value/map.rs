@@ -1,4 +1,4 @@
-//! Go maps with string keys: entries come in, a map shared by reference with its Go type goes out.
+//! Keeps Go's maps with string keys, shared by reference, with their Go type.
 use std::cell::{OnceCell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -43,6 +43,13 @@ impl Entries {
             watch.read(key, value.as_ref());
         }
         value
+    }
+
+    fn is_empty(&self) -> bool {
+        if let Some(watch) = self.watch.get() {
+            watch.test();
+        }
+        self.items.borrow().is_empty()
     }
 
     /// All values.
@@ -133,7 +140,7 @@ impl Map {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.entries.as_ref().is_none_or(|entries| entries.is_empty())
     }
 
     /// The value of a key, or `None` when the key is absent (a key whose value is nil gives `Some(Nil)`).

@@ -1,4 +1,4 @@
-//! Structs, pointers and named types with methods: a template's field or call comes in, a value goes out.
+//! Lets templates read structs, pointers and named types, and call their methods.
 use std::any::Any;
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Go strings: bytes come in, immutable bytes that are cheap to clone go out.
+//! Keeps Go's strings: immutable bytes that are cheap to clone.
 use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
 use std::fmt;
@@ -41,6 +41,14 @@ impl Text {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Bytes that nobody else holds: what was made for this text alone.
+    pub(crate) fn own_bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Shared(bytes) if Rc::strong_count(bytes) == 1 => bytes.len(),
+            _ => 0,
+        }
     }
 
     /// The text, if its bytes are UTF-8.

@@ -1,4 +1,4 @@
-//! Watched maps: maps that came from outside are read by templates, and the paths that were read go out.
+//! Records which paths templates read of maps that came from outside.
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -27,6 +27,8 @@ pub struct Watch {
     left: Rc<Cell<usize>>,
     /// Something depended on more than single names: it was printed, copied, counted or ranged over.
     whole: Cell<bool>,
+    /// It was asked whether the map is empty.
+    tested: Cell<bool>,
     /// The map was fetched. When nothing below it was read, its mere presence mattered.
     fetched: Cell<bool>,
     /// Names that led to something that is no map, or to nothing.
@@ -45,6 +47,7 @@ impl Watch {
             depth,
             left,
             whole: Cell::default(),
+            tested: Cell::default(),
             fetched: Cell::default(),
             names: RefCell::default(),
             below: RefCell::default(),
@@ -66,6 +69,11 @@ impl Watch {
     /// All of the map was read.
     pub fn read_whole(&self) {
         self.whole.set(true);
+    }
+
+    /// It was asked whether the map is empty.
+    pub fn test(&self) {
+        self.tested.set(true);
     }
 
     /// A name of the map was read, with this result.
@@ -97,12 +105,24 @@ impl Watch {
     /// The paths that were read; none leads to another. The empty path stands for the whole map.
     pub fn paths(&self) -> BTreeSet<Vec<String>> {
         let mut paths = BTreeSet::new();
-        self.collect(&mut Vec::new(), &mut paths);
+        self.collect(&mut Vec::new(), &mut paths, |watch| watch.whole.get() || watch.tested.get());
         paths
     }
 
-    fn collect(&self, path: &mut Vec<String>, paths: &mut BTreeSet<Vec<String>>) {
-        if self.whole.get() {
+    /// The same, but of a map that was only asked whether it is empty no more than what was read below it, if anything was.
+    pub fn used_paths(&self) -> BTreeSet<Vec<String>> {
+        let mut paths = BTreeSet::new();
+        self.collect(&mut Vec::new(), &mut paths, |watch| watch.whole.get());
+        paths
+    }
+
+    fn collect(
+        &self,
+        path: &mut Vec<String>,
+        paths: &mut BTreeSet<Vec<String>>,
+        is_whole: impl Fn(&Self) -> bool + Copy,
+    ) {
+        if is_whole(self) {
             paths.insert(path.clone());
             return;
         }
@@ -114,10 +134,10 @@ impl Watch {
         }
         for (name, child) in below.iter().filter(|(name, _)| !names.contains(*name)) {
             path.push(name.lossy().into_owned());
-            child.collect(path, paths);
+            child.collect(path, paths, is_whole);
             path.pop();
         }
-        if self.fetched.get() && paths.len() == before {
+        if (self.fetched.get() || self.tested.get()) && paths.len() == before {
             paths.insert(path.clone());
         }
     }
@@ -181,6 +201,29 @@ mod tests {
         assert_eq!(paths(|map| assert!(below(map, "none").is_empty())), ["none"]);
         assert_eq!(paths(|map| drop(below(&below(map, "image"), "pull"))), ["image.pull"]);
         assert_eq!(paths(|map| drop(map.entries())), [""]);
+    }
+
+    #[test]
+    fn a_map_that_is_asked_whether_it_is_empty_is_used_below_only() {
+        let used = |read: fn(&Map)| {
+            let Value::Map(map) = Value::from_json(&json!({"image": {"tag": "1"}, "none": {}})) else {
+                unreachable!()
+            };
+            let watch = Watch::top();
+            map.watch(Rc::clone(&watch));
+            read(&map);
+            let joined = |paths: BTreeSet<Vec<String>>| -> Vec<String> {
+                paths.into_iter().map(|path| path.join(".")).collect()
+            };
+            (joined(watch.paths()), joined(watch.used_paths()))
+        };
+        let tag = |map: &Map| {
+            assert!(!map.is_empty() && !below(map, "image").is_empty());
+            below(map, "image").get("tag");
+        };
+        assert_eq!(used(tag), (vec![String::new()], vec!["image.tag".to_owned()]));
+        let alone = |map: &Map| assert!(!below(map, "image").is_empty());
+        assert_eq!(used(alone), (vec!["image".to_owned()], vec!["image".to_owned()]));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Coalescing: the values of a chart and its dependencies and overrides come in, one tree of values goes out.
+//! Coalesces the values of a chart, its dependencies and overrides into one tree.
 //!
 //! Maps are shared exactly as Helm shares them, since templates that change values can see the difference.
 use serde_json::{Map as JsonMap, Value as Json};

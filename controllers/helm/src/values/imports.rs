@@ -1,4 +1,4 @@
-//! `import-values`: a tree of charts comes in, and what parents take over from children is added to their defaults.
+//! Adds what parents take over from children (`import-values`) to their defaults.
 use std::borrow::Cow;
 
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! Which dependencies of a chart take part: conditions, tags and overrides come in, a tree of charts goes out.
+//! Selects the dependencies of a chart that take part, by conditions, tags and overrides.
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;

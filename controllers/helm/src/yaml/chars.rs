@@ -1,4 +1,4 @@
-//! Byte positions come in, YAML 1.1's classes of characters go out. Past the end every byte reads as zero.
+//! Classifies characters as YAML 1.1 does. Past the end every byte reads as zero.
 
 /// The byte at a position, zero past the end.
 pub(super) fn at(bytes: &[u8], i: usize) -> u8 {

@@ -1,4 +1,4 @@
-//! Tokens come in, the tree of a document goes out: scalars, sequences, mappings and aliases in an arena.
+//! Composes tokens into the tree of a document: scalars, sequences, mappings and aliases in an arena.
 mod flow;
 
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::YamlError;
 use super::scanner::Scanner;
 use super::token::{Mark, Token, TokenKind};
+use crate::limits::{NODE_BYTES, has_passed, take};
 
 /// A node's place in its document.
 pub(super) type NodeId = usize;
@@ -44,6 +45,9 @@ pub(super) struct Composer<'a> {
     depth: usize,
     depth_limit: usize,
 }
+
+/// Values of one document, which take some hundred bytes each while it is read. No object that a cluster stores has a tenth.
+const MAX_NODES: usize = 500_000;
 
 /// The tag and anchor in front of a node.
 #[derive(Default)]
@@ -211,6 +215,12 @@ impl<'a> Composer<'a> {
 
     /// Passes over a token; answers where it stood. (Tokens are large, and collections stand on the stack in each other.)
     fn skip(&mut self) -> Result<Mark, YamlError> {
+        if self.nodes.len() >= MAX_NODES {
+            return Err(YamlError::plain(format!("a document has more than {MAX_NODES} values")));
+        }
+        if has_passed() {
+            return Err(YamlError::plain("the document has too many values"));
+        }
         Ok(self.scanner.next()?.mark)
     }
 
@@ -261,7 +271,9 @@ impl<'a> Composer<'a> {
         }
     }
 
+    /// Adds a node, which counts even where no text stands for it. What has no room ends at the next token.
     fn push(&mut self, node: Node) -> NodeId {
+        take(NODE_BYTES);
         self.nodes.push(node);
         self.nodes.len() - 1
     }

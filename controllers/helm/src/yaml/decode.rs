@@ -1,4 +1,4 @@
-//! A document's tree comes in, plain data goes out: aliases expanded, merge keys merged, keys made strings.
+//! Decodes a document's tree into plain data: aliases expanded, merge keys merged, keys made strings.
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
@@ -6,9 +6,10 @@ use base64::Engine as _;
 use super::compose::{Document, Node, NodeId};
 use super::resolve::{Scalar, TAG_PREFIX, resolve};
 use super::{BAD_KEY, YamlError, shown};
+use crate::limits::{MAP_BYTES, NODE_BYTES, take};
 
 /// How many bytes of text aliases may repeat, so that a small file does not become gigabytes.
-const MAX_ALIASED_BYTES: usize = 64 << 20;
+const MAX_ALIASED_BYTES: usize = 8 << 20;
 
 /// What a document is decoded into.
 pub(super) trait Build {
@@ -68,6 +69,9 @@ impl<'a> Decoder<'a> {
                 T::list(list)
             }
             Node::Mapping(entries) => {
+                if !take(MAP_BYTES) {
+                    return Err(YamlError::plain("the document has too many values"));
+                }
                 let mut map = BTreeMap::new();
                 self.mapping(entries, &mut map)?;
                 T::map(map)
@@ -88,6 +92,9 @@ impl<'a> Decoder<'a> {
         self.decoded += 1;
         if !self.open.is_empty() {
             self.aliased += 1;
+            if !take(NODE_BYTES) {
+                return Err(excessive());
+            }
         }
         if self.aliased <= 100 || self.decoded <= 1000 {
             return Ok(());
@@ -111,6 +118,9 @@ impl<'a> Decoder<'a> {
             if self.aliased_bytes > MAX_ALIASED_BYTES {
                 return Err(excessive());
             }
+        }
+        if !take(value.len()) {
+            return Err(YamlError::plain("the document has too long texts"));
         }
         Ok(value.to_vec())
     }

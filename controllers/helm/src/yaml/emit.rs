@@ -1,4 +1,4 @@
-//! Data comes in, YAML text goes out, byte for byte as Kubernetes' and Helm's writers print it.
+//! Writes data as YAML text, byte for byte as Kubernetes' and Helm's writers print it.
 mod scalar;
 
 use std::borrow::Cow;
@@ -11,9 +11,6 @@ use super::sort::compare;
 const FOLD_WIDTH: usize = 80;
 /// Longer keys are written after a `?`.
 const SIMPLE_KEY_LENGTH: usize = 128;
-
-/// Maps that share maps can be exponentially long.
-const MAX_OUTPUT: usize = 256 << 20;
 
 /// Which of Helm's two writers to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +71,9 @@ impl Emitter {
     }
 
     fn node<'a, V: Source<'a>>(&mut self, value: &V, place: Place, depth: usize) -> Result<(), YamlError> {
-        if self.out.len() > MAX_OUTPUT {
-            return Err(YamlError::plain("the document is longer than 256 MiB"));
+        // Maps that share maps can be exponentially long.
+        if !crate::limits::fits(self.out.len()) {
+            return Err(YamlError::plain("the document is too long"));
         }
         match value.shape(depth)? {
             Shape::Null => self.plain_word(b"null"),

@@ -1,4 +1,4 @@
-//! The text and tag of a scalar come in, its typed value goes out, by YAML 1.1 as Kubernetes' tools read it.
+//! Resolves the text and tag of a scalar to its typed value, by YAML 1.1 as Kubernetes' tools read it.
 use super::YamlError;
 
 /// What `!!` stands for.

@@ -1,4 +1,4 @@
-//! YAML text comes in, tokens go out, by the rules of YAML 1.1 as libyaml applies them.
+//! Scans YAML text into tokens, by the rules of YAML 1.1 as libyaml applies them.
 //!
 //! Block structure is found from columns, and a `:` turns an earlier token into a mapping key: a "simple key", which
 //! must lie on one line and within 1024 characters. That bound also keeps the queue of waiting tokens short.

@@ -1,4 +1,4 @@
-//! A node of a document comes in, Go's `%#v` of what it holds goes out, for complaints about keys.
+//! Shows what a node holds as Go's `%#v`, for complaints about keys.
 use super::compose::{Document, Node, NodeId};
 use super::resolve::{Scalar, resolve};
 use crate::gofloat;

@@ -1,4 +1,4 @@
-//! Two keys come in, their order in written YAML goes out: letters after signs, numbers by value.
+//! Orders keys of written YAML: letters after signs, numbers by value.
 use std::cmp::Ordering;
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};

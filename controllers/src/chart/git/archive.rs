@@ -1,6 +1,6 @@
-//! The files of a folder come in; a packed chart goes out: the same bytes for the same files, today and with the next version
-//! of every library, because pins are digests of these bytes. So nothing is compressed (compressors change what they make),
-//! and what surrounds the files is written here.
+//! Packs the files of a folder as a chart: the same bytes for the same files, today and with the next version of every
+//! library, because pins are digests of these bytes. So nothing is compressed (compressors change what they make), and
+//! what surrounds the files is written here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Objects of a commit and a path come in; the files of the chart in that folder go out. Links inside the folder are followed,
-//! as Helm follows them; what leads out of it is refused, as are submodules. Rules of `.helmignore` hold.
+//! Finds the files of the chart in a folder of a commit. Links inside the folder are followed, as Helm follows them;
+//! what leads out of it is refused, as are submodules. Rules of `.helmignore` hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

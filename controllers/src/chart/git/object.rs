@@ -1,4 +1,4 @@
-//! The bytes of Git's objects come in; names, commits' trees and trees' entries go out.
+//! Parses the bytes of Git's objects: names, trees of commits, entries of trees.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The bytes of a pack come in; its objects by name go out. A name is the digest of what the object was unpacked to, so a
-//! server can give something else under no name. What unpacking may cost is bounded, whatever the pack says of itself.
+//! Unpacks the objects of a Git pack. A name is the digest of what the object was unpacked to, so a server can give
+//! something else under no name. What unpacking may cost is bounded, whatever the pack says of itself.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -13,6 +13,8 @@ use super::{ChartError, GitLimits, invalid, too_large};
 
 /// Deltas on deltas; Git makes at most 4,095.
 const CHAIN: usize = 4096;
+/// What a look at one difference of a chain counts as, in bytes: chains of empty objects cost time, too.
+const STEP: u64 = 64;
 /// Unpacked objects that are kept because others may build on them.
 const CACHED_BYTES: usize = 16 << 20;
 
@@ -170,35 +172,40 @@ impl Pack {
         Ok(packed.len() - decoder.into_inner().len())
     }
 
-    /// Names the objects that are differences to others. One that builds on a name waits until that name is known.
+    /// Names the objects that are differences to others: each one once, as soon as what it builds on has a name. Trying all
+    /// that wait again and again would cost a server's pack of chains, last one first, the square of its size.
     fn name_deltas(&mut self, format: Format) -> Result<(), PackError> {
-        let mut waiting: Vec<usize> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| !matches!(entry.base, Base::Whole(_)))
-            .map(|(at, _)| *at)
-            .collect();
-        while !waiting.is_empty() {
-            let (before, mut later) = (waiting.len(), Vec::new());
-            for at in waiting {
-                match self.unpack(at) {
-                    Ok((kind, data)) => {
-                        let mut hash = Hash::of(format, kind, data.len() as u64);
-                        hash.update(&data);
-                        self.index.insert(hash.finish(), at);
-                    }
-                    Err(PackError::Base) => later.push(at),
-                    // Nothing that a chart is made of.
-                    Err(PackError::Object(_)) => {}
-                    Err(error) => return Err(error),
-                }
+        let mut by_place: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut by_name: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
+        for (at, entry) in &self.entries {
+            match &entry.base {
+                Base::Whole(_) => {}
+                Base::At(base) => by_place.entry(*base).or_default().push(*at),
+                Base::Named(base) => by_name.entry(*base).or_default().push(*at),
             }
-            if later.len() == before {
-                return Err(PackError::Base);
-            }
-            waiting = later;
         }
-        Ok(())
+        if by_place.keys().any(|base| !self.entries.contains_key(base)) {
+            return Err(PackError::Broken);
+        }
+        let whole = self.entries.iter().filter(|(_, entry)| matches!(entry.base, Base::Whole(_)));
+        let mut ready: Vec<usize> = whole.filter_map(|(at, _)| by_place.remove(at)).flatten().collect();
+        ready.extend(self.index.keys().filter_map(|id| by_name.remove(id)).flatten());
+        // The one found last comes first, so that what it builds on is still kept.
+        while let Some(at) = ready.pop() {
+            let (kind, data) = match self.unpack(at) {
+                Ok(object) => object,
+                // Nothing that a chart is made of, and neither is what builds on it.
+                Err(PackError::Object(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let mut hash = Hash::of(format, kind, data.len() as u64);
+            hash.update(&data);
+            let id = hash.finish();
+            self.index.insert(id, at);
+            ready.extend(by_place.remove(&at).into_iter().flatten());
+            ready.extend(by_name.remove(&id).into_iter().flatten());
+        }
+        if by_name.is_empty() { Ok(()) } else { Err(PackError::Base) }
     }
 
     fn unpack(&self, at: usize) -> Result<Object, PackError> {
@@ -208,6 +215,7 @@ impl Pack {
             if let Some(known) = self.cache.borrow().kept.get(&next) {
                 break known.clone();
             }
+            self.charge(STEP)?;
             let entry = self.entries.get(&next).ok_or(PackError::Broken)?;
             match &entry.base {
                 Base::Whole(kind) => break (*kind, self.inflate(entry)?),

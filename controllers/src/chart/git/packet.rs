@@ -1,4 +1,4 @@
-//! Git's packets: the bytes of an answer come in, lines and their separators go out; and the way back.
+//! Reads and writes Git's packets.
 
 /// Largest packet, with its length.
 const LARGEST: usize = 65520;

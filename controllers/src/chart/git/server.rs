@@ -10,7 +10,7 @@ use super::super::{ChartError, ChartLimits};
 use super::object::{Format, Id};
 use super::packet::{Message, Packet, Packets};
 use super::{Reference, invalid, not_found, too_large};
-use crate::dialer::shown;
+use crate::remote::dialer::shown;
 use crate::remote::wire::cut;
 
 const AGENT: &str = concat!("agent=emco-operator/", env!("CARGO_PKG_VERSION"));

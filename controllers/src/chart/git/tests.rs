@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::chart::{ChartCredentials, ChartLimits, ChartStore, FetchRequest, Fetched, Source, digest};
+use crate::chart::{ChartCredentials, ChartLimits, ChartStore, FetchRequest, Fetched, Source, Turn, digest};
 use crate::remote::testing::{Handler, Reply, Server, Setup, dialer};
 
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.4.0\n";
@@ -88,7 +88,13 @@ impl Bench {
     async fn fetch(&self, git: Git) -> Result<Fetched, ChartError> {
         let (source, credentials) = (Source::Git(git), self.credentials.clone());
         self.store
-            .fetch(FetchRequest { source, credentials, sources: Some(&self.sources), pinned: None })
+            .fetch(FetchRequest {
+                source,
+                credentials,
+                sources: Some(&self.sources),
+                pinned: None,
+                turn: &Turn::new("team-a", "shop"),
+            })
             .await
     }
 
@@ -372,7 +378,15 @@ async fn a_redirected_repository_is_asked_where_it_is_without_the_login() {
         let (store, source) = (Arc::clone(&bench.store), Source::Git(git()));
         let credentials = Some(credentials.clone().unwrap());
         async move {
-            store.fetch(FetchRequest { source, credentials, sources: Some(&sources), pinned: None }).await
+            store
+                .fetch(FetchRequest {
+                    source,
+                    credentials,
+                    sources: Some(&sources),
+                    pinned: None,
+                    turn: &Turn::new("team-a", "shop"),
+                })
+                .await
         }
     };
     let front_alone = vec![format!("http://{}/", front.address)];
@@ -404,11 +418,13 @@ async fn what_speaks_no_git_is_told_from_what_speaks_an_old_one() {
             url: format!("http://{}/web.git", server.address),
             ..bench.wish(Reference::Branch("main".to_owned()))
         };
+        let turn = Turn::new("team-a", "shop");
         let request = FetchRequest {
             source: Source::Git(git),
             credentials: None,
             sources: Some(&sources),
             pinned: None,
+            turn: &turn,
         };
         let error = bench.store.fetch(request).await.unwrap_err().to_string();
         assert!(error.contains(words) && !error.contains("secret"), "{error}");

@@ -1,4 +1,4 @@
-//! The headers of a registry's refusal come in; what it wants to see goes out.
+//! Parses the challenge of a registry's refusal.
 
 use http::header::{HeaderMap, WWW_AUTHENTICATE};
 

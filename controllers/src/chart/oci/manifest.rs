@@ -1,4 +1,4 @@
-//! The bytes of a manifest come in; the layer that is the chart goes out, or what the manifest is instead.
+//! Finds the layer of a manifest that is the chart, or says what the manifest is instead.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

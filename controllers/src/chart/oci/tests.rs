@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::chart::tests::{Repo, chart_yaml};
-use crate::chart::{ChartCredentials, ChartLimits, ChartStore, FetchRequest, Fetched, Source};
+use crate::chart::{ChartCredentials, ChartLimits, ChartStore, FetchRequest, Fetched, Source, Turn};
 use crate::remote::testing::{Reply, Server, dialer};
 
 const ANN: &str = "Basic YW5uOmh1bnRlcjI=";
@@ -41,7 +41,15 @@ impl Bench {
 
     async fn fetch(&self, oci: Oci, pinned: Option<&str>) -> Result<Fetched, ChartError> {
         let (source, credentials) = (Source::Oci(oci), self.credentials.clone());
-        self.store.fetch(FetchRequest { source, credentials, sources: Some(&self.sources), pinned }).await
+        self.store
+            .fetch(FetchRequest {
+                source,
+                credentials,
+                sources: Some(&self.sources),
+                pinned,
+                turn: &Turn::new("team-a", "shop"),
+            })
+            .await
     }
 
     async fn refused(&self, version: &str) -> ChartError {
@@ -304,4 +312,14 @@ fn urls_of_registries_are_checked_and_plain_http_must_be_listed() {
         let error = home(wrong, None).unwrap_err();
         assert!(!error.contains("hunter2"), "{wrong}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_version_of_dots_leads_to_no_other_path_of_the_registry() {
+    let bench = Bench::new().await;
+    for version in [".", "..", ".1", "-1"] {
+        let error = bench.refused(version).await.to_string();
+        assert!(error.contains("cannot be a tag"), "{error}");
+    }
+    assert_eq!(bench.repo.asked(), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! A registry's token realm comes in; the token that it gives for pulling one repository goes out.
+//! Asks a registry's token realm for a token to pull one repository.
 
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
@@ -7,7 +7,7 @@ use url::Url;
 
 use super::super::ChartError;
 use super::super::http::{Client, Question};
-use crate::dialer::shown;
+use crate::remote::dialer::shown;
 use crate::remote::wire::cut;
 
 /// Largest answer of a realm; tokens that list many rights are some KiB.

@@ -95,7 +95,14 @@ async fn without_a_list_loopback_is_refused_before_it_is_dialled() {
         name: "web".to_owned(),
         version: "1.4.0".to_owned(),
     });
-    let request = |sources| FetchRequest { source: source.clone(), credentials: None, sources, pinned: None };
+    let turn = Turn::new("team-a", "shop");
+    let request = |sources| FetchRequest {
+        source: source.clone(),
+        credentials: None,
+        sources,
+        pinned: None,
+        turn: &turn,
+    };
     let error = store.fetch(request(None)).await.unwrap_err();
     assert_eq!(error.reason(), "ChartSourceNotAllowed");
     assert!(error.to_string().contains("loopback"), "{error}");

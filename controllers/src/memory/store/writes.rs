@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Store, Target, has_generation, has_status};
-use crate::api::ApiResult;
 use crate::memory::{apply, refusals, status};
+use crate::runtime::api::ApiResult;
 
 /// How a new state of an object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,9 @@ impl Store {
         metadata.remove("generateName");
         if target.resource.namespaced {
             metadata.insert("namespace".to_owned(), json!(target.namespace));
+        } else {
+            // As a real server does with an object of the whole cluster.
+            metadata.remove("namespace");
         }
         metadata.insert("uid".to_owned(), uid);
         metadata.insert("creationTimestamp".to_owned(), created);
@@ -123,8 +126,8 @@ impl Store {
         let (uid, known) = (text(after, "/metadata/uid"), text(before, "/metadata/uid"));
         if !uid.is_empty() && uid != known {
             if via == Via::Patch {
-                let what = format!("Invalid value: \"{uid}\": field is immutable");
-                return Err(refusals::invalid(resource, name, "metadata.uid", &what));
+                let what = "Invalid value: (withheld): field is immutable";
+                return Err(refusals::invalid(resource, name, "metadata.uid", what));
             }
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {known}");
             return Err(refusals::conflict(resource, name, &why));

@@ -1,5 +1,4 @@
-//! The Secret that Argo CD knows a cluster by comes in; what a kubeconfig with the same content would give goes out. What
-//! kubeconfigs are refused for, this form is refused for.
+//! Parses the Secret that Argo CD knows a cluster by. What kubeconfigs are refused for, this form is refused for.
 
 use std::collections::BTreeMap;
 

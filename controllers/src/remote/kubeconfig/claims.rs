@@ -1,4 +1,4 @@
-//! A token of a service account comes in, what it says of itself goes out. It is read, not judged: that is the cluster's.
+//! Reads what a service account's token says of itself. It is read, not judged: that is the cluster's.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -33,6 +33,20 @@ pub fn account(token: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Namespace and name of the service account it is of.
+pub fn account_name(token: &str) -> Option<(String, String)> {
+    let claims = of(token)?;
+    let subject = claims.get("sub")?.as_str()?.strip_prefix("system:serviceaccount:")?;
+    subject.split_once(':').map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
+}
+
+/// Name of the Secret whose deletion ends it, where there is one.
+pub fn secret(token: &str) -> Option<String> {
+    let claims = of(token)?;
+    let bound = claims.pointer("/kubernetes.io/secret/name");
+    bound.or_else(|| claims.get("kubernetes.io/serviceaccount/secret.name"))?.as_str().map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -60,5 +74,15 @@ mod tests {
         assert_eq!(account(&token(&bound)).as_deref(), Some("u1"));
         assert_eq!(account(&token(&lasting)).as_deref(), Some("u2"));
         assert_eq!(account("opaque"), None);
+    }
+
+    #[test]
+    fn a_token_names_its_account_and_what_ends_it() {
+        let bound = json!({"sub": "system:serviceaccount:ns:a", "kubernetes.io": {"secret": {"name": "s", "uid": "u"}}});
+        assert_eq!(account_name(&token(&bound)), Some(("ns".to_owned(), "a".to_owned())));
+        assert_eq!(secret(&token(&bound)).as_deref(), Some("s"));
+        let lasting = json!({"kubernetes.io/serviceaccount/secret.name": "t"});
+        assert_eq!(secret(&token(&lasting)).as_deref(), Some("t"));
+        assert_eq!((account_name("opaque"), secret("opaque")), (None, None));
     }
 }

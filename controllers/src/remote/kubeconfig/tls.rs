@@ -1,4 +1,4 @@
-//! PEM comes in, a rustls configuration that trusts exactly one CA goes out.
+//! Makes a rustls configuration that trusts exactly one CA, from PEM.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,20 +1,25 @@
-//! One cluster's target comes in again and again; its observation goes out whenever it changed.
+//! Keeps one cluster connected, and publishes its observation whenever that changed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::StreamExt;
+use emco_engine::identity::ClusterId;
 use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Context, Entry, Target};
-use crate::api::{ApiError, ApiResult, WatchEvent};
-use crate::remote::discovery::{ApiLists, Discovered};
+use super::{Context, Entry, PoolSettings, Target};
+use crate::remote::claim::{self, Claim};
 use crate::remote::nodes::Nodes;
 use crate::remote::probe;
+use crate::remote::ready::Served;
 use crate::remote::transport::Edge;
-use crate::remote::{Observation, State, claim};
+use crate::remote::{Observation, State};
+use crate::runtime::api::{ApiError, ApiResult, WatchEvent};
+
+/// Silence of the watch of nodes after which they are listed afresh.
+const NODES_SILENT: Duration = Duration::from_mins(10);
 
 /// A session with one set of credentials.
 struct Session {
@@ -25,6 +30,8 @@ struct Session {
     nodes: Option<(Nodes, BoxStream<'static, ApiResult<WatchEvent>>)>,
     /// Nodes may not be listed: asked again when the rest is.
     nodes_forbidden: bool,
+    /// When they were listed, or the last event came.
+    nodes_heard: Instant,
 }
 
 /// What outlives sessions.
@@ -33,8 +40,10 @@ struct Known {
     revision: Option<u64>,
     /// resourceVersion of the hub's mark there; 0 = none known.
     marked: u64,
-    discovered: Option<Discovered>,
+    served: Served,
     failures: u32,
+    /// Counts this cluster among those that fail.
+    failing: Option<Arc<()>>,
 }
 
 /// Until the cluster is forgotten.
@@ -55,7 +64,7 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
         let target = entry.target.lock().clone();
         let mut current = match session.take() {
             Some(session) if session.version == target.version => session,
-            _ => Session::new(target, &context),
+            _ => Session::new(&entry.cluster, target, &context),
         };
         let mut observation = Observation::clone(&entry.view.read().observation);
         if entry.learn.swap(false, Ordering::AcqRel) {
@@ -75,15 +84,18 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
         match round {
             Ok(()) => {
                 known.failures = 0;
+                known.failing = None;
                 entry.answered_ms.store(context.clock.now_ms(), Ordering::Relaxed);
                 entry.revision.store(known.revision.unwrap_or(0), Ordering::Relaxed);
                 observation.state = State::Connected;
             }
             Err(error) => {
                 known.failures = known.failures.saturating_add(1);
+                known.failing = Some(Arc::clone(&context.failing));
                 observation.state = probe::failed(current.edge.server(), &error);
                 current.until_learn = 0;
                 current.nodes = None;
+                known.served.lost();
             }
         }
         let connected = observation.connected();
@@ -106,11 +118,24 @@ async fn renewed(entry: &Entry, version: &str) {
 }
 
 impl Session {
-    fn new(target: Target, context: &Context) -> Self {
+    fn new(cluster: &ClusterId, target: Target, context: &Context) -> Self {
         let Target { credentials, version, identity: _, installation: _, hub_version: _, registered: _ } =
             target;
-        let edge = Edge::new(credentials, Arc::clone(&context.dialer), context.settings.edge);
-        Self { version, edge, until_learn: 0, nodes: None, nodes_forbidden: false }
+        let dialer = Arc::clone(&context.dialer).of(&format!("edges/{}", cluster.provider()));
+        let edge = Edge::measured(
+            credentials,
+            dialer,
+            context.settings.edge,
+            Arc::clone(&context.settings.requests),
+        );
+        Self {
+            version,
+            edge,
+            until_learn: 0,
+            nodes: None,
+            nodes_forbidden: false,
+            nodes_heard: Instant::now(),
+        }
     }
 
     async fn round(&mut self, context: &Context, known: &mut Known, seen: &mut Observation) -> ApiResult<()> {
@@ -126,19 +151,19 @@ impl Session {
         }
         known.revision = Some(probe.revision);
         if other {
-            known.discovered = None;
+            known.served.forget();
             known.marked = 0;
         }
         seen.uid = Some(probe.uid);
         if self.until_learn == 0 {
-            let marked = learn(&self.edge, known, seen, &context.lists).await?;
+            let (marked, done) = learn(&self.edge, known, seen, context).await?;
             // Its store may have come as far again as it was, on another way; the mark tells.
             if (1..known.marked).contains(&marked) {
                 seen.epoch += 1;
                 self.nodes = None;
             }
             known.marked = marked;
-            self.until_learn = context.settings.learn_every.max(1);
+            self.until_learn = if done { context.settings.learn_every.max(1) } else { 1 };
             self.nodes_forbidden = false;
         }
         self.until_learn -= 1;
@@ -147,13 +172,22 @@ impl Session {
     }
 
     async fn follow_nodes(&mut self, seen: &mut Observation) {
+        // Bookmarks come every minute, and each kubelet writes within five: a watch so silent delivers nothing.
+        if self.nodes_heard.elapsed() > NODES_SILENT {
+            self.nodes = None;
+        }
         if self.nodes.is_some() || self.nodes_forbidden {
             return;
         }
         match Nodes::follow(self.edge.as_ref()).await {
             Ok((nodes, stream)) => {
                 summarise(&nodes, seen);
-                self.nodes = Some((nodes, stream));
+                self.nodes_heard = Instant::now();
+                match stream {
+                    Ok(stream) => self.nodes = Some((nodes, stream)),
+                    // Listed again with the APIs.
+                    Err(error) => self.nodes_forbidden = error.code() == 403,
+                }
             }
             Err(error) if error.code() == 403 => {
                 self.nodes_forbidden = true;
@@ -166,12 +200,16 @@ impl Session {
         }
     }
 
-    /// Until the next round is due: the pause is over, somebody asks, the credentials changed, or the connection ended.
+    /// Until the next round is due: the pause is over, it is asked for, the credentials changed or are refused, or the
+    /// connection ended.
     async fn wait(&mut self, entry: &Entry, context: &Context, began: Instant, pause: Duration) {
         let lost = self.edge.lost();
         let mut until = Instant::now() + pause;
         let soonest = began + context.settings.round_gap;
-        let mut called = false;
+        let refused = self.edge.refused();
+        // What the round itself was refused is known by it.
+        let _ = refused.notified().now_or_never();
+        let (mut called, mut doubted) = (false, false);
         loop {
             tokio::select! {
                 () = sleep_until(until) => return,
@@ -183,8 +221,13 @@ impl Session {
                     called = true;
                     until = until.min(soonest);
                 }
+                () = refused.notified(), if !doubted => {
+                    doubted = true;
+                    until = until.min(began + context.settings.refused_gap);
+                }
                 event = next(self.nodes.as_mut().map(|(_, stream)| stream)) => {
                     if let (Some(Ok(event)), Some((nodes, _))) = (event, self.nodes.as_mut()) {
+                        self.nodes_heard = Instant::now();
                         nodes.event(&event);
                         let mut observation = Observation::clone(&entry.view.read().observation);
                         summarise(nodes, &mut observation);
@@ -199,24 +242,33 @@ impl Session {
 }
 
 /// Version, claim and API list. Without any list nothing can be applied, so the first failure to get one is the cluster's.
-/// The resourceVersion of the claim is returned.
-async fn learn(edge: &Edge, known: &mut Known, seen: &mut Observation, lists: &ApiLists) -> ApiResult<u64> {
-    let (version, (claim, marked)) =
-        futures::future::try_join(probe::version(edge), claim::read_at(edge)).await?;
-    (seen.version, seen.claim) = (Some(version), claim);
-    match Discovered::read(edge, known.discovered.as_ref(), lists).await {
-        Ok(discovered) => {
-            seen.apis = Some(Arc::clone(&discovered.list));
-            seen.api_digest = Some(discovered.digest.clone());
-            known.discovered = Some(discovered);
-            Ok(marked)
-        }
-        Err(ApiError::Status { code: 500.., message, .. }) if seen.apis.is_some() => {
+/// The resourceVersion of the claim is returned, and whether the list is final.
+async fn learn(
+    edge: &Edge,
+    known: &mut Known,
+    seen: &mut Observation,
+    context: &Context,
+) -> ApiResult<(u64, bool)> {
+    let version = probe::version(edge).await?;
+    let done = match known.served.read(edge, &context.lists, context.settings.keep_vanished).await {
+        Ok(done) => done,
+        Err(ApiError::Status { code: 500.., message, .. }) if known.served.discovered.is_some() => {
             tracing::warn!(server = edge.server(), message, "discovery failed, the earlier list stays");
-            Ok(marked)
+            true
         }
-        Err(error) => Err(error),
+        Err(error) => return Err(error),
+    };
+    let (claim, marked) = claim::read_at(edge).await?;
+    seen.version = Some(version);
+    // A server that starts may refuse for a moment what the credentials allow.
+    if known.served.is_proven() || !matches!(claim, Claim::Unreadable(_)) {
+        seen.claim = claim;
     }
+    if let Some(discovered) = &known.served.discovered {
+        seen.apis = Some(Arc::clone(&discovered.list));
+        seen.api_digest = Some(discovered.digest.clone());
+    }
+    Ok((marked, done))
 }
 
 /// The next event; never, without a stream.
@@ -275,5 +327,25 @@ fn jitter(context: &Context, base: Duration, from: f64, spread: f64) -> Duration
 fn backoff(context: &Context, failures: u32) -> Duration {
     let settings = &context.settings;
     let doubled = settings.backoff_first.saturating_mul(1_u32 << failures.saturating_sub(1).min(16));
-    jitter(context, doubled.min(settings.backoff_last), 0.5, 0.5)
+    let failing = u32::try_from(Arc::strong_count(&context.failing).saturating_sub(1)).unwrap_or(u32::MAX);
+    jitter(context, doubled.min(longest(settings, failing)), 0.5, 0.5)
+}
+
+/// The longest wait while so many clusters fail: short for few, so that who waits for one to come back waits seconds; longer
+/// for many, so that probes of what is dead stay few.
+fn longest(settings: &PoolSettings, failing: u32) -> Duration {
+    let shared = Duration::from_secs(1).saturating_mul(failing) / settings.failing_probes.max(1);
+    shared.clamp(settings.backoff_few.min(settings.backoff_last), settings.backoff_last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_failing_clusters_are_looked_at_within_seconds_and_many_seldom() {
+        let settings = PoolSettings::default();
+        let seconds = |failing| longest(&settings, failing).as_secs();
+        assert_eq!((seconds(1), seconds(400), seconds(1000), seconds(u32::MAX)), (8, 8, 20, 60));
+    }
 }

@@ -5,12 +5,14 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{Method, Request};
 use crate::remote::testing::{Authority, Server, Setup, Steady, dialer, kubeconfig};
 use crate::remote::{State, kubeconfig};
+use crate::runtime::api::{Method, Request};
 
 mod api;
+mod crowd;
 mod past;
+mod starting;
 
 use api::{Api, node};
 
@@ -25,15 +27,20 @@ impl Bed {
         Self::with(|_| {})
     }
 
+    /// For clusters that do not answer. All others have as long as in production, whatever else the machine does.
+    fn impatient() -> Self {
+        Self::with(|settings| settings.edge.answer_begins = Duration::from_millis(300))
+    }
+
     fn with(adjust: impl FnOnce(&mut PoolSettings)) -> Self {
         let mut settings = PoolSettings {
             probe_every: Duration::from_millis(60),
             backoff_first: Duration::from_millis(20),
             backoff_last: Duration::from_millis(100),
             round_gap: Duration::from_millis(1),
+            refused_gap: Duration::from_millis(1),
             ..PoolSettings::default()
         };
-        settings.edge.answer_begins = Duration::from_millis(300);
         adjust(&mut settings);
         let steady = Arc::new(Steady::default());
         let pool = Pool::new(settings, dialer(), Arc::clone(&steady) as Arc<dyn Clock>, steady);
@@ -82,7 +89,7 @@ impl Bed {
                 changes.next().await.unwrap();
             }
         };
-        match tokio::time::timeout(Duration::from_secs(10), waiting).await {
+        match tokio::time::timeout(Duration::from_mins(1), waiting).await {
             Ok(seen) => seen,
             Err(tokio::time::error::Elapsed { .. }) => {
                 panic!("{what} did not come: {:?}", self.pool.observation(id))
@@ -109,7 +116,7 @@ async fn a_cluster_is_learnt_at_first_contact() {
         let (bed, api) = (Bed::new(), Api::new(aggregated));
         let server = bed.serve(&api, None).await;
         assert!(bed.pool.observation(&bed.id).is_none());
-        bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+        bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
         assert!(bed.pool.get(&bed.id).is_none(), "nothing is connected yet");
         let seen = bed.connected().await;
         assert_eq!((seen.uid.as_deref(), seen.version.as_deref()), (Some("uid-1"), Some("v1.36.3")));
@@ -129,7 +136,7 @@ async fn a_cluster_is_learnt_at_first_contact() {
 async fn at_rest_a_probe_is_one_request_and_nothing_is_told() {
     let (bed, api) = (Bed::with(|s| s.learn_every = 1000), Api::new(true));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     let seen = bed.connected().await;
     let mut changes = bed.pool.changes();
     api.asked.lock().clear();
@@ -150,7 +157,7 @@ async fn what_was_learnt_is_kept_while_a_cluster_is_away_and_it_comes_back_by_it
     let (bed, api) = (Bed::new(), Api::new(true));
     let server = bed.serve(&api, None).await;
     let address = server.address;
-    bed.pool.want(bed.id.clone(), bed.target(address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(address, "good", "1"));
     let before = bed.connected().await;
     drop(server);
     bed.failed("ConnectionRefused").await;
@@ -165,10 +172,10 @@ async fn what_was_learnt_is_kept_while_a_cluster_is_away_and_it_comes_back_by_it
 
 #[tokio::test]
 async fn a_black_hole_becomes_a_time_out() {
-    let (bed, dead) = (Bed::new(), Api::new(true));
+    let (bed, dead) = (Bed::impatient(), Api::new(true));
     dead.silent.store(true, Ordering::SeqCst);
     let hole = bed.serve(&dead, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(hole.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(hole.address, "good", "1"));
     bed.failed("Timeout").await;
 }
 
@@ -178,9 +185,9 @@ async fn a_black_hole_delays_no_other_cluster() {
     let (dead, alive) = (Api::new(true), Api::new(true));
     dead.silent.store(true, Ordering::SeqCst);
     let (hole, server) = (bed.serve(&dead, None).await, bed.serve(&alive, None).await);
-    bed.pool.want(bed.id.clone(), bed.target(hole.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(hole.address, "good", "1"));
     let other = ClusterId::new("acme", "other");
-    bed.pool.want(other.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(other.clone(), bed.target(server.address, "good", "1"));
     bed.until_of(&other, "Connected", Observation::connected).await;
     assert_eq!(bed.seen().state, State::Connecting, "its answer is still awaited");
     assert_eq!(bed.pool.clusters().len(), 2);
@@ -190,17 +197,17 @@ async fn a_black_hole_delays_no_other_cluster() {
 async fn refused_credentials_are_named_and_new_ones_take_their_place() {
     let (bed, api) = (Bed::new(), Api::new(true));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "bad", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "bad", "1"));
     let message = bed.failed("Unauthorized").await;
     assert!(message.contains("new kubeconfig") && message.len() <= 256, "{message}");
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
-    bed.pool.poke(&bed.id);
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.probe_now(&bed.id);
     bed.failed("Unauthorized").await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "2"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "2"));
     let first = bed.connected().await;
     // Rotation: the old token ends, the new Secret is read, work goes on with the same cluster.
     *api.token.lock() = "rotated".to_owned();
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "rotated", "3"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "rotated", "3"));
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let answer = match bed.pool.get(&bed.id) {
@@ -217,18 +224,50 @@ async fn refused_credentials_are_named_and_new_ones_take_their_place() {
 }
 
 #[tokio::test]
+async fn rights_that_are_gone_are_noticed_at_the_first_refused_request() {
+    let (bed, api) = (Bed::with(|s| s.probe_every = Duration::from_secs(300)), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.connected().await;
+    let edge = bed.pool.get(&bed.id).unwrap();
+    *api.token.lock() = "revoked".to_owned();
+    edge.send(Request::new(Method::Get, "/version")).await.unwrap_err();
+    bed.failed("Unauthorized").await;
+}
+
+#[tokio::test]
+async fn a_right_that_a_chart_lacks_costs_no_more_than_a_probe_now_and_then() {
+    let adjust = |s: &mut PoolSettings| {
+        (s.probe_every, s.refused_gap) = (Duration::from_secs(300), Duration::from_millis(200));
+    };
+    let (bed, api) = (Bed::with(adjust), Api::new(true));
+    let server = bed.serve(&api, None).await;
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.connected().await;
+    api.nodes_forbidden.store(true, Ordering::SeqCst);
+    api.asked.lock().clear();
+    let (edge, began) = (bed.pool.get(&bed.id).unwrap(), Instant::now());
+    while api.count("/api/v1/namespaces") < 3 {
+        edge.send(Request::new(Method::Get, "/api/v1/nodes")).await.unwrap_err();
+        assert!(began.elapsed() < Duration::from_secs(10), "the refusals bring no probe");
+    }
+    assert!(began.elapsed() >= Duration::from_millis(400), "{:?}", began.elapsed());
+    assert!(bed.seen().connected());
+}
+
+#[tokio::test]
 async fn a_secret_that_changes_while_connecting_is_used_at_once() {
     let bed = Bed::with(|settings| settings.edge.answer_begins = Duration::from_secs(300));
     let (silent, api) = (Api::new(true), Api::new(true));
     silent.silent.store(true, Ordering::SeqCst);
     let (hole, server) = (bed.serve(&silent, None).await, bed.serve(&api, None).await);
-    bed.pool.want(bed.id.clone(), bed.target(hole.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(hole.address, "good", "1"));
     let deadline = Instant::now() + Duration::from_secs(10);
     while silent.asked.lock().is_empty() {
         assert!(Instant::now() < deadline, "the first one was never asked");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "2"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "2"));
     let seen = bed.connected().await;
     assert_eq!(seen.uid.as_deref(), Some("uid-1"));
     assert!(bed.pool.get(&bed.id).unwrap().send(Request::new(Method::Get, "/version")).await.is_ok());
@@ -238,22 +277,22 @@ async fn a_secret_that_changes_while_connecting_is_used_at_once() {
 async fn work_is_admitted_when_who_the_cluster_is_was_judged_or_is_known() {
     let (bed, api) = (Bed::new(), Api::new(true));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     assert_eq!(bed.connected().await.admission, Admission::Awaited);
     let refused = Admission::Refused { reason: "SameClusterTwice", message: "twice".to_owned() };
-    bed.pool.judge(&bed.id, "uid-1", refused.clone());
+    bed.pool.admit(&bed.id, "uid-1", refused.clone());
     assert_eq!(bed.seen().admission, refused);
-    bed.pool.judge(&bed.id, "uid-1", Admission::Admitted);
+    bed.pool.admit(&bed.id, "uid-1", Admission::Admitted);
     assert_eq!(bed.seen().admission, Admission::Admitted);
     // Another cluster behind the address was never judged.
     *api.uid.lock() = "uid-2".to_owned();
-    bed.pool.poke(&bed.id);
+    bed.pool.probe_now(&bed.id);
     let other = bed.until("another uid", |seen| seen.uid.as_deref() == Some("uid-2")).await;
     assert_eq!(other.admission, Admission::Awaited);
     // After a restart, the identity that is stored is enough.
     let known = ClusterId::new("acme", "known");
     let target = Target { identity: Some("uid-2".to_owned()), ..bed.target(server.address, "good", "1") };
-    bed.pool.want(known.clone(), target);
+    bed.pool.set_target(known.clone(), target);
     let deadline = Instant::now() + Duration::from_secs(10);
     while !bed.pool.observation(&known).unwrap().connected() {
         assert!(Instant::now() < deadline, "never connected");
@@ -266,7 +305,7 @@ async fn work_is_admitted_when_who_the_cluster_is_was_judged_or_is_known() {
 async fn a_new_kind_is_seen_when_asked_for() {
     let (bed, api) = (Bed::with(|s| s.learn_every = 100_000), Api::new(true));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     let before = bed.connected().await;
     api.kinds.lock().push("Widget");
     bed.pool.refresh_apis(&bed.id);
@@ -294,14 +333,14 @@ async fn nodes_are_followed_and_their_lack_of_rights_is_no_failure() {
     *api.node_events.lock() =
         event("MODIFIED", node("b", true, "4")) + &event("DELETED", node("a", true, "1"));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     let seen = bed.until("one node", |seen| seen.nodes_total == Some(1)).await;
     assert_eq!((seen.nodes_ready, seen.allocatable["cpu"].as_str()), (Some(1), "4"));
 
     let (bed, api) = (Bed::new(), Api::new(true));
     api.nodes_forbidden.store(true, Ordering::SeqCst);
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     assert_eq!(bed.connected().await.nodes_total, None);
 }
 
@@ -309,7 +348,7 @@ async fn nodes_are_followed_and_their_lack_of_rights_is_no_failure() {
 async fn a_lost_connection_is_noticed_before_the_next_probe_is_due() {
     let (bed, api) = (Bed::with(|s| s.probe_every = Duration::from_secs(3600)), Api::new(true));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     bed.connected().await;
     drop(server);
     bed.failed("ConnectionRefused").await;
@@ -319,7 +358,7 @@ async fn a_lost_connection_is_noticed_before_the_next_probe_is_due() {
 async fn a_forgotten_cluster_leaves_nothing_behind() {
     let (bed, api) = (Bed::new(), Api::new(true));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     bed.connected().await;
     let entry = Arc::downgrade(bed.pool.entries.read().get(&bed.id).unwrap());
     let mut changes = bed.pool.changes();

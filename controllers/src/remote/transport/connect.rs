@@ -1,4 +1,4 @@
-//! Credentials come in; a TLS connection with HTTP spoken on it goes out, or a sentence why not.
+//! Connects with credentials by TLS and speaks HTTP on that, or says why not.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use tokio_rustls::TlsConnector;
 
 use super::super::wire::unreachable;
 use super::{Credentials, EdgeSettings};
-use crate::api::{ApiError, ApiResult};
-use crate::dialer::{Dialer, Policy};
+use crate::remote::dialer::{Dialer, Policy};
+use crate::runtime::api::{ApiError, ApiResult};
 
 /// What a watch may send before somebody reads it; all of them together must not use up the connection's window, or
 /// ordinary requests would wait for slow readers.

@@ -1,4 +1,4 @@
-//! Packs and sets in, the same out while there is room: what was not used longest leaves first.
+//! Keeps packs and sets while there is room: what was not used longest leaves first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ struct Entry {
     kept: Kept,
     bytes: usize,
     used: u64,
+    /// The revision it was asked for last.
+    source: Option<Source>,
 }
 
 /// A bounded cache. Packs and sets are immutable and named by content, so they are never stale. The packs of a revision are
@@ -61,6 +63,27 @@ impl Cache {
         if let Some(before) = self.entries.remove(&Key::Context(source.clone())) {
             self.bytes = self.bytes.saturating_sub(before.bytes);
         }
+    }
+
+    /// Notes for which revision a pack and a set were asked for: when that is gone, they go.
+    pub(super) fn asked(&mut self, source: &Source, pack: Option<&str>, set: Option<&SetDigest>) {
+        let keys = [pack.map(|name| Key::Pack(name.to_owned())), set.map(|digest| Key::Set(digest.clone()))];
+        for key in keys.iter().flatten() {
+            if let Some(entry) = self.entries.get_mut(key)
+                && entry.source.as_ref() != Some(source)
+            {
+                entry.source = Some(source.clone());
+            }
+        }
+    }
+
+    /// Forgets what was asked for by revisions that are gone.
+    pub(super) fn forget_gone(&mut self, is_there: impl Fn(&Source) -> bool) {
+        self.entries.retain(|key, entry| match (key, &entry.source) {
+            (Key::Context(source), _) | (_, Some(source)) => is_there(source),
+            (_, None) => true,
+        });
+        self.bytes = self.entries.values().map(|entry| entry.bytes).sum();
     }
 
     pub(super) fn pack(&mut self, name: &str) -> Option<Arc<Pack>> {
@@ -97,7 +120,7 @@ impl Cache {
     fn keep(&mut self, key: Key, kept: Kept, bytes: usize) {
         self.clock += 1;
         let used = self.clock;
-        if let Some(before) = self.entries.insert(key, Entry { kept, bytes, used }) {
+        if let Some(before) = self.entries.insert(key, Entry { kept, bytes, used, source: None }) {
             self.bytes = self.bytes.saturating_sub(before.bytes);
         }
         self.bytes += bytes;
@@ -146,5 +169,26 @@ mod tests {
                 && cache.set(&digest(9)).is_some()
         );
         assert!(cache.bytes <= cache.most);
+    }
+
+    #[test]
+    fn what_was_asked_for_a_revision_that_is_gone_is_forgotten() {
+        let mut cache = Cache::new(1 << 20);
+        let source = |revision| Source { namespace: "shop".to_owned(), owner: "o".to_owned(), revision };
+        for n in 0..3 {
+            let digest = SetDigest(n.to_string());
+            let set = ManifestSet { digest: digest.clone(), app: "web".to_owned(), manifests: Vec::new() };
+            cache.keep_set(digest.clone(), Arc::new(Prepared::of(Arc::new(set))));
+            cache.asked(&source(n), None, Some(&digest));
+            cache.keep_packs_of(source(n), Vec::new());
+        }
+        // The set of the first revision is that of the last one, too.
+        cache.asked(&source(2), None, Some(&SetDigest("0".to_owned())));
+        cache.forget_gone(|source| source.revision == 2);
+        let has = |cache: &mut Cache, n: i64| cache.set(&SetDigest(n.to_string())).is_some();
+        assert!(has(&mut cache, 0) && !has(&mut cache, 1) && has(&mut cache, 2));
+        assert!(cache.packs_of(&source(1)).is_none() && cache.packs_of(&source(2)).is_some());
+        cache.forget_gone(|_| false);
+        assert!(cache.entries.is_empty() && cache.bytes == 0);
     }
 }

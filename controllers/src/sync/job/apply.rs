@@ -1,5 +1,5 @@
-//! Objects of a set in; those that are not as they shall be are applied. What is there already and ours costs no request;
-//! what is somebody else's is not touched.
+//! Applies the objects of a set that are not as wanted. What is there already and ours costs no request; what others made is not
+//! touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,23 +10,21 @@ use futures::stream;
 use serde_json::Value;
 
 use super::super::edge::Session;
-use super::super::errors::{Retry, Trouble};
+use super::super::errors::{Retry, Trouble, lacks_namespace};
 use super::super::metrics::Applied;
 use super::super::observe::Seen;
 use super::desired::Item;
+use super::foreign::{self, Foreign};
 use super::halt::Halt;
 use super::row::Facts;
 use super::send::{Sent, apply};
 use super::{Job, Key};
-use crate::api::{Method, Request};
+use crate::runtime::api::{Method, Request};
 
 /// So many names of one kind and namespace are looked up one by one; more by a list.
 const FEW: usize = 4;
 /// Pages of such a list.
 const PAGES: usize = 40;
-
-/// Reason of what another try may cure, such as an object whose namespace is not there.
-const NOT_YET: &str = "Progressing";
 
 /// What has to be done about one object.
 pub(super) enum Need {
@@ -47,7 +45,7 @@ pub(super) enum Need {
 /// What a look at the cluster found under a name.
 pub(super) enum Found {
     Nothing,
-    Object(Box<Seen>),
+    Object(Box<Foreign>),
 }
 
 impl Job {
@@ -105,6 +103,14 @@ impl Job {
             let text = format!("the cluster serves no kind {} of {version}", item.id.kind);
             self.ctx.edge.refresh_apis();
             return Need::Trouble(Trouble::new("KindMissing", &text, Retry::Soon));
+        }
+        if item.spans() && !self.memory.pace.whole_cluster {
+            let text = format!(
+                "{} belongs to the whole cluster, which was not known when it was planned: use a logical cloud of level Admin, or \
+                 remove it",
+                item.id
+            );
+            return Need::Trouble(Trouble::new("NotAllowedByLevel", &text, Retry::Slowly));
         }
         if self.memory.taken.contains(&item.id) {
             return Need::Nothing;
@@ -174,12 +180,12 @@ impl Job {
             for item in group {
                 match found.get(&item.id.name) {
                     None | Some(Found::Nothing) => send.push((item, None)),
-                    Some(Found::Object(seen))
-                        if seen.owner.is_none() && seen.managers.contains(&self.ctx.manager) =>
+                    Some(Found::Object(found))
+                        if found.seen.owner.is_none() && found.seen.managers.contains(&self.ctx.manager) =>
                     {
-                        send.push((item, Some(seen.uid.clone())));
+                        send.push((item, Some(found.seen.uid.clone())));
                     }
-                    Some(Found::Object(seen)) => fine = self.met(&item, seen, facts) && fine,
+                    Some(Found::Object(found)) => fine = self.met(&item, found, facts) && fine,
                 }
             }
         }
@@ -187,23 +193,18 @@ impl Job {
     }
 
     /// An object is there that the label's watch did not show.
-    fn met(&mut self, item: &Item, seen: &Seen, facts: &mut Facts) -> bool {
+    fn met(&mut self, item: &Item, found: &Foreign, facts: &mut Facts) -> bool {
         if self.take_existing(item) || self.left_alone(item) {
             self.memory.taken.insert(item.id.clone());
             self.memory.backoff.worked(&Key::Object(item.id.clone()));
             return true;
         }
-        if seen.owner.is_some() {
+        if found.seen.owner.is_some() {
             // The watch is behind: it will say so.
             self.item_failed(item, &Trouble::new("Progressing", "the watch is behind", Retry::Soon), facts);
             return false;
         }
-        let by = if seen.managers.is_empty() { "somebody else".to_owned() } else { seen.managers.join(", ") };
-        let text = format!(
-            "{} exists and was not made by EMCO but by {by}: delete it, or change its name here",
-            item.id
-        );
-        self.item_failed(item, &Trouble::new("NotOurs", &text, Retry::Slowly), facts);
+        self.item_failed(item, &foreign::trouble(&found.holder), facts);
         false
     }
 
@@ -294,13 +295,14 @@ impl Job {
                         true => Applied::Changed,
                         false => Applied::Made,
                     });
+                    self.log_left_out(&item, &left_out);
                     self.memory.left_out.applied(&item.id.to_string(), left_out);
                     self.memory.rewritten.applied(&item.id.to_string(), rewritten);
                     self.memory.backoff.worked(&key);
                     self.memory.backoff.worked(&Key::Server);
                     halt.answered();
                     self.restored(&item);
-                    self.memory.gone.remove(&*item.id);
+                    self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&*item.id);
                     self.ctx.edge.observed.learn(&item.id, &object);
                     let fields = Seen::of(&item.id, &object).and_then(|seen| seen.fields);
@@ -308,10 +310,10 @@ impl Job {
                 }
                 Some(Sent { answer: Err(error), .. }) => {
                     all = false;
-                    let trouble = Trouble::of_apply(&error);
+                    let trouble = self.refusal(&item, &error);
                     self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
                     self.item_failed(&item, &trouble, facts);
-                    if trouble.reason == NOT_YET && error.is_not_found() {
+                    if lacks_namespace(&error) {
                         halt.absent(&item.id.namespace);
                     }
                     if halt.refused(&trouble) {
@@ -350,5 +352,9 @@ pub(super) fn by_kind(items: Vec<Item>) -> impl Iterator<Item = Vec<Item>> {
 }
 
 fn found_of(id: &Identity, object: &Value) -> Found {
-    Seen::of(id, object).map_or(Found::Nothing, |seen| Found::Object(Box::new(seen)))
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    Seen::of(id, object).map_or(Found::Nothing, |seen| {
+        let holder = foreign::holder(metadata, &seen.managers);
+        Found::Object(Box::new(Foreign { seen, holder }))
+    })
 }

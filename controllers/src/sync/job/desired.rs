@@ -1,5 +1,4 @@
-//! A combination in, the objects it consists of out, each with the resource it is applied to; and what may be there
-//! besides.
+//! Finds the objects of a combination, each with the resource it is applied to; and what may be there besides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use emco_engine::identity::{Id, Identity, SetDigest};
 use emco_engine::set::SetManifest;
 
 use super::super::edge::Session;
-use super::super::errors::Trouble;
+use super::super::errors::{Retry, Trouble};
 use super::super::prepared::{Prepared, STAGES};
 use super::super::work::{Named, Work};
 use super::Job;
@@ -30,6 +29,18 @@ impl Item {
     /// The manifest.
     pub fn manifest(&self) -> Option<&SetManifest> {
         self.set.set.manifests.get(self.place)
+    }
+
+    /// Its kind belongs to the whole cluster, which was not known when it was planned.
+    pub fn spans(&self) -> bool {
+        self.set.spanning > 0
+            && self.id.namespace.is_empty()
+            && self.manifest().is_some_and(|manifest| manifest.json.pointer("/metadata/namespace").is_some())
+    }
+
+    /// Of a chart's `crds/` folder: made if absent, and left as it is.
+    fn is_of_crds(&self) -> bool {
+        self.manifest().is_some_and(|manifest| manifest.crd_folder)
     }
 
     /// All else waits until it is ready.
@@ -91,9 +102,30 @@ impl App {
     }
 }
 
+/// Apps of a target that do not make one object twice. Two of different namespaces are one where their kind belongs to the
+/// whole cluster, which their plan did not know.
+pub(super) fn distinct(apps: Vec<App>) -> Result<Vec<App>, Trouble> {
+    if apps.iter().all(|app| app.set.spanning == 0) {
+        return Ok(apps);
+    }
+    let mut made: BTreeMap<&Identity, &App> = BTreeMap::new();
+    for app in &apps {
+        for item in app.items().filter(|item| item.id.namespace.is_empty() && !item.is_of_crds()) {
+            if let Some(other) = made.insert(&item.id, app) {
+                let text = format!(
+                    "apps {} and {} both make {}, whose kind belongs to the whole cluster: rename one of them",
+                    other.name, app.name, item.id
+                );
+                return Err(Trouble::new("DuplicateResource", &text, Retry::Slowly));
+            }
+        }
+    }
+    Ok(apps)
+}
+
 /// What may be there and is not to be.
 #[derive(Default)]
-pub(super) struct Doomed {
+pub(super) struct PruneSet {
     /// Identity to whether it stays on the cluster, let go of.
     pub objects: BTreeMap<Identity, bool>,
     /// Something of it cannot be read: nothing is removed.
@@ -101,25 +133,47 @@ pub(super) struct Doomed {
 }
 
 impl Job {
-    /// Reads the sets of a combination.
-    pub(super) async fn apps(&self, named: &Named) -> Result<Vec<App>, Trouble> {
+    /// Reads the sets of a combination, as the cluster has them.
+    pub(super) async fn apps(&mut self, named: &Named, session: &Session) -> Result<Vec<App>, Trouble> {
         let source = self.source(named);
         let mut apps = Vec::new();
         for (name, digest) in &named.apps {
-            apps.push(App::new(name, self.ctx.content.set(&source, digest).await?));
+            let set = self.ctx.content.set(&source, digest).await?;
+            apps.push(App::new(name, self.fitted(set, session)));
         }
         Ok(apps)
     }
 
+    /// A kind that was unknown when its set was planned has a namespace there, which counts only if the kind lives in one.
+    fn fitted(&mut self, set: Arc<Prepared>, session: &Session) -> Arc<Prepared> {
+        let digest = &set.set.digest;
+        if let Some((apis, fitted)) = self.memory.fitted.get(digest)
+            && Arc::ptr_eq(apis, &session.apis)
+        {
+            return Arc::clone(fitted);
+        }
+        if !set.spaced.iter().any(|id| session.spans(id)) {
+            return set;
+        }
+        let fitted = Arc::new(Prepared::with(Arc::clone(&set.set), |id| session.spans(id)));
+        self.memory.fitted.insert(digest.clone(), (Arc::clone(&session.apis), Arc::clone(&fitted)));
+        fitted
+    }
+
     /// Everything the row says may be there, without what shall be.
-    pub(super) async fn doomed(&self, work: &Work, keep: &[App]) -> Result<Doomed, Trouble> {
+    pub(super) async fn pruned(
+        &self,
+        work: &Work,
+        keep: &[App],
+        session: &Session,
+    ) -> Result<PruneSet, Trouble> {
         let wanted = |id: &Identity| keep.iter().any(|app| app.set.names(id));
         let same: BTreeSet<&SetDigest> = keep.iter().map(App::digest).collect();
         let applied = self.memory.applied_named.iter();
         let held = work.held.iter().filter(|(since, _)| self.counts(*since)).map(|(_, named)| named);
         // What cannot be read is found by its label.
         let searches = self.searches(work);
-        let mut doomed = Doomed::default();
+        let mut pruned = PruneSet::default();
         for named in applied.chain(held) {
             let source = self.source(named);
             for digest in named.apps.values().filter(|digest| !same.contains(digest)) {
@@ -131,8 +185,12 @@ impl Job {
                     if keep.iter().any(|app| app.set.has(id)) {
                         continue;
                     }
+                    let id = session.settled(id);
+                    if wanted(&id) {
+                        continue;
+                    }
                     let stays = manifest.keep || manifest.crd_folder;
-                    let entry = doomed.objects.entry(Identity::clone(id)).or_default();
+                    let entry = pruned.objects.entry(id).or_default();
                     *entry = *entry || stays;
                 }
             }
@@ -142,22 +200,22 @@ impl Job {
                 Err(trouble) if trouble.reason == "ContentLost" && searches => continue,
                 other => other?,
             };
-            for id in identities.iter().filter(|id| !wanted(id)) {
-                doomed.objects.entry(id.clone()).or_default();
+            for id in identities.iter().map(|id| session.settled(id)).filter(|id| !wanted(id)) {
+                pruned.objects.entry(id).or_default();
             }
         }
-        Ok(doomed)
+        Ok(pruned)
     }
 
     /// What carries our label and our entry in `managedFields` and is in no inventory: left by a revision that this hub does
     /// not know any more. Of the kinds that are watched, once they are listed. (The entry tells ours from what the cluster's
     /// own controllers copied our label to.)
-    pub(super) fn strays(&self, keep: &[App], doomed: &Doomed) -> Doomed {
+    pub(super) fn unowned(&self, keep: &[App], pruned: &PruneSet) -> PruneSet {
         let known =
-            |id: &Identity| keep.iter().any(|app| app.set.names(id)) || doomed.objects.contains_key(id);
-        let strays = self.ctx.edge.observed.owned(&self.ctx.hash, known).into_iter();
-        let ours = strays.filter(|(_, seen)| seen.fields.is_some());
-        Doomed { objects: ours.map(|(id, _)| (id, false)).collect(), ..Doomed::default() }
+            |id: &Identity| keep.iter().any(|app| app.set.names(id)) || pruned.objects.contains_key(id);
+        let unowned = self.ctx.edge.observed.owned(&self.ctx.hash, known).into_iter();
+        let ours = unowned.filter(|(_, seen)| seen.fields.is_some());
+        PruneSet { objects: ours.map(|(id, _)| (id, false)).collect(), ..PruneSet::default() }
     }
 
     /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.

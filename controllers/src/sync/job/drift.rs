@@ -1,6 +1,6 @@
-//! What the watches show of our objects in, changes by others out: undone, or told in the row where the owner wants no more
-//! than that. Suspicion comes of metadata alone; before anything is done, one look at the object says which fields were taken
-//! and by whom. At a pace that ends no fight by force.
+//! Undoes changes by others to our objects, or reports them where the owner wants no more than that. Suspicion comes of
+//! metadata alone; before anything is done, one look at the object says which fields were taken and by whom. At a pace
+//! that ends no fight by force.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{RowDrift, RowDrifted};
 use emco_engine::identity::{Id, Identity};
+use emco_engine::shard::MOST_RESTORED;
 use emco_engine::{drift, marks};
 use futures::StreamExt;
 use futures::stream;
@@ -24,7 +25,8 @@ use super::super::observe::{Look, Seen};
 use super::desired::{App, Item};
 use super::row::Facts;
 use super::{Job, Key};
-use crate::api::{ApiResult, Method, Request};
+use crate::object::LogFields;
+use crate::runtime::api::{ApiResult, Method, Request};
 
 /// So many corrections of one object, and it is a fight: from now on with long pauses, and said.
 const FIGHT: u32 = 5;
@@ -39,6 +41,8 @@ const REPLICAS: &str = "/spec/replicas";
 #[derive(Default)]
 pub(super) struct Drift {
     corrected: i64,
+    /// The first objects that were put right.
+    restored: Vec<String>,
     last: Option<Time>,
     /// By the text of the identity: objects that differ.
     differ: BTreeMap<String, Differs>,
@@ -65,19 +69,19 @@ struct Suspect {
 
 impl Drift {
     pub fn of(status: &RowStatus) -> Self {
-        let Some(RowDrift { corrected, reported: _, objects, last }) = status.drift.clone() else {
+        let Some(RowDrift { corrected, reported: _, objects, restored, last }) = status.drift.clone() else {
             return Self::default();
         };
         let differ = objects.into_iter().map(|object| {
             let RowDrifted { resource, by, fields } = object;
             (resource, Differs { baseline: fields, by })
         });
-        Self { corrected, last, differ: differ.collect(), ..Self::default() }
+        Self { corrected, restored, last, differ: differ.collect(), ..Self::default() }
     }
 
     /// For the row; `None` where nobody changed anything.
     pub fn row(&self) -> Option<RowDrift> {
-        let Self { corrected, last, differ, baseline: _, judged: _ } = self;
+        let Self { corrected, restored, last, differ, baseline: _, judged: _ } = self;
         if *corrected == 0 && differ.is_empty() {
             return None;
         }
@@ -90,6 +94,7 @@ impl Drift {
             corrected: *corrected,
             reported: i64::try_from(differ.len()).unwrap_or(i64::MAX),
             objects: differ.iter().map(object).collect(),
+            restored: restored.clone(),
             last: last.clone(),
         })
     }
@@ -100,9 +105,19 @@ impl Drift {
         self.judged.remove(id);
     }
 
+    /// Counts an object that was put right, and names the first ones.
+    fn count_restored(&mut self, id: &Id) {
+        self.corrected += 1;
+        let name = id.to_string();
+        if self.restored.len() < MOST_RESTORED && !self.restored.contains(&name) {
+            self.restored.push(name);
+        }
+    }
+
     /// Another target was completed: corrections are counted anew. What differs still does.
     pub fn completed(&mut self) {
         self.corrected = 0;
+        self.restored.clear();
         if self.differ.is_empty() {
             self.last = None;
         }
@@ -244,7 +259,20 @@ impl Job {
                 continue;
             }
             let by = if judged.by.is_empty() { seen.managers.join(", ") } else { judged.by.join(", ") };
-            tracing::info!(object = %item.id, cluster = %self.ctx.edge.id, fields = ?judged.taken, by, "others changed it");
+            let (cluster, resource) = (self.ctx.edge.id.as_str(), item.id.to_string());
+            let (revision, fields) = (self.revision(), judged.taken.join(" "));
+            let LogFields { project, deployment, object } = &self.ctx.log;
+            tracing::info!(
+                project,
+                deployment,
+                object,
+                cluster,
+                revision,
+                resource,
+                fields,
+                by,
+                "changed by others"
+            );
             // Something else than what it is now, so that it stays a difference after a restart.
             let baseline = if first { "unknown".to_owned() } else { baseline };
             self.memory.drift.baseline.insert(item.id.clone(), baseline.clone());
@@ -310,7 +338,7 @@ impl Job {
         if differed.is_none() {
             count(&self.ctx.edge.metrics.drifts);
         }
-        self.memory.drift.corrected += 1;
+        self.memory.drift.count_restored(&item.id);
         self.memory.drift.last = super::row::now(self);
         let key = Key::Again(item.id.clone());
         if self.memory.backoff.last(&key).is_some_and(|tries| tries.due + CALM < Instant::now()) {

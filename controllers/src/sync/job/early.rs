@@ -1,4 +1,4 @@
-//! A row that wants something new in, before the kinds of its cluster are listed; what is new applied, after a look at each object
+//! Applies what is new before the kinds of the cluster are listed, after a look at each object
 //! under its own name. After a restart the lists may take long, and whoever changed something in the meantime does not wait for
 //! them. Everything else does: what nobody changed, pruning, hooks, and what is said of the row.
 
@@ -88,7 +88,7 @@ impl Job {
             for item in group {
                 let need = match found.get(&item.id.name) {
                     None | Some(Found::Nothing) => Need::Look,
-                    Some(Found::Object(seen)) => self.compare(&item, seen),
+                    Some(Found::Object(found)) => self.compare(&item, &found.seen),
                 };
                 match need {
                     // It is not there.

@@ -1,4 +1,4 @@
-//! Answers in; whether it makes sense to send more of this pass. A namespace that is not there refuses every object in it, and a
+//! Decides whether to send more requests of this pass. A namespace that is not there refuses every object in it, and a
 //! server that says when to come again does not want the next five thousand requests before.
 
 use std::collections::BTreeSet;

@@ -1,10 +1,12 @@
-//! Hooks of an app in; one after the other runs to its end, once per set and event. The annotation of a hook's object says
+//! Runs the hooks of an app one after the other, once per set and event. The annotation of a hook's object says
 //! which run it belongs to, and the row on the hub says which hooks are done: a restart runs none a second time.
 
 use emco_crds::sync_shard::status::RowHooks;
+use emco_engine::identity::Identity;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::super::absence::Absent;
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
@@ -12,8 +14,9 @@ use super::super::observe::Look;
 use super::super::work::Work;
 use super::desired::{App, Item};
 use super::row::Facts;
+use super::unready::unready;
 use super::{Job, Key};
-use crate::api::{Content, Method, Request};
+use crate::runtime::api::{Content, Method, Request};
 
 /// How a hook stands.
 enum Hook {
@@ -76,6 +79,15 @@ impl Job {
         self.clear_succeeded(work, app, event, &run, session, facts).await
     }
 
+    /// Whether hooks of an upgrade to this very set are on the cluster: they ran, and the status that said so was not restored.
+    pub(super) fn ran_as_upgrade(&self, app: &App) -> bool {
+        ["pre-upgrade", "post-upgrade"].iter().flat_map(|event| app.hooks(event)).any(|hook| {
+            self.ctx.edge.observed.get(&hook.id).is_some_and(|seen| {
+                seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_deref() == Some(&*hook.token)
+            })
+        })
+    }
+
     /// Deletes what is to go once it succeeded: after the last hook of the event, since hooks are made of several objects,
     /// such as a Job and its account. Recorded, for an object may be a hook of a later event, too. True when that is done.
     async fn clear_succeeded(
@@ -126,6 +138,7 @@ impl Job {
                 && !self.memory.running.contains_key(&*hook.token)
             {
                 self.clear(hook, session, facts).await;
+                self.still_failed(hook, &key, facts);
                 return Hook::Waiting;
             }
             if !self.ensure(std::slice::from_ref(hook), session, facts).await {
@@ -142,16 +155,19 @@ impl Job {
                 self.memory.running.remove(&*hook.token);
                 return Hook::Done;
             }
-            Some(Err(text)) => format!("hook {} failed: {text}", hook.id),
+            Some(Err(text)) => format!("the hook failed: {text}"),
             None if Instant::now() < end => {
+                let seen = self.ctx.edge.observed.get(&hook.id);
+                let seconds = self.policy().hook_timeout.as_secs();
+                let why = format!("the hook did not end yet; it has {seconds} seconds");
+                facts.not_ready(&hook.id, || unready(hook, seen.map(|seen| seen.uid.clone()), &why));
                 facts.wake_at(end);
+                self.still_failed(hook, &key, facts);
                 return Hook::Waiting;
             }
-            None => format!(
-                "hook {} did not end within {} seconds",
-                hook.id,
-                self.policy().hook_timeout.as_secs()
-            ),
+            None => {
+                format!("the hook did not end within {} seconds", self.policy().hook_timeout.as_secs())
+            }
         };
         self.memory.running.remove(&*hook.token);
         let trouble = Trouble::new("HookFailed", &text, Retry::Slowly);
@@ -162,6 +178,13 @@ impl Job {
             self.clear(hook, session, facts).await;
         }
         Hook::Waiting
+    }
+
+    /// Reports the last failure until this try ends, so that a row does not fail and recover with each try.
+    fn still_failed(&self, hook: &Item, key: &Key, facts: &mut Facts) {
+        if let Some(tries) = self.memory.backoff.last(key) {
+            facts.trouble(Some(&hook.app), Some(&hook.id), &tries.trouble, tries.count);
+        }
     }
 
     /// How this run of a hook ended, if it did. Its object may be on its way out or gone already: charts set
@@ -192,7 +215,10 @@ impl Job {
         if seen.deleting {
             return false;
         }
-        let Some(resource) = session.resource(&hook.id) else { return true };
+        let Some(resource) = session.resource(&hook.id) else {
+            self.item_failed(hook, &unserved(&hook.id), facts);
+            return false;
+        };
         let path = resource.path(&hook.id.namespace, Some(&hook.id.name));
         let options = json!({
             "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
@@ -205,7 +231,7 @@ impl Job {
                 }
                 false
             }
-            Err(error) if error.is_not_found() => {
+            Err(error) if Absent::of_answer(&error, &hook.id.name).is_some() => {
                 self.ctx.edge.observed.forget(&hook.id, &seen.uid);
                 true
             }
@@ -215,6 +241,11 @@ impl Job {
             }
         }
     }
+}
+
+fn unserved(id: &Identity) -> Trouble {
+    let text = format!("{id} is to be removed, and the cluster does not serve its kind now: waiting");
+    Trouble::new("KindMissing", &text, Retry::Soon)
 }
 
 fn policies(hook: &Item) -> impl Iterator<Item = &str> {

@@ -1,7 +1,8 @@
-//! A target in; phase by phase the cluster gets it. Each pass does what is possible now: objects before workloads, hooks
+//! Brings a cluster to its target, phase by phase. Each pass does what is possible now: objects before workloads, hooks
 //! where they belong, pruning only when everything is applied and ready.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use emco_engine::health::Health;
 use emco_engine::identity::Identity;
@@ -11,8 +12,9 @@ use super::super::edge::Session;
 use super::super::errors::Trouble;
 use super::super::observe::Known;
 use super::super::work::{Named, Work};
-use super::desired::{App, Doomed, Item};
+use super::desired::{App, Item, PruneSet, distinct};
 use super::row::{Count, Facts, deadline};
+use super::unready::unready;
 use super::{Job, Key};
 
 /// How far one app is.
@@ -32,10 +34,10 @@ impl Job {
         session: &Session,
         facts: &mut Facts,
     ) {
-        let Some((apps, mut doomed)) = self.content(work, target, facts).await else { return };
+        let Some((apps, mut pruned)) = self.content(work, target, session, facts).await else { return };
         let settled = self.is_complete(work);
         self.memory.settled = settled;
-        self.memory.pace = self.policy();
+        self.memory.sets = apps.iter().map(|app| Arc::clone(&app.set)).collect();
         self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
         if !settled && !self.listed(session, &apps) {
             let there = self.early(&apps, session, facts).await;
@@ -46,7 +48,7 @@ impl Job {
                 return;
             }
         }
-        if self.stale() || !self.observed(session, &apps, &doomed, facts) {
+        if self.stale() || !self.observed(session, &apps, &pruned, facts) {
             return;
         }
         let mut done = true;
@@ -64,14 +66,14 @@ impl Job {
         if settled {
             // Once per connection: what nobody applied does not come by itself.
             if self.memory.swept != Some(session.epoch) {
-                let mut strays = self.strays(&apps, &doomed);
-                if !self.memory.searched && !self.scanned(&mut strays, &apps, session, facts).await {
+                let mut unowned = self.unowned(&apps, &pruned);
+                if !self.memory.searched && !self.scanned(&mut unowned, &apps, session, facts).await {
                     return;
                 }
-                if !self.observed(session, &apps, &strays, facts) {
+                if !self.observed(session, &apps, &unowned, facts) {
                     return;
                 }
-                if self.prune(&strays, session, facts).await {
+                if self.prune(&unowned, &apps, session, facts).await {
                     self.memory.swept = Some(session.epoch);
                     self.memory.searched = true;
                     self.memory.scanned = None;
@@ -80,22 +82,22 @@ impl Job {
             return;
         }
         facts.wake_at(deadline(self));
-        if !done || doomed.lost || self.stale() {
+        if !done || pruned.lost || self.stale() {
             return;
         }
-        let strays = self.strays(&apps, &doomed);
-        doomed.objects.extend(strays.objects);
+        let unowned = self.unowned(&apps, &pruned);
+        pruned.objects.extend(unowned.objects);
         let scans = self.searches(work) || !self.memory.searched;
-        if scans && !self.scanned(&mut doomed, &apps, session, facts).await {
+        if scans && !self.scanned(&mut pruned, &apps, session, facts).await {
             return;
         }
         let ready = facts.apps.values().all(|count| count.ready == count.total);
-        if !doomed.objects.is_empty() {
+        if !pruned.objects.is_empty() {
             if !ready {
-                facts.left = i64::try_from(doomed.objects.len()).unwrap_or(i64::MAX);
+                facts.left = i64::try_from(pruned.objects.len()).unwrap_or(i64::MAX);
                 return;
             }
-            if !self.retire(work, &apps, &doomed, session, facts).await {
+            if !self.retire(work, &apps, &pruned, session, facts).await {
                 return;
             }
         }
@@ -112,30 +114,31 @@ impl Job {
         &mut self,
         work: &Work,
         target: &Named,
+        session: &Session,
         facts: &mut Facts,
-    ) -> Option<(Vec<App>, Doomed)> {
+    ) -> Option<(Vec<App>, PruneSet)> {
         if self.waits(&Key::Content, facts) {
             facts.keep = true;
             return None;
         }
-        let apps = match self.apps(target).await {
+        let apps = match self.apps(target, session).await.and_then(distinct) {
             Ok(apps) => apps,
             Err(trouble) => {
                 self.content_failed(&trouble, facts);
                 return None;
             }
         };
-        let unread = Doomed { lost: true, ..Doomed::default() };
-        let doomed = match self.is_complete(work) {
-            true => Ok(Doomed::default()),
+        let unread = PruneSet { lost: true, ..PruneSet::default() };
+        let pruned = match self.is_complete(work) {
+            true => Ok(PruneSet::default()),
             false if self.waits(&Key::Inventory, facts) => return Some((apps, unread)),
-            false => self.doomed(work, &apps).await,
+            false => self.pruned(work, &apps, session).await,
         };
-        match doomed {
-            Ok(doomed) => {
+        match pruned {
+            Ok(pruned) => {
                 self.memory.backoff.worked(&Key::Content);
                 self.memory.backoff.worked(&Key::Inventory);
-                Some((apps, doomed))
+                Some((apps, pruned))
             }
             // What is to be there is known, and nothing has to go before it comes.
             Err(trouble) if trouble.reason == "ContentLost" && work.target.is_some() => {
@@ -175,20 +178,27 @@ impl Job {
         &mut self,
         session: &Session,
         apps: &[App],
-        doomed: &Doomed,
+        pruned: &PruneSet,
         facts: &mut Facts,
     ) -> bool {
         // One of each kind: what is asked of kinds is not asked of every object.
         let mut kinds: BTreeMap<(&str, &str), &Identity> = BTreeMap::new();
         let wanted = apps.iter().flat_map(|app| app.set.kinds.iter().map(|id| &**id));
-        for id in wanted.chain(doomed.objects.keys()) {
+        for id in wanted.chain(pruned.objects.keys()) {
             kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
         }
         self.watch_kinds(session, kinds.values().copied());
         for id in kinds.into_values() {
             match self.known(session, id) {
-                Known::All => {}
+                Known::All => {
+                    if let Some(trouble) = self.stale_kind(session, id) {
+                        facts.trouble(None, Some(id), &trouble, 1);
+                    }
+                }
                 Known::Nothing => {
+                    if let Some(trouble) = self.stale_kind(session, id) {
+                        facts.trouble(None, Some(id), &trouble, 1);
+                    }
                     facts.keep = true;
                     return false;
                 }
@@ -212,6 +222,12 @@ impl Job {
         self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone()))
     }
 
+    /// Why what is known of a kind may be old: a row that says so is not ready.
+    fn stale_kind(&self, session: &Session, id: &Identity) -> Option<Trouble> {
+        session.resource(id).filter(|resource| resource.listable)?;
+        self.ctx.edge.observed.stale(&(id.group.clone(), id.kind.clone()))
+    }
+
     async fn app(&mut self, work: &Work, app: &App, session: &Session, facts: &mut Facts) -> Step {
         let [foundation, waves @ ..] = &app.stages;
         if !self.ensure(foundation, session, facts).await {
@@ -222,8 +238,9 @@ impl Job {
         }
         let before = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&*app.name));
         let same = before == Some(app.digest());
+        let upgrade = before.is_some() || self.ran_as_upgrade(app);
         let (pre, post) =
-            if before.is_some() { ("pre-upgrade", "post-upgrade") } else { ("pre-install", "post-install") };
+            if upgrade { ("pre-upgrade", "post-upgrade") } else { ("pre-install", "post-install") };
         if !same && !self.hooks(work, app, pre, &[pre, post], session, facts).await {
             return Step::Waiting;
         }
@@ -269,12 +286,12 @@ impl Job {
                     (Health::Ready, true) => count.ready += 1,
                     (health, _) => {
                         count.not_ready += 1;
-                        facts.waits.get_or_insert_with(|| {
+                        facts.not_ready(&item.id, || {
                             let why = match health {
                                 Health::Progressing(why) | Health::Failed(why) if applied => why.as_str(),
                                 _ => "it is not as this revision wants it yet",
                             };
-                            (app.name.to_string(), item.id.to_string(), why.to_owned())
+                            unready(item, Some(seen.uid.clone()), why)
                         });
                     }
                 }

@@ -1,26 +1,33 @@
 //! What a job knows from one pass to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use emco_crds::RowStatus;
 use emco_crds::sync_shard::status::{Applied, RowHooks};
-use emco_engine::identity::{Id, Identity};
+use emco_engine::apis::ApiList;
+use emco_engine::identity::{Id, Identity, SetDigest};
 use tokio::time::Instant;
 
+use super::super::absence::Gone;
 use super::super::pace::Backoff;
 use super::super::policy::Policy;
+use super::super::prepared::Prepared;
 use super::super::work::{Named, Work};
 use super::JobContext;
 use super::drift::Drift;
 use super::undeclared::LeftOuts;
+use super::unready::Naming;
 
 /// What a job remembers between passes. All of it can be lost: the status and the cluster say the rest.
 pub struct Memory {
     pub backoff: Backoff<Key>,
     /// Objects we asked to delete, by UID.
     pub deletes: BTreeMap<Identity, String>,
-    /// Objects that are surely not there any more, or not ours.
-    pub gone: BTreeSet<Identity>,
+    /// Objects that are proven not to be there any more, or not to be ours.
+    pub gone: Gone,
+    /// Sets as the cluster has them, where it serves kinds otherwise than was assumed; with what it served then.
+    pub fitted: BTreeMap<SetDigest, (Arc<ApiList>, Arc<Prepared>)>,
     /// Objects of others that are taken as they are.
     pub taken: BTreeSet<Id>,
     /// Hooks that ran.
@@ -38,6 +45,8 @@ pub struct Memory {
     pub rewritten: LeftOuts,
     /// The owner's policy, as of the pass.
     pub pace: Policy,
+    /// Sets of the target, while a pass lasts.
+    pub sets: Vec<Arc<Prepared>>,
     /// Workloads whose replicas an autoscaler of the same owner sets.
     pub scaled: BTreeSet<Identity>,
     /// When this job began.
@@ -58,6 +67,8 @@ pub struct Memory {
     /// The connection on which what is new was applied before the lists were there, and whether that was all of it.
     pub early: Option<(u64, bool)>,
     pub status: RowStatus,
+    /// What is not ready, as it was named.
+    pub naming: Naming,
 }
 
 /// What can fail on its own.
@@ -83,7 +94,8 @@ impl Memory {
         Self {
             backoff: Backoff::new(ctx.random.clone()),
             deletes: BTreeMap::new(),
-            gone: BTreeSet::new(),
+            gone: Gone::default(),
+            fitted: BTreeMap::new(),
             taken: BTreeSet::new(),
             hooks: status.hooks.clone(),
             running: BTreeMap::new(),
@@ -93,6 +105,7 @@ impl Memory {
             left_out: LeftOuts::of(status.left_out.as_ref()),
             rewritten: LeftOuts::of(status.rewritten.as_ref()),
             pace: Policy::of(&ctx.owner),
+            sets: Vec::new(),
             scaled: BTreeSet::new(),
             begun: Instant::now(),
             progress: (Instant::now(), (0, 0, 0)),
@@ -104,6 +117,7 @@ impl Memory {
             settled: false,
             early: None,
             status,
+            naming: Naming::default(),
         }
     }
 }

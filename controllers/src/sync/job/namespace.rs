@@ -1,13 +1,16 @@
-//! A namespace we made in; whether it holds anything that is not ours to lose out.
+//! Judges namespaces: whether one that is not there will come, and whether one we made holds anything that others would lose.
 
 use emco_engine::apis::ApiResource;
+use emco_engine::identity::Identity;
 use emco_engine::marks;
 use serde_json::Value;
 
+use super::super::absence;
 use super::super::edge::Session;
-use super::super::errors::Trouble;
-use super::JobContext;
-use crate::api::{Method, Request};
+use super::super::errors::{Trouble, lacks_namespace};
+use super::desired::Item;
+use super::{Job, JobContext};
+use crate::runtime::api::{ApiError, Method, Request};
 
 /// Kinds that every namespace has or that say nothing about what it is used for.
 const PASSING: [(&str, &str); 6] = [
@@ -19,6 +22,30 @@ const PASSING: [(&str, &str); 6] = [
     ("metrics.k8s.io", "PodMetrics"),
 ];
 
+impl Job {
+    /// What the refusal of an object means.
+    pub(super) fn refusal(&self, item: &Item, error: &ApiError) -> Trouble {
+        if lacks_namespace(error) && !self.comes_by_itself(&item.id.namespace) {
+            return Trouble::no_namespace(&item.id.namespace);
+        }
+        Trouble::of_apply(error)
+    }
+
+    /// Whether a namespace that is not there is made by the logical cloud or by the target itself.
+    fn comes_by_itself(&self, namespace: &str) -> bool {
+        let made = Identity {
+            kind: "Namespace".to_owned(),
+            name: namespace.to_owned(),
+            group: String::new(),
+            namespace: String::new(),
+        };
+        // Without a target nobody can change what names it.
+        self.memory.sets.is_empty()
+            || self.memory.pace.namespace.as_deref() == Some(namespace)
+            || self.memory.sets.iter().any(|set| set.names(&made))
+    }
+}
+
 /// Whether something in the namespace stays alive that this owner did not make, or a volume claim that may hold data.
 /// What belongs to another object, or is going already, does not count.
 pub(super) async fn holds_others(
@@ -26,6 +53,8 @@ pub(super) async fn holds_others(
     session: &Session,
     namespace: &str,
 ) -> Result<bool, Trouble> {
+    // What the cluster defines and does not serve now may have objects there, too.
+    absence::all_served(&ctx.edge, session).await?;
     for resource in &session.apis.resources {
         if !resource.namespaced || !resource.listable || PASSING.contains(&(&resource.group, &resource.kind))
         {
@@ -39,7 +68,12 @@ pub(super) async fn holds_others(
             Request::new(Method::Get, resource.path(namespace, None)).metadata().query("limit", "100");
         let page = match session.send(&ctx.edge, request).await {
             Ok(page) => page,
-            Err(error) if matches!(error.code(), 404 | 405) => continue,
+            // A kind without lists keeps nothing that could be listed.
+            Err(error) if error.code() == 405 => continue,
+            Err(error) if error.is_not_found() => {
+                absence::kind(&ctx.edge, session, &resource.group, &resource.kind).await?;
+                continue;
+            }
             Err(error) => return Err(Trouble::of_request(&error)),
         };
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

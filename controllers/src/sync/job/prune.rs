@@ -1,28 +1,33 @@
 //! What may be there and is not to be in; group by group it is removed, and its absence proved, before the next begins.
 //! A DELETE names UID and resourceVersion, and only what carries our label gets one.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_engine::identity::{Id, Identity};
+use emco_engine::path::ApiPath;
 use emco_engine::{marks, order};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
 
+use super::super::absence::{self, Absent};
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
 use super::super::observe::{Look, Seen};
-use super::desired::Doomed;
+use super::desired::{App, PruneSet};
 use super::halt::Halt;
 use super::row::Facts;
 use super::{Job, JobContext, Key};
-use crate::api::{Content, Method, Request};
+use crate::runtime::api::{ApiError, Content, Method, Request};
 
 /// What one try came to.
 enum Outcome {
     /// Not there, or nothing of ours.
-    Gone,
+    Gone(Absent),
+    /// The object is wanted, under another name of its kind.
+    Kept,
     /// Asked to go; the UID of what was asked.
     Asked(String),
     /// Was let go of: it stays, without our marks.
@@ -36,13 +41,19 @@ enum Outcome {
 }
 
 impl Job {
-    /// Removes what is doomed; true when nothing of it is left.
-    pub(super) async fn prune(&mut self, doomed: &Doomed, session: &Session, facts: &mut Facts) -> bool {
-        let left = |job: &Self| doomed.objects.keys().filter(|id| !job.memory.gone.contains(*id)).count();
+    /// Removes what is pruned; true when nothing of it is left. Objects of `stay` are not removed under any name.
+    pub(super) async fn prune(
+        &mut self,
+        pruned: &PruneSet,
+        stay: &[App],
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
+        let left = |job: &Self| pruned.objects.keys().filter(|id| !job.memory.gone.contains(id)).count();
         if left(self) == 0 {
             return true;
         }
-        let all = doomed.objects.keys().cloned();
+        let all = pruned.objects.keys().cloned();
         let stays: Vec<Identity> = all.clone().filter(|id| order::is_crd(id.kind())).collect();
         let mut groups = order::removal(all);
         if !stays.is_empty() {
@@ -54,14 +65,14 @@ impl Job {
                 .into_iter()
                 .filter(|id| !self.memory.gone.contains(id))
                 .map(|id| {
-                    let keep = doomed.objects.get(&id).copied().unwrap_or_default();
+                    let keep = pruned.objects.get(&id).copied().unwrap_or_default();
                     (id, keep)
                 })
                 .collect();
             if open.is_empty() {
                 continue;
             }
-            if self.stale() || !self.prune_group(open, session, facts).await {
+            if self.stale() || !self.prune_group(open, stay, session, facts).await {
                 break;
             }
         }
@@ -73,6 +84,7 @@ impl Job {
     async fn prune_group(
         &mut self,
         open: Vec<(Identity, bool)>,
+        stay: &[App],
         session: &Session,
         facts: &mut Facts,
     ) -> bool {
@@ -90,17 +102,23 @@ impl Job {
         if now.is_empty() || self.held_up(facts) {
             return false;
         }
+        let unserved = Arc::new(self.unserved(now.iter().map(|(id, ..)| id), session).await);
+        let wanted = Arc::new(self.uids(now.iter().map(|(id, ..)| id), stay));
         let ctx = self.ctx.clone();
         let input = self.input.clone();
         let halt = Arc::new(Halt::default());
         let mut outcomes = stream::iter(now.into_iter().map(|(id, keep, asked)| {
             let (ctx, session, input, halt) =
                 (ctx.clone(), session.clone(), input.clone(), Arc::clone(&halt));
+            let (unserved, wanted) = (Arc::clone(&unserved), Arc::clone(&wanted));
             async move {
                 let outcome = if input.has_changed().unwrap_or(true) || halt.holds(&id.namespace) {
                     Outcome::Waits
+                } else if let Some(proof) = unserved.get(&(id.group.clone(), id.kind.clone())) {
+                    proof.clone().map_or_else(Outcome::Trouble, Outcome::Gone)
                 } else {
-                    end(&ctx, &session, &id, keep, asked.as_deref()).await
+                    let end = End { ctx: &ctx, session: &session, id: &id, keep, wanted: &wanted };
+                    end.step(asked.as_deref()).await
                 };
                 (id, outcome)
             }
@@ -119,19 +137,24 @@ impl Job {
                 _ => {}
             }
             match outcome {
-                Outcome::Gone => {
+                Outcome::Gone(absent) => {
                     if self.memory.deletes.remove(&id).is_some() {
                         self.memory.deleted += 1;
                         count(&self.ctx.edge.metrics.deleted);
                     }
                     self.memory.backoff.worked(&key);
-                    self.memory.gone.insert(id);
+                    self.memory.gone.insert(id, absent);
+                    continue;
+                }
+                Outcome::Kept => {
+                    self.memory.backoff.worked(&key);
+                    self.memory.gone.stays(id);
                     continue;
                 }
                 Outcome::Released => {
                     count(&self.ctx.edge.metrics.released);
                     self.memory.backoff.worked(&key);
-                    self.memory.gone.insert(id);
+                    self.memory.gone.stays(id);
                     continue;
                 }
                 Outcome::Asked(uid) => {
@@ -151,6 +174,30 @@ impl Job {
         all
     }
 
+    /// What is proven of kinds that the cluster does not serve, each asked for once.
+    async fn unserved(
+        &self,
+        ids: impl Iterator<Item = &Identity> + Send,
+        session: &Session,
+    ) -> BTreeMap<(String, String), Result<Absent, Trouble>> {
+        let missing = ids.filter(|id| session.resource(id).is_none());
+        let kinds: BTreeSet<(String, String)> =
+            missing.map(|id| (id.group.clone(), id.kind.clone())).collect();
+        let mut proofs = BTreeMap::new();
+        for kind in kinds {
+            let proof = absence::kind(&self.ctx.edge, session, &kind.0, &kind.1).await;
+            proofs.insert(kind, proof);
+        }
+        proofs
+    }
+
+    /// UIDs of what stays, of the same names: a server may serve one object under two groups.
+    fn uids<'a>(&self, ids: impl Iterator<Item = &'a Identity>, stay: &[App]) -> BTreeSet<String> {
+        let names: BTreeSet<&str> = ids.map(|id| id.name.as_str()).collect();
+        let kept = stay.iter().flat_map(|app| &app.set.ids).filter(|id| names.contains(id.name.as_str()));
+        kept.filter_map(|id| Some(self.ctx.edge.observed.get(id)?.uid.clone())).collect()
+    }
+
     fn prune_failed(&mut self, id: &Identity, trouble: &Trouble, facts: &mut Facts) {
         let key = Key::Object(Id::new(id.clone()));
         self.failed(key.clone(), trouble.clone());
@@ -159,106 +206,134 @@ impl Job {
     }
 }
 
-/// One step towards the end of one object.
-async fn end(
-    ctx: &Arc<JobContext>,
-    session: &Session,
-    id: &Identity,
+/// The end of one object.
+struct End<'a> {
+    ctx: &'a Arc<JobContext>,
+    session: &'a Session,
+    id: &'a Identity,
+    /// It stays on the cluster, released.
     keep: bool,
-    asked: Option<&str>,
-) -> Outcome {
-    // A kind that the cluster does not serve has no objects.
-    let Some(resource) = session.resource(id) else { return Outcome::Gone };
-    let path = resource.path(&id.namespace, Some(&id.name));
-    let seen = match ctx.edge.observed.look(id) {
-        Look::There(seen) => seen,
-        // We asked for its end and the watch told it.
-        Look::Absent if asked.is_some() => return Outcome::Gone,
-        Look::Absent | Look::Unknown => match session.send(&ctx.edge, Request::new(Method::Get, &path)).await
-        {
-            Err(error) if error.is_not_found() => return Outcome::Gone,
-            Err(error) => return Outcome::Trouble(Trouble::of_request(&error)),
-            Ok(object) => match Seen::of(id, &object) {
-                Some(seen) => Arc::new(seen),
-                None => return Outcome::Gone,
-            },
-        },
-    };
-    if seen.owner.as_ref() != Some(&ctx.hash) {
-        return Outcome::Gone;
-    }
-    // On its way already; the watch will tell its end.
-    if seen.deleting || asked == Some(seen.uid.as_str()) {
-        return Outcome::Waits;
-    }
-    let stays = keep || seen.keep;
-    let stays = match (stays, order::is_namespace(id.kind())) {
-        (false, true) => match super::namespace::holds_others(ctx, session, &id.name).await {
-            Ok(holds) => holds,
-            Err(trouble) => return Outcome::Trouble(trouble),
-        },
-        (stays, _) => stays,
-    };
-    if stays { release(ctx, session, id, &path).await } else { delete(ctx, session, id, &path, &seen).await }
+    /// UIDs of objects that are wanted.
+    wanted: &'a BTreeSet<String>,
 }
 
-async fn delete(ctx: &Arc<JobContext>, session: &Session, id: &Identity, path: &str, seen: &Seen) -> Outcome {
-    let options = json!({
-        "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
-        "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
-    });
-    let request = Request::new(Method::Delete, path).body(Content::Json, &options);
-    match session.send(&ctx.edge, request).await {
-        Ok(answer) => {
-            // The object itself, going; or a Status that says it went.
-            if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
-                ctx.edge.observed.learn(id, &answer);
-            }
-            Outcome::Asked(seen.uid.clone())
-        }
-        Err(error) if error.is_not_found() => {
-            ctx.edge.observed.forget(id, &seen.uid);
-            Outcome::Gone
-        }
-        Err(error) if error.is_conflict() => {
-            match session.send(&ctx.edge, Request::new(Method::Get, path)).await {
-                Ok(object) => Outcome::Again(Box::new(object)),
-                Err(error) if error.is_not_found() => {
-                    ctx.edge.observed.forget(id, &seen.uid);
-                    Outcome::Gone
+impl End<'_> {
+    /// One step. `asked` is the UID of what was asked to go.
+    async fn step(&self, asked: Option<&str>) -> Outcome {
+        let Self { ctx, session, id, keep, wanted } = *self;
+        let Some(resource) = session.resource(id) else { return Outcome::Waits };
+        let path = resource.path(&id.namespace, Some(&id.name));
+        let look = ctx.edge.observed.look(id);
+        let seen = match look {
+            Look::There(seen) => seen,
+            Look::Absent | Look::Unknown => {
+                // We asked for its end, and the watch showed it.
+                if let Some(absent) = Absent::of_watch(&look).filter(|_| asked.is_some()) {
+                    return Outcome::Gone(absent);
                 }
-                Err(error) => Outcome::Trouble(Trouble::of_request(&error)),
+                match session.send(&ctx.edge, Request::new(Method::Get, &path)).await {
+                    Err(error) => return self.refused(&error).await,
+                    Ok(object) => {
+                        let Some(seen) = Seen::of(id, &object) else {
+                            let text = format!("the cluster answers {id} without a UID");
+                            return Outcome::Trouble(Trouble::new("Invalid", &text, Retry::Slowly));
+                        };
+                        Arc::new(seen)
+                    }
+                }
             }
+        };
+        if let Some(absent) = Absent::of_others(&seen, &ctx.hash) {
+            return Outcome::Gone(absent);
         }
-        Err(error) => Outcome::Trouble(Trouble::of_request(&error)),
+        if wanted.contains(&seen.uid) {
+            return Outcome::Kept;
+        }
+        // On its way already; the watch will show its end.
+        if seen.deleting || asked == Some(seen.uid.as_str()) {
+            return Outcome::Waits;
+        }
+        let stays = keep || seen.keep;
+        let stays = match (stays, order::is_namespace(id.kind())) {
+            (false, true) => match super::namespace::holds_others(ctx, session, &id.name).await {
+                Ok(holds) => holds,
+                Err(trouble) => return Outcome::Trouble(trouble),
+            },
+            (stays, _) => stays,
+        };
+        if stays { self.release(&path).await } else { self.delete(&path, &seen).await }
     }
-}
 
-/// Lets go of an object that stays: our marks and our entry in its managed fields leave, its content does not change.
-async fn release(ctx: &Arc<JobContext>, session: &Session, id: &Identity, path: &str) -> Outcome {
-    let live = match session.send(&ctx.edge, Request::new(Method::Get, path)).await {
-        Ok(live) => live,
-        Err(error) if error.is_not_found() => return Outcome::Gone,
-        Err(error) => return Outcome::Trouble(Trouble::of_request(&error)),
-    };
-    let Some(letting_go) = marks::release_patch(&live, &ctx.hash) else { return Outcome::Released };
-    let body = match serde_json::to_value(&letting_go) {
-        Ok(body) => body,
-        Err(error) => return Outcome::Trouble(Trouble::new("Invalid", &error.to_string(), Retry::Slowly)),
-    };
-    let request = Request::new(Method::Patch, path)
-        .query("fieldManager", ctx.manager.clone())
-        .body(Content::JsonPatch, &body);
-    match session.send(&ctx.edge, request).await {
-        Ok(object) => {
-            ctx.edge.observed.learn(id, &object);
-            Outcome::Released
+    /// What an error says of the object: it is not there only if the server says so of this very object, or of its kind.
+    async fn refused(&self, error: &ApiError) -> Outcome {
+        let Self { ctx, session, id, .. } = *self;
+        if let Some(absent) = Absent::of_answer(error, &id.name) {
+            return Outcome::Gone(absent);
         }
-        Err(error) if error.is_not_found() => Outcome::Gone,
-        Err(error) => Outcome::Trouble(match Trouble::of_request(&error) {
-            // Somebody wrote between reading and letting go: the test of the resourceVersion refused it.
-            trouble if matches!(error.code(), 409 | 422) => Trouble { retry: Retry::Soon, ..trouble },
-            trouble => trouble,
-        }),
+        if error.is_not_found() {
+            let proof = absence::kind(&ctx.edge, session, &id.group, &id.kind).await;
+            return proof.map_or_else(Outcome::Trouble, Outcome::Gone);
+        }
+        Outcome::Trouble(Trouble::of_request(error))
+    }
+
+    async fn delete(&self, path: &ApiPath, seen: &Seen) -> Outcome {
+        let Self { ctx, session, id, .. } = *self;
+        let options = json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+            "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
+        });
+        let request = Request::new(Method::Delete, path).body(Content::Json, &options);
+        let error = match session.send(&ctx.edge, request).await {
+            Ok(answer) => {
+                // The object itself, going; or a Status that says it went.
+                if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
+                    ctx.edge.observed.learn(id, &answer);
+                }
+                return Outcome::Asked(seen.uid.clone());
+            }
+            Err(error) if error.is_conflict() => {
+                match session.send(&ctx.edge, Request::new(Method::Get, path)).await {
+                    Ok(object) => return Outcome::Again(Box::new(object)),
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        let outcome = self.refused(&error).await;
+        if matches!(outcome, Outcome::Gone(_)) {
+            ctx.edge.observed.forget(id, &seen.uid);
+        }
+        outcome
+    }
+
+    /// Releases an object that stays: our marks and our entry in its managed fields leave, its content does not change.
+    async fn release(&self, path: &ApiPath) -> Outcome {
+        let Self { ctx, session, id, .. } = *self;
+        let live = match session.send(&ctx.edge, Request::new(Method::Get, path)).await {
+            Ok(live) => live,
+            Err(error) => return self.refused(&error).await,
+        };
+        let Some(patch) = marks::release_patch(&live, &ctx.hash) else { return Outcome::Released };
+        let body = match serde_json::to_value(&patch) {
+            Ok(body) => body,
+            Err(error) => {
+                return Outcome::Trouble(Trouble::new("Invalid", &error.to_string(), Retry::Slowly));
+            }
+        };
+        let request = Request::new(Method::Patch, path)
+            .query("fieldManager", ctx.manager.clone())
+            .body(Content::JsonPatch, &body);
+        match session.send(&ctx.edge, request).await {
+            Ok(object) => {
+                ctx.edge.observed.learn(id, &object);
+                Outcome::Released
+            }
+            // Another writer was faster: the test of the resourceVersion refused it.
+            Err(error) if matches!(error.code(), 409 | 422) => {
+                Outcome::Trouble(Trouble { retry: Retry::Soon, ..Trouble::of_request(&error) })
+            }
+            Err(error) => self.refused(&error).await,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A row without target in; everything of the owner leaves the cluster, in reverse order, with the hooks that belong to it.
+//! Removes everything of an owner from a cluster, in reverse order, with the hooks that belong to it.
 
 use emco_crds::sync_shard::status::Applied;
 use emco_engine::identity::Identity;
@@ -6,7 +6,7 @@ use emco_engine::identity::Identity;
 use super::super::edge::Session;
 use super::super::work::{Named, Work};
 use super::Job;
-use super::desired::{App, Doomed};
+use super::desired::{App, PruneSet};
 use super::row::{Facts, deadline};
 
 impl Job {
@@ -17,37 +17,38 @@ impl Job {
         }
         let nothing =
             Named { name: String::new(), revision: 0, apps: emco_engine::identity::Combination::new() };
-        let Some((apps, mut doomed)) = self.content(work, &nothing, facts).await else { return };
+        let Some((apps, mut pruned)) = self.content(work, &nothing, session, facts).await else { return };
         facts.wake_at(deadline(self));
-        if !self.observed(session, &apps, &doomed, facts) {
+        if !self.observed(session, &apps, &pruned, facts) {
             return;
         }
-        let strays = self.strays(&apps, &doomed);
-        doomed.objects.extend(strays.objects);
-        if self.searches(work) && !self.scanned(&mut doomed, &apps, session, facts).await {
+        let unowned = self.unowned(&apps, &pruned);
+        pruned.objects.extend(unowned.objects);
+        if self.searches(work) && !self.scanned(&mut pruned, &apps, session, facts).await {
             return;
         }
-        if self.retire(work, &apps, &doomed, session, facts).await && !self.stale() {
+        if self.retire(work, &apps, &pruned, session, facts).await && !self.stale() {
             self.complete(work);
-            self.memory.applied = Some(Applied { combination: None, generation: work.generation });
+            self.memory.applied = Some(Applied { combination: None, generation: work.written });
         }
     }
 
-    /// Removes what is doomed, around it the hooks of the apps that leave; true when nothing is left.
+    /// Removes what is pruned, around it the hooks of the apps that leave; true when nothing is left.
     pub(super) async fn retire(
         &mut self,
         work: &Work,
         stay: &[App],
-        doomed: &Doomed,
+        pruned: &PruneSet,
         session: &Session,
         facts: &mut Facts,
     ) -> bool {
         let Some(applied) = self.memory.applied_named.clone() else {
-            return self.observed(session, stay, doomed, facts) && self.prune(doomed, session, facts).await;
+            return self.observed(session, stay, pruned, facts)
+                && self.prune(pruned, stay, session, facts).await;
         };
         let mut leaving = applied.clone();
         leaving.apps.retain(|app, _| !stay.iter().any(|stays| *stays.name == **app));
-        let leaving = match self.apps(&leaving).await {
+        let leaving = match self.apps(&leaving, session).await {
             Ok(leaving) => leaving,
             // Its hooks are lost with it.
             Err(trouble) if trouble.reason == "ContentLost" && self.searches(work) => Vec::new(),
@@ -56,10 +57,10 @@ impl Job {
                 return false;
             }
         };
-        if !self.observed(session, stay, doomed, facts) {
+        if !self.observed(session, stay, pruned, facts) {
             return false;
         }
-        facts.left = i64::try_from(doomed.objects.len()).unwrap_or(i64::MAX);
+        facts.left = i64::try_from(pruned.objects.len()).unwrap_or(i64::MAX);
         let events = ["pre-delete", "post-delete"];
         for app in &leaving {
             if !self.hooks(work, app, "pre-delete", &events, session, facts).await {
@@ -67,18 +68,18 @@ impl Job {
             }
         }
         // Objects of the hooks that come afterwards are removed when those have run.
-        let mut first = Doomed { objects: doomed.objects.clone(), ..Doomed::default() };
-        let mut last = Doomed::default();
+        let mut first = PruneSet { objects: pruned.objects.clone(), ..PruneSet::default() };
+        let mut last = PruneSet::default();
         for hook in leaving.iter().flat_map(|app| app.hooks("post-delete")) {
             if let Some(keep) = first.objects.remove(&*hook.id) {
                 last.objects.insert(Identity::clone(&hook.id), keep);
             }
         }
         if last.objects.is_empty() {
-            return self.prune(&first, session, facts).await;
+            return self.prune(&first, stay, session, facts).await;
         }
         // Namespaces wait for the hooks that run in them.
-        let mut spaces = Doomed::default();
+        let mut spaces = PruneSet::default();
         first.objects.retain(|id, keep| {
             let space = emco_engine::order::is_namespace(id.kind());
             if space {
@@ -86,7 +87,7 @@ impl Job {
             }
             !space
         });
-        if !self.prune(&first, session, facts).await {
+        if !self.prune(&first, stay, session, facts).await {
             return false;
         }
         for app in &leaving {
@@ -94,6 +95,6 @@ impl Job {
                 return false;
             }
         }
-        self.prune(&last, session, facts).await && self.prune(&spaces, session, facts).await
+        self.prune(&last, stay, session, facts).await && self.prune(&spaces, stay, session, facts).await
     }
 }

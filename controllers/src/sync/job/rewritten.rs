@@ -1,4 +1,4 @@
-//! What was applied and the answer in; the fields in which the cluster's admission made something else of it out.
+//! Finds the fields in which a cluster's admission changed what was applied.
 //!
 //! Server-side apply leaves such fields in our entry of the managed fields: only the values tell. Other spellings of the same value
 //! are the API server's, and no change.

@@ -1,17 +1,20 @@
-//! What a pass found in, the row's status out.
+//! Turns what a pass found into the row's status.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use emco_crds::State;
 use emco_crds::fields::Time;
-use emco_crds::sync_shard::status::{Connectivity, RowApp, RowCounts, RowError, RowStatus};
+use emco_crds::sync_shard::status::{
+    Applied, Connectivity, RowApp, RowCounts, RowError, RowStatus, RowUnready,
+};
 use emco_engine::identity::Identity;
 use tokio::time::Instant;
 
 use super::super::errors::{Retry, Trouble, cut};
 use super::super::work::Work;
-use super::Job;
+use super::unready::Unready;
+use super::{Job, foreign};
 
 /// Objects of one app, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,10 +41,14 @@ pub(super) struct Facts {
     pub error: Option<RowError>,
     /// Only somebody's doing helps against the trouble.
     pub failure: bool,
+    /// Objects that others made under names that are wanted.
+    pub foreign: BTreeSet<Identity>,
     /// The app of the trouble has failed objects or hooks.
     pub failed_apps: Vec<String>,
-    /// The first object that is not ready, its app, and what it waits for.
-    pub waits: Option<(String, String, String)>,
+    /// The first objects that are not ready.
+    pub unready: Vec<Unready>,
+    /// What the row says of them; `None`: as it was.
+    pub named: Option<Vec<RowUnready>>,
     /// Objects that are still to be removed.
     pub left: i64,
     /// When to look again.
@@ -54,6 +61,9 @@ impl Facts {
         let failure = trouble.is_failure();
         if failure && let Some(app) = app {
             self.failed_apps.push(app.to_owned());
+        }
+        if trouble.reason == "NotOurs" {
+            self.foreign.extend(id.cloned());
         }
         if self.error.is_some() && (self.failure || !failure) {
             return;
@@ -107,17 +117,27 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         job.memory.progress = (Instant::now(), mark);
     }
     let deadline = job.policy().progress_deadline;
-    let late = !complete && job.memory.progress.0.elapsed() >= deadline;
-    let state = state(job, work, complete, facts.failure || late);
+    let unready_since = unready_since(job, facts, sum, complete);
+    let stuck = complete && waited(job, unready_since.as_ref()).is_some_and(|waited| waited >= deadline);
+    let late = stuck || !complete && job.memory.progress.0.elapsed() >= deadline;
+    let state = state(job, work, complete, stuck, facts.failure || late);
     let before = &job.memory.status;
-    let since = match &before.since {
-        Some(since) if before.state == state => Some(since.clone()),
-        _ => now(job),
+    let connectivity = match facts.unreachable {
+        true => Connectivity::Unreachable,
+        false if facts.unasked => before.connectivity,
+        false => Connectivity::Reachable,
     };
-    let error = match (&facts.error, late && !facts.failure) {
+    // What becomes of the state of a cluster that is away does not make it away since then.
+    let away = connectivity == Connectivity::Unreachable;
+    let same = before.connectivity == connectivity && (away || before.state == state);
+    let since = before.since.clone().filter(|_| same).or_else(|| now(job));
+    let mut error = match (&facts.error, late && !facts.failure) {
         (None, true) => Some(no_progress(facts, deadline)),
         (error, _) => error.clone(),
     };
+    if let Some(error) = &mut error {
+        foreign::name_all(error, &facts.foreign);
+    }
     let fresh = RowCounts {
         applied: sum.applied,
         failed: sum.failed,
@@ -136,11 +156,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     RowStatus {
         id: work.id,
         cluster: job.ctx.edge.id.as_str().to_owned(),
-        connectivity: match facts.unreachable {
-            true => Connectivity::Unreachable,
-            false if facts.unasked => before.connectivity,
-            false => Connectivity::Reachable,
-        },
+        connectivity,
         state,
         applied: job.memory.applied.clone(),
         counts: Some(counts),
@@ -152,6 +168,8 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         unknown: counts.unknown,
         since,
         error,
+        unready: facts.named.clone().unwrap_or_else(|| before.unready.clone()),
+        unready_since,
         drift: job.memory.drift.row(),
         left_out: job.memory.left_out.row(),
         rewritten: job.memory.rewritten.row(),
@@ -161,18 +179,50 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
 /// Nothing is wrong, and nothing goes on either.
 fn no_progress(facts: &Facts, deadline: Duration) -> RowError {
     let seconds = deadline.as_secs();
-    let waits = facts.waits.as_ref();
-    let message = match waits {
-        Some((_, _, why)) => format!("no progress for {seconds} seconds: {why}; work goes on"),
+    let first = facts.unready.first();
+    let named = facts.named.iter().flatten().next();
+    let why = named.map(|named| &named.message).or_else(|| first.map(|unready| &unready.why));
+    let message = match why {
+        Some(why) => format!("no progress for {seconds} seconds: {why}; work goes on"),
         None => format!("no progress for {seconds} seconds; work goes on"),
     };
     RowError {
-        app: waits.map(|(app, _, _)| app.clone()),
-        resource: waits.map(|(_, id, _)| id.clone()),
-        reason: "Progressing".to_owned(),
+        app: first.map(|unready| unready.app.clone()),
+        resource: first.map(|unready| unready.id.to_string()),
+        reason: "ProgressDeadlineExceeded".to_owned(),
         message: cut(&message),
         attempts: 0,
     }
+}
+
+/// Since when nothing of a completely applied target became ready although something is not. It is stored, so that a restart does not
+/// begin anew; another target does.
+fn unready_since(job: &Job, facts: &Facts, sum: Count, complete: bool) -> Option<Time> {
+    let before = &job.memory.status;
+    if facts.keep || facts.unreachable {
+        return before.unready_since.clone();
+    }
+    if !complete || sum.ready == sum.total {
+        return None;
+    }
+    let combination = |applied: Option<&Applied>| applied.and_then(|applied| applied.combination.clone());
+    let same = combination(before.applied.as_ref()) == combination(job.memory.applied.as_ref())
+        && (before.ready, before.applied_count) == (sum.ready, sum.applied);
+    before.unready_since.clone().filter(|_| same).or_else(|| now(job))
+}
+
+/// How long until a row whose objects are all applied counts as failed, because they do not become ready.
+pub(super) fn until_stuck(job: &Job) -> Option<Duration> {
+    let waited = waited(job, job.memory.status.unready_since.as_ref())?;
+    // Times are stored in whole seconds.
+    let left = (job.policy().progress_deadline + Duration::from_secs(1)).checked_sub(waited)?;
+    (!left.is_zero()).then_some(left)
+}
+
+/// How long that is; a time in the future, of a clock that was wrong, is no time at all.
+fn waited(job: &Job, since: Option<&Time>) -> Option<Duration> {
+    let seconds = job.ctx.clock.now_ms() / 1000 - since?.0.as_second();
+    u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
 /// Numbers of a cluster that cannot be seen: what was applied stays so, how it is nobody knows.
@@ -189,22 +239,26 @@ fn unseen(before: &RowStatus) -> RowCounts {
 }
 
 /// EMCO's word for the row.
-fn state(job: &Job, work: &Work, complete: bool, failed: bool) -> State {
+fn state(job: &Job, work: &Work, complete: bool, stuck: bool, failed: bool) -> State {
     let before = job.memory.status.state;
     let had = job.memory.applied.as_ref().is_some_and(|applied| applied.combination.is_some());
     match (work.target.is_some(), complete, failed) {
         (false, true, _) => State::Terminated,
         (false, false, false) => State::Terminating,
         (false, false, true) => State::TerminateFailed,
-        (true, true, _) if matches!(before, State::Updating | State::UpdateFailed | State::Updated) => {
-            State::Updated
-        }
+        (true, true, true) if stuck && updates(before) => State::UpdateFailed,
+        (true, true, true) if stuck => State::InstantiateFailed,
+        (true, true, _) if updates(before) => State::Updated,
         (true, true, _) => State::Instantiated,
         (true, false, false) if had => State::Updating,
         (true, false, true) if had => State::UpdateFailed,
         (true, false, false) => State::Instantiating,
         (true, false, true) => State::InstantiateFailed,
     }
+}
+
+const fn updates(before: State) -> bool {
+    matches!(before, State::Updating | State::UpdateFailed | State::Updated)
 }
 
 /// Apps that are not as wanted.

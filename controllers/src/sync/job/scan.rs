@@ -1,6 +1,6 @@
-//! Every kind that a cluster serves in; what carries our label there and is in no inventory out. For the moments in which an
-//! inventory may know too little: a cluster that comes back after its work was given up, content that is lost, an inventory
-//! that was made anew.
+//! Lists every kind that a cluster serves for what carries our label and is in no inventory. For the moments in which
+//! an inventory may know too little: a cluster that comes back after its work was given up, content that is lost, an
+//! inventory that was made anew.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,19 @@ use emco_crds::names::label;
 use emco_engine::apis::ApiResource;
 use emco_engine::drift;
 use emco_engine::identity::Identity;
+use emco_engine::selector::LabelSelector;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
 
+use super::super::absence::{self, AllServed};
 use super::super::edge::Session;
-use super::super::errors::Trouble;
+use super::super::errors::{Retry, Trouble};
 use super::super::work::Work;
-use super::desired::{App, Doomed};
+use super::desired::{App, PruneSet};
 use super::row::Facts;
 use super::{Job, JobContext, Key};
-use crate::api::{Method, Request};
+use crate::runtime::api::{ApiError, Method, Request};
 
 /// Objects per page.
 const PAGE: &str = "500";
@@ -27,7 +29,7 @@ impl Job {
     /// Adds what a scan of all kinds finds; once per connection. False: it has to be tried again.
     pub(super) async fn scanned(
         &mut self,
-        doomed: &mut Doomed,
+        pruned: &mut PruneSet,
         keep: &[App],
         session: &Session,
         facts: &mut Facts,
@@ -38,13 +40,14 @@ impl Job {
                 return false;
             }
             match scan(&self.ctx, session).await {
-                Ok(found) => {
+                Ok((found, _)) => {
                     self.memory.backoff.worked(&Key::Scan);
                     self.memory.scanned = Some((session.epoch, found));
                 }
                 Err(trouble) => {
                     self.failed(Key::Scan, trouble.clone());
-                    facts.trouble(None, None, &trouble, 1);
+                    let attempts = self.memory.backoff.last(&Key::Scan).map_or(1, |tries| tries.count);
+                    facts.trouble(None, None, &trouble, attempts);
                     facts.keep = true;
                     return false;
                 }
@@ -52,7 +55,7 @@ impl Job {
         }
         let found = self.memory.scanned.as_ref().map(|(_, found)| found.clone()).unwrap_or_default();
         for id in found.into_iter().filter(|id| !keep.iter().any(|app| app.set.names(id))) {
-            doomed.objects.entry(id).or_default();
+            pruned.objects.entry(id).or_default();
         }
         true
     }
@@ -64,8 +67,9 @@ impl Job {
 }
 
 /// Lists the metadata of every kind by our label. (Our entry in `managedFields` tells ours from what the cluster's own
-/// controllers copied our label to.)
-async fn scan(ctx: &JobContext, session: &Session) -> Result<BTreeSet<Identity>, Trouble> {
+/// controllers copied our label to.) With the proof that these are all kinds there are.
+async fn scan(ctx: &JobContext, session: &Session) -> Result<(BTreeSet<Identity>, AllServed), Trouble> {
+    let proof = absence::all_served(&ctx.edge, session).await?;
     let all = &session.apis;
     let preferred = |r: &&ApiResource| r.listable && all.preferred(&r.group, &r.kind) == Some(*r);
     let kinds: Vec<ApiResource> = all.resources.iter().filter(preferred).cloned().collect();
@@ -75,7 +79,7 @@ async fn scan(ctx: &JobContext, session: &Session) -> Result<BTreeSet<Identity>,
     while let Some(list) = lists.next().await {
         found.extend(list?);
     }
-    Ok(found)
+    Ok((found, proof))
 }
 
 async fn list(ctx: &JobContext, session: &Session, kind: ApiResource) -> Result<Vec<Identity>, Trouble> {
@@ -83,7 +87,7 @@ async fn list(ctx: &JobContext, session: &Session, kind: ApiResource) -> Result<
     let mut next: Option<String> = None;
     loop {
         let mut request = Request::new(Method::Get, kind.path("", None))
-            .query("labelSelector", format!("{}={}", label::OWNER, ctx.hash))
+            .labels(&LabelSelector::is(label::OWNER, &ctx.hash))
             .query("limit", PAGE)
             .metadata();
         if let Some(next) = next.take() {
@@ -91,9 +95,7 @@ async fn list(ctx: &JobContext, session: &Session, kind: ApiResource) -> Result<
         }
         let page = match session.send(&ctx.edge, request).await {
             Ok(page) => page,
-            // What these credentials may not list, they did not apply.
-            Err(error) if matches!(error.code(), 403..=405) => return Ok(found),
-            Err(error) => return Err(Trouble::of_request(&error)),
+            Err(error) => return refused(ctx, session, &kind, &error).await.map(|()| found),
         };
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         found.extend(items.iter().filter_map(|item| identity(item, &kind, &ctx.manager)));
@@ -101,6 +103,31 @@ async fn list(ctx: &JobContext, session: &Session, kind: ApiResource) -> Result<
             Some(token) if !token.is_empty() => next = Some(token.to_owned()),
             _ => return Ok(found),
         }
+    }
+}
+
+/// A kind whose list was refused has no objects only if that is proven: rights change, and a server that starts refuses for a
+/// moment. The inventory is no proof here, for a scan is asked for where it may know too little.
+async fn refused(
+    ctx: &JobContext,
+    session: &Session,
+    kind: &ApiResource,
+    error: &ApiError,
+) -> Result<(), Trouble> {
+    match error.code() {
+        401 | 403 => {
+            let text = format!(
+                "what is left of {} in {} cannot be seen: grant the credentials list of {}, on the whole cluster",
+                kind.kind,
+                kind.api_version(),
+                kind.plural
+            );
+            Err(Trouble::new("Forbidden", &text, Retry::Slowly))
+        }
+        404 => absence::kind(&ctx.edge, session, &kind.group, &kind.kind).await.map(drop),
+        // A kind without lists keeps nothing that could be listed.
+        405 => Ok(()),
+        _ => Err(Trouble::of_request(error)),
     }
 }
 

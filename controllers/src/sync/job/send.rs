@@ -1,4 +1,4 @@
-//! One object as it shall be in; what the cluster made of it out.
+//! Applies one object to a cluster.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::edge::Session;
 use super::desired::Item;
 use super::{JobContext, undeclared};
-use crate::api::{ApiError, ApiResult, Content, Method, Request};
+use crate::runtime::api::{ApiError, ApiResult, Content, Method, Request};
 
 /// An answer names a few unknown fields at a time.
 const TRIES_TO_KNOW: usize = 4;
@@ -45,6 +45,11 @@ pub(super) async fn apply(
     let resource: &ApiResource = session.resource_of(&manifest.json)?;
     let path = resource.path(&item.id.namespace, Some(&item.id.name));
     let mut json = manifest.json.clone();
+    if let (false, Some(metadata)) =
+        (resource.namespaced, json.get_mut("metadata").and_then(Value::as_object_mut))
+    {
+        metadata.remove("namespace");
+    }
     let mut version = None;
     if uid.is_some() && !theirs.is_empty() {
         match session.send(&ctx.edge, Request::new(Method::Get, path.clone())).await {
@@ -83,7 +88,6 @@ pub(super) async fn apply(
         answer = Some(answered);
         match unknown {
             Some(fields) if !fields.is_empty() => {
-                tracing::info!(object = %item.id, ?fields, "the cluster does not know these fields: applied without");
                 let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
                 ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);
                 left_out.extend(fields);

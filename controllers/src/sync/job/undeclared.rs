@@ -1,4 +1,4 @@
-//! What an API server says about fields it does not know in; a manifest without them out.
+//! Removes fields that an API server does not know from a manifest, by its own answer.
 //!
 //! Server-side apply refuses such fields, while an object that is created or updated loses them without a word, as does one
 //! that Helm installs: charts in use hold some, and they are to run here as they do there. The row says which.
@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use emco_crds::sync_shard::status::LeftOut;
 use serde_json::Value;
 
-use super::desired::App;
-use crate::api::ApiError;
+use super::Job;
+use super::desired::{App, Item};
+use crate::object::LogFields;
+use crate::runtime::api::ApiError;
 
 const COMPLAINT: &str = ": field not declared in schema";
 
@@ -68,6 +70,28 @@ impl LeftOuts {
             .iter()
             .flat_map(|(object, paths)| paths.iter().map(move |p| format!("{object} {p}")));
         (fields > 0).then(|| LeftOut { fields, first: named.take(4).collect() })
+    }
+}
+
+impl Job {
+    /// Logs fields that an object was applied without.
+    pub(super) fn log_left_out(&self, item: &Item, fields: &[String]) {
+        if fields.is_empty() {
+            return;
+        }
+        let (cluster, resource) = (self.ctx.edge.id.as_str(), item.id.to_string());
+        let (revision, fields) = (self.revision(), fields.join(" "));
+        let LogFields { project, deployment, object } = &self.ctx.log;
+        tracing::info!(
+            project,
+            deployment,
+            object,
+            cluster,
+            revision,
+            resource,
+            fields,
+            "the cluster does not know these fields: applied without"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! A live object in, the little that sync needs to know of it out: whose it is, which manifest it has, how it is.
+//! Keeps of a live object the little that sync needs to know: whose it is, which manifest it has, how it is.
 
 use emco_crds::names::{annotation, label};
 use emco_engine::health::{self, Health};

@@ -1,5 +1,6 @@
-//! Wanted kinds in, events for the store out. One small task per kind lists in pages and watches; it lists afresh after
+//! Lists and watches each wanted kind for the store. One small task per kind lists in pages and watches; it lists afresh after
 //! `410 Gone`, after a silence in which something was written, and when the connection's epoch says that another store answers.
+//! A kind whose watches fail is listed on a timer instead, and rows say so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use emco_crds::names::label;
 use emco_engine::apis::ApiResource;
 use emco_engine::health;
 use emco_engine::identity::Identity;
+use emco_engine::selector::{FieldSelector, LabelSelector};
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -19,15 +21,15 @@ use super::super::edge::{Edge, Link};
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
 use super::{KindKey, Seen};
-use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
+use hearing::{Hearing, LIVED};
+
+mod hearing;
 
 /// Objects per page of a list.
 const PAGE: u64 = 500;
 /// Pages of a list: more objects of ours of one kind on one cluster than this are not worked with.
 const PAGES: usize = 400;
-/// A server sends a bookmark every minute, and it is probed as often. A watch that is silent for three probes, while they saw the
-/// store move on, has nobody behind it any more.
-const SILENCE: Duration = Duration::from_secs(190);
 /// After so much silence there was a probe at least, which cannot have seen less than the watch told, unless the store went back.
 const PROBED: Duration = Duration::from_secs(70);
 
@@ -48,8 +50,15 @@ pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
         for (kind, resource) in now {
             running.entry(kind.clone()).or_insert_with(|| {
                 let token = stop.child_token();
-                let watcher =
-                    Watcher { edge: edge.clone(), kind, resource: resource.clone(), link: edge.link() };
+                let watcher = Watcher {
+                    edge: edge.clone(),
+                    kind,
+                    resource: resource.clone(),
+                    link: edge.link(),
+                    hearing: Hearing::new(),
+                    trouble: None,
+                    error: None,
+                };
                 tokio::spawn(watcher.run(token.clone()));
                 (resource, token)
             });
@@ -66,7 +75,15 @@ struct Watcher {
     kind: KindKey,
     resource: ApiResource,
     link: watch::Receiver<Link>,
+    hearing: Hearing,
+    /// What rows say of the watch.
+    trouble: Option<Trouble>,
+    /// How the last watch that did not live ended.
+    error: Option<ApiError>,
 }
+
+/// Where the watch goes on, and how it ended where it did not live.
+type Outcome = Result<Option<Position>, (Option<Position>, ApiError)>;
 
 /// Where the watch stands.
 struct Position {
@@ -92,9 +109,11 @@ impl Watcher {
 
     async fn follow(&mut self) {
         let mut position: Option<Position> = None;
-        let mut failures: u32 = 0;
         loop {
             let (epoch, server, waited) = self.connected().await;
+            if waited {
+                self.hearing.reconnected();
+            }
             if let Some(at) = &mut position {
                 at.doubtful |= waited;
             }
@@ -102,25 +121,67 @@ impl Watcher {
                 self.edge.observed.unlisted(&self.kind, None);
                 position = None;
             }
-            let outcome = match position.take() {
-                None => self.list(&server, epoch).await,
-                Some(at) => self.watch(&server, at).await,
-            };
-            match outcome {
-                Ok(at) => {
-                    failures = 0;
-                    position = at;
+            let overdue = Instant::now() >= self.hearing.due();
+            match position.take() {
+                Some(at) if !overdue => {
+                    let opened = Instant::now();
+                    let outcome = self.watch(&server, at).await;
+                    position = self.ended(opened, outcome).await;
                 }
-                Err((at, error)) => {
-                    position = at.map(|at| Position { doubtful: true, ..at });
-                    if position.is_none() {
-                        self.edge.observed.unlisted(&self.kind, refusal(&error));
-                    }
-                    failures = failures.saturating_add(1);
-                    self.pause(failures).await;
-                }
+                _ => position = self.listed(&server, epoch).await,
             }
         }
+    }
+
+    /// Lists. After a failure it waits.
+    async fn listed(&mut self, server: &Arc<dyn ApiServer>, epoch: u64) -> Option<Position> {
+        match self.list(server, epoch).await {
+            Ok((position, missed)) => {
+                self.hearing.listed(missed);
+                let kind = &self.resource.kind;
+                let trouble = match &self.error {
+                    Some(error) if self.hearing.polls() => Some(hearing::refused(kind, error)),
+                    _ if self.hearing.deaf() => Some(hearing::silent(kind)),
+                    _ => None,
+                };
+                self.tell(trouble);
+                Some(position)
+            }
+            Err(error) => {
+                self.edge.observed.unlisted(&self.kind, refusal(&error));
+                self.hearing.failed();
+                let kind = &self.resource.kind;
+                self.tell(self.hearing.fails_for_long().then(|| hearing::unlistable(kind, &error)));
+                self.pause().await;
+                None
+            }
+        }
+    }
+
+    /// Notes how a watch ended. One that ended at once is followed by a pause, whatever it ended with.
+    async fn ended(&mut self, opened: Instant, outcome: Outcome) -> Option<Position> {
+        let (position, error) = match outcome {
+            Ok(position) => (position, None),
+            Err((position, error)) => (position.map(|at| Position { doubtful: true, ..at }), Some(error)),
+        };
+        if opened.elapsed() >= LIVED {
+            return position;
+        }
+        let message = "each watch ends at once".to_owned();
+        self.error = Some(error.unwrap_or(ApiError::Unreachable { reason: "ConnectionLost", message }));
+        self.hearing.failed();
+        self.pause().await;
+        position
+    }
+
+    /// Says in rows what is wrong with the watch. The text stays while the reason does.
+    fn tell(&mut self, trouble: Option<Trouble>) {
+        let same = |before: &Trouble| trouble.as_ref().is_some_and(|now| now.reason == before.reason);
+        if self.trouble.as_ref().is_some_and(same) {
+            return;
+        }
+        self.edge.observed.unwatched(&self.kind, trouble.clone());
+        self.trouble = trouble;
     }
 
     /// Waits for the connection; also says whether there was none.
@@ -138,24 +199,22 @@ impl Watcher {
         }
     }
 
-    /// Waits before the next try, less when the connection changes.
-    async fn pause(&mut self, failures: u32) {
-        let wait = Duration::from_millis(500_u64.saturating_mul(1 << failures.min(7)).min(60_000));
-        let _ = timeout(wait, self.link.changed()).await;
+    /// Waits before the next try, less when the connection becomes another. (Nodes that come and go are no reason.)
+    async fn pause(&mut self) {
+        let which = |link: &Link| link.as_ref().map(|link| (link.epoch, link.connected()));
+        let before = which(&self.link.borrow_and_update());
+        let _ = timeout(self.hearing.pause(), self.link.wait_for(|link| which(link) != before)).await;
     }
 
     fn request(&self) -> Request {
         let request =
-            Request::new(Method::Get, self.resource.path("", None)).query("labelSelector", label::OWNER);
+            Request::new(Method::Get, self.resource.path("", None)).labels(&LabelSelector::has(label::OWNER));
         // The content matters only where it says how the object is.
         if health::has_rule(&self.resource.group, &self.resource.kind) { request } else { request.metadata() }
     }
 
-    async fn list(
-        &self,
-        server: &Arc<dyn ApiServer>,
-        epoch: u64,
-    ) -> Result<Option<Position>, (Option<Position>, ApiError)> {
+    /// A complete list; also whether it shows what the watch before it did not deliver.
+    async fn list(&self, server: &Arc<dyn ApiServer>, epoch: u64) -> ApiResult<(Position, bool)> {
         count(&self.edge.metrics.lists);
         let mut all = Vec::new();
         let mut next: Option<String> = None;
@@ -164,7 +223,7 @@ impl Watcher {
             if let Some(next) = next.take() {
                 request = request.query("continue", next);
             }
-            let page = self.edge.send(server, request).await.map_err(|error| (None, error))?;
+            let page = self.edge.send(server, request).await?;
             let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             all.extend(items.iter().filter_map(|item| self.seen(item)));
             let metadata = page.get("metadata");
@@ -172,8 +231,8 @@ impl Watcher {
                 |key: &str| metadata.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default();
             if text("continue").is_empty() {
                 let version = text("resourceVersion").to_owned();
-                self.edge.observed.listed(&self.kind, version.parse().unwrap_or_default(), all);
-                return Ok(Some(Position { epoch, version, doubtful: false }));
+                let missed = self.edge.observed.listed(&self.kind, version.parse().unwrap_or_default(), all);
+                return Ok((Position { epoch, version, doubtful: false }, missed));
             }
             next = Some(text("continue").to_owned());
         }
@@ -182,14 +241,10 @@ impl Watcher {
             PAGES as u64 * PAGE,
             self.resource.kind
         );
-        Err((None, ApiError::Protocol(text)))
+        Err(ApiError::Protocol(text))
     }
 
-    async fn watch(
-        &mut self,
-        server: &Arc<dyn ApiServer>,
-        mut at: Position,
-    ) -> Result<Option<Position>, (Option<Position>, ApiError)> {
+    async fn watch(&mut self, server: &Arc<dyn ApiServer>, mut at: Position) -> Outcome {
         if std::mem::take(&mut at.doubtful) {
             match self.went_back(server, &at).await {
                 Ok(true) => return Ok(None),
@@ -204,12 +259,12 @@ impl Watcher {
             .query("resourceVersion", at.version.clone());
         let mut events = match server.watch(request).await {
             Ok(events) => events,
-            Err(error) if error.code() == 410 => return Ok(None),
+            Err(error) if error.code() == 410 => return Err((None, error)),
             Err(error) => return Err((Some(at), error)),
         };
-        let mut heard = Instant::now();
-        let mut asked = heard;
-        let mut told = false;
+        let mut asked = Instant::now();
+        let mut lives = Some(asked + LIVED);
+        let mut delivered = false;
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
@@ -221,28 +276,36 @@ impl Watcher {
                     if same { continue }
                     return Ok(Some(at));
                 }
+                () = sleep_until(lives.unwrap_or(asked + PROBED)), if lives.is_some() => {
+                    lives = None;
+                    self.error = None;
+                    self.hearing.lives();
+                    if !self.hearing.deaf() {
+                        self.tell(None);
+                    }
+                    continue;
+                }
                 () = sleep_until(asked + PROBED) => {
                     asked = Instant::now();
                     let revision = self.edge.revision();
                     if revision.is_some_and(|revision| revision < at.number()) {
                         match self.went_back(server, &at).await {
                             Ok(true) => return Ok(None),
-                            Ok(false) => heard = asked,
+                            Ok(false) => self.hearing.heard(),
                             Err(error) => return Err((Some(at), error)),
                         }
                     }
-                    // Where nothing at all was written, there is nothing to be told of.
+                    // Where nothing at all was written, no event is missing.
                     if revision == Some(at.number()) {
-                        heard = asked;
+                        self.hearing.heard();
                     }
-                    if heard + SILENCE > asked {
+                    if asked < self.hearing.due() {
                         continue;
                     }
                     return Ok(None);
                 }
             };
-            heard = Instant::now();
-            asked = heard;
+            asked = Instant::now();
             let version = match event {
                 Some(Ok(WatchEvent::Applied(object))) => self.take(&object, true),
                 Some(Ok(WatchEvent::Deleted(object))) => self.take(&object, false),
@@ -250,16 +313,21 @@ impl Watcher {
                     self.edge.observed.bookmark(&self.kind, version.parse().unwrap_or_default());
                     Some(version)
                 }
-                Some(Err(error)) if error.code() == 410 => return Ok(None),
+                Some(Err(error)) if error.code() == 410 => return Err((None, error)),
                 Some(Err(error)) => return Err((Some(at), error)),
                 // An ordinary end, after minutes. One that comes at once is a server that cannot serve us.
-                None if told => return Ok(Some(at)),
+                None if delivered => return Ok(Some(at)),
                 None => {
                     let message = "the watch ended".to_owned();
                     return Err((Some(at), ApiError::Unreachable { reason: "ConnectionLost", message }));
                 }
             };
-            told = true;
+            delivered = true;
+            // Until the watch lives, what it delivers may be all that it ever does.
+            if lives.is_none() {
+                self.hearing.delivered();
+                self.tell(None);
+            }
             if let Some(version) = version {
                 at.version = version;
             }
@@ -272,7 +340,7 @@ impl Watcher {
         let witness = self.edge.observed.newest(&self.kind);
         let request = match &witness {
             Some((id, _)) => Request::new(Method::Get, self.resource.path(&id.namespace, None))
-                .query("fieldSelector", format!("metadata.name={}", id.name)),
+                .fields(&FieldSelector::name(&id.name)),
             None => self.request(),
         };
         let page = self.edge.send(server, request.metadata().query("limit", "1")).await?;

@@ -6,7 +6,7 @@ use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
 use serde_json::{Value, json};
 
 use super::rig::*;
-use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
+use crate::runtime::api::{ApiServer, ApiServerExt, Content, Method, Request};
 
 const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
@@ -44,7 +44,9 @@ async fn a_field_that_others_change_is_put_right_once_and_counted() {
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(rig.edge("a").writes().len(), 1, "one apply, of this object alone");
     let row = rig.row("a").unwrap();
-    assert_eq!((row.error, row.drift.unwrap().corrected), (None, 1));
+    let drift = row.drift.unwrap();
+    assert_eq!((row.error, drift.corrected), (None, 1));
+    assert_eq!(drift.restored, ["ConfigMap/shop/c"]);
     assert!(rig.complete("a"));
 }
 

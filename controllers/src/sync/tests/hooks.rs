@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rig::*;
-use crate::api::{ApiServer, ApiServerExt, Method};
+use crate::runtime::api::{ApiServer, ApiServerExt, Method};
 
 fn web(image: &str) -> std::sync::Arc<emco_engine::set::ManifestSet> {
     app_of(
@@ -113,7 +113,7 @@ async fn end_and_delete(rig: &Rig, name: &str, status: Value, finalizer: bool) {
     }
     job["status"] = status;
     edge.replace(&format!("{path}/status"), &job).await.unwrap();
-    edge.send(crate::api::Request::new(Method::Delete, &path)).await.unwrap();
+    edge.send(crate::runtime::api::Request::new(Method::Delete, &path)).await.unwrap();
 }
 
 fn ended() -> Value {

@@ -9,9 +9,9 @@ use emco_crds::sync_shard::status::Connectivity;
 use serde_json::{Value, json};
 
 use super::rig::*;
-use crate::api::{ApiError, ApiServerExt, Method};
 use crate::memory::Fault;
 use crate::remote::State as Link;
+use crate::runtime::api::{ApiError, ApiServerExt, Method};
 
 const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
 
@@ -159,7 +159,7 @@ async fn an_update_that_gets_nowhere_names_the_object_that_it_waits_for() {
     rig.edge("a").set_workloads_ready(false);
     rig.target(&on("a", &[app("web", vec![deployment("web", "nginx:2")])])).await;
     tokio::time::sleep(Duration::from_mins(15)).await;
-    let error = rig.until_reason("a", "Progressing").await.error.unwrap();
+    let error = rig.until_reason("a", "ProgressDeadlineExceeded").await.error.unwrap();
     assert_eq!(error.app.as_deref(), Some("web"));
     assert_eq!(error.resource.as_deref(), Some("apps/Deployment/shop/web"));
     assert!(error.message.starts_with("no progress for 600 seconds: "), "{error:?}");

@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::world::{FakeEdges, FixedClock, Open, Paced};
-use crate::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
 use crate::memory::MemoryServer;
+use crate::runtime::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
+use crate::runtime::world::testing::Counter;
+use crate::runtime::world::{Clock, World};
 use crate::sync::{Sync, SyncContext, SyncSettings};
-use crate::world::World;
-use crate::world::testing::Counter;
 
 pub const KEY: [u8; 32] = [7; 32];
 pub const SHARDS: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards";
@@ -38,6 +38,8 @@ pub struct Rig {
     pub policy: Arc<Paced>,
     pub hash: String,
     revision: AtomicI64,
+    /// What the wall clock shows: the same for ever, unless a test wants it to go on.
+    pub clock: Arc<dyn Clock>,
     running: Mutex<Option<(CancellationToken, Vec<tokio::task::JoinHandle<()>>)>>,
     pub sync: Mutex<Option<Arc<Sync>>>,
 }
@@ -74,6 +76,7 @@ impl Rig {
             policy: Arc::new(Paced::default()),
             hash: marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", "shop"),
             revision: AtomicI64::new(0),
+            clock: Arc::new(FixedClock),
             running: Mutex::new(None),
             sync: Mutex::new(None),
         }
@@ -88,7 +91,7 @@ impl Rig {
         let world = World {
             hub: Arc::new(self.hub.clone()),
             edges: self.edges.clone(),
-            clock: Arc::new(FixedClock),
+            clock: Arc::clone(&self.clock),
             random: Arc::new(Counter::default()),
         };
         let sync = Sync::new(SyncContext {
@@ -139,6 +142,14 @@ impl Rig {
         }
     }
 
+    /// Asks for a look now, as the annotation of the owner would.
+    pub fn request(&self, text: &str) {
+        *self.policy.requested.lock() = Some(text.to_owned());
+        if let Some(sync) = &*self.sync.lock() {
+            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
+        }
+    }
+
     /// Ends the engine wherever it is: nothing is finished, nothing is told.
     pub async fn crash(&self) {
         let running = self.running.lock().take();
@@ -153,6 +164,12 @@ impl Rig {
 
     /// Stores a revision and sets it as the target of clusters, as the store does; the engine hears what the hub answered.
     pub async fn target(&self, wanted: &BTreeMap<ClusterId, Vec<Arc<ManifestSet>>>) {
+        self.target_of("shop", wanted).await;
+    }
+
+    /// The same of another deployment beside `shop`.
+    pub async fn target_of(&self, owner: &str, wanted: &BTreeMap<ClusterId, Vec<Arc<ManifestSet>>>) {
+        let hash = marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", owner);
         let revision = self.revision.fetch_add(1, Ordering::Relaxed) + 1;
         let sets: Vec<Arc<ManifestSet>> = wanted.values().flatten().cloned().collect();
         let mut packs = Vec::new();
@@ -177,9 +194,9 @@ impl Rig {
         }
         let context = json!({
             "apiVersion": "emco.io/v1alpha1", "kind": "AppContext",
-            "metadata": {"name": format!("dig-shop-{revision}"), "namespace": "team-a",
-                "labels": {"emco.io/owner": self.hash, "emco.io/revision": revision.to_string()}},
-            "spec": {"format": 1, "owner": {"kind": "DeploymentIntentGroup", "name": "shop", "uid": "uid-1"}, "revision": revision,
+            "metadata": {"name": format!("dig-{owner}-{revision}"), "namespace": "team-a",
+                "labels": {"emco.io/owner": hash, "emco.io/revision": revision.to_string()}},
+            "spec": {"format": 1, "owner": {"kind": "DeploymentIntentGroup", "name": owner, "uid": "uid-1"}, "revision": revision,
                 "digest": format!("sha256:{}", "0".repeat(64)), "cause": "Create", "packs": packs},
         });
         self.hub.create("/apis/emco.io/v1alpha1/namespaces/team-a/appcontexts", &context).await.unwrap();
@@ -188,33 +205,41 @@ impl Rig {
             .map(|(id, sets)| (id.clone(), sets.iter().map(|s| (s.app.clone(), s.digest.clone())).collect()))
             .collect();
         loop {
-            if self.retarget(revision, &combinations).await {
+            if self.retarget(owner, revision, &combinations).await {
                 return;
             }
         }
     }
 
+    /// The rows with the identities of their clusters, as the controller records them at the first contact.
+    fn contacted(&self, spec: SyncShardSpec) -> SyncShardSpec {
+        let uids = self.edges.servers.iter().map(|(id, server)| (id.clone(), server.uid())).collect();
+        shard::record_uids(&spec, &uids).unwrap_or(spec)
+    }
+
     /// One try of the write-ahead; false when somebody wrote between.
-    async fn retarget(&self, revision: i64, wanted: &BTreeMap<ClusterId, Combination>) -> bool {
-        let path = format!("{SHARDS}/dig-shop-s00");
+    async fn retarget(&self, owner: &str, revision: i64, wanted: &BTreeMap<ClusterId, Combination>) -> bool {
+        let path = format!("{SHARDS}/dig-{owner}-s00");
         let Some(live) = self.hub.get_as::<SyncShard>(&path).await.unwrap() else {
+            let name = format!("dig-{owner}-s00");
             let owner = OwnerRef {
                 kind: "DeploymentIntentGroup".to_owned(),
-                name: "shop".to_owned(),
+                name: owner.to_owned(),
                 uid: "uid-1".to_owned(),
             };
             let empty = SyncShardSpec { format: 1, owner, next_id: 1, epoch: 1, ..SyncShardSpec::default() };
-            let spec = shard::retarget(&empty, None, 1, revision, wanted).unwrap();
+            let spec = self.contacted(shard::retarget(&empty, None, 1, revision, wanted).unwrap());
             let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": "SyncShard",
-                "metadata": {"name": "dig-shop-s00", "namespace": "team-a"}, "spec": spec});
+                "metadata": {"name": name, "namespace": "team-a"}, "spec": spec});
             return self.hub.create(SHARDS, &object).await.is_ok();
         };
-        let next = live.metadata.generation.unwrap() + 1;
+        let next = crate::object::meta::writes(&live) + 1;
         let Some(spec) = shard::retarget(&live.spec, live.status.as_ref(), next, revision, wanted) else {
             return true;
         };
+        let spec = self.contacted(spec);
         let mut value = serde_json::to_value(&live).unwrap();
-        value["spec"] = serde_json::to_value(&spec).unwrap();
+        value["spec"] = serde_json::to_value(SyncShardSpec { writes: next, ..spec }).unwrap();
         let Ok(answer) = self.hub.replace(&path, &value).await else { return false };
         if let Some(sync) = &*self.sync.lock() {
             sync.targeted(serde_json::from_value(answer).unwrap());
@@ -230,12 +255,21 @@ impl Rig {
     }
 
     pub fn shard(&self) -> SyncShard {
-        serde_json::from_value(self.hub.object(&format!("{SHARDS}/dig-shop-s00")).unwrap()).unwrap()
+        self.shard_of("shop")
+    }
+
+    fn shard_of(&self, owner: &str) -> SyncShard {
+        serde_json::from_value(self.hub.object(&format!("{SHARDS}/dig-{owner}-s00")).unwrap()).unwrap()
     }
 
     /// The stored result of a cluster's row.
     pub fn row(&self, name: &str) -> Option<RowStatus> {
-        let live = self.shard();
+        self.row_of("shop", name)
+    }
+
+    /// The same of another deployment.
+    pub fn row_of(&self, owner: &str, name: &str) -> Option<RowStatus> {
+        let live = self.shard_of(owner);
         let status = live.status.as_ref()?;
         if status.observed_generation != live.metadata.generation {
             return None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::rig::*;
-use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
+use crate::runtime::api::{ApiServer, ApiServerExt, Content, Method, Request};
 
 async fn installed() -> Rig {
     let rig = Rig::new(&["a"]);
@@ -125,6 +125,26 @@ async fn a_job_that_went_by_itself_while_nobody_could_look_is_no_store_that_went
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(rig.edges.alarms.load(Ordering::Relaxed), 0);
     assert_eq!(lists(&rig), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_object_may_have_a_name_that_reads_as_a_selector() {
+    for name in ["a,b", "x,metadata.name!=x"] {
+        let rig = Rig::new(&["a"]);
+        rig.start().await;
+        let mut role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": []});
+        role["metadata"] = json!({"namespace": "shop", "name": name});
+        rig.target(&on("a", &[app("web", vec![role])])).await;
+        rig.until_complete("a").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        rig.edges.set_down(&cluster("a"), true);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        rig.edges.set_down(&cluster("a"), false);
+        let before = lists(&rig);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(rig.edges.alarms.load(Ordering::Relaxed), 0, "{name}");
+        assert_eq!(lists(&rig), before, "{name}");
+    }
 }
 
 /// Of a kind that nothing here has any more, as it was placed long ago.

@@ -11,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::rig::*;
 use super::world::FixedClock;
-use crate::api::ApiServerExt;
 use crate::memory::MemoryServer;
+use crate::runtime::api::ApiServerExt;
+use crate::runtime::world::testing::Counter;
 use crate::sync::SyncMetrics;
-use crate::sync::report::{Budget, Reporter, Rows};
-use crate::world::testing::Counter;
+use crate::sync::budget::Budget;
+use crate::sync::report::{Reporter, Rows};
 
 const SHARD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards/s";
 
@@ -31,8 +32,8 @@ async fn reporter() -> (MemoryServer, Arc<Reporter>) {
             "combinations": [{"name": "t1", "revision": 1, "apps": [{"app": "web", "set": "s"}]}]}});
     let shard: SyncShard = serde_json::from_value(hub.create(SHARDS, &object).await.unwrap()).unwrap();
     let (clock, random) = (Arc::new(FixedClock), Arc::new(Counter::default()));
-    let (metrics, budget) = (Arc::new(SyncMetrics::default()), Arc::new(Budget::new()));
-    let reporter = Reporter::new(Arc::new(hub.clone()), clock, random, metrics, budget, shard);
+    let (metrics, budget) = (Arc::new(SyncMetrics::default()), Budget::new());
+    let reporter = Reporter::new(Arc::new(hub.clone()), clock, random, metrics, budget, None, shard);
     tokio::spawn(reporter.clone().run(CancellationToken::new()));
     (hub, reporter)
 }

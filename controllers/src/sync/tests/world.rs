@@ -11,16 +11,24 @@ use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
-use crate::api::ApiServer;
 use crate::memory::MemoryServer;
 use crate::remote::{Connections, Observation, State as Link};
+use crate::runtime::api::ApiServer;
+use crate::runtime::world::{Clock, Edges};
 use crate::sync::{Fence, Owner, Policies, Policy};
-use crate::world::{Clock, Edges};
 
 pub struct FixedClock;
 impl Clock for FixedClock {
     fn now_ms(&self) -> i64 {
         1_795_000_000_000
+    }
+}
+
+/// The wall clock of a test whose time is paused.
+pub struct PausedClock(pub tokio::time::Instant);
+impl Clock for PausedClock {
+    fn now_ms(&self) -> i64 {
+        FixedClock.now_ms() + i64::try_from(self.0.elapsed().as_millis()).unwrap()
     }
 }
 
@@ -32,6 +40,8 @@ pub struct FakeEdges {
     pub revision: Mutex<Option<u64>>,
     /// How often a watch found that a store went back.
     pub alarms: AtomicU64,
+    /// Another look at what a server serves shows what the link says already.
+    pub stale: AtomicBool,
     changed: broadcast::Sender<ClusterId>,
 }
 
@@ -54,6 +64,7 @@ impl FakeEdges {
             links: Mutex::new(links),
             revision: Mutex::default(),
             alarms: AtomicU64::default(),
+            stale: AtomicBool::default(),
             changed: broadcast::channel(64).0,
         })
     }
@@ -113,6 +124,9 @@ impl Connections for FakeEdges {
     }
 
     fn refresh_apis(&self, cluster: &ClusterId) {
+        if self.stale.load(Ordering::Relaxed) {
+            return;
+        }
         let apis = Some(Arc::new(self.servers[cluster].apis()));
         if self.links.lock().get(cluster).is_some_and(|link| link.apis != apis) {
             self.link(cluster, |link| link.apis.clone_from(&apis));
@@ -132,6 +146,11 @@ impl Fence for Open {
 pub struct Paced {
     pub drift: Mutex<DriftPolicy>,
     pub ignore: Mutex<Vec<IgnoreRule>>,
+    pub requested: Mutex<Option<String>>,
+    /// Its logical cloud has another level than Admin.
+    pub confined: AtomicBool,
+    /// Namespace that its logical cloud makes.
+    pub namespace: Mutex<Option<String>>,
 }
 impl Policies for Paced {
     fn policy(&self, owner: &Owner) -> Policy {
@@ -139,7 +158,14 @@ impl Policies for Paced {
             placed_by: "team-a/shop".to_owned(),
             drift: *self.drift.lock(),
             ignore: self.ignore.lock().clone(),
+            namespace: self.namespace.lock().clone(),
+            whole_cluster: !self.confined.load(Ordering::Relaxed),
+            requested: self.requested.lock().clone(),
             ..Policy::of(owner)
         }
+    }
+
+    fn project(&self, namespace: &str) -> Option<String> {
+        Some(namespace.to_owned())
     }
 }

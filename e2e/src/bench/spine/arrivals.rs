@@ -1,4 +1,4 @@
-//! In: edges. Out: when each object came there, as a watcher of its metadata sees it.
+//! Notes when each object came to the edges, as a watcher of its metadata sees it.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! In: objects. Out: the same objects on every edge, sent by a client that does nothing else: what throughput is compared with.
+//! Applies the same objects to every edge with a client that does nothing else: what throughput is compared with.
 //!
 //! It applies as the operator does (same identity, field manager of its own, force, four requests at a time for each edge) and
 //! keeps watches on the same kinds open meanwhile.

@@ -1,5 +1,4 @@
-//! In: the operator's program. Out: what the first deployment of many objects to many edges costs the hub in writes, and the
-//! operator in memory.
+//! Measures what the first deployment of many objects to many edges costs the hub in writes, and the operator in memory.
 //!
 //! 200 ConfigMaps of one chart on each of eight edges: API servers alone, since nothing has to run.
 

@@ -1,5 +1,4 @@
-//! In: the operator's program. Out: how soon one more manifest of an application that runs is on the last of eight edges, and what
-//! is written for that.
+//! Measures how soon one more manifest of a running application is on the last of eight edges, and what is written for that.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! In: how many. Out: the same objects as a chart for the operator and as JSON for a client that applies them itself.
+//! Makes the same objects as a chart for the operator and as JSON for a client that applies them itself.
 //!
 //! Half of them ConfigMaps, a quarter Services, a quarter Deployments, 0.6 to 1.3 KB each, as applications have them.
 

@@ -1,4 +1,4 @@
-//! In: the audit logs of hub and edges, and when changes were made. Out: how long each part of a change's way took.
+//! Finds out from audit logs how long each part of a change's way took.
 
 use std::collections::BTreeMap;
 

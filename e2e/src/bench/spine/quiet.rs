@@ -1,4 +1,4 @@
-//! In: the audit logs of planes. Out: what the operator wrote there, and the moment it stopped writing.
+//! Finds out from audit logs what the operator wrote, and when it stopped writing.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

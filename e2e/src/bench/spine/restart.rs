@@ -1,5 +1,5 @@
-//! In: the operator's program. Out: how soon an operator that was killed is back at work with 20,000 objects on eight edges, and
-//! that it writes nothing there unless something changed.
+//! Measures how soon a killed operator is back at work with 20,000 objects on eight edges, and that it writes nothing there
+//! unless something changed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

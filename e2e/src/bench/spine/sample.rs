@@ -1,5 +1,5 @@
-//! In: the operator's program. Out: how soon the sample application of the demo is ready on three full edges, and what is
-//! written in a minute after that.
+//! Measures how soon the sample application of the demo is ready on three full edges, and what is written in a minute after
+//! that.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

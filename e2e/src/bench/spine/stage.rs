@@ -1,4 +1,4 @@
-//! In: the operator's program. Out: a hub, eight edges and an application of many objects: the stage of several measurements.
+//! Sets the stage of several measurements: a hub, eight edges and an application of many objects.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! In: the operator's program. Out: how fast 200 objects get to eight edges, against a client that does nothing but apply them,
-//! and the processor time that the hub's side needs for it.
+//! Measures how fast 200 objects get to eight edges, against a client that does nothing but apply them, and the processor
+//! time that the hub's side needs for it.
 //!
 //! Runs of both come in adjacent pairs, in alternating order: the machine's own moods spread more than the two differ.
 

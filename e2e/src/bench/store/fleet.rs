@@ -1,4 +1,4 @@
-//! In: a number of clusters. Out: what an administrator and a tenant write for them, as YAML.
+//! Writes the YAML of an administrator and a tenant for a number of clusters.
 
 use anyhow::Result;
 use base64::Engine as _;

@@ -1,25 +1,25 @@
-//! In: a hub. Out: the operator's reconcilers on it, as one process of theirs has them, with clusters that are known and never
-//! asked anything.
+//! Runs the operator's reconcilers on a hub in this process, with clusters that are known and never asked anything.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
-use emco_controllers::api::{ApiServer, ApiServerExt as _};
 use emco_controllers::chart::{ChartLimits, ChartStore};
-use emco_controllers::cluster::Away;
-use emco_controllers::composite_app;
-use emco_controllers::context::{Connector, Context};
-use emco_controllers::dialer::{Dialer, DialerSettings, SystemResolver};
-use emco_controllers::hub::HubApi;
-use emco_controllers::installation;
-use emco_controllers::objects::Told;
+use emco_controllers::object::events::EventDedup;
+use emco_controllers::reconcile::composite_app;
+use emco_controllers::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use emco_controllers::remote::{Admission, Connections, Observation, State, Target};
-use emco_controllers::revisions::Revisions;
-use emco_controllers::stores::{Writers, stores};
-use emco_controllers::world::system::{SystemClock, SystemRandom};
-use emco_controllers::world::{Edges, World};
+use emco_controllers::runtime::api::{ApiServer, ApiServerExt as _};
+use emco_controllers::runtime::context::{Connector, Context};
+use emco_controllers::runtime::hub::HubApi;
+use emco_controllers::runtime::installation;
+use emco_controllers::runtime::plan_turns::PlanTurns;
+use emco_controllers::runtime::stores::{Writers, stores};
+use emco_controllers::runtime::unreachable::UnreachableSince;
+use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
+use emco_controllers::runtime::world::{Edges, World};
+use emco_controllers::store::Revisions;
 use emco_crds::DeploymentIntentGroup;
 use emco_e2e::bed::Bed;
 use emco_engine::apis::{ApiList, ApiResource};
@@ -56,10 +56,10 @@ impl Connections for Known {
 }
 
 impl Connector for Known {
-    fn want(&self, _: ClusterId, _: Target) {}
+    fn set_target(&self, _: ClusterId, _: Target) {}
     fn forget(&self, _: &ClusterId) {}
-    fn poke(&self, _: &ClusterId) {}
-    fn judge(&self, _: &ClusterId, _: &str, _: Admission) {}
+    fn probe_now(&self, _: &ClusterId) {}
+    fn admit(&self, _: &ClusterId, _: &str, _: Admission) {}
 }
 
 fn observed(number: usize, apis: &Arc<ApiList>) -> Arc<Observation> {
@@ -128,8 +128,10 @@ impl Process {
             epoch: 1,
             revisions: Revisions::default(),
             planning: Arc::default(),
-            told: Told::default(),
-            away: Away::default(),
+            turns: PlanTurns::default(),
+            renders: Arc::default(),
+            events: EventDedup::default(),
+            unreachable: UnreachableSince::default(),
         };
         Ok(Self { ctx, hub, writers, _charts: charts })
     }
@@ -163,7 +165,7 @@ impl Process {
     }
 }
 
-async fn list<K>(hub: &dyn ApiServer, writer: &mut Writer<K>, path: &str) -> Result<()>
+async fn list<K>(hub: &dyn ApiServer, writer: &mut Writer<K>, path: &'static str) -> Result<()>
 where
     K: Lookup<DynamicType = ()> + Clone + Debug + DeserializeOwned + 'static,
 {

@@ -13,12 +13,12 @@ use emco_crds::names::{manager, object};
 use emco_engine::identity::split_api_version;
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::target::Target;
@@ -26,8 +26,8 @@ use crate::cli::args::{AddArgs, TokenKind};
 
 /// Name of the service account, its role and its binding.
 pub const ACCOUNT: &str = "emco-hub";
-/// Name of the token Secret.
-const TOKEN: &str = "emco-hub-token";
+/// Name of the token Secret; the Secrets that bound tokens live and die with begin with it and a `-`.
+pub const TOKEN: &str = "emco-hub-token";
 /// A bound token that lives at least so long is taken, however much was asked for.
 const LONG_ENOUGH: Duration = Duration::from_hours(30 * 24);
 /// For the cluster to fill a token Secret.
@@ -44,6 +44,18 @@ pub struct Token {
     pub text: String,
     /// Until when it holds.
     pub note: String,
+    /// The Secret whose deletion ends it.
+    pub secret: String,
+}
+
+/// Which token is wanted.
+pub struct Wanted {
+    /// The kind.
+    pub kind: TokenKind,
+    /// How long a bound one is asked for.
+    pub duration: Duration,
+    /// Whether a token Secret has to be a new one, too, so that the one before can be ended.
+    pub fresh: bool,
 }
 
 impl Account {
@@ -97,15 +109,62 @@ pub async fn uid(target: &Target) -> anyhow::Result<String> {
     account.metadata.uid.context("the service account has no UID")
 }
 
-/// Gets a token for the account of this UID.
-pub async fn token(target: &Target, args: &AddArgs, account: &str) -> anyhow::Result<Token> {
-    if args.token == TokenKind::Secret {
-        return lasting(target, account).await;
+/// Whether a Secret of the cluster is one that a token of the account lives and dies with.
+pub fn is_of_token(name: &str) -> bool {
+    name.strip_prefix(TOKEN).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// Gets a token for the account of this UID. A bound one is bound to a Secret of its own: deleting that ends this token alone.
+pub async fn token(target: &Target, wanted: &Wanted, account: &str) -> anyhow::Result<Token> {
+    if wanted.kind == TokenKind::Secret {
+        return lasting(target, account, wanted.fresh).await;
     }
+    let secrets = Api::<Secret>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
+    let bound_to: Secret = serde_json::from_value(json!({
+        "metadata": {"generateName": format!("{TOKEN}-"), "labels": labels()},
+    }))?;
+    let bound_to = secrets.create(&params(), &bound_to).await.map_err(|error| target.failed(&error))?;
+    let name = bound_to.name_any();
+    let found = bound(target, wanted, bound_to).await;
+    if !matches!(found, Ok(Granted::Token(_))) {
+        // What it would have been bound to is of no use.
+        let _ = secrets.delete(&name, &DeleteParams::default()).await;
+    }
+    let granted = match found? {
+        Granted::Token(token) => return Ok(token),
+        Granted::Short(granted) => granted,
+    };
+    let Token { text, note, secret } = lasting(target, account, wanted.fresh).await?;
+    let hours = granted.as_secs() / 3600;
+    let note = format!(
+        "the cluster grants bound tokens for {hours} h only, after which the hub would lose it: {note}"
+    );
+    Ok(Token { text, note, secret })
+}
+
+/// What a cluster answers to who asks for a bound token.
+enum Granted {
+    Token(Token),
+    /// It would end so soon that it is no use.
+    Short(Duration),
+}
+
+/// Asks for a token that is bound to a Secret.
+async fn bound(target: &Target, wanted: &Wanted, to: Secret) -> anyhow::Result<Granted> {
     let accounts = Api::<ServiceAccount>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
-    let seconds = i64::try_from(args.token_duration.as_secs()).unwrap_or(i64::MAX);
+    let seconds = i64::try_from(wanted.duration.as_secs()).unwrap_or(i64::MAX);
+    let bound_object_ref = BoundObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Secret".to_owned()),
+        name: to.metadata.name.clone(),
+        uid: to.metadata.uid.clone(),
+    };
     let request = TokenRequest {
-        spec: TokenRequestSpec { expiration_seconds: Some(seconds), ..Default::default() },
+        spec: TokenRequestSpec {
+            expiration_seconds: Some(seconds),
+            bound_object_ref: Some(bound_object_ref),
+            ..Default::default()
+        },
         ..Default::default()
     };
     let answer = accounts
@@ -115,18 +174,22 @@ pub async fn token(target: &Target, args: &AddArgs, account: &str) -> anyhow::Re
     let status = answer.status.context("the cluster answered no token")?;
     let until = status.expiration_timestamp.0;
     let granted = Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default();
-    if args.token == TokenKind::Auto && is_short(granted, args.token_duration) {
-        let Token { text, note } = lasting(target, account).await?;
-        let hours = granted.as_secs() / 3600;
-        let why = format!(
-            "the cluster grants bound tokens for {hours} h only, after which the hub would lose it: {note}"
-        );
-        return Ok(Token { text, note: why });
+    if wanted.kind == TokenKind::Auto && is_short(granted, wanted.duration) {
+        return Ok(Granted::Short(granted));
     }
-    Ok(Token {
+    Ok(Granted::Token(Token {
         text: status.token,
-        note: format!("a bound token that ends {until:.0}; run this again before"),
-    })
+        note: format!("a bound token that ends {until:.0}; replace it before, by `cluster rotate`"),
+        secret: to.name_any(),
+    }))
+}
+
+fn params() -> PostParams {
+    PostParams { field_manager: Some(manager::CLI.to_owned()), ..PostParams::default() }
+}
+
+fn labels() -> Value {
+    json!({"app.kubernetes.io/managed-by": "emco"})
 }
 
 /// Whether a bound token would end so soon that it is no use.
@@ -135,15 +198,25 @@ fn is_short(granted: Duration, asked: Duration) -> bool {
 }
 
 /// A token Secret, filled by the cluster's controllers.
-async fn lasting(target: &Target, account: &str) -> anyhow::Result<Token> {
-    let secret = json!({
+async fn lasting(target: &Target, account: &str, fresh: bool) -> anyhow::Result<Token> {
+    let mut secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": {"name": TOKEN, "namespace": object::EDGE_NAMESPACE,
             "annotations": {"kubernetes.io/service-account.name": ACCOUNT}},
     });
-    apply(target, &secret).await?;
+    let name = if fresh {
+        let made = json!({"generateName": format!("{TOKEN}-"), "labels": labels(),
+            "annotations": {"kubernetes.io/service-account.name": ACCOUNT}});
+        secret["metadata"] = made;
+        let secrets = Api::<Secret>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
+        let made = secrets.create(&params(), &serde_json::from_value(secret)?).await;
+        made.map_err(|error| target.failed(&error))?.name_any()
+    } else {
+        apply(target, &secret).await?;
+        TOKEN.to_owned()
+    };
     let secrets = Api::<Secret>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
-    let config = watcher::Config::default().fields(&format!("metadata.name={TOKEN}"));
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let events = watcher(secrets, config).applied_objects();
     let mut events = std::pin::pin!(events);
     let filled = async {
@@ -158,14 +231,14 @@ async fn lasting(target: &Target, account: &str) -> anyhow::Result<Token> {
         Ok(None)
     };
     let note = format!(
-        "a token without an end; delete the Secret {TOKEN} in namespace {} to end it",
+        "a token without an end; delete the Secret {name} in namespace {} to end it",
         object::EDGE_NAMESPACE
     );
     match tokio::time::timeout(PATIENCE, filled).await {
-        Ok(Ok(Some(text))) => Ok(Token { text, note }),
-        Ok(Err(error)) => bail!("the token Secret {TOKEN} cannot be watched: {error}"),
+        Ok(Ok(Some(text))) => Ok(Token { text, note, secret: name }),
+        Ok(Err(error)) => bail!("the token Secret {name} cannot be watched: {error}"),
         Ok(Ok(None)) | Err(_) => bail!(
-            "the cluster did not put a token into the Secret {TOKEN} within {PATIENCE:?}: its controllers do not make such tokens; use \
+            "the cluster did not put a token into the Secret {name} within {PATIENCE:?}: its controllers do not make such tokens; use \
              --token Bound"
         ),
     }
@@ -198,6 +271,15 @@ async fn apply(target: &Target, object: &Value) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_of_tokens_are_known_by_their_names() {
+        for (name, is) in
+            [("emco-hub-token", true), ("emco-hub-token-x7k2p", true), ("emco-hub-tokens", false)]
+        {
+            assert_eq!(is_of_token(name), is, "{name}");
+        }
+    }
 
     #[test]
     fn a_token_of_a_day_is_short_unless_no_more_was_asked_for() {

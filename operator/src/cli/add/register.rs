@@ -7,20 +7,27 @@ use anyhow::bail;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_controllers::remote::kubeconfig::claims;
+use emco_crds::Cluster;
 use emco_crds::names::{API_VERSION, manager};
-use emco_crds::{Cluster, ClusterProvider};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::target::Target;
 use crate::cli::args::AddArgs;
 use crate::cli::hub::{Hub, is_forbidden};
+use crate::cli::scheduling::namespace_of;
 
 /// The key of the kubeconfig.
 const KEY: &str = "kubeconfig";
+
+/// Name of the Secret that is made for a Cluster.
+pub fn secret_name(cluster: &str) -> String {
+    format!("{cluster}-kubeconfig")
+}
 
 /// A cluster as the hub will know it.
 pub struct Registration {
@@ -34,13 +41,13 @@ pub struct Registration {
 impl Registration {
     /// Finds the provider's namespace.
     pub async fn prepare(hub: &Hub, provider: &str, name: &str, args: &AddArgs) -> anyhow::Result<Self> {
-        let namespace = match Api::<ClusterProvider>::all(hub.client.clone()).get_opt(provider).await {
-            Ok(Some(found)) => found.spec.namespace.unwrap_or_else(|| provider.to_owned()),
-            Ok(None) => bail!(
+        let found = namespace_of(hub, provider).await;
+        let found = found.map_err(|error| hub.sentence(&error, "read cluster provider", provider))?;
+        let Some(namespace) = found else {
+            bail!(
                 "there is no ClusterProvider {provider} on the hub {}: make it first, since it says which projects may use its clusters",
                 hub.url
-            ),
-            Err(error) => return Err(hub.sentence(&error, "read cluster provider", provider)),
+            )
         };
         Ok(Self { provider: provider.to_owned(), name: name.to_owned(), namespace, labels: args.labels() })
     }
@@ -88,7 +95,7 @@ impl Registration {
     }
 
     fn secret_name(&self) -> String {
-        format!("{}-kubeconfig", self.name)
+        secret_name(&self.name)
     }
 
     /// The Secret.
@@ -136,6 +143,25 @@ impl Registration {
             return None;
         }
         target.check(&stored, uid, args.cluster_role.is_none()).await.is_ok().then_some(stored)
+    }
+
+    /// Refuses to replace a Secret that somebody else made: with its content, credentials would be lost that nobody has twice, and
+    /// `cluster remove` would delete it.
+    pub async fn refuse_foreign_secret(&self, hub: &Hub) -> anyhow::Result<()> {
+        let api = Api::<Secret>::namespaced(hub.client.clone(), &self.namespace);
+        let what = format!("{}/{}", self.namespace, self.secret_name());
+        let found = api.get_metadata_opt(&self.secret_name()).await;
+        let found = found.map_err(|error| hub.sentence(&error, "read secret", &what))?;
+        let ours = |secret: &PartialObjectMeta<Secret>| {
+            secret.managed_fields().iter().any(|fields| fields.manager.as_deref() == Some(manager::CLI))
+        };
+        match found {
+            Some(secret) if !ours(&secret) => bail!(
+                "Secret {what} is there already, does not hold credentials of this cluster that work, and was not made by \
+                 kubectl-emco: it is left as it is, and nothing on the hub was changed. Delete it, or choose another name for the cluster"
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Puts the Secret on the hub.

@@ -49,6 +49,27 @@ pub async fn read(args: &AddArgs) -> anyhow::Result<Target> {
     Ok(target)
 }
 
+/// A registered cluster, from the kubeconfig that the hub has for it: address and authority stay, `client` is who asks.
+pub fn stored(client: Client, kubeconfig: &str) -> anyhow::Result<Target> {
+    // What a parser says may quote the file, in which there is a token.
+    let parsed =
+        Kubeconfig::from_yaml(kubeconfig).map_err(|_| anyhow!("the stored kubeconfig does not parse"))?;
+    let cluster = cluster(&parsed, None)?;
+    let server = cluster.server.context("the stored kubeconfig names no server")?;
+    let authority = cluster.certificate_authority_data.context("the stored kubeconfig has no authority")?;
+    Ok(Target { client, server, authority, server_name: cluster.tls_server_name })
+}
+
+/// A client of the cluster of a person's own kubeconfig.
+pub async fn person(file: Option<&std::path::Path>, context: Option<&str>) -> anyhow::Result<Client> {
+    let kubeconfig = hub::kubeconfig(file).context("the cluster")?;
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| anyhow!("the kubeconfig of the cluster cannot be used: {}", chain(&error)))?;
+    hub::client(config)
+}
+
 fn cluster(kubeconfig: &Kubeconfig, context: Option<&str>) -> anyhow::Result<Cluster> {
     let wanted = context
         .or(kubeconfig.current_context.as_deref())

@@ -1,4 +1,4 @@
-//! Words of the command line come in, what they mean goes out, or what to write instead.
+//! Reads words of the command line, or says what to write instead.
 
 use std::time::Duration;
 

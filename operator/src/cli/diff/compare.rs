@@ -1,4 +1,4 @@
-//! An object as it is and as an apply would leave it come in, the fields that would change go out. What is in Secrets is not shown.
+//! Compares an object with what an apply would leave of it. What is in Secrets is not shown.
 
 use std::fmt;
 

@@ -21,9 +21,10 @@ use crate::cli::hub::{self, Hub, chain};
 
 /// A cluster, as its registered credential.
 pub struct Edge {
-    client: Client,
+    /// Its client.
+    pub client: Client,
     /// Owner hash of the deployment.
-    hash: String,
+    pub hash: String,
 }
 
 /// Connects as the operator does: with the kubeconfig of the Secret, by the same rules.
@@ -46,20 +47,12 @@ pub async fn open(
     cluster: &Cluster,
     uid: Option<&str>,
 ) -> anyhow::Result<(Client, Option<String>)> {
-    let namespace = cluster.namespace().unwrap_or_default();
-    let reference =
-        cluster.spec.access.kubeconfig_secret_ref.as_ref().context("the Cluster names no kubeconfig")?;
-    let secrets = Api::<Secret>::namespaced(hub.client.clone(), &namespace);
-    let secret = secrets
-        .get_opt(&reference.name)
-        .await
-        .map_err(|error| hub.sentence(&error, "read secret", &format!("{namespace}/{}", reference.name)))?
-        .with_context(|| format!("there is no Secret {} in namespace {namespace}", reference.name))?;
-    let data: BTreeMap<String, Vec<u8>> =
-        secret.data.unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
-    let bytes = kubeconfig::pick(&data, reference.key.as_deref())?;
-    kubeconfig::read(bytes)?;
-    let client = hub::client_of(std::str::from_utf8(bytes).context("the kubeconfig is no text")?).await?;
+    open_stored(&kubeconfig_of(hub, cluster).await?, uid).await
+}
+
+/// The same with a kubeconfig that the hub has.
+pub async fn open_stored(text: &str, uid: Option<&str>) -> anyhow::Result<(Client, Option<String>)> {
+    let client = hub::client_of(text).await?;
     let system =
         Api::<Namespace>::all(client.clone()).get("kube-system").await.map_err(|error| failed(&error))?;
     if let (Some(known), Some(now)) = (uid, system.uid())
@@ -72,6 +65,29 @@ pub async fn open(
     Ok((client, system.uid()))
 }
 
+/// The kubeconfig that the hub has for a Cluster, by the rules of the operator: no programs, no files.
+pub async fn kubeconfig_of(hub: &Hub, cluster: &Cluster) -> anyhow::Result<String> {
+    let namespace = cluster.namespace().unwrap_or_default();
+    let reference =
+        cluster.spec.access.kubeconfig_secret_ref.as_ref().context("the Cluster names no kubeconfig")?;
+    let secrets = Api::<Secret>::namespaced(hub.client.clone(), &namespace);
+    let secret = secrets
+        .get_opt(&reference.name)
+        .await
+        .map_err(|error| hub.sentence(&error, "read secret", &format!("{namespace}/{}", reference.name)))?
+        .with_context(|| format!("there is no Secret {} in namespace {namespace}", reference.name))?;
+    kubeconfig_in(secret, reference.key.as_deref())
+}
+
+/// The kubeconfig in a Secret, by the same rules.
+pub fn kubeconfig_in(secret: Secret, key: Option<&str>) -> anyhow::Result<String> {
+    let data: BTreeMap<String, Vec<u8>> =
+        secret.data.unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
+    let bytes = kubeconfig::pick(&data, key)?;
+    kubeconfig::read(bytes)?;
+    Ok(std::str::from_utf8(bytes).context("the kubeconfig is no text")?.to_owned())
+}
+
 /// What a cluster answered, as a sentence.
 pub fn failed(error: &kube::Error) -> anyhow::Error {
     match error {
@@ -80,7 +96,8 @@ pub fn failed(error: &kube::Error) -> anyhow::Error {
     }
 }
 
-type Kinds = BTreeMap<(String, String), Option<(ApiResource, ApiCapabilities)>>;
+/// Kinds by API version and name, as the cluster serves them.
+pub type Kinds = BTreeMap<(String, String), Option<(ApiResource, ApiCapabilities)>>;
 
 impl Edge {
     /// Compares what shall be there with what is: how many objects were looked at, and those that differ.
@@ -119,12 +136,22 @@ impl Edge {
                 fields,
             }));
         }
-        let names: BTreeSet<Identity> = wanted.iter().map(|(_, manifest)| manifest.identity()).collect();
+        let mut names = BTreeSet::new();
+        for (_, manifest) in wanted {
+            let mut id = manifest.identity();
+            // A kind that was unknown when it was planned has a namespace, wherever it lives.
+            let resource = self.resource(&mut kinds, &manifest.json).await?;
+            if resource.is_some_and(|(_, capabilities)| capabilities.scope == Scope::Cluster) {
+                id.namespace.clear();
+            }
+            names.insert(id);
+        }
         differences.extend(self.left(&mut kinds, wanted, before, &names).await?);
         Ok((compared, differences))
     }
 
-    fn api(
+    /// Objects of a kind.
+    pub fn api(
         &self,
         resource: &ApiResource,
         capabilities: &ApiCapabilities,
@@ -136,7 +163,8 @@ impl Edge {
         }
     }
 
-    async fn resource(
+    /// The kind of a manifest, as the cluster serves it.
+    pub async fn resource(
         &self,
         kinds: &mut Kinds,
         manifest: &Value,

@@ -1,4 +1,4 @@
-//! The number of a revision comes in; what it gave to each cluster goes out.
+//! Reads what an earlier revision gave to each cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,8 @@ use kube::{Api, ResourceExt as _};
 
 use crate::cli::hub::Hub;
 
-async fn contexts(hub: &Hub, namespace: &str, name: &str) -> anyhow::Result<Vec<AppContext>> {
+/// The stored revisions of a deployment.
+pub async fn contexts(hub: &Hub, namespace: &str, name: &str) -> anyhow::Result<Vec<AppContext>> {
     let owner = format!("{}=DeploymentIntentGroup,{}={name}", label::OWNER_KIND, label::OWNER_NAME);
     let params = ListParams::default().labels(&owner);
     let api = Api::<AppContext>::namespaced(hub.client.clone(), namespace);

@@ -1,4 +1,4 @@
-//! A cluster in; what carries EMCO's label there, and whose the cluster says it is, out. Nothing is written.
+//! Finds what carries EMCO's label on a cluster, and whose the cluster says it is. Nothing is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,27 +6,36 @@ use emco_crds::names::{annotation, label, object};
 use emco_engine::{drift, marks};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DynamicObject, ListParams};
-use kube::discovery::{Discovery, verbs};
+use kube::discovery::verbs;
 use kube::{Client, ResourceExt as _};
 
+use super::super::absence;
 use super::super::diff::edge::failed;
 
 /// The installation that holds the cluster, where it is another one.
 pub async fn other_hub(client: &Client, ours: &str) -> anyhow::Result<Option<String>> {
     let maps = Api::<ConfigMap>::namespaced(client.clone(), object::EDGE_NAMESPACE);
-    let claim = maps.get_opt(object::EDGE_CLAIM).await.map_err(|error| failed(&error))?;
+    let claim = absence::find(&maps, object::EDGE_CLAIM).await.map_err(|error| failed(&error))?;
     let holder = claim.and_then(|claim| claim.data?.get("installation").cloned());
     Ok(holder.filter(|holder| !holder.is_empty() && holder != ours))
 }
 
-/// Objects with an owner's label and its entry in `managedFields`, by owner hash: how many, and by whom they say they were
-/// placed. All kinds are listed.
-pub async fn labelled(client: &Client) -> anyhow::Result<BTreeMap<String, (usize, BTreeSet<String>)>> {
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(|error| failed(&error))?;
-    let mut all: BTreeMap<String, (usize, BTreeSet<String>)> = BTreeMap::new();
-    for (resource, capabilities) in
-        discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources)
-    {
+/// Objects of EMCO on a cluster.
+#[derive(Default)]
+pub struct Labelled {
+    /// By owner hash: how many objects, and by whom they say they were placed.
+    pub owners: BTreeMap<String, (usize, BTreeSet<String>)>,
+    /// Kinds that could not be listed, as `deployments.apps`: there may be objects of them.
+    pub unseen: Vec<String>,
+    /// What is defined there and not served now, each as a sentence: there may be objects of it.
+    pub unserved: Vec<String>,
+}
+
+/// Finds objects with an owner's label and its entry in `managedFields`. All kinds are listed.
+pub async fn labelled(client: &Client) -> anyhow::Result<Labelled> {
+    let served = absence::served(client).await?;
+    let mut all = Labelled { unserved: served.unserved, ..Labelled::default() };
+    for (resource, capabilities) in served.kinds {
         if !capabilities.supports_operation(verbs::LIST) {
             continue;
         }
@@ -35,8 +44,12 @@ pub async fn labelled(client: &Client) -> anyhow::Result<BTreeMap<String, (usize
         loop {
             let page = match api.list_metadata(&params).await {
                 Ok(page) => page,
-                // What these credentials may not list, EMCO did not put there with them.
-                Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => break,
+                Err(kube::Error::Api(status)) if status.code == 405 => break,
+                Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
+                    let name = format!("{}.{}", resource.plural, resource.group);
+                    all.unseen.push(name.trim_end_matches('.').to_owned());
+                    break;
+                }
                 Err(error) => return Err(failed(&error)),
             };
             for object in &page.items {
@@ -46,7 +59,7 @@ pub async fn labelled(client: &Client) -> anyhow::Result<BTreeMap<String, (usize
                 if drift::entry(entries, &marks::field_manager(hash), "Apply").is_none() {
                     continue;
                 }
-                let entry = all.entry(hash.clone()).or_default();
+                let entry = all.owners.entry(hash.clone()).or_default();
                 entry.0 += 1;
                 // A handful is enough to find out whose they are.
                 if entry.1.len() < 8 {

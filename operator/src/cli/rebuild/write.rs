@@ -55,7 +55,9 @@ pub async fn write(
                 ));
             }
             let Some(spec) = shard::adopt(&stored.spec, &clusters) else { break };
-            stored.spec = spec;
+            let generation = stored.metadata.generation.unwrap_or_default();
+            let writes = shard::writes(&stored.spec, stored.status.as_ref(), generation) + 1;
+            stored.spec = SyncShardSpec { writes, ..spec };
             match api.replace(&home, &params, &stored).await {
                 Ok(_) => break,
                 // The operator was faster.
@@ -79,6 +81,7 @@ fn first(
         format: FORMAT,
         owner: OwnerRef { kind: (*kind).to_owned(), name: name.clone(), uid },
         next_id: 1,
+        writes: 1,
         ..SyncShardSpec::default()
     };
     let spec = shard::adopt(&empty, clusters).context("there is nothing to adopt")?;

@@ -1,4 +1,4 @@
-//! A tree comes in, the lines that people read go out.
+//! Prints a tree as lines for people.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,8 @@ pub fn text_with_warning(tree: &Tree, wide: bool) -> String {
     warning(&tree.pulse).map_or_else(String::new, |said| format!("warning: {said}\n")) + &text(tree, wide)
 }
 
-fn head(text: &mut String, group: &Group) {
+/// The first lines of a deployment.
+pub fn head(text: &mut String, group: &Group) {
     let Group {
         namespace,
         name,
@@ -35,6 +36,7 @@ fn head(text: &mut String, group: &Group) {
         ready,
         reason,
         message,
+        note,
         revision,
         clusters,
         resources,
@@ -58,6 +60,9 @@ fn head(text: &mut String, group: &Group) {
     if ready != "True" && !message.is_empty() {
         let last = if reason == "OperatorSilent" { "last reported: " } else { "" };
         let _ = writeln!(text, "   {last}{message}");
+    }
+    if let Some(note) = note {
+        let _ = writeln!(text, "   note: {note}");
     }
     if let Some(pending) = pending {
         let _ = writeln!(text, "   pending: {pending}");

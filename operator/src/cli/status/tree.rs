@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use emco_crds::conditions::{Conditioned as _, types};
+use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{DeploymentIntentGroup, RowStatus, State, SyncShard};
 use emco_engine::shard::{Row, decode_status, rows};
@@ -97,6 +98,9 @@ pub struct Group {
     /// Its message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// What its charts were rendered with that is most likely a mistake, and refuses nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The running revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
@@ -224,6 +228,7 @@ impl Group {
                 "NotLookedAt".to_owned()
             },
             message: ready.map(|ready| ready.message.clone()).unwrap_or_default(),
+            note: note(&status),
             revision: status.revision,
             clusters: summary.clusters,
             resources: summary.resources,
@@ -241,6 +246,12 @@ impl Group {
         self.ready == "True"
             && self.apps.iter().flat_map(|app| &app.clusters).all(|there| there.verdict == Verdict::Ready)
     }
+}
+
+/// What the condition Rendered says of values that no chart reads and charts that render nothing.
+pub fn note(status: &DeploymentIntentGroupStatus) -> Option<String> {
+    let rendered = status.condition(types::RENDERED)?;
+    (rendered.status == "True" && !rendered.message.is_empty()).then(|| rendered.message.clone())
 }
 
 /// The apps of a row: those it shall have, and those it may still have.
@@ -261,8 +272,9 @@ fn on_cluster(row: &Row, status: Option<&RowStatus>) -> BTreeMap<String, There> 
             .filter(|_| row.target.as_ref().is_some_and(|t| t.apps.len() == 1))
             .map(|s| (s.ready, s.total));
         let (ready, total) = counts.or(only).unzip();
-        let since =
-            own.and_then(|own| own.since.clone()).or_else(|| status.and_then(|status| status.since.clone()));
+        // Since when an app was not as wanted says nothing of when its cluster was lost.
+        let since = own.filter(|_| !unreachable).and_then(|own| own.since.clone());
+        let since = since.or_else(|| status.and_then(|status| status.since.clone()));
         let there = There {
             cluster: row.cluster.to_string(),
             verdict,
@@ -339,6 +351,17 @@ fn things(status: Option<&RowStatus>, app: &str, row: &Row) -> Vec<Thing> {
             message: error.message.clone(),
         });
     }
+    // The first of them may be the row's error already.
+    let error = status.error.as_ref().and_then(|error| error.resource.as_deref());
+    things.extend(
+        status.unready.iter().filter(|one| one.app == app && Some(one.resource.as_str()) != error).map(
+            |one| Thing {
+                object: one.resource.clone(),
+                reason: "NotReady".to_owned(),
+                message: one.message.clone(),
+            },
+        ),
+    );
     if first && let Some(drift) = &status.drift {
         things.extend(drift.objects.iter().map(|object| Thing {
             object: object.resource.clone(),

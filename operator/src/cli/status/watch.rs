@@ -132,7 +132,10 @@ where
                 return Err(anyhow!("you may not watch {what}: {}", status.message));
             }
             Some(Err(error)) => {
-                eprintln!("warning: the watch of {what} broke and begins anew: {}", chain(&error));
+                eprintln!(
+                    "warning: the watch of {what} broke and begins anew: {}",
+                    crate::cli::output::printable(&chain(&error))
+                );
             }
             None => return Err(anyhow!("the watch of {what} ended")),
         }

@@ -1,4 +1,4 @@
-//! The command line: flags of `helm template` come in, typed arguments go out.
+//! Parses the flags of `helm template`.
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};

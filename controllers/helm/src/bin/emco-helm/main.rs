@@ -1,4 +1,4 @@
-//! The `emco-helm` command: a chart and flags come in, manifests as `helm template` prints them go out.
+//! Runs `emco-helm`: prints the manifests of a chart as `helm template` prints them.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod args;

@@ -1,4 +1,4 @@
-//! Names of releases: a name comes in, Helm's verdict on it goes out.
+//! Checks names of releases as Helm does.
 
 /// Labels hold at most 63 characters, and charts add to the name.
 const MAX_LENGTH: usize = 53;

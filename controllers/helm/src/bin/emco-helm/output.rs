@@ -1,4 +1,4 @@
-//! What is printed: rendered documents and flags come in, the layout of `helm template` goes out.
+//! Prints rendered documents in the layout of `helm template`.
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Certificates: names, addresses, days and keys come in, signed certificates go out.
+//! Signs certificates for names and addresses.
 use std::any::Any;
 use std::net::IpAddr;
 use std::time::Duration;

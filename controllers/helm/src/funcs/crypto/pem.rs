@@ -1,4 +1,4 @@
-//! PEM blocks: a label and bytes come in, text goes out, and back.
+//! Writes and reads PEM blocks.
 use std::fmt::Write as _;
 
 use base64::Engine as _;

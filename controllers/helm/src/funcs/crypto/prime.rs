@@ -1,5 +1,5 @@
-//! Primes for keys: sizes come in, random primes go out. The search looks at the clock before every costly step, so that
-//! a chart which makes many large keys ends at its time limit.
+//! Searches random primes for keys. The search looks at the clock before every costly step, so that a chart which makes
+//! many large keys ends at its time limit.
 use num_bigint_dig::BigUint;
 use num_bigint_dig::prime::probably_prime;
 use num_traits::{One as _, ToPrimitive as _};

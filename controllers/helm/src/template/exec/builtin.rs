@@ -1,11 +1,11 @@
-//! The functions that are part of the engine: checked arguments come in, rendered text or chart-made errors go out.
+//! Runs the functions that are part of the engine.
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::call::{Args, Failed};
 use super::slot::Slot;
-use super::{ExecError, LookupRead, State, without_no_value};
+use super::{ExecError, State, without_no_value};
 use crate::funcs::{Ctx, FuncError};
 use crate::template::ast::{Operand, Template};
 use crate::template::parser;
@@ -26,6 +26,10 @@ const TPL_NAME: &str = "gotpl";
 /// Bytes of `tpl` texts whose parsed form is kept for the rest of the render.
 const CACHED_TEXT: usize = 8 << 20;
 
+/// What the tree of one action takes, and what each of its letters may add.
+const ACTION_BYTES: usize = 512;
+const OPERAND_BYTES: usize = 40;
+
 #[derive(Default)]
 pub(super) struct TextCache {
     sets: BTreeMap<Text, Rc<Parsed>>,
@@ -36,6 +40,22 @@ pub(super) struct TextCache {
 struct Parsed {
     own: Arc<Template>,
     defined: TemplateSet,
+}
+
+/// What the parsed form of a text takes at most: text stays text, but an action of a few letters is a tree.
+fn parsed_bytes(source: &[u8]) -> usize {
+    let mut bytes = source.len();
+    let mut rest = source;
+    while let Some(start) = memchr::memmem::find(rest, b"{{") {
+        rest = rest.get(start + 2..).unwrap_or_default();
+        let end = memchr::memmem::find(rest, b"}}").unwrap_or(rest.len());
+        bytes = bytes.saturating_add(ACTION_BYTES).saturating_add(end.saturating_mul(OPERAND_BYTES));
+        rest = rest.get(end..).unwrap_or_default();
+        if !crate::limits::fits(bytes) {
+            break;
+        }
+    }
+    bytes
 }
 
 /// Why a template name leads nowhere.
@@ -95,7 +115,7 @@ impl State<'_> {
         if let Some(known) = self.render.parsed.borrow().sets.get(source) {
             return Ok(Rc::clone(known));
         }
-        self.render.shared.meter.charge(source.len().saturating_mul(8)).map_err(Failed::Limit)?;
+        self.render.shared.meter.charge(parsed_bytes(source.as_bytes())).map_err(Failed::Limit)?;
         let templates = parser::parse(TPL_NAME, source.as_bytes().to_vec()).map_err(|error| {
             Failed::Text(format!("cannot parse template {}: {error}", shown(source.as_bytes())))
         })?;
@@ -111,26 +131,6 @@ impl State<'_> {
             cache.sets.insert(source.clone(), Rc::clone(&parsed));
         }
         Ok(parsed)
-    }
-
-    pub(super) fn lookup(&mut self, args: &Args) -> Result<Value, Failed> {
-        let read = LookupRead {
-            api_version: lossy(args, 0),
-            kind: lossy(args, 1),
-            namespace: lossy(args, 2),
-            name: lossy(args, 3),
-        };
-        let found = match self.render.lookup {
-            Some(lookup) => lookup
-                .lookup(&read.api_version, &read.kind, &read.namespace, &read.name)
-                .map_err(Failed::Text)?,
-            None => serde_json::Value::Null,
-        };
-        self.render.lookups.borrow_mut().push(read);
-        match Value::from_object_json(&found) {
-            Value::Map(map) => Ok(Value::Map(map)),
-            _ => Ok(Value::Map(Map::new(MapType::Any))),
-        }
     }
 }
 
@@ -150,7 +150,10 @@ pub(super) fn required(args: &Args) -> Result<Value, Failed> {
 }
 
 pub(super) fn fail(args: &Args) -> Failed {
-    Failed::Text(format!("{WARN_START}{}{WARN_END}", lossy(args, 0)))
+    let mut text = lossy(args, 0);
+    // Errors are shortened to less before anybody reads them.
+    crate::limits::shorten(&mut text, 64 << 10);
+    Failed::Text(format!("{WARN_START}{text}{WARN_END}"))
 }
 
 /// No value in a chart is a function, so `call` can only say so.

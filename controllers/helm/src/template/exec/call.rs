@@ -1,4 +1,4 @@
-//! Calls: a function or method with its operands comes in, checked arguments go to it, its value goes out.
+//! Calls a function or method with checked arguments.
 use std::rc::Rc;
 
 use smallvec::SmallVec;
@@ -48,7 +48,13 @@ impl<'a> State<'a> {
     /// Turns a function's result into a slot, or its error into one about `node`.
     fn finish(&mut self, node: At<'a>, name: &str, result: Result<Value, Failed>) -> Result<Slot, ExecError> {
         match result {
-            Ok(value) => Ok(Slot::of(value)),
+            Ok(value) => {
+                if let Value::Text(text) = &value {
+                    let made = text.own_bytes();
+                    self.render.shared.meter.charge(made).map_err(|limit| self.limit(limit))?;
+                }
+                Ok(Slot::of(value))
+            }
             Err(failed) => {
                 self.at = Some(node);
                 let prefix = format!("error calling {name}: ");

@@ -1,4 +1,4 @@
-//! Execution errors: a complaint and the node it is about come in, Go's message with file, line and column goes out.
+//! Makes Go's message of an execution error, with file, line and column.
 use std::fmt;
 
 use super::{At, State};

@@ -1,4 +1,4 @@
-//! Pipelines, commands and operands: expressions come in, values go out.
+//! Evaluates pipelines, commands and operands.
 use super::slot::Slot;
 use super::{At, ExecError, State};
 use crate::template::ast::{Chain, Command, Field, Number, Operand, Pipe, Variable, VariableId};

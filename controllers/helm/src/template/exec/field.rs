@@ -1,4 +1,4 @@
-//! Fields, keys and methods: a value and names come in, what they lead to goes out.
+//! Follows fields, keys and methods of a value.
 use super::slot::{Form, Slot};
 use super::{At, ExecError, State};
 use crate::template::ast::Operand;

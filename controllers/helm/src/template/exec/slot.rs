@@ -1,4 +1,4 @@
-//! Values with what Go knows of their static type: a bare value comes in, and with it whether it sits in an interface.
+//! Keeps with a value what Go knows of its static type: whether it sits in an interface.
 use crate::value::Value;
 
 /// How Go's reflection would hold the value. Nil differs: a field of an absent value is absent again, a field of a nil

@@ -1,8 +1,8 @@
-//! The stack a render may use: addresses come in, an error before the stack ends goes out.
+//! Ends a render with an error before its stack ends.
 use crate::limits::LimitError;
 
 /// The stack of a render's thread. Only touched pages take memory.
-pub const STACK_BYTES: usize = 256 << 20;
+pub const STACK_BYTES: usize = 96 << 20;
 
 /// Room left for functions, parsers and drops, which recurse over values of bounded depth.
 const MARGIN: usize = 24 << 20;

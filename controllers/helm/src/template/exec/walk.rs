@@ -1,4 +1,4 @@
-//! Nodes of a template: lists, branches, loops and invocations come in, printed text goes out.
+//! Walks the nodes of a template (lists, branches, loops, invocations) and prints their text.
 use super::slot::{Form, Slot};
 use super::{At, ExecError, NO_VALUE, State};
 use crate::template::ast::{Branch, Invocation, List, Node};

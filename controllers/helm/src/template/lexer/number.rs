@@ -1,4 +1,4 @@
-//! Numbers in actions: their characters come in, one token goes out. What they are worth is the parser's business.
+//! Reads the characters of a number in an action as one token. Its value is the parser's business.
 use super::super::quoting::{is_alphanumeric, quote};
 use super::super::token::{Kind, Token};
 use super::Lexer;

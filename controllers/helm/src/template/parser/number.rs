@@ -1,4 +1,4 @@
-//! Numeric constants: literal text comes in, the number in every Go type it fits goes out.
+//! Parses numeric constants into every Go type that they fit.
 use super::Kind;
 use crate::template::ast::{Number, Pos};
 use crate::template::quoting::{Unit, quote, unquote_unit};

@@ -1,4 +1,4 @@
-//! Pipelines: tokens of one action come in, commands and operands go out.
+//! Parses the tokens of one action into commands and operands.
 use super::{Kind, Parsed, Parser, number, pos};
 use crate::template::ast::{Chain, Command, Field, Identifier, Literal, Operand, Pipe, Variable, VariableId};
 use crate::template::engine::Function;

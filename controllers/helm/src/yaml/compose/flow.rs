@@ -1,4 +1,4 @@
-//! Flow collections: tokens from `[` or `{` on come in, their nodes go out.
+//! Composes flow collections, from `[` or `{` on.
 use super::{Composer, Node, NodeId, at_mark};
 use crate::yaml::YamlError;
 use crate::yaml::token::TokenKind;

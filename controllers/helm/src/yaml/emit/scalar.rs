@@ -1,4 +1,4 @@
-//! A string comes in; it is written plain, quoted or as a block, whichever the rules choose.
+//! Writes a string plain, quoted or as a block, whichever the rules choose.
 use super::{Emitter, Flavor, Place};
 use crate::yaml::chars::{at, is_blank, is_blankz, is_break, is_printable, width};
 use crate::yaml::resolve::{Scalar, guess};

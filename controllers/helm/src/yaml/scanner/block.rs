@@ -1,4 +1,4 @@
-//! Block scalars: text after `|` or `>` comes in, the string it stands for goes out.
+//! Scans block scalars: the text after `|` or `>`.
 use super::Scanner;
 use crate::yaml::YamlError;
 use crate::yaml::chars::{is_blank, is_break, is_breakz};

@@ -1,4 +1,4 @@
-//! Directives: a `%` line comes in, its token goes out.
+//! Scans directives: lines that begin with `%`.
 use super::Scanner;
 use crate::yaml::YamlError;
 use crate::yaml::chars::{is_alpha, is_blank, is_blankz, is_break, is_breakz};

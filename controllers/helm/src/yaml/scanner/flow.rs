@@ -1,4 +1,4 @@
-//! Quoted scalars: text in single or double quotes comes in, the string it stands for goes out.
+//! Scans scalars in single or double quotes.
 use super::Scanner;
 use crate::yaml::YamlError;
 use crate::yaml::chars::{at, is_blank, is_blankz, is_break};

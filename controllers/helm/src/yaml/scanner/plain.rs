@@ -1,4 +1,4 @@
-//! Plain scalars: unquoted text comes in, the string with its lines folded goes out.
+//! Scans unquoted scalars, and folds their lines.
 use super::Scanner;
 use super::flow::join_lines;
 use crate::yaml::YamlError;

@@ -1,4 +1,4 @@
-//! Tags, anchors and aliases: `!…`, `&…` and `*…` come in, their tokens go out.
+//! Scans tags, anchors and aliases: `!…`, `&…` and `*…`.
 use super::Scanner;
 use crate::yaml::YamlError;
 use crate::yaml::chars::{at, is_alpha, is_blankz, width};

@@ -136,3 +136,40 @@ fn what_unpacks_to_too_much_is_given_up_and_large_objects_are_passed_over() {
     let pack = read(pack(&[base, entry(6, &distance, &delta)])).unwrap();
     assert_eq!(pack.index.len(), 1, "too large to be used, and so without a name");
 }
+
+/// Chains of differences by name, each entry before the one it builds on; a chain's objects differ from those of others.
+fn chains_last_first(chains: u32, links: u32) -> Vec<u8> {
+    let mut entries = Vec::new();
+    for chain in 0..chains {
+        let text = |link: u32| format!("{chain:04}{link:07}").into_bytes();
+        let mut one = vec![entry(3, &[], &text(0))];
+        for link in 1..links {
+            let mut delta = vec![11, 11, 11];
+            delta.extend(text(link));
+            one.push(entry(7, &name(blob(&text(link - 1))), &delta));
+        }
+        one.reverse();
+        entries.extend(one);
+    }
+    pack(&entries)
+}
+
+#[test]
+fn chains_in_reverse_order_are_resolved_link_by_link() {
+    let bytes = chains_last_first(20, 500);
+    let limits = GitLimits { objects: 10_000, work_bytes: 4 << 20, ..LIMITS };
+    let pack = Pack::read(bytes, Format::Sha1, &limits).unwrap();
+    assert_eq!(pack.index.len(), 10_000);
+    // Each object is unpacked once (11 bytes, its difference 14, read and applied) and looked at once.
+    assert!(pack.work.get() <= 10_000 * (STEP + 64), "{}", pack.work.get());
+}
+
+#[test]
+fn looks_along_chains_of_small_objects_count_as_work() {
+    let bytes = chains_last_first(1, 90);
+    let pack = Pack::read(bytes, Format::Sha1, &LIMITS).unwrap();
+    *pack.cache.borrow_mut() = Cache::default();
+    let before = pack.work.get();
+    pack.get(blob(b"00000000089")).unwrap().unwrap();
+    assert!(pack.work.get() - before >= 89 * STEP);
+}

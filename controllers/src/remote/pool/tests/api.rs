@@ -21,6 +21,7 @@ pub struct Api {
     pub claim: Mutex<Option<Value>>,
     pub claimed_at: AtomicU64,
     pub aggregated: bool,
+    pub ready: AtomicBool,
     pub silent: AtomicBool,
     pub asked: Mutex<Vec<String>>,
 }
@@ -38,6 +39,7 @@ impl Api {
             claim: Mutex::default(),
             claimed_at: AtomicU64::new(1),
             aggregated,
+            ready: AtomicBool::new(true),
             silent: AtomicBool::new(false),
             asked: Mutex::default(),
         })
@@ -70,6 +72,8 @@ impl Api {
                 assert_eq!(query, "fieldSelector=metadata.name%3Dkube-system&limit=1");
                 list(json!([{"metadata": {"name": "kube-system", "uid": *self.uid.lock()}}]))
             }
+            "/readyz" if self.ready.load(Ordering::SeqCst) => Reply::text(200, "text/plain", "ok"),
+            "/readyz" => Reply::text(500, "text/plain", "[-]poststarthook/crd-informer-synced failed"),
             "/version" => Reply::json(200, &json!({"gitVersion": "v1.36.3"})),
             "/api/v1/nodes" if self.nodes_forbidden.load(Ordering::SeqCst) => {
                 Reply::error(403, "Forbidden", "no nodes")
@@ -81,12 +85,15 @@ impl Api {
             "/api" | "/apis" | "/api/v1" | "/apis/apps/v1" | "/apis/broken.io/v1" => {
                 self.discovery(&path, request)
             }
+            "/api/v1/namespaces/emco-system/configmaps/hub" if !self.ready.load(Ordering::SeqCst) => {
+                Reply::error(403, "Forbidden", "RBAC: clusterrole \"emco\" not found")
+            }
             "/api/v1/namespaces/emco-system/configmaps/hub" => match &*self.claim.lock() {
                 Some(data) => {
                     let version = self.claimed_at.load(Ordering::SeqCst).to_string();
                     Reply::json(200, &json!({"metadata": {"resourceVersion": version}, "data": data}))
                 }
-                None => Reply::error(404, "NotFound", "nothing"),
+                None => Reply::error(404, "NotFound", "configmaps \"hub\" not found"),
             },
             _ => Reply::error(404, "NotFound", "nothing"),
         }

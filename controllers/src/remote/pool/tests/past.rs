@@ -6,10 +6,10 @@ use super::*;
 async fn a_restored_store_and_another_cluster_are_listed_afresh() {
     let (bed, api) = (Bed::new(), Api::new(true));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     let first = bed.connected().await.epoch;
     api.revision.store(150, Ordering::SeqCst);
-    bed.pool.poke(&bed.id);
+    bed.pool.probe_now(&bed.id);
     api.revision.store(40, Ordering::SeqCst);
     let restored = bed.until("a new epoch", |seen| seen.epoch == first + 1).await;
     assert_eq!(restored.uid.as_deref(), Some("uid-1"));
@@ -26,7 +26,7 @@ async fn a_store_that_lost_our_mark_is_listed_afresh_however_far_it_has_come() {
     let (bed, api) = (Bed::new(), Api::new(true));
     *api.claim.lock() = Some(json!({"installation": "ours", "since": "2026-03-01T12:00:00Z"}));
     let server = bed.serve(&api, None).await;
-    bed.pool.want(bed.id.clone(), bed.target(server.address, "good", "1"));
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
     let first = bed.connected().await.epoch;
     // A mark was written; the store is put back to before it, and more is written there than ever before.
     bed.pool.marked(&bed.id, 120);
@@ -64,7 +64,7 @@ async fn a_cluster_that_was_claimed_before_it_was_registered_has_a_past() {
         let id = ClusterId::new("acme", name);
         let registered = Some(registered.parse().unwrap());
         let target = Target { registered, ..bed.target(server.address, "good", "1") };
-        bed.pool.want(id.clone(), target);
+        bed.pool.set_target(id.clone(), target);
         let seen = bed.until_of(&id, "Connected", Observation::connected).await;
         assert_eq!(seen.returned, returned, "{name}");
     }

@@ -104,6 +104,36 @@ fn objects_that_are_not_as_wanted_are_below_their_cluster() {
 }
 
 #[test]
+fn an_app_on_a_lost_cluster_is_unreachable_since_the_loss() {
+    let mut shard = serde_json::to_value(shard()).unwrap();
+    let row = &mut shard["status"]["clusters"][1];
+    row["since"] = json!("2026-11-22T09:00:00Z");
+    row["apps"] =
+        json!([{"app": "db", "state": "Updating", "ready": 0, "total": 1, "since": "2026-11-21T07:00:00Z"}]);
+    let shard = serde_json::from_value(shard).unwrap();
+    let tree = Tree::of(&[group()], &[shard], alive(), &Filter::default());
+    let text = show::text(&tree, false);
+    let lost: Vec<&str> = text.lines().filter(|line| line.contains("Unreachable  ")).collect();
+    assert_eq!(lost.len(), 2, "{text}");
+    assert!(lost.iter().all(|line| line.ends_with("since 2026-11-22T09:00:00Z")), "{text}");
+}
+
+#[test]
+fn what_rendering_showed_is_said_below_the_first_line() {
+    let noted = |status: &str| {
+        let mut group = group();
+        let rendered = json!({"type": "Rendered", "status": status, "reason": "Rendered", "lastTransitionTime": "2026-11-21T07:00:00Z",
+            "message": "chart web of app web reads no value \"imgae\""});
+        group.status.as_mut().unwrap().conditions.push(serde_json::from_value(rendered).unwrap());
+        let tree = Tree::of(&[group], &[shard()], alive(), &Filter::default());
+        show::text(&tree, false)
+    };
+    let line = "\n   note: chart web of app web reads no value \"imgae\"\n";
+    assert!(noted("True").contains(line), "{}", noted("True"));
+    assert!(!noted("False").contains("note:"), "a refusal is said with Ready");
+}
+
+#[test]
 fn filters_take_what_they_name_and_leave_out_groups_without_it() {
     let filter = |clusters: &[&str], apps: &[&str], states: &[Verdict]| Filter {
         clusters: clusters.iter().map(|&text| text.to_owned()).collect(),

@@ -1,0 +1,8 @@
+//! Abandons removal on clusters that stay unreachable, and remembers what is left there.
+
+mod ledger;
+mod rows;
+
+pub use ledger::{abandoned, owners_on, reconcile as reconcile_ledger};
+pub(crate) use ledger::{forget, noted};
+pub use rows::{AbandonPolicy, abandon, annotation_error, next_abandon};

@@ -1,0 +1,9 @@
+//! Reads and writes what objects of all kinds have: metadata, status, Events and finalizers.
+
+pub mod events;
+pub mod finalizers;
+mod log_fields;
+pub mod meta;
+pub mod status;
+
+pub use log_fields::LogFields;

@@ -1,0 +1,51 @@
+//! Writes Events about objects of the hub.
+
+use emco_engine::conditions;
+use emco_engine::path::ApiPath;
+use kube::Resource;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::object::meta::{name, uid};
+use crate::runtime::api::{ApiServerExt, HUB_MANAGER};
+use crate::runtime::context::Context;
+
+mod dedup;
+
+pub use dedup::EventDedup;
+
+/// Longest note of an Event, in bytes (the API server takes 1,024).
+const LONGEST_NOTE: usize = 1000;
+
+/// Writes an Event. A lost Event is no failure: the status says the same.
+pub async fn emit<K: Resource<DynamicType = ()>>(
+    ctx: &Context,
+    object: &K,
+    warning: bool,
+    reason: &str,
+    note: &str,
+) {
+    let now = ctx.now().to_string();
+    let note = conditions::truncate(if note.is_empty() { reason } else { note }, LONGEST_NOTE);
+    let digest = hex::encode(Sha256::digest(format!("{}\0{reason}\0{note}\0{now}", uid(object))));
+    let namespace = object.meta().namespace.as_deref().unwrap_or("default");
+    let own = format!("{}.{}", name(object), digest.get(..16).unwrap_or_default());
+    if !ctx.events.is_first(&now, &own) {
+        return;
+    }
+    let body = json!({
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": own, "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": name(object),
+            "namespace": object.meta().namespace, "uid": uid(object),
+        },
+        "type": if warning { "Warning" } else { "Normal" },
+        "reason": reason, "message": note, "count": 1,
+        "firstTimestamp": now, "lastTimestamp": now,
+        "source": {"component": HUB_MANAGER}, "reportingComponent": HUB_MANAGER, "reportingInstance": HUB_MANAGER,
+    });
+    if let Err(error) = ctx.hub().create(ApiPath::core(namespace, "events"), &body).await {
+        tracing::debug!(%error, reason, "an Event was not written");
+    }
+}

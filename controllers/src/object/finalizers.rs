@@ -1,0 +1,45 @@
+//! Adds and removes finalizers of objects on the hub.
+
+use kube::Resource;
+use serde_json::json;
+
+use crate::object::meta::{deleting, has_finalizer, name, path};
+use crate::runtime::api::{ApiResult, ApiServerExt};
+use crate::runtime::context::Context;
+
+/// Adds a finalizer where it is missing. Returns whether it wrote.
+pub async fn add<K: Resource<DynamicType = ()>>(
+    ctx: &Context,
+    object: &K,
+    finalizer: &str,
+) -> ApiResult<bool> {
+    if has_finalizer(object, finalizer) || deleting(object) {
+        return Ok(false);
+    }
+    let mut all: Vec<&str> = object.meta().finalizers.iter().flatten().map(String::as_str).collect();
+    all.push(finalizer);
+    set(ctx, object, &all).await?;
+    Ok(true)
+}
+
+/// Takes a finalizer away where it is. Returns whether it wrote.
+pub async fn remove<K: Resource<DynamicType = ()>>(
+    ctx: &Context,
+    object: &K,
+    finalizer: &str,
+) -> ApiResult<bool> {
+    if !has_finalizer(object, finalizer) {
+        return Ok(false);
+    }
+    let all: Vec<&str> =
+        object.meta().finalizers.iter().flatten().map(String::as_str).filter(|f| *f != finalizer).collect();
+    match set(ctx, object, &all).await {
+        Err(error) if error.lacks(name(object)) => Ok(true),
+        other => other.map(|()| true),
+    }
+}
+
+async fn set<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K, all: &[&str]) -> ApiResult<()> {
+    let patch = json!({"metadata": {"finalizers": all, "resourceVersion": object.meta().resource_version}});
+    ctx.hub().merge(path(object), &patch).await.map(|_| ())
+}

@@ -1,0 +1,17 @@
+//! Brings the objects of each kind to what they ask for: one module per kind, and what reconcilers share.
+
+pub mod approval;
+pub mod cluster;
+pub mod cluster_provider;
+pub mod composite_app;
+pub mod composite_profile;
+pub mod deployment;
+pub mod facts;
+pub mod logical_cloud;
+pub mod namespace_access;
+pub mod orphans;
+pub mod owned_namespace;
+pub mod project;
+pub mod results;
+pub mod sources;
+pub mod transitions;

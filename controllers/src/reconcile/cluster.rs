@@ -1,0 +1,363 @@
+//! Reconciles Clusters: connects them, reports what was observed, and says what uses them.
+
+use std::sync::Arc;
+
+use emco_crds::cluster::{ClusterAbandoned, ClusterInUse, ClusterStatus, CredentialFacts, NodeCounts};
+use emco_crds::conditions::types;
+use emco_crds::fields::{Summary, Time};
+use emco_crds::names::{annotation, finalizer};
+use emco_crds::{Cluster, Conditioned, SyncShard};
+use emco_engine::conditions;
+use emco_engine::holders;
+use emco_engine::identity::ClusterId;
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::abandon;
+use crate::object::events;
+use crate::object::finalizers;
+use crate::object::meta;
+use crate::object::status::{self, ReadyState};
+use crate::reconcile::facts;
+use crate::reconcile::namespace_access;
+use crate::reconcile::sources;
+use crate::reconcile::transitions;
+use crate::remote::kubeconfig::Life;
+use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
+use crate::runtime::api::ApiError;
+use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
+use crate::runtime::stores::StoreExt;
+use crate::store;
+
+mod expiry;
+mod identity;
+mod leaving;
+mod proof;
+
+use identity::Identity;
+pub use proof::ReleaseProofs;
+
+/// Reason while the first answer is awaited.
+const CONNECTING: &str = "Connecting";
+
+/// How a cluster stands, as its condition Ready says it.
+struct Judged {
+    verdict: ReadyState,
+    reason: &'static str,
+    message: String,
+}
+
+/// Brings one cluster to where it should be.
+pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
+    let Some(cluster) = ctx.stores.clusters.named(namespace, name) else { return Ok(Outcome::Settled) };
+    let mut status = cluster.status.clone().unwrap_or_default();
+    let generation = meta::generation(cluster.as_ref());
+    let Some(id) = facts::id(ctx, &cluster) else {
+        if meta::deleting(cluster.as_ref()) {
+            return release(ctx, &cluster, None).await;
+        }
+        let message = format!(
+            "no ClusterProvider owns namespace {namespace}: create a ClusterProvider with spec.namespace {namespace}, or move the Cluster"
+        );
+        status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, "NoClusterProvider", &message);
+        status::write(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
+        return Ok(Outcome::Settled);
+    };
+    let shards = store::all_shards(ctx);
+    let holders = holders::cluster(&id, shards.iter().map(AsRef::as_ref));
+    // Written only when it becomes or ceases to be true: an example that stays right is kept.
+    status.in_use = match (holders.first(), status.in_use.take()) {
+        (None, _) => None,
+        (Some(_), Some(known)) if known.example.as_ref().is_some_and(|e| holders.contains(e)) => Some(known),
+        (Some(first), _) => Some(ClusterInUse { state: "InUse".to_owned(), example: Some(first.clone()) }),
+    };
+    let owners = abandon::owners_on(ctx, &id);
+    status.abandoned = owners.first().map(|first| ClusterAbandoned {
+        owners: i64::try_from(owners.len()).unwrap_or(i64::MAX),
+        example: first.clone(),
+    });
+    let deleting = meta::deleting(cluster.as_ref());
+    let mut waits = deleting.then(|| waits_for(ctx, &id, &holders, &shards)).flatten();
+    if deleting && waits.is_none() {
+        // The watch may be behind, and this process may not know what it wrote: only the hub does.
+        waits = proof::waits_for(ctx, &id).await?;
+        if waits.is_none() {
+            return release(ctx, &cluster, Some(&id)).await;
+        }
+    }
+    if finalizers::add(ctx, cluster.as_ref(), finalizer::IN_USE).await? {
+        return Ok(Outcome::Settled);
+    }
+    status.provider = Some(id.provider().to_owned());
+    status.id = Some(id.to_string());
+    let (judged, life) = judge(ctx, &cluster, &id, &mut status).await?;
+    reachable(ctx, &id, &judged, generation, &mut status);
+    status::set_in_use(ctx, &mut status, generation, waits.as_deref());
+    if !awaits_again(&judged, generation, &status) {
+        let Judged { verdict, reason, message } = judged;
+        let (reason, message) = status::terminating(waits.as_deref(), &verdict, reason, message);
+        status::set_ready(ctx, &mut status, generation, &verdict, reason, &message);
+    }
+    requested(ctx, &cluster, &id, &mut status);
+    let written = status::write(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
+    if written && let Some(warning) = expiry::news(cluster.status.as_ref(), &status) {
+        events::emit(ctx, cluster.as_ref(), true, &warning.reason, &warning.message).await;
+    }
+    Ok(expiry::look_again(life, ctx.now()))
+}
+
+/// What the deletion of a cluster waits for, by these shards.
+fn waits_for(ctx: &Context, id: &ClusterId, holders: &[String], shards: &[Arc<SyncShard>]) -> Option<String> {
+    holders::waits_for(holders).or_else(|| leaving::waits_for(ctx, id, shards.iter().map(AsRef::as_ref)))
+}
+
+/// Whether all that is new is that this process has not heard of the cluster yet: what was last seen of it stays, or every restart
+/// would write of every cluster that it left and that it came.
+fn awaits_again(judged: &Judged, generation: i64, status: &ClusterStatus) -> bool {
+    let seen =
+        status.condition(types::READY).is_some_and(|ready| ready.observed_generation == Some(generation));
+    // What was wrong with the credentials may be mended now.
+    judged.reason == CONNECTING && seen && status.is_true(types::CREDENTIALS_VALID)
+}
+
+/// Says whether the cluster answers as the cluster it was. The time of this condition is what `unreachable.after` counts from;
+/// while the first answer is awaited it stays as it is.
+fn reachable(ctx: &Context, id: &ClusterId, judged: &Judged, generation: i64, status: &mut ClusterStatus) {
+    let observed = ctx.connector.observation(id);
+    let answers = match observed.as_ref().map(|observed| &observed.state) {
+        Some(State::Connecting) => return,
+        Some(State::Connected) => judged.reason != "ClusterReplaced",
+        Some(State::Failed { .. }) | None => false,
+    };
+    let (value, reason, message) = if answers {
+        ("True", "Reachable", "the last probe was answered")
+    } else {
+        ("False", judged.reason, judged.message.as_str())
+    };
+    let now = ctx.now();
+    conditions::set(status.conditions_mut(), types::REACHABLE, value, reason, message, generation, now);
+    match status.condition(types::REACHABLE).filter(|_| !answers) {
+        Some(condition) => ctx.unreachable.begin(id, condition.last_transition_time.0, now),
+        None => ctx.unreachable.end(id),
+    }
+}
+
+/// "Do it now": a new text in the annotation probes at once and is echoed.
+fn requested(ctx: &Context, cluster: &Cluster, id: &ClusterId, status: &mut ClusterStatus) {
+    let request =
+        meta::annotation(cluster, annotation::REQUESTED_AT).map(|text| conditions::truncate(text, 256));
+    if request.is_some() && request != status.last_handled_request {
+        ctx.connector.refresh_apis(id);
+        ctx.connector.probe_now(id);
+    }
+    status.last_handled_request = request;
+}
+
+/// Lets go of a cluster that nobody holds: its connection, its Secret, itself.
+async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Reconciled {
+    if let Some(id) = id {
+        give_back(ctx, cluster, id).await;
+        ctx.connector.forget(id);
+        ctx.unreachable.end(id);
+    }
+    if let Some(secret) = secret(ctx, cluster).await?
+        && !secret_is_shared(ctx, cluster)
+    {
+        finalizers::remove(ctx, &secret, finalizer::IN_USE).await?;
+    }
+    if finalizers::remove(ctx, cluster, finalizer::IN_USE).await? {
+        transitions::removed(ctx, cluster);
+    }
+    Ok(Outcome::Settled)
+}
+
+/// Takes our claim off a cluster that is let go of. One that cannot be reached keeps it: the next hub is told how to take it.
+async fn give_back(ctx: &Context, cluster: &Cluster, id: &ClusterId) {
+    let Some(observed) = ctx.connector.observation(id) else { return };
+    let known = cluster.status.as_ref().and_then(|status| status.uid.as_ref());
+    let ours =
+        matches!(&observed.claim, Claim::Held { installation, .. } if *installation == ctx.installation.id);
+    if !ours || known.is_none() || known != observed.uid.as_ref() || observed.admission != Admission::Admitted
+    {
+        return;
+    }
+    let Some(server) = ctx.world.edges.get(id) else { return };
+    if let Err(error) = claim::give_back(server.as_ref(), &ctx.installation.id).await {
+        tracing::warn!(cluster = %id, %error, "the claim of this hub stays on a cluster that is let go of");
+    }
+}
+
+fn secret_name(cluster: &Cluster) -> Option<&str> {
+    cluster.spec.access.kubeconfig_secret_ref.as_ref().map(|reference| reference.name.as_str())
+}
+
+fn secret_is_shared(ctx: &Context, cluster: &Cluster) -> bool {
+    let name = secret_name(cluster);
+    ctx.stores
+        .clusters
+        .within(meta::namespace(cluster))
+        .iter()
+        .any(|other| meta::uid(other.as_ref()) != meta::uid(cluster) && secret_name(other) == name)
+}
+
+async fn secret(ctx: &Context, cluster: &Cluster) -> Result<Option<Secret>, Failure> {
+    let Some(name) = secret_name(cluster) else { return Ok(None) };
+    match sources::object(ctx, meta::namespace(cluster), "Secret", name).await {
+        // What does not parse would be quoted.
+        Ok(found) => found.map(serde_json::from_value).transpose().map_err(|_| {
+            ApiError::Protocol(format!("Secret {name} is not as Kubernetes stores Secrets")).into()
+        }),
+        Err(error) => {
+            namespace_access::refused(ctx, meta::namespace(cluster), &error).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Reads the kubeconfig, wants the connection, and judges what is seen through it.
+async fn judge(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    status: &mut ClusterStatus,
+) -> Result<(Judged, Option<Life>), Failure> {
+    let namespace = meta::namespace(cluster);
+    let refuse = |ctx: &Context, reason, message: String| {
+        ctx.connector.forget(id);
+        Ok((Judged { verdict: ReadyState::Waiting, reason, message }, None))
+    };
+    let secret = secret(ctx, cluster).await?;
+    // Of credentials that are gone or cannot be read nobody knows when they end.
+    status.credentials = None;
+    let Some(secret) = secret else {
+        let name = secret_name(cluster).unwrap_or_default();
+        let message = format!(
+            "Secret {name} does not exist in namespace {namespace}: create it with the cluster's kubeconfig under the key kubeconfig, or change spec.access.kubeconfigSecretRef"
+        );
+        credentials(ctx, cluster, status, Err(("SecretNotFound", &message)));
+        return refuse(ctx, "SecretNotFound", message);
+    };
+    finalizers::add(ctx, &secret, finalizer::IN_USE).await?;
+    let key =
+        cluster.spec.access.kubeconfig_secret_ref.as_ref().and_then(|reference| reference.key.as_deref());
+    let data =
+        secret.data.clone().unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
+    match kubeconfig::of_secret(secret.metadata.labels.as_ref(), &data, key) {
+        Err(KubeconfigError { reason, message }) => {
+            let message = format!("Secret {}: {message}", meta::name(&secret));
+            credentials(ctx, cluster, status, Err((reason, &message)));
+            refuse(ctx, reason, message)
+        }
+        Ok(read) => {
+            let life = read.life();
+            status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
+            // The version is of the content: our own finalizer on the Secret must not renew a connection.
+            let version = content_version(&data);
+            // A process that begins must not go on with what waits to be confirmed.
+            let identity = status.uid.clone().filter(|_| status.hub_restored.is_none());
+            let installation = ctx.installation.id.clone();
+            let hub_version = identity::hub_version(ctx, cluster);
+            let registered = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            let target =
+                Target { credentials: read, version, identity, installation, hub_version, registered };
+            ctx.connector.set_target(id.clone(), target);
+            let observed = ctx.connector.observation(id).unwrap_or_default();
+            let mut judged = observe(ctx, cluster, id, &observed, status).await;
+            if let Some(life) = life {
+                let cure = expiry::cure(id, meta::name(&secret));
+                if let Some(message) = expiry::ended(life, ctx.now(), judged.reason, &cure) {
+                    credentials(ctx, cluster, status, Err((judged.reason, &message)));
+                    judged.message = message;
+                } else if let Some(message) = expiry::soon(life, ctx.now(), &cure)
+                    && status.is_true(types::CREDENTIALS_VALID)
+                {
+                    credentials(ctx, cluster, status, Ok((expiry::SOON, &message)));
+                }
+            }
+            Ok((judged, life))
+        }
+    }
+}
+
+/// A digest of the Secret's data, so that a connection is renewed when and only when it changed.
+fn content_version(data: &std::collections::BTreeMap<String, Vec<u8>>) -> String {
+    use sha2::{Digest, Sha256};
+    let mut hasher = Sha256::new();
+    for (key, bytes) in data {
+        hasher.update(key.len().to_be_bytes());
+        hasher.update(key.as_bytes());
+        hasher.update(bytes.len().to_be_bytes());
+        hasher.update(bytes);
+    }
+    hex::encode(hasher.finalize())
+}
+
+fn credentials(
+    ctx: &Context,
+    cluster: &Cluster,
+    status: &mut ClusterStatus,
+    valid: Result<(&str, &str), (&str, &str)>,
+) {
+    let generation = meta::generation(cluster);
+    let (state, reason, message) = match valid {
+        Ok((reason, message)) => ("True", reason, message),
+        Err((reason, message)) => ("False", reason, message),
+    };
+    let now = ctx.now();
+    conditions::set(
+        status.conditions_mut(),
+        types::CREDENTIALS_VALID,
+        state,
+        reason,
+        message,
+        generation,
+        now,
+    );
+}
+
+/// What the connection shows, into the status; what cannot be seen now stays as it was last seen.
+async fn observe(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &mut ClusterStatus,
+) -> Judged {
+    match &observed.state {
+        State::Connecting => Judged {
+            verdict: ReadyState::Waiting,
+            reason: CONNECTING,
+            message: "the first answer is awaited".to_owned(),
+        },
+        State::Failed { reason, message } => {
+            if *reason == "Unauthorized" {
+                credentials(ctx, cluster, status, Err((reason, message)));
+            }
+            Judged { verdict: ReadyState::Waiting, reason, message: message.clone() }
+        }
+        State::Connected => {
+            credentials(ctx, cluster, status, Ok(("Accepted", "the cluster accepts them")));
+            let note = match identity::judge(ctx, cluster, id, observed, status).await {
+                Identity::Fine(note) => note.map(|note| format!("; {note}")).unwrap_or_default(),
+                Identity::Not(judged) => return judged,
+            };
+            status.kubernetes_version.clone_from(&observed.version);
+            status.api_groups_digest.clone_from(&observed.api_digest);
+            status.nodes = observed
+                .nodes_ready
+                .zip(observed.nodes_total)
+                .map(|(ready, total)| NodeCounts { ready: i64::from(ready), total: i64::from(total) });
+            status.summary = status.nodes.as_ref().map(|nodes| Summary {
+                nodes: Some(format!("{}/{}", nodes.ready, nodes.total)),
+                ..Summary::default()
+            });
+            status.allocatable.clone_from(&observed.allocatable);
+            let version = observed.version.as_deref().unwrap_or("version not known");
+            let message = match &status.nodes {
+                Some(nodes) if nodes.total == 1 => format!("{version}, 1 node"),
+                Some(nodes) => format!("{version}, {} nodes", nodes.total),
+                None => format!("{version}, nodes not listed"),
+            } + &note;
+            Judged { verdict: ReadyState::Ready, reason: "Reachable", message }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Judges whether what answers behind a Cluster is the cluster it was, registered once and ours to work on. Until that
+//! is judged nothing is applied there, and nothing removed.
+
+use emco_crds::Cluster;
+use emco_crds::cluster::{ClusterStatus, HubRestored};
+use emco_crds::names::annotation;
+use emco_engine::identity::ClusterId;
+
+use super::{CONNECTING, Judged};
+use crate::object::meta;
+use crate::object::status::ReadyState;
+use crate::reconcile::facts;
+use crate::remote::{Admission, Claim, Observation, claim};
+use crate::runtime::api::{Method, Request};
+use crate::runtime::context::{Context, Failure};
+use crate::runtime::stores::StoreExt;
+
+/// Reason while nobody confirmed that a hub that was restored from a backup may work on a cluster that knows more.
+const HUB_RESTORED: &str = "HubRestored";
+
+/// What was found out about who a cluster is.
+pub(super) enum Identity {
+    /// It is who it was, and ours; with what a person should know besides.
+    Fine(Option<String>),
+    /// Nothing may be done there.
+    Not(Judged),
+}
+
+/// Judges, tells the connection, and claims a cluster that belongs to nobody.
+pub(super) async fn judge(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &mut ClusterStatus,
+) -> Identity {
+    let Some(uid) = observed.uid.as_deref() else { return Identity::Fine(None) };
+    let refused = match who(ctx, cluster, id, uid, status) {
+        Some(refused) => Some(refused),
+        None => match claimed(ctx, cluster, id, observed, status).await {
+            Ok(note) => {
+                status.uid = Some(uid.to_owned());
+                status.hub_restored = None;
+                ctx.connector.admit(id, uid, Admission::Admitted);
+                return Identity::Fine(note);
+            }
+            Err(Some(refused)) => Some(refused),
+            Err(None) => None,
+        },
+    };
+    let Some(judged) = refused else {
+        let message = "its claim is being read again".to_owned();
+        return Identity::Not(Judged { verdict: ReadyState::Waiting, reason: CONNECTING, message });
+    };
+    let (reason, message) = (judged.reason, judged.message.clone());
+    ctx.connector.admit(id, uid, Admission::Refused { reason, message });
+    Identity::Not(judged)
+}
+
+/// Whether the annotation `emco.io/confirm` says exactly this.
+fn confirmed(cluster: &Cluster, what: &str) -> bool {
+    meta::annotation(cluster, annotation::CONFIRM).is_some_and(|said| said == what)
+}
+
+fn annotate(cluster: &Cluster, what: &str) -> String {
+    let (namespace, name) = (meta::namespace(cluster), meta::name(cluster));
+    format!("kubectl annotate ecl {name} -n {namespace} --overwrite {}={what}", annotation::CONFIRM)
+}
+
+/// Another cluster than before, or one that is registered already.
+fn who(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    uid: &str,
+    status: &ClusterStatus,
+) -> Option<Judged> {
+    let known = status.uid.as_deref();
+    let answer = claim::shell_safe(uid);
+    if let Some(known) = known.filter(|known| *known != uid && !confirmed(cluster, &answer)) {
+        let message = format!(
+            "another cluster answers behind {id}: its kube-system has uid {uid}, {known} was registered. Nothing is applied or removed there. Register it under another name; or, where the old one is gone for good and this one takes its place: {}",
+            annotate(cluster, &answer)
+        );
+        return Some(Judged { verdict: ReadyState::Stalled, reason: "ClusterReplaced", message });
+    }
+    // The one whose status names the uid keeps it; among several, or where none does yet, the older object, then the smaller
+    // name.
+    let age = |c: &Cluster| {
+        (c.metadata.creation_timestamp.clone(), c.metadata.namespace.clone(), c.metadata.name.clone())
+    };
+    let recorded = known == Some(uid);
+    let twin = ctx.stores.clusters.sorted().into_iter().find(|other| {
+        if meta::uid(other.as_ref()) == meta::uid(cluster) {
+            return false;
+        }
+        let of_other = other.status.as_ref().and_then(|s| s.uid.as_deref());
+        if of_other == Some(uid) {
+            return !recorded || age(other) < age(cluster);
+        }
+        !recorded
+            && of_other.is_none()
+            && age(other) < age(cluster)
+            && facts::id(ctx, other)
+                .and_then(|id| ctx.connector.observation(&id))
+                .is_some_and(|seen| seen.connected() && seen.uid.as_deref() == Some(uid))
+    })?;
+    let name =
+        facts::id(ctx, &twin).map_or_else(|| meta::name(twin.as_ref()).to_owned(), |id| id.to_string());
+    let help = if meta::deleting(twin.as_ref()) {
+        format!(
+            "{name} is being deleted and waits for what runs there: set spec.scheduling: Drained on it, and this one takes over when it is gone"
+        )
+    } else {
+        "delete one of the two Clusters".to_owned()
+    };
+    let message = format!(
+        "this cluster is registered already as {name} (its kube-system has the same uid {uid}): {help}"
+    );
+    Some(Judged { verdict: ReadyState::Stalled, reason: "SameClusterTwice", message })
+}
+
+/// Whose hub the cluster belongs to. `Err(None)`: it has to be read again.
+async fn claimed(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &mut ClusterStatus,
+) -> Result<Option<String>, Option<Judged>> {
+    let ours = ctx.installation.id.as_str();
+    if let Some(seen) = unconfirmed(ctx, cluster, id, observed, status).await? {
+        if !confirmed(cluster, &seen) {
+            let message = format!(
+                "this hub was restored from a backup: {id} was worked on at version {seen} of the hub's store, which the restored one had not reached. Nothing is applied or removed there until somebody confirms that what this hub knows is to be put there: {}",
+                annotate(cluster, &seen)
+            );
+            status.hub_restored = Some(HubRestored { seen });
+            return Err(Some(Judged { verdict: ReadyState::Stalled, reason: HUB_RESTORED, message }));
+        }
+        if let before @ Claim::Held { since, .. } = &observed.claim {
+            let Some(server) = ctx.world.edges.get(id) else { return Err(None) };
+            if let Err(error) = claim::take(server.as_ref(), before, ours, since).await {
+                tracing::warn!(cluster = %id, %error, "the mark of the hub before could not be taken off");
+            }
+            ctx.connector.refresh_apis(id);
+            return Err(None);
+        }
+    }
+    match &observed.claim {
+        Claim::Unknown => Ok(None),
+        Claim::Held { installation, .. } if installation == ours => Ok(None),
+        Claim::Unreadable(why) => Ok(Some(unclaimed(why))),
+        Claim::Held { installation, since, .. }
+            if !confirmed(cluster, &claim::confirmation(installation, since)) =>
+        {
+            let message = format!(
+                "{} To move it here: {}",
+                claim::refusal(id, &observed.claim),
+                annotate(cluster, &claim::confirmation(installation, since))
+            );
+            Err(Some(Judged { verdict: ReadyState::Stalled, reason: "ClaimedByAnotherHub", message }))
+        }
+        before => {
+            let Some(server) = ctx.world.edges.get(id) else { return Err(None) };
+            let since = ctx.now().to_string();
+            match claim::take(server.as_ref(), before, ours, &since).await {
+                Ok(()) => {
+                    ctx.connector.refresh_apis(id);
+                    // Until it is read again this is known from the answer alone.
+                    Ok(None)
+                }
+                Err(error) if matches!(error.code(), 401 | 403) => Ok(Some(unclaimed(&error.to_string()))),
+                Err(error) => {
+                    tracing::warn!(cluster = %id, %error, "the cluster could not be claimed");
+                    ctx.connector.refresh_apis(id);
+                    Err(None)
+                }
+            }
+        }
+    }
+}
+
+/// What has to be confirmed before a hub that was restored from a backup works on the cluster. That it was is seen only until its
+/// store has come as far again, by writes of whatever kind; so once it was seen, the status keeps it until it is confirmed.
+async fn unconfirmed(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    observed: &Observation,
+    status: &ClusterStatus,
+) -> Result<Option<String>, Option<Judged>> {
+    let known = status.hub_restored.as_ref().map(|restored| restored.seen.clone());
+    let seen = match &observed.claim {
+        // Without a mark: nothing was done there yet, or what was done is confirmed.
+        Claim::Held { installation, seen, .. } if *installation == ctx.installation.id => *seen,
+        Claim::Held { .. } => return Ok(None),
+        Claim::Unknown | Claim::Absent | Claim::Unreadable(_) => return Ok(known),
+    };
+    // What was judged and could not be written to the status counts, too.
+    let waits = known.is_some()
+        || matches!(&observed.admission, Admission::Refused { reason, .. } if *reason == HUB_RESTORED);
+    if seen == 0 || (!waits && hub_reaches(ctx, cluster, id, seen).await?) {
+        return Ok(None);
+    }
+    Ok(Some(seen.to_string()))
+}
+
+/// How far the hub's store has come, at least: what this process has read.
+pub(super) fn hub_version(ctx: &Context, cluster: &Cluster) -> u64 {
+    let shards = ctx.stores.shards.state();
+    let shards = shards.iter().map(|shard| meta::version(shard.as_ref()));
+    shards.max().unwrap_or_default().max(meta::version(cluster))
+}
+
+/// Whether the hub's store has come as far as this. (How far it has is not told: a message that moves would be written for ever.)
+async fn hub_reaches(
+    ctx: &Context,
+    cluster: &Cluster,
+    id: &ClusterId,
+    seen: u64,
+) -> Result<bool, Option<Judged>> {
+    if seen <= hub_version(ctx, cluster) {
+        return Ok(true);
+    }
+    let version =
+        ctx.hub().send(Request::new(Method::Get, "/api/v1/namespaces").query("limit", "1").metadata());
+    let now = version.await.map_err(Failure::from).and_then(|list| {
+        let version = list.pointer("/metadata/resourceVersion").and_then(serde_json::Value::as_str);
+        version
+            .and_then(|text| text.parse::<u64>().ok())
+            .ok_or_else(|| Failure::Stored("the hub answers a list without resourceVersion".to_owned()))
+    });
+    match now {
+        Ok(now) => Ok(now >= seen),
+        Err(error) => {
+            tracing::warn!(cluster = %id, %error, "how far the hub has come is not known");
+            Err(None)
+        }
+    }
+}
+
+fn unclaimed(why: &str) -> String {
+    format!(
+        "it is not claimed for this hub, as the credentials may not keep ConfigMap {}/hub there, and another hub would not be noticed: {why}",
+        claim::NAMESPACE
+    )
+}

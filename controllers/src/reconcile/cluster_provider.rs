@@ -1,0 +1,81 @@
+//! Reconciles every `ClusterProvider`: its namespace, finalizer and counts of clusters.
+
+use emco_crds::cluster_provider::ProviderClusters;
+use emco_crds::conditions::types::READY;
+use emco_crds::fields::Summary;
+use emco_crds::names::{finalizer, label};
+use emco_crds::{Cluster, Conditioned};
+use emco_engine::holders;
+use std::sync::Arc;
+
+use crate::object::finalizers;
+use crate::object::meta;
+use crate::object::status::{self, ReadyState};
+use crate::reconcile::owned_namespace::{self, Owner};
+use crate::reconcile::transitions;
+use crate::runtime::context::{Context, Outcome, Reconciled};
+use crate::runtime::stores::StoreExt;
+
+/// Brings one provider to where it should be.
+pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
+    let Some(provider) = ctx.stores.providers.named("", name) else { return Ok(Outcome::Settled) };
+    let namespace = owned_namespace::of_provider(&provider).to_owned();
+    let owner = Owner { kind: "ClusterProvider", name, label: label::PROVIDER };
+    let mut status = provider.status.clone().unwrap_or_default();
+    let generation = meta::generation(provider.as_ref());
+    let clusters: Vec<Arc<Cluster>> = ctx.stores.clusters.within(&namespace);
+    let owned = owned_namespace::provider_of(ctx, &namespace).as_deref() == Some(name);
+    let holders =
+        if owned { holders::provider(&namespace, clusters.iter().map(AsRef::as_ref)) } else { Vec::new() };
+    if meta::deleting(provider.as_ref()) {
+        let waits = holders::waits_for(&holders);
+        if waits.is_none() && owned_namespace::remove(ctx, &namespace, owner).await? {
+            if finalizers::remove(ctx, provider.as_ref(), finalizer::IN_USE).await? {
+                transitions::removed(ctx, provider.as_ref());
+            }
+            return Ok(Outcome::Settled);
+        }
+        let message =
+            waits.unwrap_or_else(|| format!("deletion waits for the content of namespace {namespace} to go"));
+        status.in_use = holders::in_use(&holders);
+        status::set_in_use(ctx, &mut status, generation, Some(&message));
+        status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, status::TERMINATING, &message);
+        status::write(ctx, provider.as_ref(), provider.status.as_ref(), &status).await?;
+        return Ok(Outcome::Settled);
+    }
+    if finalizers::add(ctx, provider.as_ref(), finalizer::IN_USE).await? {
+        return Ok(Outcome::Settled);
+    }
+    let ensured = owned_namespace::ensure(ctx, &namespace, owner).await?;
+    let ready = clusters.iter().filter(|c| c.status.as_ref().is_some_and(|s| s.is_true(READY))).count();
+    let cordoned =
+        clusters.iter().filter(|c| c.spec.scheduling != emco_crds::cluster::Scheduling::Enabled).count();
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    match ensured {
+        Ok(()) => {
+            status.namespace = Some(namespace);
+            status.clusters = Some(ProviderClusters {
+                total: count(clusters.len()),
+                ready: count(ready),
+                cordoned: count(cordoned),
+            });
+            status.summary =
+                Some(Summary { clusters: Some(format!("{ready}/{}", clusters.len())), ..Summary::default() });
+            status.in_use = holders::in_use(&holders);
+            let message = format!("{} clusters, {ready} ready", clusters.len());
+            status::set_ready(ctx, &mut status, generation, &ReadyState::Ready, "NamespaceOwned", &message);
+        }
+        Err(refused) => {
+            status::set_ready(
+                ctx,
+                &mut status,
+                generation,
+                &ReadyState::Stalled,
+                refused.reason,
+                &refused.message,
+            );
+        }
+    }
+    status::write(ctx, provider.as_ref(), provider.status.as_ref(), &status).await?;
+    Ok(Outcome::Settled)
+}

@@ -1,0 +1,314 @@
+//! DeploymentIntentGroup in; gathered, planned, stored, targeted and reported. The whole pipeline in one function: everything
+//! before the commit is derived, everything after it can be repeated.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::DesiredState;
+use emco_crds::deployment_intent_group::status::Cause;
+use emco_crds::names::{annotation, finalizer};
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_crds::{Conditioned, DeploymentIntentGroup};
+use emco_engine::conditions;
+use emco_engine::identity::ClusterId;
+use emco_engine::plan::Plan;
+use emco_engine::refusal::Refusal;
+
+use crate::abandon;
+use crate::object::finalizers;
+use crate::object::meta;
+use crate::reconcile::composite_app;
+use crate::reconcile::facts;
+use crate::reconcile::transitions::one_line;
+use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
+use crate::runtime::plan_turns::{self, PlanTurn};
+use crate::runtime::renders::PlanRenders;
+use crate::runtime::stores::StoreExt;
+use crate::store::{self, Draft, Owner, RevisionSummary, Stored, TooMuch, mebibytes};
+use crate::target;
+use emco_engine::set::combinations;
+use emco_engine::snapshot::uids;
+
+mod events;
+mod finish;
+mod gather;
+mod report;
+mod terminate;
+
+use gather::Gathered;
+
+/// When a deployment looks again whose stored content is lost: packs that come back from a backup are not watched.
+const LOST_CONTENT: Duration = Duration::from_mins(1);
+
+/// Brings one deployment to where it should be.
+pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
+    let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
+    let owner = Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref());
+    if meta::deleting(dig.as_ref()) || dig.spec.desired_state == DesiredState::Terminated {
+        return terminate::reconcile(ctx, &dig, &owner).await;
+    }
+    if finalizers::add(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
+        return Ok(Outcome::Settled);
+    }
+    if let Some(left) = ctx.revisions.calm()
+        && (is_at_rest(&dig) || awaits_clusters(ctx, &owner))
+    {
+        return Ok(Outcome::After(left));
+    }
+    if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
+        return Ok(Outcome::After(left));
+    }
+    if let Some(sentence) = store::of_a_later_format(ctx, &owner) {
+        let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
+        let newest = store::newest(ctx, &owner).await?;
+        return report(ctx, &dig, &owner, &report::Planned::Refused(refusal, newest)).await;
+    }
+    let give_up =
+        abandon::AbandonPolicy { policy: Some(&dig.spec.unreachable), ..abandon::AbandonPolicy::default() };
+    if abandon::abandon(ctx, dig.as_ref(), &owner, give_up).await? {
+        return Ok(Outcome::Settled);
+    }
+    if target::search_confirmed(ctx, &owner, dig.as_ref()).await? {
+        return Ok(Outcome::Settled);
+    }
+    target::invalidate_lost(ctx, &owner);
+    let generation = meta::generation(dig.as_ref());
+    let Some(turn) = ctx.turns.take(namespace, name, generation) else {
+        return Ok(Outcome::After(plan_turns::LOOK_AGAIN));
+    };
+    let begun = tokio::time::Instant::now();
+    let newest = store::newest(ctx, &owner).await?;
+    let mut awaits = None;
+    let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
+        Err(refusal) => Err(refusal),
+        Ok(gathered) if gathered.awaits_charts && is_at_rest(&dig) => {
+            return Ok(Outcome::After(gather::AWAITS));
+        }
+        Ok(gathered) => {
+            awaits = gathered.awaits_charts.then_some(gather::AWAITS);
+            let unexplained = newest.as_ref().is_some_and(|newest| unexplained(ctx, &owner, newest));
+            match plan(ctx, gathered, unexplained, turn).await? {
+                Planned::Done(planned) => *planned,
+                // What changed brings the next look.
+                Planned::Stopped => return Ok(Outcome::Settled),
+            }
+        }
+    };
+    let planned = match planned {
+        Err(refusal) => {
+            if refusal.reason == Reason::ContentLost.as_str() {
+                awaits = awaits.or(Some(LOST_CONTENT));
+            }
+            report::Planned::Refused(refusal, newest)
+        }
+        Ok((gathered, plan)) => {
+            match carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone(), begun).await? {
+                // What was read while planning is no longer what is there: the watches bring the rest.
+                Carried::Moved => return Ok(Outcome::After(Duration::from_millis(200))),
+                Carried::Refused(refusal) => report::Planned::Refused(refusal, newest),
+                Carried::Out(stored) => report::Planned::Done(Box::new(plan), *stored),
+            }
+        }
+    };
+    if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
+        return Ok(Outcome::After(left));
+    }
+    let outcome = report(ctx, &dig, &owner, &planned).await?;
+    Ok(outcome.at_latest(abandon::next_abandon(ctx, &owner, &dig.spec.unreachable)).at_latest(awaits))
+}
+
+/// Whether it was complete as it is now.
+fn is_at_rest(dig: &DeploymentIntentGroup) -> bool {
+    let status = dig.status.as_ref();
+    status.is_some_and(|status| {
+        status.observed_generation == dig.metadata.generation && status.is_true(types::DEPLOYED)
+    })
+}
+
+/// Whether clusters that it runs on are about to answer. A plan waits with what it does not know of a cluster, and each answer would
+/// be another revision.
+fn awaits_clusters(ctx: &Context, owner: &Owner) -> bool {
+    let shards = store::shards(ctx, owner);
+    let rows = shards.iter().flat_map(|shard| &shard.spec.clusters);
+    rows.filter_map(|row| ClusterId::parse(&row.cluster)).any(|id| facts::is_about_to_answer(ctx, &id))
+}
+
+/// What people read first, then the rest.
+async fn report(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &report::Planned,
+) -> Reconciled {
+    let (outcome, rolled) = report::write(ctx, dig, owner, planned).await?;
+    finish::finish(ctx, dig, owner, planned, &rolled).await?;
+    Ok(outcome)
+}
+
+/// Whether what explains the newest revision is not written yet.
+fn unexplained(ctx: &Context, owner: &Owner, newest: &Stored) -> bool {
+    newest.spec.explain.is_some() && store::is_unreported(ctx, owner, newest.spec.revision)
+}
+
+/// What became of a plan.
+enum Carried {
+    /// The inputs moved while it was being stored, and nothing was targeted.
+    Moved,
+    /// It may not be stored; what runs goes on.
+    Refused(Box<Refusal>),
+    /// Stored and targeted, unless nothing could be rendered yet.
+    Out(Box<Option<Stored>>),
+}
+
+/// What planning came to.
+enum Planned {
+    /// A plan, or why there is none.
+    Done(Box<Result<(Gathered, Plan), Box<Refusal>>>),
+    /// The deployment changed meanwhile.
+    Stopped,
+}
+
+/// Plans on a thread of its own: rendering many charts for many clusters takes its time. Ends when the deployment changes, or
+/// when the time is over.
+async fn plan(
+    ctx: &Context,
+    gathered: Gathered,
+    unexplained: bool,
+    mut turn: PlanTurn,
+) -> Result<Planned, Failure> {
+    let times = Arc::clone(&ctx.planning);
+    let renders = PlanRenders::new(Arc::clone(&times), Arc::clone(&ctx.renders), &gathered.snapshot.project);
+    let supervisor = Arc::clone(&renders);
+    let mut work = tokio::task::spawn_blocking(move || {
+        let mut plan =
+            times.plan(|| emco_engine::plan::supervised(&gathered.snapshot, supervisor.as_ref()))?;
+        if unexplained && plan.change.is_none() {
+            plan.explanation = emco_engine::plan::explanation(&gathered.snapshot, &plan)?;
+        }
+        Ok((gathered, plan))
+    });
+    let limit = ctx.turns.time();
+    let overdue = tokio::select! {
+        done = &mut work => return Ok(Planned::Done(Box::new(done.map_err(ended)?))),
+        () = turn.stopped() => false,
+        () = tokio::time::sleep(limit) => true,
+    };
+    renders.stop();
+    // The turn is kept until the threads are free again.
+    let done = work.await.map_err(ended)?;
+    Ok(match (done, overdue) {
+        (Err(_), false) => Planned::Stopped,
+        (Err(_), true) => Planned::Done(Box::new(Err(takes_too_long(limit)))),
+        (done, _) => Planned::Done(Box::new(done)),
+    })
+}
+
+#[allow(clippy::needless_pass_by_value)] // as `map_err` hands it over
+fn ended(error: tokio::task::JoinError) -> Failure {
+    Failure::Planning(error.to_string())
+}
+
+fn takes_too_long(limit: Duration) -> Box<Refusal> {
+    let message = format!(
+        "rendering the charts for all clusters takes longer than {} s: a chart that draws random values or keys is rendered for each cluster; give them in the values, or divide the deployment",
+        limit.as_secs()
+    );
+    Refusal::new(types::RENDERED, Reason::PlanTooLong, message)
+}
+
+/// Stores a changed plan, which has been worked out since `begun`, and targets it. A stored one that cannot be read any more is stored
+/// anew.
+async fn carry_out(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    gathered: &Gathered,
+    plan: &Plan,
+    newest: Option<Stored>,
+    begun: tokio::time::Instant,
+) -> Result<Carried, Failure> {
+    let whole = match (&plan.change, &newest) {
+        (None, Some(stored)) => target::repair_packs(ctx, owner, stored, &plan.sets).await?,
+        (change, _) => change.is_none(),
+    };
+    let stored = match (&plan.change, newest) {
+        (_, newest) if whole => newest,
+        (change, _) => {
+            let draft = Draft {
+                owner,
+                at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
+                digest: plan.plan_digest.clone(),
+                inputs_digest: plan.inputs_digest.clone(),
+                cause: change.as_ref().map_or(Cause::Update, |change| change.cause),
+                release: Some(dig.release().to_owned()),
+                namespace: gathered.cloud_namespace.clone(),
+                level: gathered.level,
+                logical_cloud: Some(dig.spec.logical_cloud_ref.name.clone()),
+                composite_app: Some(dig.spec.composite_app_ref.name.clone()),
+                apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
+                charts: gathered
+                    .snapshot
+                    .composite_app
+                    .as_deref()
+                    .map(composite_app::pins)
+                    .unwrap_or_default(),
+                assignment: plan.assignment.clone(),
+                sets: plan.sets.clone(),
+                explanation: plan.explanation.clone(),
+                limit: gathered.limit.clone(),
+            };
+            // Written together with the last look at the inputs: a mixture that never existed is never targeted.
+            let (stored, still) =
+                futures::future::join(store::commit(ctx, draft), gathered.still_true(ctx, dig)).await;
+            let stored = match stored? {
+                Ok(stored) => stored,
+                Err(too_much) => return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much))),
+            };
+            if !still? {
+                return Ok(Carried::Moved);
+            }
+            Some(stored)
+        }
+    };
+    if let Some(stored) = &stored {
+        let wanted = combinations(&plan.assignment);
+        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&gathered.snapshot.clusters))
+            .await?;
+        if !whole {
+            let again = "its content was lost and is stored anew";
+            let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();
+            let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
+            tracing::info!(
+                project = gathered.snapshot.project,
+                deployment = meta::name(dig),
+                revision = stored.spec.revision,
+                clusters = plan.assignment.len(),
+                seconds,
+                "revision planned and stored: {}",
+                one_line(&summary)
+            );
+            let summary = RevisionSummary { text: summary, warnings: plan.warnings.clone() };
+            store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary);
+        }
+    }
+    Ok(Carried::Out(Box::new(stored)))
+}
+
+/// Why a plan may not be stored.
+fn does_not_fit(dig: &DeploymentIntentGroup, gathered: &Gathered, too_much: &TooMuch) -> Box<Refusal> {
+    let message = format!(
+        "with this plan, the stored revisions of the deployment would take {}, its own manifests {}, and Project {} allows {} (spec.limits.storedBytes): lower spec.revisionHistoryLimit (now {}), make the manifests smaller, or have the limit raised",
+        mebibytes(too_much.bytes),
+        mebibytes(too_much.own),
+        gathered.snapshot.project,
+        gathered.limit.text,
+        dig.spec.revision_history_limit,
+    );
+    Refusal::of(types::RENDERED, "OutputTooLarge", true, message)
+}
+
+/// Echo of "do it now".
+fn request(dig: &DeploymentIntentGroup) -> Option<String> {
+    meta::annotation(dig, annotation::REQUESTED_AT).map(|text| conditions::truncate(text, 256))
+}

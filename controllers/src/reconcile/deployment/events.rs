@@ -1,0 +1,79 @@
+//! Emits Events on what changed between two statuses of a deployment, each once, on the transition.
+
+use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::status::{DeploymentIntentGroupStatus, DriftCounts};
+use emco_crds::{Conditioned, DeploymentIntentGroup};
+use emco_engine::rollup::DigRollup;
+
+use crate::object::events;
+use crate::runtime::context::Context;
+
+/// Tells what is worth an Event besides the condition Ready, after `status` took the place of what the object has.
+pub async fn tell(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    status: &DeploymentIntentGroupStatus,
+    rolled: &DigRollup,
+    over: &str,
+) {
+    for (warning, reason, note) in news(dig.status.as_ref(), status, rolled, over) {
+        events::emit(ctx, dig, warning, reason, &note).await;
+    }
+}
+
+fn news(
+    before: Option<&DeploymentIntentGroupStatus>,
+    now: &DeploymentIntentGroupStatus,
+    rolled: &DigRollup,
+    over: &str,
+) -> Vec<(bool, &'static str, String)> {
+    let mut news = Vec::new();
+    let said = |type_: &str| {
+        let condition = before.and_then(|status| status.condition(type_));
+        condition.map(|c| c.message.clone()).unwrap_or_default()
+    };
+    let drift = |status: Option<&DeploymentIntentGroupStatus>| -> (i64, i64) {
+        let drift = status.and_then(|status| status.drift.as_ref());
+        drift.map_or((0, 0), |DriftCounts { corrected, reported, last: _ }| {
+            (*corrected, reported.unwrap_or(0))
+        })
+    };
+    let ((made_before, differed), (made, differ)) = (drift(before), drift(Some(now)));
+    match &rolled.notes.drift {
+        Some(note) if differ > differed => news.push((true, "Drift", note.clone())),
+        None if differed > 0 => {
+            news.push((false, "DriftEnded", "all objects are again as they were applied".to_owned()));
+        }
+        _ => {}
+    }
+    // Whoever keeps deleting would get an Event each time: only the first of a revision is one.
+    if made_before == 0 && made > 0 {
+        let named = rolled.notes.corrected.as_ref().map(|named| format!(": {named}")).unwrap_or_default();
+        let note = format!(
+            "objects that others deleted, replaced or changed are again as they were applied{named}; status.drift counts them"
+        );
+        news.push((true, "DriftCorrected", note));
+    }
+    let notes = &rolled.notes;
+    for (reason, note, example) in [
+        ("FieldsLeftOut", &notes.left_out, &notes.left_out_example),
+        ("FieldsRewritten", &notes.rewritten, &notes.rewritten_example),
+    ] {
+        if let (Some(note), Some(example)) = (note, example)
+            && !said(types::DEPLOYED).contains(example.as_str())
+        {
+            news.push((true, reason, note.clone()));
+        }
+    }
+    let rendered = now.condition(types::RENDERED).filter(|rendered| rendered.status == "True");
+    if let Some(remark) = rendered.map(|rendered| &rendered.message)
+        && !remark.is_empty()
+        && said(types::RENDERED) != *remark
+    {
+        news.push((true, "RenderWarning", remark.clone()));
+    }
+    if !over.is_empty() && said(types::APPROVED).is_empty() {
+        news.push((true, "RemovalBudget", over.to_owned()));
+    }
+    news
+}

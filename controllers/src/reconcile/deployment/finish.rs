@@ -1,0 +1,51 @@
+//! Runs after the clusters: writes explanations and Events, records the outcome, prunes history.
+//!
+//! All of it follows from what is stored: where a process died before it, the next one does it.
+
+use emco_crds::DeploymentIntentGroup;
+use emco_engine::rollup::DigRollup;
+
+use super::report::Planned;
+use crate::object::events;
+use crate::runtime::context::{Context, Failure};
+use crate::store::{self, Owner, RevisionCounts, RevisionSummary};
+
+/// Warnings that become Events.
+const MOST_WARNINGS: usize = 5;
+
+/// Reports what is new, and removes revisions beyond the history. `rolled` is what the status was made of.
+pub async fn finish(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &Planned,
+    rolled: &DigRollup,
+) -> Result<(), Failure> {
+    let Some(stored) = planned.stored() else { return Ok(()) };
+    if let Planned::Done(plan, _) = planned
+        && store::is_unreported(ctx, owner, stored.spec.revision)
+    {
+        // Before the outcome is recorded: without that, it is done again.
+        store::explain(ctx, owner, &stored.spec, &plan.explanation).await;
+    }
+    let counts = RevisionCounts { clusters: rolled.clusters.total, objects: rolled.deployed_counts.applied };
+    let (running, state) = (stored.spec.revision, rolled.state);
+    for revision in store::record_outcome(ctx, owner, running, state, Some(counts)).await? {
+        emit_summary(ctx, dig, revision, &store::take_summary(ctx, owner, revision)).await;
+    }
+    if matches!(planned, Planned::Done(..)) {
+        let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
+        store::prune_history(ctx, owner, limit).await?;
+    }
+    Ok(())
+}
+
+async fn emit_summary(ctx: &Context, dig: &DeploymentIntentGroup, revision: i64, summary: &RevisionSummary) {
+    let RevisionSummary { text, warnings } = summary;
+    let note =
+        if text.is_empty() { format!("revision {revision}") } else { format!("revision {revision}: {text}") };
+    events::emit(ctx, dig, false, "Revision", &note).await;
+    for warning in warnings.iter().take(MOST_WARNINGS) {
+        events::emit(ctx, dig, true, "Warning", warning).await;
+    }
+}

@@ -1,0 +1,208 @@
+//! Everything that a plan reads in, as one snapshot, with what is needed to see later whether it is still true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_crds::fields::Level;
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_engine::identity::ClusterId;
+use emco_engine::refusal::Refusal;
+use emco_engine::resolve;
+use emco_engine::snapshot::{ChartFacts, Snapshot, SourceKey};
+use futures::future::{try_join, try_join3};
+use kube::Resource;
+use serde::de::DeserializeOwned;
+
+use crate::object::meta;
+use crate::reconcile::composite_app;
+use crate::reconcile::facts;
+use crate::reconcile::logical_cloud;
+use crate::reconcile::results;
+use crate::reconcile::sources;
+use crate::runtime::api::{ApiResult, ApiServerExt};
+use crate::runtime::context::{Context, Failure};
+use crate::runtime::stores::StoreExt;
+use crate::store::{self, Limit, Owner, Stored};
+use crate::target;
+
+/// When a deployment looks again whose charts are being downloaded; it is woken when they came.
+pub const AWAITS: std::time::Duration = crate::chart::WANTED_EACH;
+
+/// A snapshot, and what it was made of.
+pub struct Gathered {
+    pub snapshot: Snapshot,
+    pub cloud_namespace: String,
+    pub level: Level,
+    /// How much may be stored.
+    pub limit: Limit,
+    /// Charts that were here before are being downloaded again.
+    pub awaits_charts: bool,
+    sources: BTreeMap<SourceKey, sources::Read>,
+}
+
+fn refused(reason: &'static str, stalled: bool, message: String) -> Box<Refusal> {
+    Refusal::of("Resolved", reason, stalled, message)
+}
+
+/// Reads everything. The inner error is a refusal that the engine cannot know of.
+pub async fn gather(
+    ctx: &Context,
+    dig: &Arc<DeploymentIntentGroup>,
+    owner: &Owner,
+    newest: Option<&Stored>,
+) -> Result<Result<Gathered, Box<Refusal>>, Failure> {
+    let namespace = &owner.namespace;
+    let Some(project) = composite_app::project(ctx, namespace) else {
+        let message =
+            format!("no Project owns namespace {namespace}: create one with spec.namespace {namespace}");
+        return Ok(Err(refused("NoProject", false, message)));
+    };
+    if let Some(other) = same_release(ctx, dig) {
+        let message = format!(
+            "release {} in logical cloud {} is DeploymentIntentGroup {other}'s, which had it first: set another spec.release in a new object",
+            dig.release(),
+            dig.spec.logical_cloud_ref.name
+        );
+        return Ok(Err(refused("DuplicateRelease", true, message)));
+    }
+    let spec = &dig.spec;
+    let app = ctx.stores.apps.named(namespace, &spec.composite_app_ref.name);
+    let profile = spec
+        .composite_profile_ref
+        .as_ref()
+        .and_then(|named| ctx.stores.profiles.named(namespace, &named.name));
+    let clusters = facts::clusters(ctx);
+    let cloud = match ctx.stores.clouds.named(namespace, &spec.logical_cloud_ref.name) {
+        None => None,
+        Some(cloud) => match logical_cloud::facts(ctx, &cloud, &project, &clusters) {
+            Ok(facts) => Some((facts, cloud.spec.level)),
+            Err(refusal) => return Ok(Err(refusal)),
+        },
+    };
+    let keys = profile.as_deref().map(resolve::sources).unwrap_or_default();
+    let (charts, sources) =
+        try_join(charts(ctx, app.as_deref()), sources::read(ctx, namespace, &keys)).await?;
+    let lacks = app.as_deref().filter(|app| charts.len() < app.spec.apps.len());
+    let awaits_charts = lacks.is_some_and(composite_app::is_resolved);
+    if let Some(app) = lacks.filter(|app| composite_app::is_pinned(app)) {
+        ctx.charts.want(namespace, meta::name(app));
+    }
+    let level = cloud.as_ref().map(|(_, level)| *level).unwrap_or_default();
+    let cloud = cloud.map(|(facts, _)| facts);
+    Ok(Ok(Gathered {
+        cloud_namespace: cloud.as_ref().map(|cloud| cloud.namespace.clone()).unwrap_or_default(),
+        level,
+        awaits_charts,
+        limit: Limit::of(
+            project.spec.limits.as_ref().and_then(|limits| limits.stored_bytes.as_ref()),
+            usize::try_from(dig.spec.revision_history_limit).unwrap_or(10),
+        ),
+        snapshot: Snapshot {
+            installation: Arc::clone(&ctx.installation),
+            project: meta::name(project.as_ref()).to_owned(),
+            dig: Arc::clone(dig),
+            composite_app: app,
+            profile,
+            cloud,
+            clusters,
+            charts,
+            sources: sources.iter().map(|(key, read)| (key.clone(), read.source.clone())).collect(),
+            running: newest.map(|stored| stored.running.as_ref().clone()),
+            installed: installed(ctx, owner),
+            leaving: target::leaving(ctx, owner, newest).await?,
+            now: ctx.world.clock.now_ms() / 1000,
+        },
+        sources,
+    }))
+}
+
+/// Another deployment of the same cloud that has the release already: the one that is recorded to have a revision of it,
+/// then the older one, then the smaller name. After a restore of the hub ages may say something else. Through other clouds no
+/// release is shared: of two clouds with one namespace on one cluster, one is refused (`logical_cloud/taken.rs`).
+fn same_release(ctx: &Context, dig: &DeploymentIntentGroup) -> Option<String> {
+    let age = |d: &DeploymentIntentGroup| {
+        let recorded = d.status.as_ref().is_some_and(|status| status.revision.is_some());
+        (!recorded, d.metadata.creation_timestamp.clone(), d.metadata.name.clone())
+    };
+    ctx.stores
+        .digs
+        .within(meta::namespace(dig))
+        .iter()
+        .find(|other| {
+            meta::uid(other.as_ref()) != meta::uid(dig)
+                && other.spec.logical_cloud_ref == dig.spec.logical_cloud_ref
+                && other.release() == dig.release()
+                && age(other) < age(dig)
+        })
+        .map(|other| meta::name(other.as_ref()).to_owned())
+}
+
+async fn charts(ctx: &Context, app: Option<&CompositeApp>) -> ApiResult<BTreeMap<String, ChartFacts>> {
+    let mut charts = BTreeMap::new();
+    let Some(object) = app else { return Ok(charts) };
+    for app in &object.spec.apps {
+        if let Some(chart) = composite_app::chart(ctx, object, app).await? {
+            charts.insert(app.name.clone(), chart);
+        }
+    }
+    Ok(charts)
+}
+
+/// Where apps were completely applied: there, the next hooks are those of an upgrade.
+fn installed(ctx: &Context, owner: &Owner) -> BTreeSet<(ClusterId, String)> {
+    results::of(&store::shards(ctx, owner))
+        .into_iter()
+        .flat_map(|(cluster, result)| {
+            let apps = result.row.applied_apps.unwrap_or_default();
+            apps.into_keys().map(move |app| (cluster.clone(), app))
+        })
+        .collect()
+}
+
+impl Gathered {
+    /// Whether the tenant's objects are on the hub as they were planned.
+    pub async fn still_true(&self, ctx: &Context, dig: &DeploymentIntentGroup) -> ApiResult<bool> {
+        let keys: BTreeSet<SourceKey> = self.sources.keys().cloned().collect();
+        let namespace = meta::namespace(dig);
+        let (dig_same, refs_same, sources) = try_join3(
+            same(ctx, dig, |_| true),
+            try_join(
+                same_or_absent(ctx, self.snapshot.composite_app.as_deref(), |live: &CompositeApp, known| {
+                    live.status.as_ref().map(|s| &s.apps) == known.status.as_ref().map(|s| &s.apps)
+                }),
+                same_or_absent(ctx, self.snapshot.profile.as_deref(), |_: &CompositeProfile, _| true),
+            ),
+            sources::read(ctx, namespace, &keys),
+        )
+        .await?;
+        Ok(dig_same && refs_same.0 && refs_same.1 && sources == self.sources)
+    }
+}
+
+async fn same_or_absent<K>(
+    ctx: &Context,
+    known: Option<&K>,
+    equal: impl Fn(&K, &K) -> bool,
+) -> ApiResult<bool>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    match known {
+        Some(known) => same(ctx, known, |live| equal(live, known)).await,
+        None => Ok(true),
+    }
+}
+
+/// Same object, same spec, not being deleted meanwhile.
+async fn same<K>(ctx: &Context, known: &K, equal: impl Fn(&K) -> bool) -> ApiResult<bool>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let live: Option<K> = ctx.hub().get_as(meta::path(known)).await?;
+    Ok(live.is_some_and(|live| {
+        meta::uid(&live) == meta::uid(known)
+            && meta::generation(&live) == meta::generation(known)
+            && meta::deleting(&live) == meta::deleting(known)
+            && equal(&live)
+    }))
+}

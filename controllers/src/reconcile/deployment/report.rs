@@ -1,0 +1,362 @@
+//! Writes the deployment's status from a plan or its refusal and the results of its shards.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use emco_crds::app_context::OwnerRef;
+use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::status::{AppStatus, DeploymentIntentGroupStatus, HistoryEntry};
+use emco_crds::sync_shard::status::Connectivity;
+use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
+use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, SyncShardStatus};
+use emco_engine::identity::{ClusterId, Combination, SetDigest};
+use emco_engine::placement::AppPlacement;
+use emco_engine::plan::{Plan, over_budget as over, sentence};
+use emco_engine::refusal::Refusal;
+use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
+use emco_engine::text::counted;
+use emco_engine::{conditions, shard};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::events;
+use crate::abandon;
+use crate::object::meta;
+use crate::object::status;
+use crate::reconcile::composite_app;
+use crate::remote::State as Link;
+use crate::runtime::context::{Context, Failure, Outcome};
+use crate::store::{self, Owner, Stored};
+use crate::target;
+use emco_engine::set::combinations;
+
+/// Removals of so long count together.
+const BUDGET_WINDOW: SignedDuration = SignedDuration::from_hours(24);
+
+/// What planning came to.
+pub enum Planned {
+    /// There is no plan; what runs goes on.
+    Refused(Box<Refusal>, Option<Stored>),
+    /// There is one; stored, unless nothing could be rendered yet.
+    Done(Box<Plan>, Option<Stored>),
+}
+
+impl Planned {
+    /// The revision that runs.
+    pub fn stored(&self) -> Option<&Stored> {
+        match self {
+            Self::Refused(_, stored) | Self::Done(_, stored) => stored.as_ref(),
+        }
+    }
+}
+
+/// Reason of a stage that refused nothing, in the order of `types::STAGES`.
+const PASSED: [&str; types::STAGES.len()] = ["ReferencesFound", "Automatic", "ClustersChosen", "Rendered"];
+
+/// Writes the status where it differs; answers what it was made of, too.
+pub async fn write(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    planned: &Planned,
+) -> Result<(Outcome, DigRollup), Failure> {
+    let mut status = dig.status.clone().unwrap_or_default();
+    let before = before(&status);
+    let stored = planned.stored();
+    let (placement, waiting) = match planned {
+        Planned::Refused(..) => (Vec::new(), BTreeMap::new()),
+        Planned::Done(plan, _) => (plan.placement.clone(), awaited(plan)),
+    };
+    let wanted = match planned {
+        Planned::Refused(..) => {
+            stored.map(|stored| combinations(&stored.running.assignment)).unwrap_or_default()
+        }
+        Planned::Done(plan, _) => {
+            let mut wanted = combinations(&plan.assignment);
+            wanted.extend(waiting.clone());
+            wanted
+        }
+    };
+    let shards = store::shards(ctx, owner);
+    let unseen = unseen(ctx, &without_row(planned, waiting));
+    let mut parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
+    if let Some((spec, rows)) = &unseen {
+        parts.push((spec, Some(rows)));
+    }
+    let abandoned = abandon::abandoned(ctx, owner);
+    let mut rolled = rollup::dig(&DigInputs {
+        shards: &parts,
+        wanted: &wanted,
+        revision: stored.map(|stored| stored.spec.revision),
+        placement: &placement,
+        ready_clusters: Some(&dig.spec.ready_clusters),
+        before: &before,
+        approved: matches!(planned, Planned::Done(..)),
+        removing: false,
+        suspended: false,
+        abandoned: &abandoned,
+    });
+    if let Some(lost) = target::lost_content(ctx, owner).await? {
+        rolled.deployed.message = format!("{}; {}", rolled.deployed.message, lost.sentence(dig, "dig"));
+    }
+    fill(&mut status, &rolled, matches!(planned, Planned::Refused(..)));
+    if let Planned::Done(plan, _) = planned {
+        for remarks in &plan.remarks {
+            if let Some(app) = status.apps.iter_mut().find(|app| app.name == remarks.app) {
+                app.unread_values.clone_from(&remarks.unread);
+            }
+        }
+    }
+    status.release = Some(dig.release().to_owned());
+    if let Some(stored) = stored {
+        status.revision = Some(stored.spec.revision);
+        status.app_context = Some(stored.name.clone());
+        status.digest = Some(stored.spec.digest.clone());
+    }
+    status.history = history(ctx, dig, owner);
+    status.last_handled_request = super::request(dig);
+    let (over, until) = match planned {
+        Planned::Refused(..) => (String::new(), None),
+        Planned::Done(plan, _) => over_budget(ctx, owner, plan).await?,
+    };
+    state(ctx, dig, &mut status, planned, &rolled, &over);
+    if status::write(ctx, dig, dig.status.as_ref(), &status).await? {
+        events::tell(ctx, dig, &status, &rolled, &over).await;
+    }
+    // What was removed is no longer lately at some time, and nothing else would say so.
+    let outcome = match until {
+        Some(until) if !over.is_empty() => {
+            let seconds = until.duration_since(ctx.now()).as_secs().max(1);
+            Outcome::After(Duration::from_secs(u64::try_from(seconds).unwrap_or(1)))
+        }
+        _ => Outcome::Settled,
+    };
+    Ok((outcome, rolled))
+}
+
+/// Says when apps left more clusters than the project's removal budget, and until when that counts at most. It is carried out
+/// all the same: there are no approvals yet.
+async fn over_budget(
+    ctx: &Context,
+    owner: &Owner,
+    plan: &Plan,
+) -> Result<(String, Option<Timestamp>), Failure> {
+    let Some(project) = composite_app::project(ctx, &owner.namespace) else {
+        return Ok((String::new(), None));
+    };
+    let (ran, until) = store::recent_placements(ctx, owner, BUDGET_WINDOW).await?;
+    let lately = ran.iter().flat_map(|had| had.iter());
+    let lately = lately.flat_map(|(app, clusters)| clusters.iter().map(|id| (app.as_str(), id.as_ref())));
+    let over = over(&plan.assignment, lately, &project.spec.removal_budget);
+    let said =
+        over.map(|over| format!("{over}; it is carried out all the same, as approvals do not exist yet"));
+    Ok((said.unwrap_or_default(), until))
+}
+
+/// States as they are stored: the next ones move from them.
+pub fn before(status: &DeploymentIntentGroupStatus) -> Before {
+    Before {
+        state: status.state.unwrap_or_default(),
+        revision: status.revision,
+        apps: status.apps.iter().map(|app| (app.name.clone(), app.state.unwrap_or_default())).collect(),
+    }
+}
+
+/// Numbers and lists. After a refusal the placement of the running revision is not worked out anew: what was written about it
+/// before stays.
+pub fn fill(status: &mut DeploymentIntentGroupStatus, rolled: &DigRollup, keep_placement: bool) {
+    status.state = Some(rolled.state);
+    status.summary = Some(rolled.summary.clone());
+    status.clusters = Some(rolled.clusters);
+    status.deployed = Some(rolled.deployed_counts);
+    status.ready = Some(rolled.ready_counts);
+    status.failing.clone_from(&rolled.failing);
+    status.drift.clone_from(&rolled.drift);
+    let old: BTreeMap<String, AppStatus> =
+        std::mem::take(&mut status.apps).into_iter().map(|app| (app.name.clone(), app)).collect();
+    status.apps = rolled
+        .apps
+        .iter()
+        .map(|app| {
+            let mut app = app.clone();
+            if let Some(old) = old.get(&app.name).filter(|_| keep_placement) {
+                app.chosen.clone_from(&old.chosen);
+                app.rejected.clone_from(&old.rejected);
+                app.unread_values.clone_from(&old.unread_values);
+            }
+            app
+        })
+        .collect();
+    if status.apps.is_empty() && keep_placement {
+        status.apps = old.into_values().collect();
+    }
+}
+
+/// What is wanted on clusters that nothing is known of yet: there, apps with empty sets stand for what is worked out at the
+/// first contact. No row has those, so such a cluster does not count as having what is wanted.
+fn awaited(plan: &Plan) -> BTreeMap<ClusterId, Combination> {
+    let known = combinations(&plan.assignment);
+    plan.waiting
+        .iter()
+        .map(|(cluster, apps)| {
+            let mut wanted = known.get(cluster).cloned().unwrap_or_default();
+            wanted.extend(apps.iter().map(|app| (app.clone(), SetDigest(String::new()))));
+            (cluster.clone(), wanted)
+        })
+        .collect()
+}
+
+/// Those of them that got nothing before: they have no row.
+fn without_row(
+    planned: &Planned,
+    mut awaited: BTreeMap<ClusterId, Combination>,
+) -> BTreeMap<ClusterId, Combination> {
+    if let Planned::Done(plan, _) = planned {
+        awaited.retain(|cluster, _| !plan.assignment.contains_key(cluster));
+    }
+    awaited
+}
+
+/// Rows for clusters that have none, so that they are counted like all others.
+fn unseen(
+    ctx: &Context,
+    waiting: &BTreeMap<ClusterId, Combination>,
+) -> Option<(SyncShardSpec, SyncShardStatus)> {
+    if waiting.is_empty() {
+        return None;
+    }
+    let mut spec = SyncShardSpec { owner: OwnerRef::default(), ..SyncShardSpec::default() };
+    let mut rows = BTreeMap::new();
+    for (id, (cluster, apps)) in (1..).zip(waiting) {
+        let name = format!("t{id}");
+        let apps = apps.iter().map(|(app, set)| AppSet { app: app.clone(), set: set.0.clone() }).collect();
+        spec.combinations.push(ShardCombination { name: name.clone(), revision: 0, apps });
+        spec.clusters.push(ShardRow {
+            id,
+            cluster: cluster.to_string(),
+            target: Some(name),
+            ..ShardRow::default()
+        });
+        let observed = ctx.connector.observation(cluster).unwrap_or_default();
+        let (connectivity, error) = match &observed.state {
+            Link::Failed { reason, message } => (
+                Connectivity::Unreachable,
+                Some(emco_crds::sync_shard::status::RowError {
+                    reason: (*reason).to_owned(),
+                    message: message.clone(),
+                    ..Default::default()
+                }),
+            ),
+            _ => (Connectivity::Unknown, None),
+        };
+        rows.insert(
+            id,
+            RowStatus { id, cluster: cluster.to_string(), connectivity, error, ..RowStatus::default() },
+        );
+    }
+    let status = shard::encode_status(&spec, 0, &rows);
+    Some((spec, status))
+}
+
+/// Stored revisions, newest first. Their times are those of their objects.
+fn history(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Vec<HistoryEntry> {
+    let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
+    store::contexts(ctx, owner)
+        .iter()
+        .take(limit)
+        .map(|context| HistoryEntry {
+            revision: context.spec.revision,
+            digest: context.spec.digest.clone(),
+            cause: context.spec.cause,
+            at: context.metadata.creation_timestamp.clone(),
+        })
+        .collect()
+}
+
+/// All conditions.
+fn state(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    status: &mut DeploymentIntentGroupStatus,
+    planned: &Planned,
+    rolled: &DigRollup,
+    over: &str,
+) {
+    let generation = meta::generation(dig);
+    let now = ctx.now();
+    status.set_observed_generation(generation);
+    let revision = status.revision;
+    let list = status.conditions_mut();
+    let mut say = |type_: &str, state: &str, reason: &str, message: &str| {
+        conditions::set(list, type_, state, reason, message, generation, now);
+    };
+    let refusal = match planned {
+        Planned::Refused(refusal, _) => Some(refusal.as_ref()),
+        Planned::Done(..) => None,
+    };
+    let refused_at =
+        refusal.and_then(|refusal| types::STAGES.iter().position(|type_| *type_ == refusal.condition));
+    for (at, (type_, reason)) in types::STAGES.into_iter().zip(PASSED).enumerate() {
+        match (refusal, refused_at) {
+            (Some(refusal), Some(refused)) if at == refused => {
+                say(type_, "False", refusal.reason, &refusal.message);
+            }
+            (Some(_), Some(refused)) if at > refused => {
+                say(type_, "Unknown", "Progressing", "an earlier step was refused");
+            }
+            _ => say(type_, "True", reason, &stage_message(planned, type_, over)),
+        }
+    }
+    let rolled_ready = &rolled.ready;
+    if revision.is_some() {
+        say(types::DEPLOYED, rolled.deployed.status, rolled.deployed.reason, &rolled.deployed.message);
+    } else {
+        say(types::DEPLOYED, "False", "Progressing", "there is no revision yet");
+    }
+    match (refusal, revision) {
+        (Some(refusal), Some(revision)) => {
+            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            say(types::READY, "False", refusal.reason, &message);
+        }
+        (Some(refusal), None) => say(types::READY, "False", refusal.reason, &refusal.message),
+        (None, Some(_)) => say(types::READY, rolled_ready.status, rolled_ready.reason, &rolled_ready.message),
+        (None, None) => say(types::READY, "False", rolled_ready.reason, &rolled_ready.message),
+    }
+    let ready = revision.is_some() && refusal.is_none() && rolled_ready.status == "True";
+    let stalled = refusal.is_some_and(|refusal| refusal.stalled);
+    let settled = refusal.is_none() && rolled.deployed.status == "True" && ready;
+    let (reason, message) = match refusal {
+        Some(refusal) => (refusal.reason, refusal.message.as_str()),
+        None if !ready => (rolled_ready.reason, rolled_ready.message.as_str()),
+        None => (rolled.deployed.reason, rolled.deployed.message.as_str()),
+    };
+    if stalled {
+        conditions::set(list, types::STALLED, "True", reason, message, generation, now);
+    } else {
+        conditions::remove(list, types::STALLED);
+    }
+    // A dead cluster is named, not fatal: where enough are ready and nothing moves, nothing is being reconciled.
+    let only_unreachable = ready && rolled.deployed.reason == "Unreachable";
+    if stalled || settled || only_unreachable {
+        conditions::remove(list, types::RECONCILING);
+    } else {
+        conditions::set(list, types::RECONCILING, "True", reason, message, generation, now);
+    }
+}
+
+fn stage_message(planned: &Planned, type_: &str, over: &str) -> String {
+    let Planned::Done(plan, _) = planned else { return String::new() };
+    match type_ {
+        types::PLACED => {
+            let clusters: std::collections::BTreeSet<&ClusterId> = plan
+                .placement
+                .iter()
+                .flat_map(|(_, placed): &(String, AppPlacement)| &placed.chosen)
+                .collect();
+            format!("{} on {}", counted(plan.placement.len(), "app"), counted(clusters.len(), "cluster"))
+        }
+        types::APPROVED => over.to_owned(),
+        // A remark refuses nothing: the charts are rendered.
+        types::RENDERED => sentence(&plan.remarks),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,108 @@
+//! Terminates a deployment: cleans its clusters, removes what was stored, then its finalizer.
+
+use std::collections::BTreeMap;
+
+use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::sync::UnreachableAction;
+use emco_crds::names::{annotation, finalizer};
+use emco_crds::{Conditioned, DeploymentIntentGroup};
+use emco_engine::conditions;
+use emco_engine::rollup::{self, DigInputs, DigRollup};
+
+use super::report::{before, fill};
+use crate::abandon;
+use crate::object::finalizers;
+use crate::object::meta;
+use crate::object::status;
+use crate::reconcile::transitions;
+use crate::runtime::context::{Context, Outcome, Reconciled};
+use crate::store::{self, Owner};
+use crate::target::{self, Removal};
+
+/// Brings a deployment to its end. `desiredState: Terminated` keeps the definition and its history.
+pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {
+    let deleting = meta::deleting(dig);
+    let give_up = abandon::AbandonPolicy::of(dig, Some(&dig.spec.unreachable));
+    if abandon::abandon(ctx, dig, owner, give_up).await? {
+        return Ok(Outcome::Settled);
+    }
+    if target::search_confirmed(ctx, owner, dig).await? {
+        return Ok(Outcome::Settled);
+    }
+    target::invalidate_lost(ctx, owner);
+    let ending = target::remove_all(ctx, owner, !deleting).await?;
+    if ending == Removal::Done && deleting {
+        if finalizers::remove(ctx, dig, finalizer::TERMINATE).await? {
+            transitions::removed(ctx, dig);
+        }
+        return Ok(Outcome::Settled);
+    }
+    let mut status = dig.status.clone().unwrap_or_default();
+    let shards = store::shards(ctx, owner);
+    let parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
+    let abandoned = abandon::abandoned(ctx, owner);
+    let rolled = rollup::dig(&DigInputs {
+        shards: &parts,
+        wanted: &BTreeMap::new(),
+        revision: status.revision,
+        placement: &[],
+        ready_clusters: Some(&dig.spec.ready_clusters),
+        before: &before(&status),
+        approved: true,
+        removing: true,
+        suspended: false,
+        abandoned: &abandoned,
+    });
+    fill(&mut status, &rolled, false);
+    status.last_handled_request = super::request(dig);
+    let generation = meta::generation(dig);
+    let now = ctx.now();
+    status.set_observed_generation(generation);
+    let done = ending == Removal::Done;
+    let (reason, message) = if !done {
+        let lost = target::lost_content(ctx, owner).await?;
+        let lost = lost.map(|lost| format!("; {}", lost.sentence(dig, "dig"))).unwrap_or_default();
+        ("Terminating", still(dig, &rolled) + &lost)
+    } else if let Some(given_up) = rollup::given_up(&abandoned) {
+        ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
+    } else {
+        ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
+    };
+    let list = status.conditions_mut();
+    conditions::set(list, types::READY, "False", reason, &message, generation, now);
+    conditions::set(list, types::DEPLOYED, "False", reason, &message, generation, now);
+    conditions::remove(list, types::STALLED);
+    if done {
+        conditions::remove(list, types::RECONCILING);
+    } else {
+        conditions::set(list, types::RECONCILING, "True", reason, &message, generation, now);
+    }
+    status::write(ctx, dig, dig.status.as_ref(), &status).await?;
+    let outcome = Outcome::Settled.at_latest(abandon::next_abandon(ctx, owner, &dig.spec.unreachable));
+    Ok(outcome.at_latest((ending == Removal::Unseen).then_some(store::SHOWN)))
+}
+
+/// What is waited for, and what a person can do about a cluster that may never come back.
+fn still(dig: &DeploymentIntentGroup, rolled: &DigRollup) -> String {
+    let mut text = format!("{} clusters still to be cleaned", rolled.left);
+    if let Some(first) = rolled.failing.first() {
+        text.push_str(&format!("; {}: {} {}", first.cluster, first.reason, first.message));
+    }
+    if let Some(mistyped) = abandon::annotation_error(dig) {
+        text.push_str(&format!("; {mistyped}"));
+    } else if rolled.failing.iter().any(|f| f.reason == "Unreachable") {
+        text.push_str(&match (dig.spec.unreachable.action, &dig.spec.unreachable.after) {
+            (UnreachableAction::Abandon, Some(after)) => {
+                format!("; what cannot be reached for {} is given up", after.0)
+            }
+            _ => format!(
+                "; to give up what cannot be reached: kubectl annotate dig {} -n {} {}={}",
+                meta::name(dig),
+                meta::namespace(dig),
+                annotation::ABANDON,
+                meta::uid(dig)
+            ),
+        });
+    }
+    text
+}

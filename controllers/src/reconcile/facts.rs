@@ -1,0 +1,83 @@
+//! Combines stored Clusters and what their connections observed into the planner's facts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_crds::cluster::Scheduling as Stored;
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, Conditioned};
+use emco_engine::identity::ClusterId;
+use emco_engine::snapshot::{ClusterFacts, Scheduling};
+use kube::Resource;
+
+use crate::object::meta;
+use crate::reconcile::owned_namespace;
+use crate::remote::{Admission, State};
+use crate::runtime::context::Context;
+use crate::runtime::stores::StoreExt;
+
+/// Labels of an object, or none.
+pub fn labels<K: Resource>(object: &K) -> BTreeMap<String, String> {
+    object.meta().labels.clone().unwrap_or_default()
+}
+
+/// `provider/cluster` of a Cluster; `None` where nobody owns its namespace.
+pub fn id(ctx: &Context, cluster: &Cluster) -> Option<ClusterId> {
+    let provider = owned_namespace::provider_of(ctx, meta::namespace(cluster))?;
+    Some(ClusterId::new(&provider, meta::name(cluster)))
+}
+
+/// The Cluster of an id.
+pub fn registered(ctx: &Context, wanted: &ClusterId) -> Option<Arc<Cluster>> {
+    let is_it = |cluster: &Cluster| id(ctx, cluster).as_ref() == Some(wanted);
+    let provider = ctx.stores.providers.named("", wanted.provider());
+    let usual = provider.and_then(|provider| {
+        ctx.stores.clusters.named(owned_namespace::of_provider(&provider), wanted.cluster())
+    });
+    // The namespace says whose it is: also while its provider is missing.
+    usual.filter(|cluster| is_it(cluster)).or_else(|| ctx.stores.clusters.find(is_it))
+}
+
+/// Whether a cluster that answered last has not been heard of by this process yet.
+pub fn is_about_to_answer(ctx: &Context, id: &ClusterId) -> bool {
+    let waits = ctx.connector.observation(id).is_none_or(|seen| seen.state == State::Connecting);
+    let answered = |cluster: Arc<Cluster>| {
+        cluster.status.as_ref().is_some_and(|status| status.is_true(types::REACHABLE))
+    };
+    waits && registered(ctx, id).is_some_and(answered)
+}
+
+/// Everything known of every registered cluster.
+pub fn clusters(ctx: &Context) -> BTreeMap<ClusterId, ClusterFacts> {
+    let all = ctx.stores.clusters.sorted();
+    all.iter().filter_map(|cluster| facts(ctx, cluster)).map(|facts| (facts.id.clone(), facts)).collect()
+}
+
+fn facts(ctx: &Context, cluster: &Cluster) -> Option<ClusterFacts> {
+    let id = id(ctx, cluster)?;
+    let observed = ctx.connector.observation(&id).unwrap_or_default();
+    let status = cluster.status.as_ref();
+    let scheduling = match cluster.spec.scheduling {
+        Stored::Drained => Scheduling::Drained,
+        // What is held while it is being deleted takes nothing new, and loses nothing.
+        _ if meta::deleting(cluster) => Scheduling::Cordoned,
+        Stored::Enabled => Scheduling::Enabled,
+        Stored::Cordoned => Scheduling::Cordoned,
+    };
+    Some(ClusterFacts {
+        labels: labels(cluster),
+        properties: cluster.spec.properties.clone(),
+        scheduling,
+        reachable: observed.connected() && !matches!(observed.admission, Admission::Refused { .. }),
+        // Who it is to be: what else may answer behind its name is not it.
+        uid: status
+            .and_then(|s| s.uid.clone())
+            .or_else(|| observed.uid.clone().filter(|_| observed.admission == Admission::Admitted)),
+        kubernetes_version: observed
+            .version
+            .clone()
+            .or_else(|| status.and_then(|s| s.kubernetes_version.clone())),
+        apis: observed.apis.clone(),
+        id,
+    })
+}

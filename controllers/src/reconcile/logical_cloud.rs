@@ -1,0 +1,373 @@
+//! Reconciles every `LogicalCloud`: its revision, the targets of its clusters and its status. It makes the namespace
+//! that deployments run in, wherever a grant allows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::conditions::types::READY;
+use emco_crds::deployment_intent_group::status::Cause;
+use emco_crds::fields::Summary;
+use emco_crds::logical_cloud::{CloudClusters, LogicalCloudStatus};
+use emco_crds::names::finalizer;
+use emco_crds::reasons::LogicalCloudReason;
+use emco_crds::{LogicalCloud, Project};
+use emco_engine::identity::{ClusterId, Combination};
+use emco_engine::refusal::Refusal;
+use emco_engine::set::combinations;
+use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling, uids};
+use emco_engine::{cloud, holders, rollup, unsupported};
+
+use crate::abandon::{self, AbandonPolicy};
+use crate::object::finalizers;
+use crate::object::meta;
+use crate::object::status::{self, ReadyState};
+use crate::reconcile::composite_app::project;
+use crate::reconcile::facts;
+use crate::reconcile::results;
+use crate::reconcile::transitions;
+use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
+use crate::runtime::stores::StoreExt;
+use crate::store::{self, Draft, Limit, Owner, Stored, TooMuch, mebibytes};
+use crate::target::{self, Removal};
+
+mod taken;
+
+/// Revisions kept of a logical cloud.
+const HISTORY: usize = 3;
+
+/// Namespace of a logical cloud on the clusters.
+pub fn namespace(cloud: &LogicalCloud) -> String {
+    cloud.spec.namespace.clone().unwrap_or_else(|| meta::namespace(cloud).to_owned())
+}
+
+/// What a deployment needs to know of a cloud. The refusal says why it cannot be used.
+pub fn facts(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    project: &Project,
+    clusters: &BTreeMap<ClusterId, ClusterFacts>,
+) -> Result<CloudFacts, Box<Refusal>> {
+    let name = meta::name(cloud);
+    if let Some(sentence) = unsupported::check_logical_cloud(&cloud.spec) {
+        let message = format!("LogicalCloud {name} is not ready: {sentence}");
+        return Err(Refusal::of("Resolved", "LogicalCloudNotReady", false, message));
+    }
+    if let Some(sentence) = taken::conflict(ctx, cloud, clusters) {
+        return Err(taken::refusal(cloud, &sentence));
+    }
+    let members = cloud::members(&cloud.spec, &granted(ctx, project, clusters), clusters);
+    Ok(CloudFacts {
+        name: name.to_owned(),
+        level: cloud.spec.level.as_str().to_owned(),
+        namespace: namespace(cloud),
+        clusters: members.candidates,
+    })
+}
+
+fn granted(
+    ctx: &Context,
+    project: &Project,
+    clusters: &BTreeMap<ClusterId, ClusterFacts>,
+) -> BTreeMap<ClusterId, emco_crds::fields::Level> {
+    let providers = ctx.stores.providers.sorted();
+    let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
+    cloud::granted(meta::name(project), &facts::labels(project), &providers, clusters)
+}
+
+/// Clusters where a deployment of this cloud has rows.
+fn held_clusters(ctx: &Context, cloud: &LogicalCloud) -> BTreeSet<ClusterId> {
+    let digs = ctx.stores.digs.within(meta::namespace(cloud));
+    let of_cloud: BTreeSet<&str> = digs
+        .iter()
+        .filter(|dig| dig.spec.logical_cloud_ref.name == meta::name(cloud))
+        .map(|dig| meta::name(dig.as_ref()))
+        .collect();
+    ctx.stores
+        .shards
+        .within(meta::namespace(cloud))
+        .iter()
+        .filter(|shard| {
+            shard.spec.owner.kind == "DeploymentIntentGroup"
+                && of_cloud.contains(shard.spec.owner.name.as_str())
+        })
+        .flat_map(|shard| {
+            shard.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// A cluster that is being deleted keeps what deployments have there. A logical cloud holds none: where no deployment of any project
+/// is left, it leaves.
+fn leave_what_ends(ctx: &Context, clusters: &mut BTreeMap<ClusterId, ClusterFacts>) {
+    let going: Vec<ClusterId> = ctx
+        .stores
+        .clusters
+        .sorted()
+        .iter()
+        .filter(|cluster| meta::deleting(cluster.as_ref()))
+        .filter_map(|cluster| facts::id(ctx, cluster))
+        .collect();
+    if going.is_empty() {
+        return;
+    }
+    let shards = store::all_shards(ctx);
+    let held = holders::clusters(shards.iter().map(AsRef::as_ref));
+    for id in going.iter().filter(|id| !held.contains_key(id)) {
+        if let Some(facts) = clusters.get_mut(id) {
+            facts.scheduling = Scheduling::Drained;
+        }
+    }
+}
+
+/// Brings one logical cloud to where it should be.
+pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconciled {
+    let Some(cloud) = ctx.stores.clouds.named(namespace_, name) else { return Ok(Outcome::Settled) };
+    let owner = Owner::of(ctx, "LogicalCloud", cloud.as_ref());
+    let generation = meta::generation(cloud.as_ref());
+    let mut status = cloud.status.clone().unwrap_or_default();
+    let digs = ctx.stores.digs.within(namespace_);
+    let holders = holders::logical_cloud(&cloud, digs.iter().map(AsRef::as_ref));
+    status.in_use = holders::in_use(&holders);
+    status.namespace = Some(namespace(&cloud));
+    if meta::deleting(cloud.as_ref()) {
+        return terminate(ctx, &cloud, &owner, &holders, status).await;
+    }
+    if finalizers::add(ctx, cloud.as_ref(), finalizer::TERMINATE).await? {
+        return Ok(Outcome::Settled);
+    }
+    // A Cluster that is away is let go of while the cloud has something there.
+    abandon::abandon(ctx, cloud.as_ref(), &owner, AbandonPolicy { gone: true, ..AbandonPolicy::default() })
+        .await?;
+    if let Err(refusal) = plan(ctx, &cloud, &owner, &mut status).await? {
+        refused(ctx, &owner, generation, &refusal, &mut status).await?;
+    }
+    status::write(ctx, cloud.as_ref(), cloud.status.as_ref(), &status).await?;
+    if let Some(revision) = status.revision {
+        store::record_outcome(ctx, &owner, revision, status.state.unwrap_or_default(), None).await?;
+    }
+    store::prune_history(ctx, &owner, HISTORY).await?;
+    Ok(Outcome::Settled)
+}
+
+/// Names the revision that runs.
+fn runs(status: &mut LogicalCloudStatus, stored: &Stored) {
+    status.revision = Some(stored.spec.revision);
+    status.digest = Some(stored.spec.digest.clone());
+    status.app_context = Some(stored.name.clone());
+}
+
+/// Reports a refused change: clusters are counted as ever, and Ready says what runs, then why the change does not.
+async fn refused(
+    ctx: &Context,
+    owner: &Owner,
+    generation: i64,
+    refusal: &Refusal,
+    status: &mut LogicalCloudStatus,
+) -> Result<(), Failure> {
+    let message = match store::newest(ctx, owner).await? {
+        Some(stored) => {
+            let revision = stored.spec.revision;
+            runs(status, &stored);
+            let rolled = roll_up(ctx, owner, &combinations(&stored.running.assignment), status);
+            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            // Which clusters the refused change could have had is not worked out.
+            let not_granted = status.clusters.as_ref().map_or(0, |clusters| clusters.not_granted);
+            fill(status, rolled, not_granted);
+            message
+        }
+        None => refusal.message.clone(),
+    };
+    let verdict = if refusal.stalled { ReadyState::Stalled } else { ReadyState::Waiting };
+    status::set_ready_because(ctx, status, generation, &verdict, refusal.reason, &message, &refusal.message);
+    Ok(())
+}
+
+/// Plans, stores and targets; the status says what is true then. A refusal leaves what runs as it is.
+async fn plan(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    owner: &Owner,
+    status: &mut LogicalCloudStatus,
+) -> Result<Result<(), Box<Refusal>>, Failure> {
+    let Some(project) = project(ctx, meta::namespace(cloud)) else {
+        let namespace = meta::namespace(cloud);
+        let message =
+            format!("no Project owns namespace {namespace}: create one with spec.namespace {namespace}");
+        return Ok(Err(Refusal::of(READY, "NoProject", false, message)));
+    };
+    if let Some(sentence) = unsupported::check_logical_cloud(&cloud.spec) {
+        return Ok(Err(Refusal::of(READY, "NotSupportedYet", true, sentence)));
+    }
+    if let Some(sentence) = store::of_a_later_format(ctx, owner) {
+        return Ok(Err(Refusal::of(READY, "FormatUnknown", false, sentence)));
+    }
+    let mut clusters = facts::clusters(ctx);
+    leave_what_ends(ctx, &mut clusters);
+    if let Some(sentence) = taken::conflict(ctx, cloud, &clusters) {
+        let reason = LogicalCloudReason::NamespaceConflict.as_str();
+        return Ok(Err(Refusal::of(READY, reason, true, sentence)));
+    }
+    target::invalidate_lost(ctx, owner);
+    let newest = store::newest(ctx, owner).await?;
+    let planned = cloud::plan(&cloud::Request {
+        installation: &ctx.installation,
+        project: meta::name(project.as_ref()),
+        name: &owner.name,
+        spec: &cloud.spec,
+        namespace: &namespace(cloud),
+        clusters: &clusters,
+        granted: &granted(ctx, &project, &clusters),
+        held: &held_clusters(ctx, cloud),
+        running: newest.as_ref().map(|stored| stored.running.as_ref()),
+        now: ctx.world.clock.now_ms() / 1000,
+    });
+    let planned = match planned {
+        Ok(planned) => planned,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let stored = match (&planned.change, newest) {
+        (None, Some(stored)) if target::repair_packs(ctx, owner, &stored, &planned.sets).await? => {
+            Some(stored)
+        }
+        (None, None) => None,
+        (change, _) => {
+            let draft = Draft {
+                owner,
+                at_least: status.revision.unwrap_or(0),
+                digest: planned.plan_digest.clone(),
+                inputs_digest: planned.inputs_digest.clone(),
+                cause: change.as_ref().map_or(Cause::Update, |change| change.cause),
+                release: None,
+                namespace: namespace(cloud),
+                level: cloud.spec.level,
+                logical_cloud: None,
+                composite_app: None,
+                apps: vec![cloud::APP.to_owned()],
+                charts: Vec::new(),
+                assignment: planned.assignment.clone(),
+                sets: planned.sets.clone(),
+                explanation: Vec::new(),
+                limit: Limit::of(None, HISTORY),
+            };
+            match store::commit(ctx, draft).await? {
+                Ok(stored) => Some(stored),
+                Err(TooMuch { bytes, .. }) => {
+                    let message =
+                        format!("what is stored of the logical cloud would take {}", mebibytes(bytes));
+                    return Ok(Err(Refusal::of(READY, "QuotaRejected", true, message)));
+                }
+            }
+        }
+    };
+    if let Some(stored) = &stored {
+        let wanted = combinations(&planned.assignment);
+        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters)).await?;
+        runs(status, stored);
+    }
+    report(ctx, cloud, owner, &planned, status);
+    Ok(Ok(()))
+}
+
+fn before(status: &LogicalCloudStatus) -> rollup::Before {
+    rollup::Before {
+        state: status.state.unwrap_or_default(),
+        revision: status.revision,
+        apps: BTreeMap::new(),
+    }
+}
+
+/// What the shards say of a revision with these combinations.
+fn roll_up(
+    ctx: &Context,
+    owner: &Owner,
+    wanted: &BTreeMap<ClusterId, Combination>,
+    status: &LogicalCloudStatus,
+) -> rollup::CloudRollup {
+    let shards = store::shards(ctx, owner);
+    let parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
+    rollup::cloud(&rollup::DigInputs {
+        shards: &parts,
+        wanted,
+        revision: status.revision,
+        placement: &[],
+        ready_clusters: None,
+        before: &before(status),
+        approved: true,
+        removing: false,
+        suspended: false,
+        abandoned: &[],
+    })
+}
+
+/// Numbers and lists of the status.
+fn fill(status: &mut LogicalCloudStatus, rolled: rollup::CloudRollup, not_granted: i64) {
+    status.state = Some(rolled.state);
+    status.summary = Some(rolled.summary);
+    status.clusters = Some(CloudClusters { not_granted, ..rolled.clusters });
+    status.failing = rolled.failing;
+}
+
+/// What the shards say, into the status.
+fn report(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    owner: &Owner,
+    planned: &cloud::CloudPlan,
+    status: &mut LogicalCloudStatus,
+) {
+    let rolled = roll_up(ctx, owner, &combinations(&planned.assignment), status);
+    let not_granted = planned.members.not_granted.len() + planned.members.level_not_granted.len();
+    let ready = rolled.ready.clone();
+    fill(status, rolled, i64::try_from(not_granted).unwrap_or(i64::MAX));
+    let generation = meta::generation(cloud);
+    let mut message = ready.message;
+    if not_granted > 0 {
+        message.push_str(&format!("; {not_granted} named and not granted"));
+    }
+    if !planned.shrink_waits.is_empty() {
+        message.push_str(&format!(
+            "; {} leave when no deployment is there any more",
+            planned.shrink_waits.len()
+        ));
+    }
+    let verdict = if ready.status == "True" { ReadyState::Ready } else { ReadyState::Waiting };
+    status::set_ready(ctx, status, generation, &verdict, ready.reason, &message);
+}
+
+/// Waits for the deployments, leaves the clusters, lets go.
+async fn terminate(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    owner: &Owner,
+    holders: &[String],
+    mut status: LogicalCloudStatus,
+) -> Reconciled {
+    let generation = meta::generation(cloud);
+    let waits = holders::waits_for(holders);
+    status::set_in_use(ctx, &mut status, generation, waits.as_deref());
+    let mut unseen = false;
+    let message = if let Some(waits) = waits {
+        waits
+    } else {
+        let give_up = AbandonPolicy { gone: true, ..AbandonPolicy::of(cloud, None) };
+        if abandon::abandon(ctx, cloud, owner, give_up).await? {
+            return Ok(Outcome::Settled);
+        }
+        let ending = target::remove_all(ctx, owner, false).await?;
+        unseen = ending == Removal::Unseen;
+        if ending == Removal::Done {
+            if finalizers::remove(ctx, cloud, finalizer::TERMINATE).await? {
+                transitions::removed(ctx, cloud);
+            }
+            return Ok(Outcome::Settled);
+        }
+        let shards = store::shards(ctx, owner);
+        let left: Vec<ClusterId> = results::of(&shards).into_keys().collect();
+        let first = left.first().map(|id| format!(": {id}")).unwrap_or_default();
+        status.summary = Some(Summary { clusters: Some(format!("0/{}", left.len())), ..Summary::default() });
+        let mistyped = abandon::annotation_error(cloud).map(|text| format!("; {text}")).unwrap_or_default();
+        format!("{} clusters still to be left{first}{mistyped}", left.len())
+    };
+    status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, "Terminating", &message);
+    status::write(ctx, cloud, cloud.status.as_ref(), &status).await?;
+    Ok(Outcome::Settled.at_latest(unseen.then_some(store::SHOWN)))
+}

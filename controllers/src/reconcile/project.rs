@@ -1,0 +1,148 @@
+//! Reconciles Projects: their namespace, default logical cloud and counts.
+
+use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
+use emco_crds::names::{annotation, finalizer, label};
+use emco_crds::project::{ProjectCounts, ProjectStatus};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
+use emco_engine::{cloud, holders, unsupported};
+use kube::Resource;
+use serde_json::json;
+use std::sync::Arc;
+
+use crate::object::finalizers;
+use crate::object::meta;
+use crate::object::status::{self, ReadyState};
+use crate::reconcile::facts;
+use crate::reconcile::owned_namespace::{self, Owner};
+use crate::reconcile::transitions;
+use crate::runtime::api::ApiServerExt;
+use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
+use crate::runtime::stores::StoreExt;
+
+/// Brings one project to where it should be.
+pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
+    let Some(project) = ctx.stores.projects.named("", name) else { return Ok(Outcome::Settled) };
+    let namespace = project.spec.namespace.clone().unwrap_or_else(|| name.to_owned());
+    let owner = Owner { kind: "Project", name, label: label::PROJECT };
+    let mut status = project.status.clone().unwrap_or_default();
+    let generation = meta::generation(project.as_ref());
+    let owned = owned_namespace::project_of(ctx, &namespace).as_deref() == Some(name);
+    let digs: Vec<Arc<DeploymentIntentGroup>> =
+        if owned { ctx.stores.digs.within(&namespace) } else { Vec::new() };
+    let clouds: Vec<Arc<LogicalCloud>> =
+        if owned { ctx.stores.clouds.within(&namespace) } else { Vec::new() };
+    let holders = holders::project(
+        &project,
+        &namespace,
+        digs.iter().map(AsRef::as_ref),
+        clouds.iter().map(AsRef::as_ref),
+    );
+    status.in_use = holders::in_use(&holders);
+    if meta::deleting(project.as_ref()) {
+        return terminate(ctx, &project, &namespace, owner, &holders, status).await;
+    }
+    if finalizers::add(ctx, project.as_ref(), finalizer::IN_USE).await? {
+        return Ok(Outcome::Settled);
+    }
+    status::set_in_use(ctx, &mut status, generation, None);
+    if let Some(sentence) = unsupported::check_project(&project.spec) {
+        status::set_ready(ctx, &mut status, generation, &ReadyState::Stalled, "NotSupportedYet", &sentence);
+    } else if let Err(refused) = owned_namespace::ensure(ctx, &namespace, owner).await? {
+        status::set_ready(
+            ctx,
+            &mut status,
+            generation,
+            &ReadyState::Stalled,
+            refused.reason,
+            &refused.message,
+        );
+    } else {
+        keep_default_cloud(ctx, &project, &namespace).await?;
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        status.namespace = Some(namespace.clone());
+        status.counts = Some(ProjectCounts {
+            deployment_intent_groups: count(digs.len()),
+            logical_clouds: count(clouds.len()),
+        });
+        let providers = ctx.stores.providers.sorted();
+        let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
+        let granted =
+            cloud::granted(name, &facts::labels(project.as_ref()), &providers, &facts::clusters(ctx));
+        if granted.is_empty() {
+            let message = format!(
+                "namespace {namespace}; no cluster is granted: a ClusterProvider must name project {name} in spec.grants, and have Clusters"
+            );
+            status::set_ready(
+                ctx,
+                &mut status,
+                generation,
+                &ReadyState::Ready,
+                "NoClustersGranted",
+                &message,
+            );
+        } else {
+            let message = format!("namespace {namespace}");
+            status::set_ready(ctx, &mut status, generation, &ReadyState::Ready, "NamespaceReady", &message);
+        }
+    }
+    status::write(ctx, project.as_ref(), project.status.as_ref(), &status).await?;
+    Ok(Outcome::Settled)
+}
+
+/// Makes the logical cloud `default` where the project keeps one. One that exists is left as it is: its level is its own.
+async fn keep_default_cloud(ctx: &Context, project: &Project, namespace: &str) -> Result<(), Failure> {
+    let Some(wanted) = &project.spec.logical_cloud else { return Ok(()) };
+    if owned_namespace::ends(ctx, namespace)
+        || ctx.stores.clouds.named(namespace, DEFAULT_LOGICAL_CLOUD).is_some()
+    {
+        return Ok(());
+    }
+    let object = json!({
+        "apiVersion": LogicalCloud::api_version(&()), "kind": LogicalCloud::kind(&()),
+        "metadata": {
+            "name": DEFAULT_LOGICAL_CLOUD, "namespace": namespace,
+            "annotations": {(annotation::MADE_BY): ctx.installation.id},
+        },
+        "spec": {"level": wanted.level},
+    });
+    match ctx.hub().create(meta::collection::<LogicalCloud>(Some(namespace)), &object).await {
+        Err(error) if !error.already_exists() => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Waits for the holders, removes the default cloud, then the namespace, then lets go.
+async fn terminate(
+    ctx: &Context,
+    project: &Project,
+    namespace: &str,
+    owner: Owner<'_>,
+    holders: &[String],
+    mut status: ProjectStatus,
+) -> Reconciled {
+    let generation = meta::generation(project);
+    let mut waits = holders::waits_for(holders);
+    if waits.is_none()
+        && let Some(cloud) = ctx.stores.clouds.named(namespace, DEFAULT_LOGICAL_CLOUD)
+        && owned_namespace::project_of(ctx, namespace).as_deref() == Some(owner.name)
+    {
+        if !meta::deleting(cloud.as_ref()) {
+            ctx.hub().delete(meta::path(cloud.as_ref()), Some(meta::uid(cloud.as_ref())), None).await?;
+        }
+        waits = Some(format!(
+            "deletion waits for LogicalCloud/{namespace}/{DEFAULT_LOGICAL_CLOUD} to leave its clusters"
+        ));
+    }
+    if waits.is_none() && owned_namespace::remove(ctx, namespace, owner).await? {
+        if finalizers::remove(ctx, project, finalizer::IN_USE).await? {
+            transitions::removed(ctx, project);
+        }
+        return Ok(Outcome::Settled);
+    }
+    let message =
+        waits.unwrap_or_else(|| format!("deletion waits for the content of namespace {namespace} to go"));
+    status::set_in_use(ctx, &mut status, generation, Some(&message));
+    status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, status::TERMINATING, &message);
+    status::write(ctx, project, project.status.as_ref(), &status).await?;
+    Ok(Outcome::Settled)
+}

@@ -1,0 +1,197 @@
+//! Tells people of an object's transitions: one Event and one log line each.
+//!
+//! A transition is a change of what the condition Ready says, or another refused change. What happens on the way to Ready is
+//! logged at `debug`: the lines at `info` are what a person reads the morning after.
+
+use emco_crds::Conditioned;
+use emco_crds::conditions::types;
+use emco_crds::reasons::is_progress;
+use emco_engine::conditions::truncate;
+use kube::Resource;
+
+use crate::object::LogFields;
+use crate::object::events;
+use crate::object::meta;
+use crate::reconcile::owned_namespace;
+use crate::runtime::api;
+use crate::runtime::context::Context;
+
+/// Longest message in a log line, in bytes.
+const LONGEST: usize = 512;
+
+/// What makes one state of an object another one.
+#[derive(PartialEq, Eq)]
+struct ReadyState {
+    ready: bool,
+    reason: String,
+    refused: Option<Refused>,
+}
+
+/// A refused change.
+#[derive(PartialEq, Eq)]
+struct Refused {
+    /// What only an edit can cure. What may cure itself has none: its words say how many clusters match, which ticks.
+    stalled: Option<String>,
+    /// The generation that is refused: a cure that is refused again is news.
+    generation: Option<i64>,
+}
+
+impl ReadyState {
+    fn of<S: Conditioned>(status: &S) -> Option<Self> {
+        let ready = status.condition(types::READY)?;
+        let stalled = status.condition(types::STALLED).filter(|stalled| stalled.status == "True");
+        let refused = stalled.or_else(|| {
+            let mut stages = types::STAGES.iter().filter_map(|stage| status.condition(stage));
+            stages.find(|stage| stage.status == "False")
+        });
+        Some(Self {
+            ready: ready.status == "True",
+            reason: ready.reason.clone(),
+            refused: refused.map(|refused| Refused {
+                stalled: stalled.map(|stalled| stalled.message.clone()),
+                generation: refused.observed_generation,
+            }),
+        })
+    }
+
+    fn is_warning(&self) -> bool {
+        let stalled = self.refused.as_ref().is_some_and(|refused| refused.stalled.is_some());
+        !self.ready && (stalled || !is_progress(&self.reason))
+    }
+}
+
+/// What names an object in a line, and a Cluster by `provider/name`.
+fn fields_of<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K) -> (LogFields, Option<String>) {
+    let (kind, namespace, name) = (K::kind(&()), meta::namespace(object), meta::name(object));
+    let project = owned_namespace::project_of(ctx, namespace);
+    if kind == "Cluster" {
+        let provider = owned_namespace::provider_of(ctx, namespace);
+        let cluster = format!("{}/{name}", provider.as_deref().unwrap_or(namespace));
+        return (LogFields { project, ..LogFields::default() }, Some(cluster));
+    }
+    (LogFields::of(project, &kind, namespace, name), None)
+}
+
+/// Writes an Event and a log line if the new status differs from the old one in more than words.
+pub async fn tell<K, S>(ctx: &Context, object: &K, old: Option<&S>, new: &S)
+where
+    K: Resource<DynamicType = ()>,
+    S: Conditioned,
+{
+    let before = old.and_then(ReadyState::of);
+    let Some(now) = ReadyState::of(new).filter(|now| before.as_ref() != Some(now)) else { return };
+    let Some(ready) = new.condition(types::READY) else { return };
+    log(ctx, object, before.as_ref(), &now, old.is_some_and(was_reachable), &ready.message);
+    events::emit(ctx, object, now.is_warning(), &ready.reason, &ready.message).await;
+}
+
+fn was_reachable<S: Conditioned>(status: &S) -> bool {
+    status.condition(types::REACHABLE).is_some()
+}
+
+fn log<K: Resource<DynamicType = ()>>(
+    ctx: &Context,
+    object: &K,
+    before: Option<&ReadyState>,
+    now: &ReadyState,
+    known: bool,
+    message: &str,
+) {
+    let (LogFields { project, deployment, object }, cluster) = fields_of(ctx, object);
+    let was_ready = before.is_some_and(|before| before.ready);
+    let ends = now.reason.starts_with("Terminat");
+    let what = match (now.ready, cluster.is_some()) {
+        _ if ends => "removing",
+        (true, true) if known => "cluster is back",
+        (true, true) => "cluster found",
+        (true, false) => "ready",
+        (false, true) if was_ready => "cluster lost",
+        (false, true) => "cluster cannot be used",
+        (false, false) if now.refused.is_some() => "change refused",
+        (false, false) => "not ready",
+    };
+    let (reason, message) = (now.reason.as_str(), one_line(message));
+    let colon = if message.is_empty() { "" } else { ": " };
+    if now.is_warning() {
+        tracing::warn!(project, deployment, cluster, object, reason, "{what}{colon}{message}");
+    } else if now.ready || ends {
+        tracing::info!(project, deployment, cluster, object, reason, "{what}{colon}{message}");
+    } else {
+        tracing::debug!(project, deployment, cluster, object, reason, "{what}{colon}{message}");
+    }
+}
+
+/// Logs that an object, and all that was made for it, is gone.
+pub fn removed<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K) {
+    let (LogFields { project, deployment, object }, cluster) = fields_of(ctx, object);
+    tracing::info!(project, deployment, cluster, object, "removed");
+}
+
+/// A text of others, as it may stand in a line of the log: it can neither end the line nor fill the disk.
+pub fn one_line(text: &str) -> String {
+    truncate(&api::one_line(text), LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
+    use emco_engine::conditions;
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+
+    fn status(says: &[(&str, &str, &str, &str)], generation: i64) -> ReadyState {
+        let mut status = DeploymentIntentGroupStatus::default();
+        for (type_, value, reason, message) in says {
+            let list = status.conditions_mut();
+            conditions::set(list, type_, value, reason, message, generation, Timestamp::UNIX_EPOCH);
+        }
+        ReadyState::of(&status).unwrap()
+    }
+
+    #[test]
+    fn another_number_of_clusters_is_no_transition() {
+        let ready = |message: &str| status(&[("Ready", "False", "NotReady", message)], 1);
+        assert!(ready("1 of 3 clusters ready") == ready("2 of 3 clusters ready"));
+        assert!(!ready("").is_warning(), "it is on its way");
+    }
+
+    #[test]
+    fn each_refused_change_is_told_once_whatever_clusters_do() {
+        let refused = |runs: &str, why: &str, generation| {
+            let ready = format!("revision 5 runs on {runs}; the last change is refused: {why}");
+            status(
+                &[("Ready", "False", "TemplateError", &ready), ("Stalled", "True", "TemplateError", why)],
+                generation,
+            )
+        };
+        let first = refused("1 of 2 clusters", "a", 6);
+        assert!(first.is_warning());
+        assert!(first == refused("2 of 2 clusters", "a", 6));
+        assert!(first != refused("2 of 2 clusters", "b", 6));
+        assert!(first != refused("2 of 2 clusters", "a", 7), "another try that fails");
+    }
+
+    #[test]
+    fn a_refusal_that_may_cure_itself_is_told_once_for_each_change() {
+        let refused = |why: &str, generation| {
+            status(&[("Ready", "False", "NoClusterMatches", why), ("Placed", "False", "X", why)], generation)
+        };
+        assert!(refused("none of 3 clusters", 1) == refused("none of 4 clusters", 1));
+        assert!(refused("none of 3 clusters", 1) != refused("none of 3 clusters", 2));
+    }
+
+    #[test]
+    fn a_change_that_its_logical_cloud_refuses_is_a_warning() {
+        let ready = "revision 5 runs on 2 of 2 clusters; the last change is refused: LogicalCloud default is not ready: ...";
+        let why = "LogicalCloud default is not ready: ...";
+        let says = [("Ready", "False", "LogicalCloudNotReady", ready), ("Resolved", "False", "X", why)];
+        assert!(status(&says, 6).is_warning());
+    }
+
+    #[test]
+    fn text_of_others_makes_no_second_line() {
+        assert_eq!(one_line("a\nERROR b\u{1b}[31m"), "a ERROR b [31m");
+        assert!(one_line(&"x".repeat(9000)).len() <= LONGEST);
+    }
+}

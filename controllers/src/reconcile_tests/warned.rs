@@ -1,0 +1,198 @@
+//! Events of failures of every kind: each is a Warning, and each refusal is told once.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::life::Life;
+use super::rig::{Rig, emco, namespace, secret, settled, settled_with, world};
+use super::shop::{objects, values};
+
+const CLOUD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/logicalclouds/default";
+const SHOP: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/deploymentintentgroups/shop";
+
+/// Type, reason and message of each Event about an object, in the order of their times.
+fn events(rig: &Rig, kind: &str, name: &str) -> Vec<(String, String, String)> {
+    let objects = rig.hub.objects();
+    let about = |event: &&Value| {
+        event["kind"] == "Event"
+            && event["involvedObject"]["kind"] == kind
+            && event["involvedObject"]["name"] == name
+    };
+    let mut events: Vec<&Value> = objects.values().filter(about).collect();
+    let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    events.sort_by_key(|event| {
+        let version = event["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        version.parse::<u64>().unwrap_or_default()
+    });
+    events.iter().map(|event| (text(event, "type"), text(event, "reason"), text(event, "message"))).collect()
+}
+
+/// Type and reason of the last one.
+fn last(rig: &Rig, kind: &str, name: &str) -> (String, String) {
+    let all = events(rig, kind, name);
+    let (type_, reason, _) = all.last().unwrap_or_else(|| panic!("no Event of {kind} {name}"));
+    (type_.clone(), reason.clone())
+}
+
+fn warning(reason: &str) -> (String, String) {
+    ("Warning".to_owned(), reason.to_owned())
+}
+
+/// How many Warnings of this reason there are.
+fn told(rig: &Rig, kind: &str, name: &str, reason: &str) -> usize {
+    let all = events(rig, kind, name);
+    all.iter().filter(|(type_, said, _)| type_ == "Warning" && said == reason).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_fails_is_a_warning_whatever_the_reason() {
+    let mut rig = settled().await;
+    assert_eq!(last(&rig, "Cluster", "a").0, "Normal");
+    for reason in [
+        "Unauthorized",
+        "Forbidden",
+        "TLSFailed",
+        "DNSFailed",
+        "Timeout",
+        "ConnectionRefused",
+        "AddressNotAllowed",
+        "ServerError",
+    ] {
+        rig.fails("a", reason);
+        rig.settle().await;
+        assert_eq!(last(&rig, "Cluster", "a"), warning(reason));
+        // The same Event is written once a second.
+        rig.clock.forward(Duration::from_secs(1));
+        rig.returns("a", "uid-a");
+        rig.settle().await;
+        assert_eq!(last(&rig, "Cluster", "a"), ("Normal".to_owned(), "Reachable".to_owned()));
+    }
+    rig.answers("a", "uid-other");
+    rig.settle().await;
+    assert_eq!(last(&rig, "Cluster", "a"), warning("ClusterReplaced"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_that_cannot_be_used_are_a_warning() {
+    let without_secret = world().into_iter().filter(|object| object["kind"] != "Secret").collect();
+    let mut rig = settled_with(without_secret).await;
+    assert_eq!(last(&rig, "Cluster", "a"), warning("SecretNotFound"));
+    let mut broken = secret("a");
+    for (data, reason) in [
+        (json!({"other": "Og=="}), "SecretKeyNotFound"),
+        (json!({"kubeconfig": "Og=="}), "KubeconfigInvalid"),
+    ] {
+        broken["data"] = data;
+        rig.hub.put("test", &broken);
+        rig.settle().await;
+        assert_eq!(last(&rig, "Cluster", "a"), warning(reason));
+    }
+    let alone =
+        emco("Cluster", Some("nobodys"), "b", &json!({"access": {"kubeconfigSecretRef": {"name": "b"}}}));
+    rig.hub.put("test", &namespace("nobodys", &json!({})));
+    rig.hub.put("test", &alone);
+    rig.settle().await;
+    assert_eq!(last(&rig, "Cluster", "b"), warning("NoClusterProvider"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn charts_that_cannot_be_had_are_a_warning() {
+    let mut rig = settled().await;
+    let rubbish = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rubbish", "namespace": "team-a"},
+        "data": {"web.tgz": "this is no archive"}});
+    rig.hub.put("test", &rubbish);
+    for (name, chart, depends_on, reason) in [
+        ("absent", "absent", json!([]), "ConfigMapNotFound"),
+        ("broken", "rubbish", json!([]), "ChartInvalid"),
+        ("later", "absent", json!([{"app": "other"}]), "NotSupportedYet"),
+    ] {
+        let chart = json!({"configMapRef": {"name": chart, "key": "web.tgz"}});
+        let spec = json!({"apps": [{"name": "web", "chart": chart, "dependsOn": depends_on}]});
+        rig.hub.put("test", &emco("CompositeApp", Some("team-a"), name, &spec));
+        rig.settle().await;
+        assert_eq!(last(&rig, "CompositeApp", name), warning(reason));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_gets_no_namespace_is_a_warning() {
+    let mut rig = settled().await;
+    rig.hub.put("test", &namespace("plain", &json!({})));
+    for (name, spec, reason) in [
+        ("stranger", json!({"namespace": "plain"}), "NamespaceNotOurs"),
+        ("second", json!({"namespace": "team-a"}), "NamespaceTaken"),
+        ("asks", json!({"confirmDeletion": "Always"}), "NotSupportedYet"),
+    ] {
+        rig.hub.put("test", &emco("Project", None, name, &spec));
+        rig.settle().await;
+        assert_eq!(last(&rig, "Project", name), warning(reason));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_logical_cloud_that_cannot_be_is_a_warning() {
+    let mut rig = settled().await;
+    let nowhere = json!([{"provider": "acme", "selector": {"matchLabels": {"tier": "none"}}}]);
+    for (name, spec, reason) in [
+        ("empty", json!({"level": "Admin", "namespace": "x", "clusters": nowhere}), "NoClusters"),
+        ("standard", json!({"level": "Standard", "namespace": "y"}), "NotSupportedYet"),
+        ("second", json!({"level": "Admin", "namespace": "team-a"}), "NamespaceConflict"),
+    ] {
+        rig.hub.put("test", &emco("LogicalCloud", Some("team-a"), name, &spec));
+        rig.settle().await;
+        assert_eq!(last(&rig, "LogicalCloud", name), warning(reason));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_logical_cloud_says_what_runs_and_warns_once() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    let cloud = |isolation: Option<&str>| {
+        let spec = json!({"level": "Admin", "isolation": isolation.unwrap_or("None")});
+        emco("LogicalCloud", Some("team-a"), "default", &spec)
+    };
+    life.put(&cloud(Some("DefaultDeny")));
+    life.settle().await;
+    let runs = "revision 1 runs on 2 of 2 clusters; the last change is refused: ";
+    let (status, reason, message) = life.rig.ready(CLOUD);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NotSupportedYet"));
+    let why = message.strip_prefix(runs).unwrap_or_else(|| panic!("{message}"));
+    assert_eq!(told(&life.rig, "LogicalCloud", "default", "NotSupportedYet"), 1);
+    let status = &life.rig.hub.object(CLOUD).unwrap()["status"];
+    let conditions = status["conditions"].as_array().unwrap();
+    let stalled = conditions.iter().find(|condition| condition["type"] == "Stalled").unwrap();
+    assert_eq!(stalled["message"], why, "what clusters do is no part of it");
+    assert_eq!(status["clusters"]["ready"], 2);
+    // Deployments in it are refused the next change as well.
+    life.put(&values("blue"));
+    life.settle().await;
+    let (status, reason, message) = life.rig.ready(SHOP);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "LogicalCloudNotReady"));
+    assert!(message.starts_with(runs), "{message}");
+    assert_eq!(told(&life.rig, "DeploymentIntentGroup", "shop", "LogicalCloudNotReady"), 1);
+    // A cluster is lost: the counts follow, and nothing is told again.
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    let status = &life.rig.hub.object(CLOUD).unwrap()["status"];
+    assert_eq!((&status["clusters"]["ready"], &status["clusters"]["unreachable"]), (&json!(1), &json!(1)));
+    assert_eq!(told(&life.rig, "LogicalCloud", "default", "NotSupportedYet"), 1);
+    life.rig.returns("b", "uid-b");
+    life.put(&cloud(None));
+    life.settle().await;
+    assert_eq!(life.rig.ready(CLOUD).0, "True");
+    assert_eq!(life.rig.ready(SHOP).0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_deleted_is_named_by_the_event_that_it_is_back() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    life.edges["a"].remove("/api/v1/namespaces/team-a/configmaps/page");
+    life.settle().await;
+    let told = events(&life.rig, "DeploymentIntentGroup", "shop");
+    let told: Vec<_> = told.iter().filter(|(_, reason, _)| reason == "DriftCorrected").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].2.contains("as they were applied: ConfigMap/team-a/page on acme/a; "), "{told:?}");
+}

@@ -1,0 +1,131 @@
+//! What all reconcilers share: handles of the process, no state of any object.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use emco_engine::identity::ClusterId;
+use emco_engine::snapshot::Installation;
+
+use crate::chart::ChartStore;
+use crate::object::events::EventDedup;
+use crate::remote::{Admission, Connections, Pool, Target};
+use crate::runtime::account::Account;
+use crate::runtime::api::{ApiError, ApiServer};
+use crate::runtime::metrics::planning::Planning;
+use crate::runtime::stores::Stores;
+use crate::runtime::unreachable::UnreachableSince;
+use crate::runtime::world::World;
+use crate::runtime::{plan_turns::PlanTurns, renders::Renders};
+use crate::store::Revisions;
+
+/// Connections that can also be asked for.
+pub trait Connector: Connections {
+    /// Wants a cluster reached so.
+    fn set_target(&self, cluster: ClusterId, target: Target);
+    /// Forgets a cluster.
+    fn forget(&self, cluster: &ClusterId);
+    /// Probes now.
+    fn probe_now(&self, cluster: &ClusterId);
+    /// Says whether work may be done on the cluster while its identity is this.
+    fn admit(&self, cluster: &ClusterId, uid: &str, admission: Admission);
+}
+
+impl Connector for Pool {
+    fn set_target(&self, cluster: ClusterId, target: Target) {
+        Self::set_target(self, cluster, target);
+    }
+
+    fn forget(&self, cluster: &ClusterId) {
+        Self::forget(self, cluster);
+    }
+
+    fn probe_now(&self, cluster: &ClusterId) {
+        Self::probe_now(self, cluster);
+    }
+
+    fn admit(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
+        Self::admit(self, cluster, uid, admission);
+    }
+}
+
+/// Handles of the process.
+pub struct Context {
+    /// The hub, edges, clock and randomness.
+    pub world: World,
+    /// What the hub's watches saw.
+    pub stores: Stores,
+    /// Remote clusters.
+    pub connector: Arc<dyn Connector>,
+    /// Charts.
+    pub charts: Arc<ChartStore>,
+    /// Keys of this installation.
+    pub installation: Arc<Installation>,
+    /// Who we are on the hub, where rights in owned namespaces have to be given; `None` for users who have them.
+    pub account: Option<Account>,
+    /// The operator's namespace: packs live there.
+    pub namespace: String,
+    /// Of our Lease; written into shards.
+    pub epoch: i64,
+    /// Revisions written by this process, which the watches may not have seen yet, and their contents.
+    pub revisions: Revisions,
+    /// Times that planning takes.
+    pub planning: Arc<Planning>,
+    /// Turns of plans.
+    pub turns: PlanTurns,
+    /// Turns of renderings.
+    pub renders: Arc<Renders>,
+    /// Events of this second.
+    pub events: EventDedup,
+    /// How long clusters do not answer.
+    pub unreachable: UnreachableSince,
+}
+
+impl Context {
+    /// The hub's API server.
+    pub fn hub(&self) -> &dyn ApiServer {
+        self.world.hub.as_ref()
+    }
+
+    /// Now, as conditions have it: whole seconds.
+    pub fn now(&self) -> k8s_openapi::jiff::Timestamp {
+        k8s_openapi::jiff::Timestamp::from_second(self.world.clock.now_ms() / 1000).unwrap_or_default()
+    }
+}
+
+/// When to look again without being woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// When something changes.
+    Settled,
+    /// After this time at the latest.
+    After(Duration),
+}
+
+impl Outcome {
+    /// The same, or after this time if that is sooner.
+    #[must_use]
+    pub fn at_latest(self, after: Option<Duration>) -> Self {
+        match (self, after) {
+            (Self::Settled, Some(after)) => Self::After(after),
+            (Self::After(before), Some(after)) => Self::After(before.min(after)),
+            (same, None) => same,
+        }
+    }
+}
+
+/// Why a reconcile has to be tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A request to the hub failed.
+    #[error("the hub answered: {0}")]
+    Hub(#[from] ApiError),
+    /// What is stored cannot be read or written.
+    #[error("{0}")]
+    Stored(String),
+    /// Work on a thread ended without a result.
+    #[error("planning ended without a result: {0}")]
+    Planning(String),
+}
+
+/// Result of a reconcile.
+pub type Reconciled = Result<Outcome, Failure>;

@@ -1,0 +1,338 @@
+//! Runs the watches of the hub and a controller per kind. Every kind has one watch, one store and one controller;
+//! everything runs until it is told to stop, and what runs then is brought to its end.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use emco_crds::{Cluster, SyncShard};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use kube::api::Api;
+use tokio_util::sync::CancellationToken;
+
+use crate::object::meta::{self, name, namespace};
+use crate::reconcile::facts;
+use crate::reconcile::orphans;
+use crate::reconcile::{
+    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, project,
+};
+use crate::runtime::context::{Context, Reconciled};
+use crate::runtime::metrics::Metrics;
+use crate::runtime::stores::{StoreExt, Stores, Writers};
+use crate::runtime::triggers::Triggers;
+use crate::store::{Collector, give_back};
+use crate::sync::Sync;
+
+mod control;
+mod predicates;
+mod sources;
+mod stream;
+
+use control::control;
+use predicates::{ClusterChanged, RefsChanged, RowsChanged, SyncPolicyChanged};
+use stream::{Change, watch};
+
+/// What the driver drives.
+pub struct Parts {
+    /// Handles of the process.
+    pub ctx: Arc<Context>,
+    /// Writers of the context's stores.
+    pub writers: Writers,
+    /// The hub, for watches.
+    pub client: kube::Client,
+    /// Gets the shards.
+    pub sync: Arc<Sync>,
+    /// Counts reconciles.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Why the driver ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// A watch or controller ended by itself.
+    #[error("{0} ended although nobody stopped it")]
+    Ended(&'static str),
+}
+
+/// Objects of one kind reconciled at once, divided by `runtime/places.rs` among namespaces.
+const AT_ONCE: u16 = 12;
+/// Deployments looked at once. How many of them plan is for [`deployment::PlanTurns`] to say.
+const DEPLOYMENTS_AT_ONCE: u16 = 16;
+
+/// Runs all watches and controllers until `stop`.
+#[allow(clippy::too_many_lines)] // one paragraph per kind
+pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveError> {
+    let Parts { ctx, writers, client, sync, metrics } = parts;
+    let triggers = Arc::new(Triggers::default());
+    let stores = ctx.stores.clone();
+    let mut tasks: Vec<BoxFuture<'static, &'static str>> = Vec::new();
+
+    macro_rules! kind {
+        ($field:ident, $type:ty, $at_once:expr, $reconcile:expr, $tell:expr) => {{
+            let queued = triggers.$field.stream::<$type>();
+            let (stores, triggers) = (stores.clone(), Arc::clone(&triggers));
+            let tell = $tell;
+            let stream = watch::<$type>(
+                Api::all(client.clone()),
+                writers.$field,
+                Arc::clone(&ctx.stores.listed),
+                move |change| {
+                    tell(&stores, &triggers, change);
+                },
+            );
+            let reconcile = $reconcile;
+            let run = control(
+                stream,
+                ctx.stores.$field.clone(),
+                queued,
+                (Arc::clone(&ctx), Arc::clone(&metrics)),
+                $at_once,
+                reconcile,
+                stop.clone(),
+            );
+            tasks.push(run.map(|()| stringify!($field)).boxed());
+        }};
+    }
+
+    kind!(
+        providers,
+        emco_crds::ClusterProvider,
+        AT_ONCE,
+        global(|c, n| Box::pin(async move { cluster_provider::reconcile(&c, &n).await })),
+        |stores: &Stores, triggers: &Triggers, _: Change<'_, _>| triggers.provider(stores)
+    );
+    let cluster_changed = ClusterChanged::default();
+    kind!(
+        clusters,
+        Cluster,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { cluster::reconcile(&c, &ns, &n).await })),
+        move |stores: &Stores, triggers: &Triggers, change: Change<'_, Cluster>| if cluster_changed
+            .changed(&change)
+        {
+            triggers.cluster(stores, change.object);
+        }
+    );
+    kind!(
+        projects,
+        emco_crds::Project,
+        AT_ONCE,
+        global(|c, n| Box::pin(async move { project::reconcile(&c, &n).await })),
+        |stores: &Stores, triggers: &Triggers, change: Change<'_, _>| triggers.project(stores, change.object)
+    );
+    kind!(
+        clouds,
+        emco_crds::LogicalCloud,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { logical_cloud::reconcile(&c, &ns, &n).await })),
+        |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::LogicalCloud>| {
+            let cloud = change.object;
+            triggers.cloud(stores, cloud, change.gone);
+            triggers.owner(namespace(cloud), "LogicalCloud", name(cloud));
+            triggers
+                .referenced(stores, namespace(cloud), |dig| dig.spec.logical_cloud_ref.name == name(cloud));
+        }
+    );
+    kind!(
+        apps,
+        emco_crds::CompositeApp,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { composite_app::reconcile(&c, &ns, &n).await })),
+        |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::CompositeApp>| {
+            let app = change.object;
+            triggers.referenced(stores, namespace(app), |dig| dig.spec.composite_app_ref.name == name(app));
+        }
+    );
+    kind!(
+        profiles,
+        emco_crds::CompositeProfile,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { composite_profile::reconcile(&c, &ns, &n).await })),
+        |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::CompositeProfile>| {
+            let profile = change.object;
+            triggers.referenced(stores, namespace(profile), |dig| {
+                dig.spec.composite_profile_ref.as_ref().is_some_and(|named| named.name == name(profile))
+            });
+        }
+    );
+    let (refs_changed, policy_changed) = (RefsChanged::default(), SyncPolicyChanged::default());
+    let dig_sync = Arc::clone(&sync);
+    let planner = Arc::clone(&ctx);
+    let planned = Arc::clone(&triggers);
+    ctx.turns.wake_with(move |namespace, name| planned.digs.enqueue(namespace, name));
+    kind!(
+        digs,
+        emco_crds::DeploymentIntentGroup,
+        DEPLOYMENTS_AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { deployment::reconcile(&c, &ns, &n).await })),
+        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::DeploymentIntentGroup>| {
+            let dig = change.object;
+            let _stopped =
+                planner.turns.changed(namespace(dig), name(dig), meta::generation(dig), meta::deleting(dig));
+            if refs_changed.changed(&change) {
+                triggers.dig(stores, dig);
+                triggers.owner(namespace(dig), "DeploymentIntentGroup", name(dig));
+            }
+            if policy_changed.changed(&change) {
+                dig_sync.policy_changed("DeploymentIntentGroup", namespace(dig), name(dig));
+            }
+        }
+    );
+    kind!(
+        approvals,
+        emco_crds::DeploymentApproval,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { approval::reconcile(&c, &ns, &n).await })),
+        |_: &Stores, _: &Triggers, _: Change<'_, _>| {}
+    );
+
+    let rows_changed = RowsChanged::default();
+    let (s, w, shard_sync) = (stores.clone(), Arc::clone(&triggers), Arc::clone(&sync));
+    tasks.push(drained(
+        "shards",
+        watch::<SyncShard>(
+            Api::all(client.clone()),
+            writers.shards,
+            Arc::clone(&ctx.stores.listed),
+            move |change| {
+                if change.gone {
+                    shard_sync.shard_gone(namespace(change.object), name(change.object));
+                } else {
+                    shard_sync.shard(change.object.clone());
+                }
+                w.shard(change.object);
+                if let Some(clusters) = rows_changed.changed(&change) {
+                    w.rows(&s, &clusters, change.object);
+                }
+            },
+        ),
+    ));
+    let w = Arc::clone(&triggers);
+    tasks.push(drained(
+        "appcontexts",
+        watch::<emco_crds::AppContext>(
+            Api::all(client.clone()),
+            writers.contexts,
+            Arc::clone(&ctx.stores.listed),
+            move |change| {
+                let owner = &change.object.spec.owner;
+                w.owner(namespace(change.object), &owner.kind, &owner.name);
+                let set = if owner.kind == "LogicalCloud" { &w.clouds } else { &w.digs };
+                set.enqueue(namespace(change.object), &owner.name);
+            },
+        ),
+    ));
+    let (s, w) = (stores.clone(), Arc::clone(&triggers));
+    tasks.push(drained(
+        "namespaces",
+        watch(Api::all(client.clone()), writers.namespaces, Arc::clone(&ctx.stores.listed), move |change| {
+            w.namespace(&s, name(change.object));
+        }),
+    ));
+    tasks.push(
+        sources::follow(client, stores.clone(), Arc::clone(&triggers), stop.clone())
+            .map(|()| "sources")
+            .boxed(),
+    );
+    tasks.push(Collector::default().run(Arc::clone(&ctx)).map(|()| "collector").boxed());
+    tasks.push(give_back(Arc::clone(&ctx)).map(|()| "memory").boxed());
+    let following = orphans::follow(Arc::clone(&ctx), Arc::clone(&triggers), Arc::clone(&metrics));
+    tasks.push(following.map(|()| "orphans").boxed());
+    let following = orphans::follow_ledgers(Arc::clone(&ctx), Arc::clone(&triggers));
+    tasks.push(following.map(|()| "ledgers").boxed());
+    tasks.push(charts(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "charts").boxed());
+    tasks.push(connections(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "connections").boxed());
+
+    let mut running: futures::stream::FuturesUnordered<_> =
+        tasks.into_iter().map(tokio::spawn).map(AbortOnDrop).collect();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        ended = running.next() => match ended {
+            Some(Ok(what)) if !stop.is_cancelled() => return Err(DriveError::Ended(what)),
+            Some(Err(_)) if !stop.is_cancelled() => return Err(DriveError::Ended("a controller")),
+            _ => {}
+        },
+    }
+    // What is being reconciled is brought to its end, within a bound.
+    let _ = tokio::time::timeout(Duration::from_secs(5), control::idle()).await;
+    Ok(())
+}
+
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
+        self.0.poll_unpin(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+type Step = BoxFuture<'static, Reconciled>;
+
+fn global(run: impl Fn(Arc<Context>, String) -> Step) -> impl Fn(Arc<Context>, String, String) -> Step {
+    move |ctx, _, name| run(ctx, name)
+}
+
+fn local(
+    run: impl Fn(Arc<Context>, String, String) -> Step,
+) -> impl Fn(Arc<Context>, String, String) -> Step {
+    run
+}
+
+fn drained<S: futures::Stream + Send + 'static>(
+    what: &'static str,
+    stream: S,
+) -> BoxFuture<'static, &'static str> {
+    stream.for_each(|_| futures::future::ready(())).map(move |()| what).boxed()
+}
+
+/// Charts that are wanted, to the apps that download them; those that came, to the deployments that lack them.
+async fn charts(ctx: Arc<Context>, triggers: Arc<Triggers>) {
+    loop {
+        tokio::select! {
+            (within, wanted) = ctx.charts.wanted.next() => triggers.apps.enqueue(&within, &wanted),
+            (within, arrived) = ctx.charts.arrived.next() => {
+                triggers.deployments(&ctx.stores, &within, |dig| dig.spec.composite_app_ref.name == arrived);
+            }
+        }
+    }
+}
+
+/// What connections show, to the clusters they belong to, and to what is placed where that depends on it.
+async fn connections(ctx: Arc<Context>, triggers: Arc<Triggers>) {
+    let mut known = BTreeMap::new();
+    let mut changes = ctx.connector.changes();
+    while let Some(id) = changes.next().await {
+        for cluster in ctx
+            .stores
+            .clusters
+            .sorted()
+            .iter()
+            .filter(|cluster| facts::id(&ctx, cluster).as_ref() == Some(&id))
+        {
+            triggers.clusters.enqueue(namespace(cluster.as_ref()), name(cluster.as_ref()));
+        }
+        let now = ctx
+            .connector
+            .observation(&id)
+            .map(|o| (o.connected(), o.uid.clone(), o.api_digest.clone(), o.admission.clone()));
+        let moved = match now {
+            Some(now) => known.insert(id, now.clone()) != Some(now),
+            None => known.remove(&id).is_some(),
+        };
+        if moved {
+            triggers.placements(&ctx.stores);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Maps a changed object to the objects that must be reconciled: each kind has a queue of unique keys. A wish to look
+//! again is a key in a set: any number of changes before the next look are one.
+
+use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
+
+use emco_crds::{
+    Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentIntentGroup, LogicalCloud, Project,
+    SyncShard,
+};
+use emco_engine::identity::ClusterId;
+use emco_engine::resolve;
+use futures::Stream;
+use kube::Resource;
+use kube::runtime::reflector::{Lookup, ObjectRef};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::object::meta::{name, namespace};
+use crate::runtime::stores::{StoreExt, Stores};
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// Keys of one kind that have to look again. Bounded by the number of objects.
+#[derive(Default)]
+pub struct KeyQueue {
+    keys: Mutex<Keys>,
+    added: Notify,
+}
+
+/// Taken in the order of names, again and again from the first: no key waits for one that is asked for over and over.
+#[derive(Default)]
+struct Keys {
+    waiting: BTreeSet<Key>,
+    /// What was taken last.
+    last: Key,
+}
+
+impl Keys {
+    fn take(&mut self) -> Option<Key> {
+        let next = self.waiting.range((Excluded(&self.last), Unbounded)).next();
+        let next = next.or_else(|| self.waiting.first())?.clone();
+        self.waiting.remove(&next);
+        self.last.clone_from(&next);
+        Some(next)
+    }
+}
+
+impl KeyQueue {
+    /// Asks one object to look again.
+    pub fn enqueue(&self, namespace: &str, name: &str) {
+        self.keys.lock().waiting.insert((namespace.to_owned(), name.to_owned()));
+        self.added.notify_one();
+    }
+
+    fn all<'a, K: Resource<DynamicType = ()> + 'a>(&self, objects: impl IntoIterator<Item = &'a Arc<K>>) {
+        let mut keys = self.keys.lock();
+        keys.waiting.extend(
+            objects.into_iter().map(|o| (namespace(o.as_ref()).to_owned(), name(o.as_ref()).to_owned())),
+        );
+        drop(keys);
+        self.added.notify_one();
+    }
+
+    /// Takes the next key, if there is one.
+    pub fn take(&self) -> Option<Key> {
+        self.keys.lock().take()
+    }
+
+    /// The next key, when there is one.
+    pub async fn next(&self) -> Key {
+        loop {
+            if let Some(key) = self.take() {
+                return key;
+            }
+            self.added.notified().await;
+        }
+    }
+
+    /// Keys as they come, as references to objects of a kind.
+    pub fn stream<K>(self: &Arc<Self>) -> impl Stream<Item = ObjectRef<K>> + Send + 'static
+    where
+        K: Lookup<DynamicType = ()> + 'static,
+    {
+        futures::stream::unfold(Arc::clone(self), |set| async move {
+            loop {
+                if let Some((namespace, name)) = set.take() {
+                    let reference = ObjectRef::<K>::new(&name);
+                    let reference =
+                        if namespace.is_empty() { reference } else { reference.within(&namespace) };
+                    return Some((reference, set));
+                }
+                set.added.notified().await;
+            }
+        })
+    }
+}
+
+/// Sets of all kinds that are reconciled.
+#[derive(Default)]
+#[allow(missing_docs)] // one set per kind
+pub struct Triggers {
+    pub providers: Arc<KeyQueue>,
+    pub clusters: Arc<KeyQueue>,
+    pub projects: Arc<KeyQueue>,
+    pub clouds: Arc<KeyQueue>,
+    pub apps: Arc<KeyQueue>,
+    pub profiles: Arc<KeyQueue>,
+    pub digs: Arc<KeyQueue>,
+    pub approvals: Arc<KeyQueue>,
+    /// Owners of what is stored, as kind/name: whether they are still there.
+    pub owners: Arc<KeyQueue>,
+    /// Ledgers of what was given up.
+    pub ledgers: Arc<KeyQueue>,
+    /// Rings when a namespace came, went or changed its owner.
+    pub namespaces: Arc<Notify>,
+}
+
+impl Triggers {
+    /// A provider came, changed or went: its clusters, and everybody who may be granted some.
+    pub fn provider(&self, stores: &Stores) {
+        self.clusters.all(&stores.clusters.sorted());
+        self.projects.all(&stores.projects.sorted());
+        self.placements(stores);
+    }
+
+    /// Everything that is placed on clusters.
+    pub fn placements(&self, stores: &Stores) {
+        self.clouds.all(&stores.clouds.sorted());
+        self.digs.all(&stores.digs.sorted());
+    }
+
+    /// What others read of a cluster changed.
+    pub fn cluster(&self, stores: &Stores, cluster: &Cluster) {
+        self.providers.all(&stores.providers.sorted());
+        self.projects.all(&stores.projects.sorted());
+        // Those of the same namespace may share a Secret; one that is refused as registered twice may be free now.
+        for other in stores.clusters.sorted() {
+            let twice = other
+                .status
+                .as_ref()
+                .and_then(|s| s.condition("Ready"))
+                .is_some_and(|ready| ready.reason == "SameClusterTwice");
+            if other.metadata.uid != cluster.metadata.uid
+                && (twice || namespace(other.as_ref()) == namespace(cluster))
+            {
+                self.clusters.enqueue(namespace(other.as_ref()), name(other.as_ref()));
+            }
+        }
+        for ledger in stores.shards.within(namespace(cluster)) {
+            self.stored(&ledger);
+        }
+        self.placements(stores);
+    }
+
+    /// A namespace of the hub came, went, or says another owner.
+    pub fn namespace(&self, stores: &Stores, changed: &str) {
+        self.namespaces.notify_one();
+        self.providers.all(&stores.providers.sorted());
+        self.projects.all(&stores.projects.sorted());
+        self.clusters.all(&stores.clusters.within(changed));
+        self.tenant(stores, changed);
+        for shard in stores.shards.within(changed) {
+            self.stored(&shard);
+        }
+        for context in stores.contexts.within(changed) {
+            self.owner(changed, &context.spec.owner.kind, &context.spec.owner.name);
+        }
+    }
+
+    fn tenant(&self, stores: &Stores, within: &str) {
+        self.clouds.all(&stores.clouds.within(within));
+        self.apps.all(&stores.apps.within(within));
+        self.digs.all(&stores.digs.within(within));
+    }
+
+    /// A project came or changed: everything in its namespace.
+    pub fn project(&self, stores: &Stores, project: &Project) {
+        let owned = project.spec.namespace.as_deref().unwrap_or_else(|| name(project));
+        self.tenant(stores, owned);
+    }
+
+    /// A logical cloud, app or profile: the deployments that name it, and the project that counts it.
+    pub fn referenced(&self, stores: &Stores, within: &str, names: impl Fn(&DeploymentIntentGroup) -> bool) {
+        self.deployments(stores, within, names);
+        self.projects.all(&stores.projects.sorted());
+    }
+
+    /// Deployments of a namespace, of which a caller says which.
+    pub fn deployments(&self, stores: &Stores, within: &str, which: impl Fn(&DeploymentIntentGroup) -> bool) {
+        self.digs.all(stores.digs.within(within).iter().filter(|dig| which(dig)));
+    }
+
+    /// A logical cloud came, changed or went: those with the same namespace on clusters, for one may be free to take it.
+    pub fn cloud(&self, stores: &Stores, cloud: &LogicalCloud, gone: bool) {
+        if stores.cloud_namespaces.note(cloud, gone) {
+            self.sharing(stores, cloud);
+        }
+    }
+
+    fn sharing(&self, stores: &Stores, cloud: &LogicalCloud) {
+        let own = (namespace(cloud), name(cloud));
+        for (within, other) in
+            stores.cloud_namespaces.sharing(&crate::reconcile::logical_cloud::namespace(cloud))
+        {
+            if (within.as_str(), other.as_str()) != own {
+                self.clouds.enqueue(&within, &other);
+            }
+        }
+    }
+
+    /// A deployment: what it names, so that holders are counted, and its project.
+    pub fn dig(&self, stores: &Stores, dig: &DeploymentIntentGroup) {
+        let within = namespace(dig);
+        self.apps.enqueue(within, &dig.spec.composite_app_ref.name);
+        self.clouds.enqueue(within, &dig.spec.logical_cloud_ref.name);
+        if let Some(profile) = &dig.spec.composite_profile_ref {
+            self.profiles.enqueue(within, &profile.name);
+        }
+        self.projects.all(&stores.projects.sorted());
+        // Who had a release first may have gone.
+        self.digs.all(&stores.digs.within(within));
+    }
+
+    /// An owner of shards came or went, or something of its own did.
+    pub fn owner(&self, within: &str, kind: &str, name: &str) {
+        self.owners.enqueue(within, &format!("{kind}/{name}"));
+    }
+
+    /// A shard: whether its owner is still there; or the ledger that it is.
+    pub fn stored(&self, shard: &SyncShard) {
+        if shard.spec.abandoned.is_some() {
+            self.ledgers.enqueue(namespace(shard), name(shard));
+        } else {
+            self.owner(namespace(shard), &shard.spec.owner.kind, &shard.spec.owner.name);
+        }
+    }
+
+    /// A shard: its owner.
+    pub fn shard(&self, shard: &SyncShard) {
+        self.stored(shard);
+        let set = if shard.spec.owner.kind == "LogicalCloud" { &self.clouds } else { &self.digs };
+        set.enqueue(shard.owner_namespace(), &shard.spec.owner.name);
+    }
+
+    /// The clusters that a shard names, or named: who holds them changed. Clouds follow their deployments.
+    pub fn rows(&self, stores: &Stores, clusters: &BTreeSet<String>, shard: &SyncShard) {
+        let mut ends = false;
+        for id in clusters.iter().filter_map(|id| ClusterId::parse(id)) {
+            for cluster in stores.clusters.sorted().iter().filter(|c| name(c.as_ref()) == id.cluster()) {
+                self.clusters.enqueue(namespace(cluster.as_ref()), name(cluster.as_ref()));
+                ends |= cluster.metadata.deletion_timestamp.is_some();
+            }
+        }
+        if ends {
+            // The clouds of all projects leave a cluster that ends when its last deployment has.
+            self.clouds.all(&stores.clouds.sorted());
+        }
+        self.clouds.all(&stores.clouds.within(namespace(shard)));
+        let owner = &shard.spec.owner;
+        if owner.kind == "LogicalCloud"
+            && let Some(cloud) = stores.clouds.named(shard.owner_namespace(), &owner.name)
+        {
+            self.sharing(stores, &cloud);
+        }
+    }
+
+    /// A ConfigMap or Secret of an owned namespace.
+    pub fn source(&self, stores: &Stores, kind: &str, within: &str, changed: &str) {
+        let secret = kind == "Secret";
+        let of_cluster = |c: &Cluster| {
+            secret
+                && c.spec
+                    .access
+                    .kubeconfig_secret_ref
+                    .as_ref()
+                    .is_some_and(|reference| reference.name == changed)
+        };
+        for cluster in stores.clusters.within(within).iter().filter(|c| of_cluster(c)) {
+            self.clusters.enqueue(within, name(cluster.as_ref()));
+        }
+        let of_app = |app: &CompositeApp| {
+            app.spec.apps.iter().any(|app| {
+                let login = app.chart.secret_ref.as_ref().is_some_and(|reference| reference.name == changed);
+                let archive =
+                    app.chart.config_map_ref.as_ref().is_some_and(|reference| reference.name == changed);
+                if secret { login } else { archive }
+            })
+        };
+        for app in stores.apps.within(within).iter().filter(|app| of_app(app)) {
+            self.apps.enqueue(within, name(app.as_ref()));
+        }
+        let of_profile = |profile: &CompositeProfile| {
+            resolve::sources(profile).iter().any(|key| key.kind == kind && key.name == changed)
+        };
+        for profile in stores.profiles.within(within).iter().filter(|profile| of_profile(profile)) {
+            self.profiles.enqueue(within, name(profile.as_ref()));
+            let of_dig = |dig: &DeploymentIntentGroup| {
+                dig.spec
+                    .composite_profile_ref
+                    .as_ref()
+                    .is_some_and(|named| named.name == name(profile.as_ref()))
+            };
+            self.referenced(stores, within, of_dig);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_does_not_wait_for_one_that_is_queued_again_and_again() {
+        let queue = KeyQueue::default();
+        queue.enqueue("acme", "a");
+        queue.enqueue("shop", "z");
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            taken.extend(queue.take());
+            queue.enqueue("acme", "a");
+        }
+        let names: Vec<_> = taken.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["a", "z", "a"]);
+    }
+}

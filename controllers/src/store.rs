@@ -1,0 +1,48 @@
+//! Stores revisions on the hub and reads them back: AppContexts, packs and shards.
+//!
+//! The write-ahead order is kept here and in [`crate::target`]: contents are acknowledged before a shard names them, and a shard names
+//! them before a worker acts.
+
+use std::time::Duration;
+
+mod cache;
+mod caches;
+mod collect;
+mod commit;
+mod content;
+mod explain;
+mod forget;
+mod history;
+mod limit;
+mod load;
+mod outcome;
+mod owner;
+mod packs;
+mod pending_report;
+mod recent_placements;
+mod shards;
+mod write_cache;
+
+pub use caches::{RevisionSettings, Revisions};
+pub use collect::{Collector, request as request_collection};
+pub(crate) use commit::store_pack;
+pub use commit::{Draft, commit};
+pub(crate) use content::{Contents, contents as contents_of};
+pub use explain::explain;
+pub(crate) use explain::sweep as sweep_explanations;
+pub use forget::{forget_gone, run as give_back};
+pub use history::prune_history;
+pub(crate) use history::remove_context;
+pub use limit::{Limit, TooMuch, mebibytes};
+pub(crate) use load::load;
+pub use load::{Stored, contexts, newest, of_a_later_format};
+pub use outcome::{RevisionCounts, is_unreported, mark_targeted, record_outcome, report_delay, take_summary};
+pub use owner::Owner;
+pub(crate) use packs::read_pack;
+pub use pending_report::RevisionSummary;
+pub use recent_placements::recent_placements;
+pub use shards::shards;
+pub(crate) use shards::{all_shards, body, empty, live_shards, replace, stored_shards};
+
+/// What the hub has and the watch did not show is looked for again after this time.
+pub const SHOWN: Duration = Duration::from_secs(1);

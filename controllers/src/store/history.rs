@@ -1,0 +1,60 @@
+//! Removes revisions beyond the history that no shard names.
+
+use std::collections::BTreeSet;
+
+use emco_crds::AppContext;
+use emco_crds::names::finalizer;
+
+use super::load::contexts;
+use super::owner::Owner;
+use super::{collect, explain};
+use crate::object::{finalizers, meta};
+use crate::runtime::api::ApiServerExt;
+use crate::runtime::context::{Context, Failure};
+use crate::target::stored;
+
+/// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays.
+/// Packs that no revision names any more are the collector's.
+pub async fn prune_history(ctx: &Context, owner: &Owner, limit: usize) -> Result<(), Failure> {
+    let all = contexts(ctx, owner);
+    let named: BTreeSet<i64> = stored(ctx, owner)
+        .await?
+        .iter()
+        .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
+        .collect();
+    let mut gone = BTreeSet::new();
+    for (at, context) in all.iter().enumerate() {
+        let unwanted = at >= limit.max(1) || (at > 0 && meta::deleting(context.as_ref()));
+        if unwanted && !named.contains(&context.spec.revision) {
+            remove_context(ctx, context).await?;
+            gone.insert(context.spec.revision);
+        }
+    }
+    if !gone.is_empty() && all.iter().any(|context| context.spec.explain.is_some()) {
+        let kept: BTreeSet<String> = all
+            .iter()
+            .filter(|context| !gone.contains(&context.spec.revision))
+            .filter_map(|context| context.spec.explain.clone())
+            .flat_map(|explain| explain.config_maps)
+            .collect();
+        explain::sweep(ctx, owner, &kept).await?;
+    }
+    Ok(())
+}
+
+/// What explained it goes with the next sweep.
+pub(crate) async fn remove_context(ctx: &Context, context: &AppContext) -> Result<(), Failure> {
+    let path = meta::path(context);
+    let waits = if meta::deleting(context) {
+        ctx.hub().get_opt(&path).await?
+    } else {
+        ctx.hub().delete(&path, Some(meta::uid(context)), None).await?
+    };
+    // The object as it waits for us; or a Status, where it waited for nobody.
+    let waits = waits.and_then(|waits| serde_json::from_value::<AppContext>(waits).ok());
+    if let Some(waits) = waits.filter(|waits| meta::uid(waits) == meta::uid(context)) {
+        finalizers::remove(ctx, &waits, finalizer::INVENTORY).await?;
+    }
+    collect::request(ctx);
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! Dispatches shards: one job per owner and cluster, one status reporter per shard, one shared `Edge` per cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_crds::SyncShard;
+use emco_engine::identity::ClusterId;
+use emco_engine::marks;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::edge::Edge;
+use super::fair::Claimant;
+use super::inbox::ShardKey;
+use super::job::{Job, JobContext};
+use super::report::Reporter;
+use super::work::{Owner, Work, works};
+use super::{Sync, mark, observe};
+use crate::object::LogFields;
+
+/// Who is at work on what.
+pub(super) struct Dispatcher {
+    sync: Arc<Sync>,
+    pub stop: CancellationToken,
+    pub tasks: JoinSet<()>,
+    shards: BTreeMap<ShardKey, Known>,
+    /// Shards that took rows over and have no status yet: until then the old rows are worked on.
+    arriving: BTreeMap<ShardKey, SyncShard>,
+    edges: BTreeMap<ClusterId, (Arc<Edge>, CancellationToken)>,
+    jobs: BTreeMap<(ClusterId, String), Running>,
+}
+
+/// A shard we know.
+struct Known {
+    hash: String,
+    owner: Owner,
+    depth: Depth,
+    /// It is a ledger.
+    abandoned: bool,
+    works: BTreeMap<ClusterId, Work>,
+    reporter: Arc<Reporter>,
+    stop: CancellationToken,
+}
+
+/// A job that runs.
+struct Running {
+    shard: ShardKey,
+    id: i64,
+    input: watch::Sender<Arc<Work>>,
+    stop: CancellationToken,
+}
+
+/// Where two name the same cluster, its row moves from one to the other: the deeper one wins once it has a status. A ledger
+/// has its turn when the owner has nothing to do there.
+type Depth = (bool, bool, i32, std::cmp::Reverse<String>);
+
+fn depth(key: &ShardKey, shard: &SyncShard) -> Depth {
+    let (own, known) = (shard.spec.abandoned.is_none(), shard.status.is_some());
+    (own, known, shard.spec.bits, std::cmp::Reverse(key.1.clone()))
+}
+
+impl Dispatcher {
+    /// Nobody works yet.
+    pub fn new(sync: Arc<Sync>, stop: &CancellationToken) -> Self {
+        Self {
+            sync,
+            stop: stop.child_token(),
+            tasks: JoinSet::new(),
+            shards: BTreeMap::new(),
+            arriving: BTreeMap::new(),
+            edges: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+        }
+    }
+
+    /// How many jobs there are.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// What is known of a cluster's connection has changed.
+    pub fn refresh(&self, cluster: &ClusterId) {
+        if let Some((edge, _)) = self.edges.get(cluster) {
+            edge.refresh();
+        }
+    }
+
+    /// Wakes all jobs of an owner.
+    pub fn ring(&self, hash: &str) {
+        for (cluster, _) in self.jobs.keys().filter(|(_, owner)| owner == hash) {
+            if let Some((edge, _)) = self.edges.get(cluster) {
+                edge.observed.ring(hash);
+            }
+        }
+    }
+
+    /// Takes in one shard, and notes whose rows on which clusters it may have changed.
+    pub fn take(
+        &mut self,
+        key: &ShardKey,
+        shard: Option<SyncShard>,
+        touched: &mut BTreeSet<(String, ClusterId)>,
+    ) {
+        self.arriving.remove(key);
+        if let Some(shard) = shard.as_ref().filter(|shard| self.arrives(shard)) {
+            self.arriving.insert(key.clone(), shard.clone());
+            return;
+        }
+        let shard = shard.filter(|shard| {
+            let readable = shard.spec.format <= emco_crds::app_context::FORMAT;
+            if !readable {
+                let format = shard.spec.format;
+                tracing::warn!(shard = key.1, format, "a later version wrote this shard: it is left alone");
+            }
+            readable
+        });
+        let mut clusters: BTreeSet<ClusterId> =
+            self.shards.get(key).map(|known| known.works.keys().cloned().collect()).unwrap_or_default();
+        let hash = match shard {
+            None => {
+                let Some(known) = self.shards.remove(key) else { return };
+                known.stop.cancel();
+                known.hash
+            }
+            Some(shard) => self.know(key, shard),
+        };
+        if let Some(known) = self.shards.get(key) {
+            clusters.extend(known.works.keys().cloned());
+        }
+        touched.extend(clusters.into_iter().map(|cluster| (hash.clone(), cluster)));
+        let here: Vec<ShardKey> = self
+            .arriving
+            .iter()
+            .filter(|(_, shard)| !self.arrives(shard))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in here {
+            let shard = self.arriving.remove(&key);
+            self.take(&key, shard, touched);
+        }
+    }
+
+    /// Whether a shard has rows of another one and does not know yet what became of them.
+    fn arrives(&self, shard: &SyncShard) -> bool {
+        let theirs: BTreeSet<ClusterId> =
+            shard.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster)).collect();
+        shard.status.is_none()
+            && self.shards.iter().any(|((namespace, _), known)| {
+                Some(namespace) == shard.metadata.namespace.as_ref()
+                    && shard.spec.abandoned.is_none()
+                    && (&known.owner.kind, &known.owner.name)
+                        == (&shard.spec.owner.kind, &shard.spec.owner.name)
+                    && known.depth.2 < shard.spec.bits
+                    && known.works.keys().any(|cluster| theirs.contains(cluster))
+            })
+    }
+
+    fn know(&mut self, key: &ShardKey, shard: SyncShard) -> String {
+        let ctx = &self.sync.ctx;
+        let works = works(&shard, ctx.epoch);
+        if let Some(known) = self.shards.get_mut(key) {
+            known.works = works;
+            known.depth = depth(key, &shard);
+            known.owner.uid.clone_from(&shard.spec.owner.uid);
+            known.reporter.refresh(shard);
+            return known.hash.clone();
+        }
+        let owner = Owner {
+            kind: shard.spec.owner.kind.clone(),
+            namespace: shard.owner_namespace().to_owned(),
+            name: shard.spec.owner.name.clone(),
+            uid: shard.spec.owner.uid.clone(),
+        };
+        let hash = marks::owner_hash(&ctx.installation.id, &owner.kind, &owner.namespace, &owner.name);
+        let (depth, abandoned) = (depth(key, &shard), shard.spec.abandoned.is_some());
+        let (clock, random) = (ctx.world.clock.clone(), ctx.world.random.clone());
+        let (metrics, budget) = (self.sync.metrics.clone(), self.sync.budget.clone());
+        let project = ctx.policies.project(&owner.namespace);
+        let reporter = Reporter::new(ctx.world.hub.clone(), clock, random, metrics, budget, project, shard);
+        let stop = self.stop.child_token();
+        self.tasks.spawn(reporter.clone().run(stop.clone()));
+        self.shards.insert(
+            key.clone(),
+            Known { hash: hash.clone(), owner, depth, abandoned, works, reporter, stop },
+        );
+        hash
+    }
+
+    /// Sees to it that the job of an owner on a cluster runs with what the shards say.
+    pub fn settle(&mut self, cluster: &ClusterId, hash: &str) {
+        let named: Vec<(&ShardKey, &Known, &Work)> = self
+            .shards
+            .iter()
+            .filter(|(_, known)| known.hash == hash)
+            .filter_map(|(key, known)| known.works.get(cluster).map(|work| (key, known, work)))
+            .collect();
+        let Some((shard, known, work)) = named.iter().max_by(|a, b| a.1.depth.cmp(&b.1.depth)).copied()
+        else {
+            if let Some(job) = self.jobs.remove(&(cluster.clone(), hash.to_owned())) {
+                job.stop.cancel();
+            }
+            if let Some((edge, _)) = self.edges.get(cluster) {
+                edge.observed.want(hash, &[]);
+            }
+            self.unused(cluster);
+            return;
+        };
+        let (shard, id, work) = (shard.clone(), work.id, Arc::new(work.clone()));
+        let job_key = (cluster.clone(), hash.to_owned());
+        if let Some(job) = self.jobs.get(&job_key) {
+            if job.shard == shard && job.id == id {
+                // Our own status coming back is no news.
+                job.input.send_if_modified(|before| {
+                    let changed = !before.same_wish(&work) || before.written != work.written;
+                    *before = work;
+                    changed
+                });
+                return;
+            }
+            job.stop.cancel();
+        }
+        let (owner, rows, abandoned) = (known.owner.clone(), known.reporter.clone(), known.abandoned);
+        let edge = self.edge(cluster);
+        let project = self.sync.ctx.policies.project(&owner.namespace);
+        let ctx = Arc::new(JobContext {
+            edge,
+            manager: marks::field_manager(hash),
+            hash: hash.to_owned(),
+            claimant: Claimant::new(&owner.namespace, &owner.kind, &owner.name),
+            log: LogFields::of(project, &owner.kind, &owner.namespace, &owner.name),
+            owner,
+            content: self.sync.content.clone(),
+            policies: self.sync.ctx.policies.clone(),
+            clock: self.sync.ctx.world.clock.clone(),
+            random: self.sync.ctx.world.random.clone(),
+            in_flight: self.sync.ctx.settings.in_flight,
+            calm_until: self.sync.calm_until,
+            abandoned,
+        });
+        let (input, receiver) = watch::channel(work);
+        let stop = self.stop.child_token();
+        let status = rows.row(id).unwrap_or_default();
+        let job = Job::new(ctx, receiver, rows, status);
+        self.tasks.spawn(job.run(stop.clone()));
+        self.jobs.insert(job_key, Running { shard, id, input, stop });
+    }
+
+    fn edge(&mut self, cluster: &ClusterId) -> Arc<Edge> {
+        if let Some((edge, _)) = self.edges.get(cluster) {
+            return edge.clone();
+        }
+        let ctx = &self.sync.ctx;
+        let (connections, fence) = (ctx.connections.clone(), ctx.fence.clone());
+        let edge =
+            Edge::new(cluster.clone(), connections, fence, self.sync.metrics.clone(), ctx.settings.in_flight);
+        let stop = self.stop.child_token();
+        self.tasks.spawn(observe::watcher::run(edge.clone(), stop.clone()));
+        self.tasks.spawn(mark::run(edge.clone(), stop.clone()));
+        self.edges.insert(cluster.clone(), (edge.clone(), stop));
+        edge
+    }
+
+    /// Lets go of a cluster that no owner has anything on.
+    fn unused(&mut self, cluster: &ClusterId) {
+        if self.jobs.keys().any(|(used, _)| used == cluster) {
+            return;
+        }
+        if let Some((_, stop)) = self.edges.remove(cluster) {
+            stop.cancel();
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Kinds and fields that a later version will honour: the operator refuses them by this table, and `kubectl explain` says so.
+
+/// A field, some of its values, or a kind, that this version does not honour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Later {
+    /// Kind of the object.
+    pub kind: &'static str,
+    /// Path of the field; `[]` stands for any item of a list. Empty: the kind as a whole.
+    pub path: &'static str,
+    /// The values that are refused; empty: the field as a whole.
+    pub values: &'static [&'static str],
+    /// What to write instead, or what holds without the kind; empty: nothing.
+    pub instead: &'static str,
+}
+
+const fn kind(kind: &'static str, instead: &'static str) -> Later {
+    Later { kind, path: "", values: &[], instead }
+}
+
+const fn field(kind: &'static str, path: &'static str) -> Later {
+    Later { kind, path, values: &[], instead: "" }
+}
+
+const fn values(
+    kind: &'static str,
+    path: &'static str,
+    values: &'static [&'static str],
+    instead: &'static str,
+) -> Later {
+    Later { kind, path, values, instead }
+}
+
+macro_rules! table {
+    ($($name:ident = $later:expr;)+) => {
+        $(#[allow(missing_docs)] pub const $name: Later = $later;)+
+        /// All of them.
+        pub const ALL: &[Later] = &[$($name),+];
+    };
+}
+
+const PROJECT: &str = "Project";
+const CLOUD: &str = "LogicalCloud";
+const APP: &str = "CompositeApp";
+const DIG: &str = "DeploymentIntentGroup";
+const LEVELS: &[&str] = &["Standard", "Privileged"];
+
+table! {
+    PROJECT_APPROVAL_MODE = values(PROJECT, "spec.approval.mode", &["Manual"], "Automatic");
+    PROJECT_APPROVAL_SCOPE = values(PROJECT, "spec.approval.scope", &["Plan"], "Inputs");
+    PROJECT_CONFIRM_DELETION = values(PROJECT, "spec.confirmDeletion", &["Always"], "Never");
+    PROJECT_DEPLOYMENTS = field(PROJECT, "spec.limits.deploymentIntentGroups");
+    PROJECT_OBJECTS = field(PROJECT, "spec.limits.objectsPerApp");
+    PROJECT_MEMBERS = field(PROJECT, "spec.members");
+    PROJECT_LEVEL = values(PROJECT, "spec.logicalCloud.level", LEVELS, "Admin");
+    CLOUD_LEVEL = values(CLOUD, "spec.level", LEVELS, "Admin");
+    CLOUD_PROVISION = values(CLOUD, "spec.provision", &["OnDemand"], "Eager");
+    CLOUD_QUOTAS = field(CLOUD, "spec.quotas");
+    CLOUD_POD_SECURITY = field(CLOUD, "spec.podSecurity");
+    CLOUD_ISOLATION = values(CLOUD, "spec.isolation", &["DefaultDeny"], "None");
+    CLOUD_USER = field(CLOUD, "spec.user");
+    CLOUD_PERMISSIONS = field(CLOUD, "spec.permissions");
+    CLOUD_CREDENTIALS = field(CLOUD, "spec.credentials");
+    APP_DEPENDS_ON = field(APP, "spec.apps[].dependsOn");
+    DIG_INTENTS = field(DIG, "spec.intents");
+    DIG_ROLLOUT = field(DIG, "spec.rollout");
+    DIG_DESIRED_STATE = values(DIG, "spec.desiredState", &["Planned"], "Instantiated or Terminated");
+    DIG_SUSPEND = field(DIG, "spec.suspend");
+    DIG_REVISION = field(DIG, "spec.revision");
+    DIG_RENDER_SERIAL = field(DIG, "spec.renderSerial");
+    DIG_WEIGHTS = field(DIG, "spec.placement.weights");
+    DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
+    DIG_CONFLICTS = values(DIG, "spec.sync.conflicts", &["AdoptIfSame", "Adopt", "Force"], "Fail");
+    DIG_IMMUTABLE = values(DIG, "spec.sync.immutableFields", &["Recreate"], "Fail");
+    DIG_PRUNE = values(DIG, "spec.sync.prune", &["AfterApply", "Before"], "AfterReady");
+    APPROVAL = kind("DeploymentApproval", "plans of every project are carried out at once");
+}
+
+impl Later {
+    /// What the refusal says of it: the field as `at`, and the only thing that helps now.
+    pub fn refusal(&self, at: &str, value: &str) -> String {
+        if self.path.is_empty() {
+            format!("a {} is not supported yet: delete it; {}", self.kind, self.instead)
+        } else if self.values.is_empty() {
+            format!("{at} is not supported yet: remove the field")
+        } else {
+            format!("{at} {value} is not supported yet: use {}", self.instead)
+        }
+    }
+
+    /// What `kubectl explain` adds.
+    pub fn explanation(&self) -> String {
+        if self.path.is_empty() {
+            format!("Not supported yet: {}.", self.instead)
+        } else if self.values.is_empty() {
+            "Not supported yet: leave it out.".to_owned()
+        } else {
+            format!("Not supported yet: {}; use {}.", self.values.join(", "), self.instead)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Runs the steps of `make soak`, one after the other.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use emco_e2e::bed::Bed;
+use emco_e2e::starts;
+use futures::future::BoxFuture;
+
+/// The command line.
+#[derive(clap::Args)]
+pub struct SoakArgs {
+    /// Only the step of this name; all if absent.
+    #[arg(long, value_name = "STEP")]
+    only: Option<String>,
+}
+
+/// One step: its name, and what it does. What it returns is printed.
+type Step = (&'static str, fn() -> BoxFuture<'static, Result<String>>);
+
+/// All steps, in order.
+const STEPS: [Step; 2] =
+    [("starts-60", || Box::pin(starts(25, 60))), ("starts-600", || Box::pin(starts(25, 600)))];
+
+/// Runs the steps.
+pub fn run(args: &SoakArgs) -> Result<()> {
+    let chosen = |(name, _): &&Step| args.only.as_ref().is_none_or(|only| only == name);
+    let steps: Vec<&Step> = STEPS.iter().filter(chosen).collect();
+    if steps.is_empty() {
+        let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
+        bail!("there is no step of that name; there are {}", names.join(", "));
+    }
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    for (name, step) in steps {
+        let begun = Instant::now();
+        let result = runtime.block_on(step()).with_context(|| format!("step {name} failed"))?;
+        println!("{name}: {result} ({} s)", begun.elapsed().as_secs());
+    }
+    Ok(())
+}
+
+/// The API server of an edge starts while work waits for it.
+async fn starts(starts: usize, kinds: usize) -> Result<String> {
+    let bed = Bed::start(starts::bed()).await?;
+    let windows = starts::run(&bed, starts, kinds).await?;
+    bed.end().await?;
+    ensure!(
+        windows.incomplete > 0,
+        "no start was seen to answer before it knew all kinds: nothing was shown ({windows})"
+    );
+    Ok(format!("nothing was lost or made anew in {starts} starts with {kinds} kinds; {windows}"))
+}

@@ -1,0 +1,150 @@
+//! Names of the hub, completed by the Tab key in real shells.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use emco_e2e::bed::Bed;
+use tokio::process::Command;
+
+use super::looks::{EVERYWHERE, deploy};
+use super::rig::{STAGE, emco, file};
+
+/// A terminal with a shell, and somebody who types.
+const TYPIST: &str = include_str!("tab.py");
+const ARN: &str = "arn:aws:eks:eu-west-1:111122223333:cluster/edge";
+
+/// zsh and fish are not on every machine: where they are missing they are installed, which takes root.
+async fn installed() -> Result<()> {
+    let mut missing = Vec::new();
+    for shell in ["bash", "zsh", "fish"] {
+        if Command::new(shell).arg("--version").stdout(Stdio::null()).status().await.is_err() {
+            missing.push(shell);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let apt = async |words: &[&str]| {
+        let output = Command::new("apt-get")
+            .args(["-o", "DPkg::Lock::Timeout=300"])
+            .args(words)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .output()
+            .await
+            .context("there is no apt-get")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        anyhow::Ok(())
+    };
+    let install = [&["install", "--yes", "--no-install-recommends"], missing.as_slice()].concat();
+    if apt(&install).await.is_ok() {
+        return Ok(());
+    }
+    // Where nobody has asked for the lists yet.
+    let again = async {
+        apt(&["update"]).await?;
+        apt(&install).await
+    };
+    again.await.with_context(|| {
+        format!("missing: {}; install them, or run this as root where apt-get works", missing.join(", "))
+    })
+}
+
+/// The folder with what the shells read when they start, and with `show`.
+fn home(bed: &Bed) -> Result<std::path::PathBuf> {
+    let home = bed.dir().join("typist");
+    std::fs::create_dir_all(&home)?;
+    let write = |name: &str, text: &str| std::fs::write(home.join(name), text).context("no file");
+    write("bashrc", "source <(kubectl-emco completion bash)\nPS1='READY> '\n")?;
+    write(
+        ".zshrc",
+        "autoload -Uz compinit\ncompinit -u -D\nsource <(kubectl-emco completion zsh)\nbindkey -e\nPROMPT='READY> '\n",
+    )?;
+    write(
+        "start.fish",
+        "kubectl-emco completion fish | source\nfunction fish_prompt\n    echo -n 'READY> '\nend\nfunction fish_greeting\nend\n",
+    )?;
+    write("show", "#!/bin/sh\nprintf '<<%s>>\\n' \"$*\"\n")?;
+    std::fs::set_permissions(home.join("show"), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    Ok(home)
+}
+
+/// The line that a shell runs after these words, Tab and Enter.
+async fn completed(bed: &Bed, home: &Path, shell: &str, typed: &str) -> Result<String> {
+    let at = |name: &str| home.join(name).display().to_string();
+    let command = match shell {
+        "bash" => vec!["bash".to_owned(), "--noprofile".to_owned(), "--rcfile".to_owned(), at("bashrc")],
+        "zsh" => vec!["zsh".to_owned(), "-d".to_owned(), "-i".to_owned()],
+        _ => vec![
+            "fish".to_owned(),
+            "--no-config".to_owned(),
+            "-i".to_owned(),
+            "-C".to_owned(),
+            format!("source {}", at("start.fish")),
+        ],
+    };
+    let folder = emco()?.parent().context("the program is in a folder")?.display().to_string();
+    let more = file(bed, "eks.kubeconfig", CONTEXTS).await?.display().to_string();
+    let output = Command::new("python3")
+        .args(["-c", TYPIST, typed])
+        .args(command)
+        .env_clear()
+        .env("PATH", format!("{}:{folder}:/usr/local/bin:/usr/bin:/bin", home.display()))
+        .env("HOME", home)
+        .env("ZDOTDIR", home)
+        .env("TERM", "xterm")
+        .env("LANG", "C.UTF-8")
+        .env("KUBECONFIG", format!("{}:{more}", bed.hub().kubectl().kubeconfig().display()))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("there is no python3")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{shell}: {typed}: {said}");
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// A context with the name that EKS gives.
+const CONTEXTS: &str = "
+apiVersion: v1
+kind: Config
+clusters: [{name: edge, cluster: {server: https://edge.example.com}}]
+users: [{name: edge, user: {token: none}}]
+contexts: [{name: 'arn:aws:eks:eu-west-1:111122223333:cluster/edge', context: {cluster: edge, user: edge}}]
+";
+
+#[tokio::test]
+async fn the_tab_key_completes_names_in_bash_zsh_and_fish() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        installed().await?;
+        deploy(bed, "presses", EVERYWHERE).await?;
+        let cluster = "{apiVersion: emco.io/v1alpha1, kind: Cluster, metadata: {name: tabbed, namespace: acme}, \
+                       spec: {access: {kubeconfigSecretRef: {name: nowhere}}}}";
+        bed.hub().kubectl().apply(cluster).await?;
+        let home = home(bed)?;
+        for shell in ["bash", "zsh", "fish"] {
+            for (typed, line) in [
+                ("kubectl-emco sta", "kubectl-emco status".to_owned()),
+                ("kubectl-emco get presses/t", "kubectl-emco get presses/till".to_owned()),
+                ("kubectl-emco cluster cordon acme/tab", "kubectl-emco cluster cordon acme/tabbed".to_owned()),
+                ("kubectl-emco status --cluster=acme/tab", "kubectl-emco status --cluster=acme/tabbed".to_owned()),
+                ("kubectl-emco status --context arn:aws:ek", format!("kubectl-emco status --context {ARN}")),
+                ("kubectl-emco status --context=arn:aws:ek", format!("kubectl-emco status --context={ARN}")),
+            ] {
+                // Without a word it gives up after three seconds, which a busy machine may take.
+                let mut said = String::new();
+                for _ in 0..3 {
+                    said = completed(bed, &home, shell, typed).await?;
+                    if said == line {
+                        break;
+                    }
+                }
+                ensure!(said == line, "{shell}: {typed}: {said:?}");
+            }
+        }
+        bed.hub().kubectl().run(&["delete", "ecl", "tabbed", "-n", "acme"]).await.map(drop)
+    })
+    .await;
+}

@@ -1,0 +1,162 @@
+//! The rows of the page on security, by what attacks with, and the tests that show what stops it.
+
+/// Second column, names of tests.
+pub const SHOWN_BY: &[(&str, &[&str])] = &[
+    (
+        "a chart or values that read files, the network or other tenants",
+        &[
+            "the_engine_reaches_no_client_and_no_runtime",
+            "archives_that_lead_out_or_unpack_to_too_much_are_refused_and_links_lead_nowhere",
+        ],
+    ),
+    (
+        "a chart that is huge, nests for ever, or never ends",
+        &[
+            "a_slow_chart_ends_at_its_time_limit",
+            "a_key_that_takes_too_long_to_make_ends_at_the_time_limit",
+            "an_archive_that_unpacks_beyond_its_limit_is_refused",
+            "large_files_and_alias_bombs_are_refused",
+            "kept_templates_end_within_their_limits",
+            "charts_that_allocate_are_refused_within_the_memory_of_one_render",
+            "a_project_that_renders_all_it_may_leaves_a_turn_for_another",
+            "a_project_waits_for_one_rendering_of_each_other_project",
+            "a_project_never_has_all_turns",
+            "two_projects_with_long_plans_leave_turns_to_others",
+            "projects_that_wait_for_plans_take_turns_however_many_they_have",
+            "slow_objects_of_two_namespaces_leave_places_to_others",
+            "keys_of_a_slow_namespace_do_not_delay_those_of_others",
+            "archives_of_one_project_leave_a_place_to_unpack_to_others",
+            "a_project_that_fills_the_memory_drops_its_own_charts",
+            "a_project_that_fills_the_disk_drops_its_own_archives",
+            "a_plan_that_takes_too_long_is_refused_and_what_runs_stays",
+            "a_plan_of_a_deployment_that_changes_meanwhile_ends_unreported",
+            "charts_in_memory_count_with_all_that_they_unpack_to",
+            "chains_in_reverse_order_are_resolved_link_by_link",
+        ],
+    ),
+    (
+        "servers of charts that answer slowly, and many apps that want charts of them",
+        &[
+            "a_new_pod_fetches_charts_of_a_dead_repository_beside_everything_else",
+            "slow_servers_of_one_project_leave_places_to_others",
+            "projects_that_wait_take_turns_and_are_woken",
+            "a_body_of_a_byte_a_second_is_given_up_after_ten_seconds",
+            "a_chart_that_is_not_at_hand_is_not_downloaded_by_who_looks",
+            "archives_of_one_project_leave_a_place_to_unpack_to_others",
+        ],
+    ),
+    (
+        "an address of a chart that leads to the hub's API, to metadata services or to loopback",
+        &[
+            "tenants_reach_public_addresses_alone_however_they_are_written",
+            "no_redirect_index_realm_or_git_server_leads_to_loopback_the_link_private_ranges_or_the_hub",
+        ],
+    ),
+    (
+        "a value of a Secret that stands in an object of another kind, such as an environment variable",
+        &["a_number_of_a_secret_in_an_environment_is_refused_without_its_value"],
+    ),
+    (
+        "a redirect that takes credentials elsewhere",
+        &[
+            "redirects_are_judged_anew_and_credentials_stay_at_home",
+            "a_realm_on_another_host_gets_no_login_but_one_that_is_written_for_it",
+        ],
+    ),
+    (
+        "a release or namespace of another",
+        &[
+            "a_foreign_object_is_named_with_its_manager_and_nothing_is_sent",
+            "a_namespace_that_another_cloud_has_is_not_taken",
+            "a_second_cloud_with_a_namespace_that_is_taken_is_refused_and_woken",
+        ],
+    ),
+    (
+        "a name such as `?watch=true` or `../../acme/secrets/kc` that would lead a request elsewhere",
+        &[
+            "a_name_that_begins_a_query_is_refused_when_it_is_applied",
+            "a_stored_name_that_begins_a_query_is_refused_at_once",
+            "a_stored_name_that_is_no_name_is_refused_without_a_request",
+        ],
+    ),
+    ("text that commands the terminal of who reads it", &["a_text_from_a_cluster_commands_no_terminal"]),
+    (
+        "a template that forges our labels, or a digest guessed from a password",
+        &["marks_go_to_the_top_level_only", "the_inputs_digest_does_not_help_to_guess_a_secret"],
+    ),
+    ("forging approvals", &["the_operator_works_with_exactly_the_rights_of_its_chart"]),
+    (
+        "a kubeconfig that runs programs or reads files",
+        &["kubeconfigs_that_cannot_or_must_not_be_used_are_refused_with_the_cure"],
+    ),
+    (
+        "answers that are endless, wrong or hostile",
+        &[
+            "an_answer_beyond_the_limit_is_given_up",
+            "watches_that_end_at_once_are_asked_for_with_growing_pauses",
+        ],
+    ),
+    (
+        "pretending to be another",
+        &["an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything"],
+    ),
+    (
+        "working on the same cluster",
+        &[
+            "an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_is_moved",
+            "a_confirmed_move_does_not_take_back_what_another_hub_took_since",
+        ],
+    ),
+    (
+        "writing with what it believed",
+        &[
+            "a_holder_that_was_stopped_finds_its_fence_closed_and_gives_up",
+            "a_shard_of_a_later_epoch_is_left_alone",
+        ],
+    ),
+    (
+        "connections that it holds open, slow or without end",
+        &[
+            "crowds_at_the_port_of_metrics_delay_no_probe_and_no_scrape",
+            "many_addresses_make_room_for_one_more",
+            "probes_are_answered_while_all_threads_of_the_work_are_busy",
+            "the_operator_works_with_exactly_the_rights_of_its_chart/only_prometheus_is_let_in",
+        ],
+    ),
+    (
+        "the operator's rights, by its token, or the labels that say whose a namespace is",
+        &[
+            "the_operator_works_with_exactly_the_rights_of_its_chart/stolen",
+            "the_operator_works_with_exactly_the_rights_of_its_chart/policies",
+        ],
+    ),
+    (
+        "charts that define and use hundreds of kinds on a cluster that others share",
+        &[
+            "many_defined_kinds_leave_watches_to_workloads",
+            "watches_beyond_the_limit_of_an_edge_are_refused_at_once",
+            "an_object_deleted_where_no_watch_works_is_made_again",
+            "a_workload_that_fails_where_no_watch_works_is_not_ready",
+        ],
+    ),
+    (
+        "many deployments, large rollouts, objects that a cluster takes long to admit",
+        &[
+            "a_rollout_on_100_shards_does_not_delay_another_owners_hook",
+            "many_deployments_of_a_project_have_one_projects_share",
+            "a_project_whose_requests_hang_does_not_stop_another",
+            "many_deployments_of_a_project_do_not_come_before_another_project",
+        ],
+    ),
+    (
+        "secrets in them",
+        &[
+            "no_secret_appears_in_errors_or_debug",
+            "half_credentials_are_refused_and_none_are_shown",
+            "a_number_in_a_secret_is_refused_before_any_server_sees_it",
+            "an_admission_policy_that_quotes_a_secret_is_not_quoted",
+            "an_edge_that_quotes_a_secret_is_not_quoted",
+            "a_template_that_fails_with_a_secret_value_does_not_show_it",
+        ],
+    ),
+];

@@ -1,0 +1,82 @@
+//! The oldest version of Kubernetes that the book allows, as hub and as edge.
+
+use anyhow::{Result, ensure};
+use emco_crds::{Cluster, DeploymentIntentGroup};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::operator::{
+    Operator, SOON, as_account, chart, chart_map, deployed, deployment, has_maps, program, project, register,
+    root, unless_ended,
+};
+use emco_e2e::package::Package;
+use emco_e2e::programs::Program;
+use emco_e2e::wait::wait_until_gone;
+
+const EDGES: [&str; 2] = ["old", "new"];
+
+fn note(maps: &[&str]) -> Result<Package> {
+    let files: Vec<(String, String)> = maps
+        .iter()
+        .map(|name| {
+            let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+            (format!("templates/{name}.yaml"), text)
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    chart("note", &format!("{}.0.0", maps.len()), &files)
+}
+
+/// Installs, deploys, changes and removes.
+async fn works(bed: &Bed) -> Result<()> {
+    let kubectl = bed.hub().kubectl();
+    let config = root().join("config/default").display().to_string();
+    kubectl.run(&["apply", "--server-side", "-k", &config]).await?;
+    kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
+    let operator = Operator::start_as(bed, &program()?, as_account(bed).await?, String::new()).await?;
+    let working = async {
+        register(bed, "acme", &EDGES).await?;
+        project(bed, "shop").await?;
+        let version = bed.hub().api::<Cluster>("acme").await?.get("old").await?;
+        let version = version.status.and_then(|status| status.kubernetes_version).unwrap_or_default();
+        ensure!(version == Program::OldestApiServer.version(), "the cluster has version {version}");
+        let (one, two) = (note(&["kept", "gone"])?, note(&["kept", "new", "newer"])?);
+        chart_map(bed, "shop", "charts", &[one.clone(), two.clone()]).await?;
+        let spec = "placement: {allOf: [{selector: {}}]}";
+        for (revision, package, maps) in
+            [(1, one, &["gone", "kept"][..]), (2, two, &["kept", "new", "newer"][..])]
+        {
+            kubectl.apply(&deployment("shop", "till", &[package], spec)).await?;
+            deployed(bed, "shop", "till", revision).await?;
+            for edge in EDGES {
+                has_maps(bed, edge, "shop", maps).await?;
+            }
+        }
+        // Rules of the kinds and policies are those of the newest version.
+        let bad = root().join("config/samples/invalid/chart-version-range.yaml").display().to_string();
+        let refused = kubectl.run(&["create", "-f", &bad]).await.unwrap_err();
+        ensure!(format!("{refused:#}").contains("is invalid"), "{refused:#}");
+        kubectl.run(&["delete", "dig", "till", "-n", "shop", "--wait=false"]).await?;
+        wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("shop").await?, "till", SOON).await?;
+        for edge in EDGES {
+            has_maps(bed, edge, "shop", &[]).await?;
+        }
+        Ok(())
+    };
+    unless_ended(operator.process(), working).await
+}
+
+#[tokio::test]
+async fn the_oldest_version_of_the_book_holds_a_hub_and_edges() {
+    let version = Program::OldestApiServer.version();
+    let minor = version.rsplit_once('.').unwrap().0.trim_start_matches('v');
+    let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
+    assert!(
+        page.contains(&format!("a Kubernetes cluster of version {minor} or later")),
+        "tried is {version}"
+    );
+    let spec = BedSpec::default()
+        .with(PlaneSpec::new("hub", Parts::ApiServer).oldest())
+        .with(PlaneSpec::new("old", Parts::ApiServer).oldest())
+        .with(PlaneSpec::new("new", Parts::ApiServer));
+    let bed = Bed::start(spec).await.unwrap();
+    bed.explain(Box::pin(works(&bed))).await;
+}

@@ -1,0 +1,350 @@
+//! Restores a lost hub with deployments at several revisions: from copies of its objects, or from an etcd that is older.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
+use emco_e2e::audit::{AuditEvent, AuditMark};
+use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
+use emco_e2e::operator::{
+    Copies, Operator, SOON, chart, chart_map, deployed, deployment, do_as_told, failing, has_maps,
+    install_kinds, program, project, register, says, wait,
+};
+use emco_e2e::package::Package;
+use emco_e2e::wait::{wait_for_object, wait_until_gone};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+const EDGES: [&str; 2] = ["a", "b"];
+const NOTE: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data: {say: {{ .Values.say | quote }}, scaled: one, site: {{ .Values.site | quote }}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}}
+stringData: {drawn: {{ randAlphaNum 20 | quote }}, given: {{ .Values.given | quote }}}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {helm.sh/hook: pre-install}
+stringData: {drawn: {{ randAlphaNum 20 | quote }}}
+";
+/// Values of all deployments that are not in their own objects.
+const PROFILE: &str = "
+apiVersion: emco.io/v1alpha1
+kind: CompositeProfile
+metadata: {name: shop, namespace: shop}
+spec:
+  apps:
+  - app: web
+    valuesFrom: [{kind: Secret, name: values}, {kind: ConfigMap, name: values}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: values, namespace: shop}
+stringData: {values.yaml: \"given: twelve\"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: values, namespace: shop}
+data: {values.yaml: \"site: north\"}
+";
+const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {}}]}";
+/// The deployments, with the revisions that they have come to, and how each is synchronised.
+const GROUPS: [(&str, i64, &str); 3] = [
+    ("till", 3, "{}"),
+    ("kiosk", 1, "{drift: Report}"),
+    ("cart", 2, "{ignore: [{kind: ConfigMap, name: cart, jsonPointers: [/data/scaled]}]}"),
+];
+/// So long nothing may happen. Silence has no event to wait for.
+const SILENCE: Duration = Duration::from_secs(5);
+
+fn note() -> Result<Package> {
+    let values = "say: one\nsite: nowhere\ngiven: nothing\n";
+    chart("web", "1.0.0", &[("values.yaml", values), ("templates/note.yaml", NOTE)])
+}
+
+fn group(name: &str, say: &str) -> Result<String> {
+    let sync = GROUPS.iter().find(|(known, ..)| *known == name).map_or("{}", |(_, _, sync)| sync);
+    let spec = format!(
+        "compositeProfileRef: {{name: shop}}\n{EVERYWHERE}\noverrideValues: [{{app: web, values: {{say: {say}}}}}]\nsync: {sync}"
+    );
+    Ok(deployment("shop", name, &[note()?], &spec))
+}
+
+/// Applies what is in Git. After a restore of copies its fields are the restoring tool's, so it is forced, as GitOps tools do.
+async fn applied(bed: &Bed, name: &str, say: &str) -> Result<()> {
+    let args = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    bed.hub().kubectl().run_with(&args, &group(name, say)?).await.map(drop)
+}
+
+async fn edit(bed: &Bed, name: &str, say: &str, revision: i64) -> Result<DeploymentIntentGroup> {
+    applied(bed, name, say).await?;
+    deployed(bed, "shop", name, revision).await
+}
+
+async fn bed() -> Result<Bed> {
+    let mut spec = BedSpec::default().with(PlaneSpec::new("hub", Parts::Controllers).own_etcd());
+    for edge in EDGES {
+        spec = spec.with(PlaneSpec::new(edge, Parts::Controllers).audit(Audit::Writes));
+    }
+    Bed::start(spec).await
+}
+
+/// How far the hub had come when it last worked on all edges.
+async fn marked(bed: &Bed) -> Result<u64> {
+    let mut least = u64::MAX;
+    for edge in EDGES {
+        let maps: Api<ConfigMap> = bed.edge(edge).api("emco-system").await?;
+        let map = maps.get("hub").await?;
+        let seen = map.data.as_ref().and_then(|data| data.get("seen")?.parse().ok());
+        least = least.min(seen.unwrap_or(0));
+    }
+    Ok(least)
+}
+
+async fn version(bed: &Bed) -> Result<u64> {
+    let all: Api<Namespace> = Api::all(bed.hub().client().await?);
+    let list = all.list(&ListParams::default().limit(1)).await?;
+    list.metadata.resource_version.unwrap_or_default().parse().context("the hub has no version")
+}
+
+/// Deployments at several revisions, on edges that were marked at this version of the hub or later.
+async fn deploy(bed: &Bed) -> Result<()> {
+    register(bed, "acme", &EDGES).await?;
+    project(bed, "shop").await?;
+    chart_map(bed, "shop", "charts", &[note()?]).await?;
+    bed.hub().kubectl().apply(PROFILE).await?;
+    for (name, revisions, _) in GROUPS {
+        for revision in 1..=revisions {
+            edit(bed, name, &format!("{name}-{revision}"), revision).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Others use the hub as well: its store is further than an empty one with the same objects.
+async fn others_write(bed: &Bed, times: usize) -> Result<()> {
+    let maps: Api<ConfigMap> = bed.hub().api("default").await?;
+    let map = serde_json::from_value(json!({"metadata": {"name": "busy"}}))?;
+    maps.create(&PostParams::default(), &map).await?;
+    for number in 0..times {
+        let patch = json!({"data": {"number": number.to_string()}});
+        maps.patch("busy", &PatchParams::default(), &Patch::Merge(patch)).await?;
+    }
+    Ok(())
+}
+
+/// Edits of the till until the edges are marked later than this; the last revision.
+async fn until_marked(bed: &Bed, version: u64) -> Result<i64> {
+    let mut last = 3;
+    while marked(bed).await? <= version {
+        last += 1;
+        ensure!(last < 60, "the edges are not marked");
+        edit(bed, "till", &format!("till-{last}"), last).await?;
+    }
+    Ok(last)
+}
+
+async fn stop(operator: Operator) -> Result<()> {
+    operator.process().terminate().await?;
+    operator.process().ended().await;
+    Ok(())
+}
+
+fn marks(bed: &Bed) -> Result<Vec<AuditMark>> {
+    EDGES.iter().map(|edge| bed.edge(edge).audit_mark()).collect()
+}
+
+/// What the operator wrote on the edges, the mark of the hub left out.
+fn written(bed: &Bed, marks: &[AuditMark]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for (edge, mark) in EDGES.iter().zip(marks) {
+        let ours = |event: &AuditEvent| {
+            event.user == "emco" && event.is_write() && event.namespace != "emco-system" && !event.is_lease()
+        };
+        let events = bed.edge(edge).audit_since(*mark)?;
+        all.extend(
+            events.iter().filter(|event| ours(event)).map(|e| format!("{edge}: {} {}", e.verb, e.uri)),
+        );
+    }
+    Ok(all)
+}
+
+/// Nothing is done before somebody confirms, edge by edge, and deployments say so.
+async fn waits_and_is_confirmed(bed: &Bed, marks: &[AuditMark]) -> Result<()> {
+    let mut confirm = Vec::new();
+    for edge in EDGES {
+        confirm.push(says::<Cluster, _>(bed, "acme", edge, types::READY, "HubRestored").await?);
+        for (name, ..) in GROUPS {
+            failing(bed, "shop", name, &format!("acme/{edge}"), "HubRestored").await?;
+        }
+    }
+    let writes = written(bed, marks)?;
+    ensure!(writes.is_empty(), "before anybody confirmed: {writes:?}");
+    for message in confirm {
+        do_as_told(bed, &message).await?;
+    }
+    Ok(())
+}
+
+async fn has(bed: &Bed, edge: &str, name: &str, key: &str, value: &str) -> Result<()> {
+    let maps = bed.edge(edge).api::<ConfigMap>("shop").await?;
+    let is = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get(key)).is_some_and(|v| v == value);
+    wait_for_object(maps, name, SOON, is).await.map(drop)
+}
+
+async fn theirs(bed: &Bed, name: &str, key: &str, word: &str) -> Result<()> {
+    let patch = json!({"data": {key: word}}).to_string();
+    let args = ["patch", "cm", name, "-n", "shop", "--type=merge", "-p", &patch];
+    bed.edge("a").kubectl().run(&args).await.map(drop)
+}
+
+/// Others' changes are dealt with as each deployment says, edits arrive, others' changes again, and what is deleted goes.
+/// `last`: revision of the till, `said`: what it says.
+async fn goes_on(bed: &Bed, last: i64, said: &str) -> Result<()> {
+    drift_holds(bed, said, 1).await?;
+    for edit_number in 1..=2 {
+        let word = format!("next-{edit_number}");
+        for (name, before, _) in GROUPS {
+            let before = if name == "till" { last } else { before };
+            edit(bed, name, &word, before + edit_number).await?;
+            for edge in EDGES {
+                has(bed, edge, name, "say", &word).await?;
+            }
+        }
+    }
+    drift_holds(bed, "next-2", 2).await?;
+    bed.hub().kubectl().run(&["delete", "dig", "till", "kiosk", "-n", "shop", "--timeout=90s"]).await?;
+    for edge in EDGES {
+        has_maps(bed, edge, "shop", &["cart"]).await?;
+    }
+    Ok(())
+}
+
+/// What others change on an edge is put right, only told, or ignored, as each deployment says; `times` it was done so far.
+async fn drift_holds(bed: &Bed, said: &str, times: usize) -> Result<()> {
+    let marks = marks(bed)?;
+    let word = format!("theirs-{times}");
+    theirs(bed, "kiosk", "say", &word).await?;
+    theirs(bed, "cart", "scaled", &word).await?;
+    theirs(bed, "till", "say", &word).await?;
+    has(bed, "a", "till", "say", said).await?;
+    wait(bed, "shop", "kiosk", |group: &DeploymentIntentGroup| {
+        let drift = group.status.as_ref().and_then(|status| status.drift.as_ref());
+        match drift.and_then(|drift| drift.reported) {
+            Some(1) => Ok(()),
+            other => Err(format!("it reports {other:?}")),
+        }
+    })
+    .await?;
+    tokio::time::sleep(SILENCE).await;
+    let writes = written(bed, &marks)?;
+    ensure!(matches!(&writes[..], [one] if one.contains("/configmaps/till")), "{writes:?}");
+    has(bed, "a", "kiosk", "say", &word).await?;
+    has(bed, "a", "cart", "scaled", &word).await
+}
+
+/// The hub is lost, and an empty one gets the objects.
+async fn a_hub_made_of_copies(with_statuses: bool) {
+    let _turn = serial().await;
+    let bed = bed().await.unwrap();
+    bed.explain(Box::pin(async {
+        let operator = Operator::start(&bed, &program()?).await?;
+        deploy(&bed).await?;
+        others_write(&bed, 1500).await?;
+        let last = until_marked(&bed, version(&bed).await?).await?;
+        stop(operator).await?;
+        let copies = Copies::of(&bed).await?.of_epoch(40);
+        let marks = marks(&bed)?;
+        bed.hub().wipe().await?;
+        install_kinds(&bed).await?;
+        // The new hub's operator ran before the objects come, with a Lease that begins anew and a Secret of its own.
+        let early = Operator::start(&bed, &program()?).await?;
+        let secrets: Api<Secret> = bed.hub().api("emco-system").await?;
+        wait_for_object(secrets, "emco-installation", SOON, |_: &Secret| true).await?;
+        stop(early).await?;
+        let own = ["delete", "secret", "emco-installation", "-n", "emco-system"];
+        bed.hub().kubectl().run(&own).await?;
+        copies.create(&bed, with_statuses).await?;
+        let shards: Api<SyncShard> = bed.hub().api("shop").await?;
+        for shard in shards.list(&ListParams::default()).await? {
+            ensure!(shard.metadata.generation == Some(1), "the shard was not made anew");
+            ensure!(shard.status.is_some() == with_statuses, "{:?}", shard.status);
+        }
+        let _operator = Operator::start(&bed, &program()?).await?;
+        waits_and_is_confirmed(&bed, &marks).await?;
+        for (name, revision, _) in GROUPS {
+            let revision = if name == "till" { last } else { revision };
+            let group = deployed(&bed, "shop", name, revision).await?;
+            let now = group.status.and_then(|status| status.revision);
+            ensure!(now == Some(revision), "{name} has revision {now:?}, and had {revision}");
+        }
+        tokio::time::sleep(SILENCE).await;
+        let mut writes = written(&bed, &marks)?;
+        if !with_statuses {
+            // Which hooks ran for an earlier revision is in statuses alone.
+            writes.retain(|write| !["till-hook", "cart-hook"].iter().any(|hook| write.contains(hook)));
+        }
+        ensure!(writes.is_empty(), "the edges had all of it: {writes:?}");
+        goes_on(&bed, last, &format!("till-{last}")).await
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn a_hub_made_of_copied_objects_goes_on_where_it_was() {
+    a_hub_made_of_copies(true).await;
+}
+
+#[tokio::test]
+async fn a_hub_made_of_copied_objects_without_statuses_goes_on_where_it_was() {
+    a_hub_made_of_copies(false).await;
+}
+
+#[tokio::test]
+async fn a_hub_whose_etcd_is_an_hour_old_goes_on_from_what_is_applied_again() {
+    let _turn = serial().await;
+    let bed = bed().await.unwrap();
+    bed.explain(Box::pin(async {
+        let operator = Operator::start(&bed, &program()?).await?;
+        deploy(&bed).await?;
+        edit(&bed, "early", "early-1", 1).await?;
+        let backup = bed.hub().snapshot().await?;
+        // In the lost hour one deployment comes and another goes.
+        edit(&bed, "late", "late-1", 1).await?;
+        bed.hub().kubectl().run(&["delete", "dig,capp", "early", "-n", "shop", "--timeout=90s"]).await?;
+        others_write(&bed, 300).await?;
+        let last = until_marked(&bed, version(&bed).await?).await?;
+        stop(operator).await?;
+        let marks = marks(&bed)?;
+        bed.hub().restore_from(&backup).await?;
+        let _operator = Operator::start(&bed, &program()?).await?;
+        // As it stands in Git; the edges have it already.
+        applied(&bed, "till", &format!("till-{last}")).await?;
+        applied(&bed, "late", "late-1").await?;
+        bed.hub().kubectl().run(&["delete", "dig,capp", "early", "-n", "shop", "--wait=false"]).await?;
+        waits_and_is_confirmed(&bed, &marks).await?;
+        deployed(&bed, "shop", "till", 4).await?;
+        deployed(&bed, "shop", "late", 1).await?;
+        let groups: Api<DeploymentIntentGroup> = bed.hub().api("shop").await?;
+        wait_until_gone(groups, "early", SOON).await?;
+        for (name, revision, _) in GROUPS {
+            deployed(&bed, "shop", name, revision).await?;
+        }
+        tokio::time::sleep(SILENCE).await;
+        let writes = written(&bed, &marks)?;
+        ensure!(writes.is_empty(), "the edges had all of it: {writes:?}");
+        bed.hub().kubectl().run(&["delete", "dig,capp", "late", "-n", "shop", "--timeout=90s"]).await?;
+        goes_on(&bed, 4, &format!("till-{last}")).await
+    }))
+    .await;
+}

@@ -1,0 +1,77 @@
+//! API servers of edges that start, and kinds that come late: nothing is forgotten, and nothing is taken for another scope by guess.
+
+use anyhow::{Context as _, Result, ensure};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::operator::{Operator, chart, chart_map, deployed, deployment, program, project, register};
+use emco_e2e::package::Package;
+use emco_e2e::starts::{self, Scope, definition};
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+
+const PLACEMENT: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
+
+#[tokio::test]
+async fn an_edge_that_starts_while_work_waits_loses_and_repeats_nothing() {
+    let bed = Bed::start(starts::bed()).await.unwrap();
+    bed.explain(async { Box::pin(starts::run(&bed, 3, 60)).await.map(drop) }).await;
+}
+
+/// More kinds than one connection carries watches.
+#[tokio::test]
+async fn an_object_of_each_of_seventy_kinds_is_made_again_at_once() {
+    let bed = Bed::start(starts::bed()).await.unwrap();
+    bed.explain(async {
+        let took = Box::pin(starts::watched(&bed, 70)).await?;
+        println!("70 objects of 70 kinds are made again within {took:?}");
+        Ok(())
+    })
+    .await;
+}
+
+fn realm(say: &str) -> Result<Package> {
+    let realm =
+        "apiVersion: late.example.com/v1\nkind: Realm\nmetadata: {name: r}\nspec: {say: {{ .Values.say }}}\n";
+    chart("web", "1.0.0", &[("values.yaml", &format!("say: {say}\n")), ("templates/realm.yaml", realm)])
+}
+
+async fn uid(bed: &Bed) -> Result<String> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("late.example.com", "v1", "Realm"));
+    let realms: Api<DynamicObject> = Api::all_with(bed.edge("a").client().await?, &kind);
+    realms.get("r").await?.metadata.uid.context("an object without uid")
+}
+
+#[tokio::test]
+async fn an_object_whose_kind_comes_late_is_made_once_and_kept() {
+    let planes = BedSpec::hub().with(PlaneSpec::new("a", Parts::Controllers));
+    let bed = Bed::start(planes).await.unwrap();
+    bed.explain(async {
+        let mut operator = Operator::start(&bed, &program()?).await?;
+        register(&bed, "acme", &["a"]).await?;
+        project(&bed, "late").await?;
+        chart_map(&bed, "late", "charts", &[realm("one")?]).await?;
+        let apply = |spec: String| {
+            let (bed, chart) = (&bed, realm("one"));
+            async move { bed.hub().kubectl().apply(&deployment("late", "shop", &[chart?], &spec)).await }
+        };
+        apply(PLACEMENT.to_owned()).await?;
+        emco_e2e::operator::failing(&bed, "late", "shop", "acme/a", "KindMissing").await?;
+        bed.edge("a").kubectl().apply(&definition("late.example.com", "Realm", Scope::Cluster)).await?;
+        deployed(&bed, "late", "shop", 1).await?;
+        let first = uid(&bed).await?;
+        apply(format!("{PLACEMENT}\noverrideValues: [{{app: web, values: {{say: two}}}}]")).await?;
+        deployed(&bed, "late", "shop", 2).await?;
+        ensure!(uid(&bed).await? == first, "the update made it anew");
+        operator.restart(&bed).await?;
+        apply(format!("{PLACEMENT}\noverrideValues: [{{app: web, values: {{say: three}}}}]")).await?;
+        deployed(&bed, "late", "shop", 3).await?;
+        ensure!(uid(&bed).await? == first, "the restart made it anew");
+        bed.hub().kubectl().run(&["delete", "dig", "shop", "-n", "late"]).await?;
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("late.example.com", "v1", "Realm"));
+        let realms: Api<DynamicObject> = Api::all_with(bed.edge("a").client().await?, &kind);
+        let left = realms.list(&kube::api::ListParams::default()).await?.items.len();
+        ensure!(left == 0, "{left} objects are left");
+        Ok(())
+    })
+    .await;
+}

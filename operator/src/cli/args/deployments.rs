@@ -1,0 +1,279 @@
+//! Arguments of the commands on one deployment and on its clusters.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::words::{Deployment, cluster, duration};
+use super::{EXIT_CODES, Format, HubArgs};
+
+/// What to do with a deployment, or on a cluster.
+#[derive(Subcommand, Debug)]
+pub enum DeploymentCommand {
+    /// Show every object of a deployment with its health, as a tree of apps, clusters and objects.
+    #[command(after_help = EXIT_CODES)]
+    Get(GetArgs),
+    /// Print the manifests of a deployment as they are stored: what its charts gave, before EMCO's labels.
+    #[command(after_help = EXIT_CODES)]
+    Manifests(ManifestsArgs),
+    /// List the stored revisions of a deployment: when and why each was made, what it changed, and how it ended.
+    #[command(after_help = EXIT_CODES)]
+    History(HistoryArgs),
+    /// Ask the operator to look at a deployment, a composite application or a cluster now, and wait until it has.
+    #[command(after_help = EXIT_CODES)]
+    Reconcile(ReconcileArgs),
+    /// Say why each app of a deployment is on a cluster, or why it is not.
+    #[command(after_help = EXIT_CODES)]
+    Explain(ExplainArgs),
+    /// Print the logs of a deployment's Pods on a cluster, with kubectl.
+    Logs(LogsArgs),
+    /// Run a command in a Pod of a deployment on a cluster, with kubectl.
+    Exec(ExecArgs),
+    /// List the Events of a deployment's objects, and of what they made, on its clusters.
+    #[command(after_help = EXIT_CODES)]
+    Events(EventsArgs),
+    /// Run kubectl on a cluster, with the credential that the hub has for it.
+    Edge(EdgeArgs),
+}
+
+/// A deployment intent group of the hub.
+#[derive(Args, Debug)]
+pub struct NamedDeployment {
+    /// Where the hub is.
+    #[command(flatten)]
+    pub hub: HubArgs,
+    /// Namespace on the hub; that of the context if not given.
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// A deployment intent group, as NAME, dig/NAME or PROJECT/NAME.
+    #[arg(value_name = "DEPLOYMENT")]
+    pub deployment: Deployment,
+}
+
+/// Which apps and clusters of a deployment.
+#[derive(Args, Debug)]
+pub struct PartArgs {
+    /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
+    #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
+    pub cluster: Vec<String>,
+    /// Only this app; repeat for several.
+    #[arg(long, value_name = "NAME")]
+    pub app: Vec<String>,
+}
+
+impl PartArgs {
+    /// Whether an app on a cluster is asked for.
+    pub fn takes(&self, app: &str, cluster: &str) -> bool {
+        (self.cluster.is_empty() || self.cluster.iter().any(|one| one == cluster))
+            && (self.app.is_empty() || self.app.iter().any(|one| one == app))
+    }
+}
+
+/// `kubectl emco get`.
+#[derive(Args, Debug)]
+pub struct GetArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Which part of it.
+    #[command(flatten)]
+    pub part: PartArgs,
+    /// Ask every cluster, also where the operator says that all is ready.
+    #[arg(long)]
+    pub live: bool,
+    /// How the answer looks; `wide` asks every cluster and adds API versions, ages and what stays at removal.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// How manifests are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ManifestFormat {
+    /// Documents with comments.
+    #[default]
+    Yaml,
+    /// One object of kind List.
+    Json,
+}
+
+/// `kubectl emco manifests`.
+#[derive(Args, Debug)]
+pub struct ManifestsArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Which part of it.
+    #[command(flatten)]
+    pub part: PartArgs,
+    /// Those of this revision instead of the ones that the clusters get now.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    pub revision: Option<i64>,
+    /// Print the values in Secrets, which are withheld otherwise.
+    #[arg(long)]
+    pub show_secrets: bool,
+    /// How the answer looks.
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    pub output: ManifestFormat,
+}
+
+/// `kubectl emco history`.
+#[derive(Args, Debug)]
+pub struct HistoryArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco reconcile`.
+#[derive(Args, Debug)]
+pub struct ReconcileArgs {
+    /// Where the hub is.
+    #[command(flatten)]
+    pub hub: HubArgs,
+    /// Namespace on the hub; that of the context if not given.
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Kind and name: a deployment intent group as PROJECT/NAME or NAME, `capp PROJECT/NAME`, `cluster PROVIDER/CLUSTER`.
+    #[arg(value_name = "[KIND] NAME", num_args = 1..=2, required = true)]
+    pub object: Vec<String>,
+    /// How long to wait until the operator has looked.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub timeout: Duration,
+}
+
+/// `kubectl emco explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Which part of it.
+    #[command(flatten)]
+    pub part: PartArgs,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// With which account a cluster is asked.
+#[derive(Args, Debug, Default)]
+pub struct AccountArgs {
+    /// Use this context of your own for the cluster, instead of the credential that the hub has for it.
+    #[arg(long, value_name = "NAME")]
+    pub edge_context: Option<String>,
+    /// Kubeconfig with that context; KUBECONFIG, else ~/.kube/config, if not given.
+    #[arg(long, value_name = "FILE", requires = "edge_context")]
+    pub edge_kubeconfig: Option<PathBuf>,
+}
+
+/// A workload of a deployment on a cluster.
+#[derive(Args, Debug)]
+pub struct WorkloadArgs {
+    /// Which deployment.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// A workload of it on the cluster, as NAME or KIND/NAME; needed where there are several.
+    #[arg(value_name = "WORKLOAD")]
+    pub workload: Option<String>,
+    /// The cluster, as PROVIDER/CLUSTER; needed where it runs on several.
+    #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
+    pub cluster: Option<String>,
+    /// With which account.
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// Only this container.
+    #[arg(short, long, value_name = "NAME")]
+    pub container: Option<String>,
+}
+
+/// `kubectl emco logs`.
+#[derive(Args, Debug)]
+pub struct LogsArgs {
+    /// Whose.
+    #[command(flatten)]
+    pub of: WorkloadArgs,
+    /// Go on with what is written from now on.
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Those of the container before its last restart.
+    #[arg(short, long)]
+    pub previous: bool,
+    /// Begin each line with its time.
+    #[arg(long)]
+    pub timestamps: bool,
+    /// At most this many lines of each container, the last ones; -1 for all.
+    #[arg(
+        long,
+        value_name = "LINES",
+        default_value = "-1",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(-1..)
+    )]
+    pub tail: i64,
+    /// Only what is not older.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub since: Option<Duration>,
+}
+
+/// `kubectl emco exec`.
+#[derive(Args, Debug)]
+pub struct ExecArgs {
+    /// Where.
+    #[command(flatten)]
+    pub of: WorkloadArgs,
+    /// Pass standard input on.
+    #[arg(short = 'i', long)]
+    pub stdin: bool,
+    /// Standard input is a terminal.
+    #[arg(short, long)]
+    pub tty: bool,
+    /// The command and its arguments, after `--`.
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    pub command: Vec<String>,
+}
+
+/// `kubectl emco events`.
+#[derive(Args, Debug)]
+pub struct EventsArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
+    #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
+    pub cluster: Vec<String>,
+    /// With which account.
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// Only Events of type Warning.
+    #[arg(long)]
+    pub warnings: bool,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco edge`.
+#[derive(Args, Debug)]
+pub struct EdgeArgs {
+    /// Where the hub is.
+    #[command(flatten)]
+    pub hub: HubArgs,
+    /// With which account.
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// The cluster, as PROVIDER/CLUSTER.
+    #[arg(value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
+    pub cluster: String,
+    /// What kubectl is asked, such as `get pods -n shop`.
+    #[arg(
+        value_name = "KUBECTL ARGUMENTS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true
+    )]
+    pub words: Vec<String>,
+}

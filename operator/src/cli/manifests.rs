@@ -1,0 +1,177 @@
+//! Prints the stored manifests of a deployment: those that clusters get now, or those of a revision.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use emco_controllers::sync::content::Source;
+use emco_engine::identity::{ClusterId, SetDigest};
+use emco_engine::set::{Phase, SetManifest};
+use emco_engine::shard::{Target, rows};
+use emco_helm::yaml;
+use serde_json::{Value, json};
+
+use super::args::deployments::{ManifestFormat, ManifestsArgs};
+use super::diff::past;
+use super::hub::{self, Hub};
+use super::orphans::some;
+use super::{Outcome, print, stored};
+
+/// In the place of what is in a Secret.
+const WITHHELD: &str = "(withheld)";
+/// Clusters that a comment names.
+const NAMED: usize = 5;
+
+/// Clusters by app, revision and set: equal sets are printed once.
+type Sets = BTreeMap<(String, i64, SetDigest), Vec<String>>;
+
+/// `kubectl emco manifests`.
+pub async fn run(args: ManifestsArgs) -> anyhow::Result<Outcome> {
+    let hub = hub::connect(&args.named.hub).await?;
+    let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
+    hub.deployment(&namespace, &name).await?;
+    stored::may_read(&hub, "manifests", &namespace, &name).await?;
+    let content = stored::content(&hub);
+    let (hash, targets) = match args.revision {
+        Some(number) => {
+            let targets = past::read(&hub, &content, &namespace, &name, number).await?;
+            (past::owner_hash(&hub, &namespace, &name).await?, targets)
+        }
+        None => present(&hub, &namespace, &name).await?,
+    };
+    let mut sets = Sets::new();
+    for (cluster, target) in &targets {
+        for (app, set) in &target.apps {
+            if args.part.takes(app, cluster.as_str()) {
+                let key = (app.clone(), target.revision, set.clone());
+                sets.entry(key).or_default().push(cluster.to_string());
+            }
+        }
+    }
+    if sets.is_empty() {
+        bail!("{}", nothing(&args, &namespace, &name, &targets));
+    }
+    let (mut documents, mut items, mut withheld) = (String::new(), Vec::new(), 0);
+    for ((app, revision, set), clusters) in &sets {
+        let source = Source { namespace: namespace.clone(), owner: hash.clone(), revision: *revision };
+        let set = stored::set(&content, &source, set).await?;
+        for manifest in &set.manifests {
+            let (manifest_json, hidden) = shown(&manifest.json, args.show_secrets);
+            withheld += usize::from(hidden);
+            documents.push_str(&comments(app, *revision, clusters, manifest, hidden));
+            documents.push_str(&yaml::from_json(&manifest_json));
+            items.push(manifest_json);
+        }
+    }
+    match args.output {
+        ManifestFormat::Yaml => print(&documents)?,
+        ManifestFormat::Json => {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+            print(&(serde_json::to_string_pretty(&list)? + "\n"))?;
+            if withheld > 0 {
+                eprintln!("the values of {} are withheld: --show-secrets prints them", counted(withheld));
+            }
+        }
+    }
+    Ok(Outcome::AsWanted)
+}
+
+/// What clusters get now, by the owner's shards.
+async fn present(
+    hub: &Hub,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<(String, BTreeMap<ClusterId, Target>)> {
+    let shards = hub.shards(namespace, name).await?;
+    let Some(first) = shards.first() else {
+        bail!("{namespace}/{name} has no manifests: nothing was planned for any cluster yet");
+    };
+    let hash = stored::owner_hash(first)?;
+    let rows = shards.iter().flat_map(|shard| rows(&shard.spec, shard.status.as_ref()));
+    Ok((hash, rows.filter_map(|row| Some((row.cluster, row.target?))).collect()))
+}
+
+/// Why nothing is selected, with what there is.
+fn nothing(
+    args: &ManifestsArgs,
+    namespace: &str,
+    name: &str,
+    targets: &BTreeMap<ClusterId, Target>,
+) -> String {
+    let clusters: Vec<String> = targets.keys().map(ToString::to_string).collect();
+    if clusters.is_empty() {
+        return format!("{namespace}/{name} has no manifests: it is to have nothing on any cluster");
+    }
+    let mut apps: Vec<String> = targets.values().flat_map(|target| target.apps.keys().cloned()).collect();
+    apps.sort();
+    apps.dedup();
+    let revision = args.revision.map_or_else(String::new, |number| format!(" in revision {number}"));
+    format!(
+        "{namespace}/{name} has no manifests of this app on this cluster{revision}: there are apps {} and clusters {}",
+        some(&apps, NAMED),
+        some(&clusters, NAMED)
+    )
+}
+
+fn comments(app: &str, revision: i64, clusters: &[String], manifest: &SetManifest, hidden: bool) -> String {
+    let mut text = format!("---\n# app {app}, revision {revision}, on {}\n", some(clusters, NAMED));
+    if let Some(hook) = &manifest.hook {
+        text.push_str(&format!("# hook: {}\n", hook.events.join(", ")));
+    } else if manifest.phase == Phase::DeleteHook {
+        text.push_str("# hook of the removal\n");
+    }
+    if manifest.crd_folder {
+        text.push_str(
+            "# of the chart's folder crds: made where it is absent, never changed, never removed\n",
+        );
+    } else if manifest.keep {
+        text.push_str("# stays when the deployment is removed\n");
+    }
+    if hidden {
+        text.push_str("# its values are withheld: --show-secrets prints them\n");
+    }
+    text
+}
+
+/// A manifest as it is printed, and whether something of it is withheld.
+fn shown(manifest: &Value, secrets: bool) -> (Value, bool) {
+    let mut manifest = manifest.clone();
+    if secrets || manifest["kind"] != "Secret" || manifest["apiVersion"] != "v1" {
+        return (manifest, false);
+    }
+    let mut hidden = false;
+    for key in ["data", "stringData"] {
+        let Some(values) = manifest.get_mut(key) else { continue };
+        match values.as_object_mut() {
+            Some(values) => {
+                for value in values.values_mut() {
+                    *value = Value::from(WITHHELD);
+                    hidden = true;
+                }
+            }
+            None => *values = Value::from(WITHHELD),
+        }
+    }
+    (manifest, hidden)
+}
+
+fn counted(secrets: usize) -> String {
+    if secrets == 1 { "1 Secret".to_owned() } else { format!("{secrets} Secrets") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_secrets_are_withheld_and_their_names_are_not() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"},
+            "data": {"password": "aHVudGVyMg=="}, "stringData": {"user": "root"}});
+        let (printed, hidden) = shown(&secret, false);
+        assert!(hidden);
+        assert_eq!(printed["data"], json!({"password": WITHHELD}));
+        assert_eq!(printed["stringData"], json!({"user": WITHHELD}));
+        assert_eq!(shown(&secret, true), (secret, false));
+        let sealed = json!({"apiVersion": "bitnami.com/v1alpha1", "kind": "Secret", "data": {"a": "b"}});
+        assert_eq!(shown(&sealed, false), (sealed, false));
+    }
+}

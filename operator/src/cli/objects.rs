@@ -1,0 +1,245 @@
+//! Shows every object of a deployment with its health: as the operator reported it where all is ready, else as the cluster says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use emco_controllers::sync::content::{HubContent, Source};
+use emco_engine::identity::Identity;
+use emco_engine::set::SetManifest;
+use emco_engine::shard::{Content, Row, rows};
+use futures::stream::{self, StreamExt as _};
+
+use super::args::Format;
+use super::args::deployments::{GetArgs, PartArgs};
+use super::diff::edge;
+use super::hub::{self, Hub};
+use super::output::machine;
+use super::status::tree::{Filter, There, Thing, Tree, Verdict};
+use super::{Outcome, print, pulse, stored};
+
+mod look;
+mod report;
+mod show;
+
+use report::{Answer, AppObjects, ClusterObjects, Object, ObjectState, Seen};
+
+/// Clusters that are asked at the same time.
+const AT_ONCE: usize = 8;
+/// For all objects of one cluster.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An object of an app on a cluster, as the hub stores it.
+struct Asked {
+    app: String,
+    manifest: SetManifest,
+    /// Whether a manifest of the target has it; else it is on its way out.
+    wanted: bool,
+}
+
+/// `kubectl emco get`.
+pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
+    let hub = hub::connect(&args.named.hub).await?;
+    let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
+    let group = hub.deployment(&namespace, &name).await?;
+    stored::may_read(&hub, "get", &namespace, &name).await?;
+    let shards = hub.shards(&namespace, &name).await?;
+    let reading = pulse::read(&hub).await;
+    let trusted = reading.pulse.is_trusted();
+    let filter =
+        Filter { clusters: args.part.cluster.clone(), apps: args.part.app.clone(), states: Vec::new() };
+    let mut tree = Tree::of(&[group], &shards, reading.pulse, &filter);
+    let Some(group) = tree.groups.pop() else {
+        bail!(
+            "{namespace}/{name} has no such app on such a cluster: leave out --app or --cluster to see what it has"
+        );
+    };
+    let mut there: BTreeMap<(String, String), There> = BTreeMap::new();
+    for app in group.apps.clone() {
+        for one in app.clusters {
+            there.insert((one.cluster.clone(), app.name.clone()), one);
+        }
+    }
+    if let Some(missing) = args.part.cluster.iter().find(|wanted| !there.keys().any(|(id, _)| id == *wanted))
+    {
+        bail!("{namespace}/{name} has nothing on cluster {missing}, and is to have nothing there");
+    }
+    let content = stored::content(&hub);
+    let live = args.live || args.output == Some(Format::Wide) || !trusted;
+    let mut jobs = Vec::new();
+    for shard in &shards {
+        let hash = stored::owner_hash(shard)?;
+        for row in rows(&shard.spec, shard.status.as_ref()) {
+            let mine: BTreeMap<String, There> = there
+                .iter()
+                .filter(|((cluster, _), _)| cluster == row.cluster.as_str())
+                .map(|((_, app), one)| (app.clone(), one.clone()))
+                .collect();
+            if !mine.is_empty() {
+                jobs.push((hash.clone(), row, mine));
+            }
+        }
+    }
+    let found: Vec<(String, ClusterObjects)> = stream::iter(jobs)
+        .map(|(hash, row, mine)| {
+            Box::pin(on_cluster(&hub, &content, &args.part, &namespace, hash, row, mine, live))
+        })
+        .buffered(AT_ONCE)
+        .flat_map(stream::iter)
+        .collect()
+        .await;
+    let mut apps: BTreeMap<String, Vec<ClusterObjects>> = BTreeMap::new();
+    for (app, objects) in found {
+        apps.entry(app).or_default().push(objects);
+    }
+    let apps = apps
+        .into_iter()
+        .map(|(name, mut clusters)| {
+            clusters.sort_by(|a, b| a.cluster.cmp(&b.cluster));
+            AppObjects { name, clusters }
+        })
+        .collect();
+    let answer = Answer::of(tree.pulse, &group, apps);
+    if let Some(text) = machine(args.output, &answer)? {
+        print(&text)?;
+    } else {
+        if !answer.pulse.message.is_empty() {
+            eprintln!("warning: {}", super::output::printable(&answer.pulse.message));
+        }
+        if answer.apps.is_empty() {
+            eprintln!("{namespace}/{name} has nothing on any cluster");
+        }
+        print(&show::text(&answer, &group, args.output == Some(Format::Wide)))?;
+    }
+    Ok(if answer.is_as_wanted() { Outcome::AsWanted } else { Outcome::NotAsWanted })
+}
+
+/// The objects of the apps of one cluster.
+#[expect(clippy::too_many_arguments, reason = "one job, called in one place")]
+async fn on_cluster(
+    hub: &Hub,
+    content: &HubContent,
+    part: &PartArgs,
+    namespace: &str,
+    hash: String,
+    row: Row,
+    mine: BTreeMap<String, There>,
+    live: bool,
+) -> Vec<(String, ClusterObjects)> {
+    let plain = |there: &There| there.verdict == Verdict::Ready && there.objects.is_empty();
+    let reported = !live && row.target.is_some() && mine.values().all(plain);
+    let mut found: BTreeMap<String, ClusterObjects> =
+        mine.iter().map(|(app, there)| (app.clone(), ClusterObjects::of(there, &row))).collect();
+    let asked = match asked(content, part, namespace, &hash, &row).await {
+        Ok(asked) => asked,
+        Err(error) => {
+            fail(&mut found, &error);
+            return found.into_iter().collect();
+        }
+    };
+    let seen = if reported { Ok(None) } else { Box::pin(ask(hub, &row, hash, &asked)).await.map(Some) };
+    let mut add = |asked: &Asked, mut object: Object, seen: Seen| {
+        // What is on its way out may be of an app that the target has no more.
+        let app = if found.contains_key(&asked.app) { asked.app.as_str() } else { "" };
+        let Some(one) = found.get_mut(app) else { return };
+        one.seen = seen;
+        if let Some(there) = mine.get(app) {
+            object.explain(&there.objects);
+        }
+        one.objects.push(object);
+    };
+    match seen {
+        Ok(None) => {
+            for asked in asked.iter().filter(|asked| asked.wanted) {
+                add(asked, Object::of(asked, ObjectState::Ready, String::new()), Seen::Operator);
+            }
+        }
+        Ok(Some(objects)) => {
+            for (asked, object) in asked.iter().zip(objects) {
+                if let Some(object) = object {
+                    add(asked, object, Seen::Cluster);
+                }
+            }
+        }
+        Err(error) => {
+            for asked in asked.iter().filter(|asked| asked.wanted) {
+                add(asked, Object::of(asked, ObjectState::Unknown, String::new()), Seen::Nobody);
+            }
+            fail(&mut found, &error);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn fail(found: &mut BTreeMap<String, ClusterObjects>, error: &anyhow::Error) {
+    for one in found.values_mut() {
+        one.error = Some(format!("{error:#}"));
+    }
+}
+
+/// Asks the cluster; nothing for what is gone as it is to be.
+async fn ask(hub: &Hub, row: &Row, hash: String, asked: &[Asked]) -> anyhow::Result<Vec<Option<Object>>> {
+    let looked = async {
+        let edge = edge::connect(hub, &row.cluster, row.uid.as_deref(), hash).await?;
+        look::all(&edge, asked).await
+    };
+    let answer = tokio::time::timeout(PATIENCE, looked).await;
+    answer.unwrap_or_else(|_| bail!("the cluster does not answer within {} s", PATIENCE.as_secs()))
+}
+
+/// What the hub stores for a cluster: the objects of the target, then those of earlier targets that may still be there.
+async fn asked(
+    content: &HubContent,
+    part: &PartArgs,
+    namespace: &str,
+    hash: &str,
+    row: &Row,
+) -> anyhow::Result<Vec<Asked>> {
+    let mut asked = Vec::new();
+    let before = row.may_have.iter().filter_map(|content| match content {
+        Content::Sets(target) => Some(target),
+        Content::Identities(_) => None,
+    });
+    let mut names: std::collections::BTreeSet<Identity> = std::collections::BTreeSet::new();
+    for (target, wanted) in row.target.iter().map(|t| (t, true)).chain(before.map(|t| (t, false))) {
+        let source =
+            Source { namespace: namespace.to_owned(), owner: hash.to_owned(), revision: target.revision };
+        for (app, set) in &target.apps {
+            let set = stored::set(content, &source, set)
+                .await
+                .with_context(|| format!("the manifests of revision {}", target.revision))?;
+            for manifest in set.manifests.iter().filter(|manifest| stored::lasts(manifest)) {
+                if names.insert(manifest.identity()) && part.takes(app, row.cluster.as_str()) {
+                    asked.push(Asked { app: app.clone(), manifest: manifest.clone(), wanted });
+                }
+            }
+        }
+    }
+    Ok(asked)
+}
+
+impl Object {
+    /// Adds what the operator says of the object, which knows the cause.
+    fn explain(&mut self, things: &[Thing]) {
+        let id = self.id();
+        let Some(thing) = things.iter().find(|thing| thing.object.trim_start_matches('/') == id) else {
+            return;
+        };
+        let said = if thing.reason == "NotReady" {
+            thing.message.clone()
+        } else {
+            format!("{}: {}", thing.reason, thing.message)
+        };
+        match self.state {
+            ObjectState::Ready if thing.reason == "NotReady" => return,
+            // It is there in its earlier shape, and the present one was refused.
+            ObjectState::Ready if !matches!(thing.reason.as_str(), "Drift" | "FieldsLeftOut") => {
+                self.state = ObjectState::Failed;
+            }
+            _ => {}
+        }
+        if !said.is_empty() {
+            self.message = said;
+        }
+    }
+}
