@@ -33,7 +33,7 @@ def prepare(packages, deadline):
     first = [[CARGO, "build", "--workspace", "--bins", "--example", "crdgen"]]
     e2e = os.path.join(TARGET, "debug", "emco-e2e")
     # What the container image is made of, and what is compared with Helm later, so it costs nothing besides. A test looks at it.
-    checks = [[CARGO, "build", "--workspace", "--all-targets"], ["make", "static"]]
+    checks = [[CARGO, "build", "--workspace", "--all-targets"], [e2e, "before"], ["make", "static"]]
     if not packages:
         first.insert(0, [CARGO, "fmt", "--all", "--check"])
         checks[1:1] = [

@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod bed;
+pub mod before;
 mod diagnose;
 pub mod fake_edges;
 pub mod git_server;

@@ -30,6 +30,8 @@ enum Command {
         /// Such as kube-apiserver or helm; all if none is named.
         names: Vec<String>,
     },
+    /// Build the operator as it was before its last change, for the test of upgrades, and print where it is.
+    Before,
     /// Run control planes until Ctrl-C, and print their kubeconfigs.
     Up {
         /// Full clusters edge-1 to edge-N, with one node each, beside the hub.
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Programs { names } => programs(&names),
+        Command::Before => before(),
         Command::Up { edges } => up::up(edges),
         Command::Demo(args) => demo::run(&args),
         Command::Conformance(args) => conformance::run(&args),
@@ -99,6 +102,15 @@ fn run(command: Command) -> Result<()> {
             None => bail!("no program to launch"),
         },
     }
+}
+
+fn before() -> Result<()> {
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    match runtime.block_on(emco_e2e::before::prepare())? {
+        Some(program) => println!("{}", program.display()),
+        None => println!("this checkout has no history"),
+    }
+    Ok(())
 }
 
 fn programs(names: &[String]) -> Result<()> {

@@ -1,14 +1,13 @@
 //! Upgrades a hub from the charts and the operator before to the present ones: no edge is written to, new defaults hold, and what was
 //! set stays.
 
-mod before;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::before;
 use emco_e2e::operator::{
     Operator, SOON, as_account, call, chart, chart_map, deployed, deployment, program, project, register,
     root, wait, written,

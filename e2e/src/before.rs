@@ -1,7 +1,7 @@
-//! In: the history of this checkout. Out: the charts and the operator's program as they were before their last change.
+//! Builds the operator as it was before its last change, and finds the charts of that time.
 //!
 //! The program is built from the sources of that commit, as `git archive` gives them, into a target folder of its own within ours:
-//! other people's libraries are copied from there instead of being built again, and what was built stays until the commit is another one. A
+//! libraries are copied from there instead of being built again, and what was built stays until the commit is another one. A
 //! commit that changes no program builds nothing. In a checkout without history the charts are those kept beside the tests and the
 //! program is the present one: then the test says what it could not look at, and upgrades the charts alone.
 
@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
-use emco_e2e::operator::{program, root};
+
 use tokio::process::Command;
+
+use crate::launch::own_binary;
+use crate::operator::{program, root};
 
 /// What an upgrade can change.
 const PATHS: [&str; 6] = ["charts", "crds", "controllers", "operator", "Cargo.toml", "Cargo.lock"];
@@ -19,8 +22,16 @@ const KEPT: &str = "e2e/tests/data/charts-before.tar.gz";
 
 /// What people upgrade from.
 pub struct Before {
+    /// The folder with the charts; the caller may change them.
     pub charts: PathBuf,
+    /// The operator.
     pub program: PathBuf,
+}
+
+/// Sources and program of a commit. Others read them, too.
+struct Built {
+    sources: PathBuf,
+    program: PathBuf,
 }
 
 async fn said(command: &mut Command) -> Result<String> {
@@ -47,7 +58,7 @@ async fn commit() -> Result<Option<String>> {
 pub async fn get(scratch: &Path) -> Result<Before> {
     std::fs::create_dir_all(scratch)?;
     let into = scratch.display().to_string();
-    let Some(commit) = commit().await? else {
+    let Some(built) = built().await? else {
         eprintln!(
             "this checkout has no history: the operator's program before is not upgraded from, its charts are"
         );
@@ -55,12 +66,25 @@ pub async fn get(scratch: &Path) -> Result<Before> {
         said(Command::new("tar").args(["-xf", &kept, "-C", &into])).await?;
         return Ok(Before { charts: scratch.join("charts"), program: program()? });
     };
+    said(Command::new("cp").args(["-r", &built.sources.join("charts").display().to_string(), &into])).await?;
+    Ok(Before { charts: scratch.join("charts"), program: built.program })
+}
+
+/// Builds the program, so that no test has to wait for that, and answers where it is; None in a checkout without history.
+pub async fn prepare() -> Result<Option<PathBuf>> {
+    Ok(built().await?.map(|built| built.program))
+}
+
+async fn built() -> Result<Option<Built>> {
+    let Some(commit) = commit().await? else { return Ok(None) };
     let folder = target()?.join("before");
     let sources = folder.join(&commit);
     if !sources.is_dir() {
-        // Of other commits only what was built is of use; and a half-unpacked folder must not pass for a whole one.
+        // What was built of another commit would only grow; and a half-unpacked folder must not pass for a whole one.
+        if folder.is_dir() {
+            std::fs::remove_dir_all(&folder)?;
+        }
         let part = folder.join("part");
-        forget_all_but_builds(&folder)?;
         std::fs::create_dir_all(&part)?;
         let archive = folder.join("sources.tar").display().to_string();
         git(&["archive", "--format=tar", "--output", &archive, &commit]).await?;
@@ -68,29 +92,16 @@ pub async fn get(scratch: &Path) -> Result<Before> {
         std::fs::remove_file(&archive)?;
         std::fs::rename(&part, &sources)?;
     }
-    // A test may change the charts; the sources are kept.
-    said(Command::new("cp").args(["-r", &sources.join("charts").display().to_string(), &into])).await?;
     let program =
         build(&sources, &folder.join("target")).await.with_context(|| format!("commit {commit}"))?;
-    Ok(Before { charts: scratch.join("charts"), program })
+    Ok(Some(Built { sources, program }))
 }
 
-/// The target folder that this test was built in.
+/// The target folder that this was built in.
 fn target() -> Result<PathBuf> {
-    let this = std::env::current_exe().context("this program cannot be found")?;
-    let deps = this.ancestors().nth(2).context("this program is not in a target folder")?;
-    deps.parent().map(Path::to_owned).context("this program is not in a target folder")
-}
-
-fn forget_all_but_builds(folder: &Path) -> Result<()> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_name() != "target" && entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())?;
-        }
-    }
-    Ok(())
+    // target/debug/emco-e2e
+    let folder = own_binary()?.ancestors().nth(2).map(Path::to_owned);
+    folder.context("this program is not in a target folder")
 }
 
 /// Builds the operator. Of the whole workspace's packages, and with an example, so that libraries have the features with which
