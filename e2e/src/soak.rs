@@ -15,25 +15,49 @@ pub struct SoakArgs {
     only: Option<String>,
 }
 
-/// One step: its name, and what it does. What it returns is printed.
-type Step = (&'static str, fn() -> BoxFuture<'static, Result<String>>);
+/// One step of the soak.
+struct Step {
+    name: &'static str,
+    /// What it does, for people.
+    about: &'static str,
+    /// How long it takes on two quiet cores.
+    minutes: u32,
+    /// Does it; what it returns is printed.
+    run: fn() -> BoxFuture<'static, Result<String>>,
+}
 
 /// All steps, in order.
-const STEPS: [Step; 2] =
-    [("starts-60", || Box::pin(starts(25, 60))), ("starts-600", || Box::pin(starts(25, 600)))];
+const STEPS: [Step; 2] = [
+    Step {
+        name: "starts-60",
+        about: "the API server of an edge starts 25 times with 60 kinds while removals, ledgers, installs and plans wait for it",
+        minutes: 20,
+        run: || Box::pin(starts(25, 60)),
+    },
+    Step {
+        name: "starts-600",
+        about: "the same with 600 kinds",
+        minutes: 40,
+        run: || Box::pin(starts(25, 600)),
+    },
+];
 
 /// Runs the steps.
 pub fn run(args: &SoakArgs) -> Result<()> {
-    let chosen = |(name, _): &&Step| args.only.as_ref().is_none_or(|only| only == name);
+    let chosen = |step: &&Step| args.only.as_ref().is_none_or(|only| only == step.name);
     let steps: Vec<&Step> = STEPS.iter().filter(chosen).collect();
     if steps.is_empty() {
-        let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         bail!("there is no step of that name; there are {}", names.join(", "));
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    for (name, step) in steps {
+    for step in &steps {
+        println!("{}: {}; takes about {} minutes", step.name, step.about, step.minutes);
+    }
+    for Step { name, run, .. } in steps {
         let begun = Instant::now();
-        let result = runtime.block_on(step()).with_context(|| format!("step {name} failed"))?;
+        println!("{name}: begins");
+        let result = runtime.block_on(run()).with_context(|| format!("step {name} failed"))?;
         println!("{name}: {result} ({} s)", begun.elapsed().as_secs());
     }
     Ok(())
