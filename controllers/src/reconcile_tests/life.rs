@@ -123,9 +123,16 @@ impl Engine {
         self.told = now;
     }
 
-    async fn end(self) {
+    async fn end(mut self) {
         self.stop.cancel();
-        self.task.await.unwrap();
+        (&mut self.task).await.unwrap();
+    }
+}
+
+/// The engine of a life that is over would go on with every hour that passes in the next ones.
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop.cancel();
     }
 }
 
