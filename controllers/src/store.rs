@@ -24,6 +24,7 @@ mod shards;
 mod write_cache;
 
 pub use caches::{RevisionSettings, Revisions};
+pub(crate) use collect::each_of;
 pub use collect::{Collector, request as request_collection};
 pub(crate) use commit::store_pack;
 pub use commit::{Draft, commit};

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
+use crate::reconcile::in_use::Holders;
 use crate::reconcile::owned_namespace::{self, Owner};
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Outcome, Reconciled};
@@ -28,7 +29,12 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
     let holders =
         if owned { holders::provider(&namespace, clusters.iter().map(AsRef::as_ref)) } else { Vec::new() };
     if meta::deleting(provider.as_ref()) {
-        let waits = holders::waits_for(&holders);
+        let mut holders = Holders::shown(holders);
+        if holders.names.is_empty() && owned_namespace::is_of(ctx, &namespace, owner).await? {
+            let of = |clusters: &[Cluster]| holders::provider(&namespace, clusters);
+            holders = holders.proven(ctx, &namespace, of).await?;
+        }
+        let waits = holders::waits_for(&holders.names);
         if waits.is_none() && owned_namespace::remove(ctx, &namespace, owner).await? {
             if finalizers::remove(ctx, provider.as_ref(), finalizer::IN_USE).await? {
                 transitions::removed(ctx, provider.as_ref());
@@ -37,11 +43,11 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
         }
         let message =
             waits.unwrap_or_else(|| format!("deletion waits for the content of namespace {namespace} to go"));
-        status.in_use = holders::in_use(&holders);
+        status.in_use = holders::in_use(&holders.names);
         status::set_in_use(ctx, &mut status, generation, Some(&message));
         status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, status::TERMINATING, &message);
         status::write(ctx, provider.as_ref(), provider.status.as_ref(), &status).await?;
-        return Ok(Outcome::Settled);
+        return Ok(Outcome::Settled.at_latest(holders.again()));
     }
     if finalizers::add(ctx, provider.as_ref(), finalizer::IN_USE).await? {
         return Ok(Outcome::Settled);

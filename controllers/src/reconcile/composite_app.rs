@@ -5,7 +5,7 @@ use std::sync::Arc;
 use emco_crds::composite_app::{App, ChartPin};
 use emco_crds::fields::Summary;
 use emco_crds::names::{annotation, finalizer};
-use emco_crds::{CompositeApp, Conditioned as _, Project};
+use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup, Project};
 use emco_engine::snapshot::ChartFacts;
 use emco_engine::{canonical, conditions, holders, unsupported};
 use emco_helm::Compiled;
@@ -14,6 +14,7 @@ use crate::chart::{BUSY, Turn};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
+use crate::reconcile::in_use::Holders;
 use crate::reconcile::owned_namespace;
 use crate::runtime::api::ApiResult;
 use crate::runtime::context::{Context, Outcome, Reconciled};
@@ -41,9 +42,14 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let mut status = app.status.clone().unwrap_or_default();
     let generation = meta::generation(app.as_ref());
     let digs = ctx.stores.digs.within(namespace);
-    let holders = holders::composite_app(Some(namespace), name, digs.iter().map(AsRef::as_ref));
-    status.in_use = holders::in_use(&holders);
-    let waits = if meta::deleting(app.as_ref()) { holders::waits_for(&holders) } else { None };
+    let of_watch = holders::composite_app(Some(namespace), name, digs.iter().map(AsRef::as_ref));
+    let mut holders = Holders::shown(of_watch);
+    if meta::deleting(app.as_ref()) {
+        let of = |digs: &[DeploymentIntentGroup]| holders::composite_app(Some(namespace), name, digs);
+        holders = holders.proven(ctx, namespace, of).await?;
+    }
+    status.in_use = holders::in_use(&holders.names);
+    let waits = if meta::deleting(app.as_ref()) { holders::waits_for(&holders.names) } else { None };
     if meta::deleting(app.as_ref()) && waits.is_none() {
         finalizers::remove(ctx, app.as_ref(), finalizer::IN_USE).await?;
         store::request_collection(ctx);
@@ -78,7 +84,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             status::set_ready(ctx, &mut status, generation, &state, reason, &message);
         }
         status::write(ctx, app.as_ref(), app.status.as_ref(), &status).await?;
-        return Ok(Outcome::After(AGAIN));
+        return Ok(Outcome::After(AGAIN).at_latest(holders.again()));
     }
     let (says, message) = status::terminating(waits.as_deref(), &state, reason, message);
     status.summary = Some(Summary { apps: Some(app.spec.apps.len().to_string()), ..Summary::default() });
@@ -87,7 +93,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if app.status.as_ref().is_some_and(|before| before.apps != status.apps) {
         store::request_collection(ctx);
     }
-    Ok(if again { Outcome::After(AGAIN) } else { Outcome::Settled })
+    Ok(Outcome::Settled.at_latest(again.then_some(AGAIN)).at_latest(holders.again()))
 }
 
 /// The project that owns a namespace.

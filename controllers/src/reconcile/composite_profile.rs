@@ -1,7 +1,7 @@
 //! Reconciles every `CompositeProfile`: whether its sources are there and readable, and what uses them.
 
 use emco_crds::names::finalizer;
-use emco_crds::{CompositeProfile, Conditioned};
+use emco_crds::{CompositeProfile, Conditioned, DeploymentIntentGroup};
 use emco_engine::snapshot::{Source, SourceKey};
 use emco_engine::{holders, resolve, unsupported};
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
+use crate::reconcile::in_use::Holders;
 use crate::reconcile::sources;
 use crate::runtime::context::{Context, Outcome, Reconciled};
 use crate::runtime::stores::StoreExt;
@@ -20,9 +21,13 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let mut status = profile.status.clone().unwrap_or_default();
     let generation = meta::generation(profile.as_ref());
     let digs = ctx.stores.digs.within(namespace);
-    let holders = holders::profile(Some(namespace), name, digs.iter().map(AsRef::as_ref));
-    status.in_use = holders::in_use(&holders);
-    let waits = if meta::deleting(profile.as_ref()) { holders::waits_for(&holders) } else { None };
+    let mut holders = Holders::shown(holders::profile(Some(namespace), name, digs.iter().map(AsRef::as_ref)));
+    if meta::deleting(profile.as_ref()) {
+        let of = |digs: &[DeploymentIntentGroup]| holders::profile(Some(namespace), name, digs);
+        holders = holders.proven(ctx, namespace, of).await?;
+    }
+    status.in_use = holders::in_use(&holders.names);
+    let waits = if meta::deleting(profile.as_ref()) { holders::waits_for(&holders.names) } else { None };
     if meta::deleting(profile.as_ref()) && waits.is_none() {
         finalizers::remove(ctx, profile.as_ref(), finalizer::IN_USE).await?;
         return Ok(Outcome::Settled);
@@ -37,7 +42,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     status::set_ready(ctx, &mut status, generation, &verdict, reason, &message);
     debug_assert!(status.observed_generation() == Some(generation));
     status::write(ctx, profile.as_ref(), profile.status.as_ref(), &status).await?;
-    Ok(Outcome::Settled)
+    Ok(Outcome::Settled.at_latest(holders.again()))
 }
 
 fn judge(

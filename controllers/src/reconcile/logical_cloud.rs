@@ -9,7 +9,7 @@ use emco_crds::fields::Summary;
 use emco_crds::logical_cloud::{CloudClusters, LogicalCloudStatus};
 use emco_crds::names::finalizer;
 use emco_crds::reasons::LogicalCloudReason;
-use emco_crds::{LogicalCloud, Project};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::refusal::Refusal;
 use emco_engine::set::combinations;
@@ -22,6 +22,7 @@ use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::composite_app::project;
 use crate::reconcile::facts;
+use crate::reconcile::in_use::Holders;
 use crate::reconcile::results;
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
@@ -125,8 +126,12 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     let generation = meta::generation(cloud.as_ref());
     let mut status = cloud.status.clone().unwrap_or_default();
     let digs = ctx.stores.digs.within(namespace_);
-    let holders = holders::logical_cloud(&cloud, digs.iter().map(AsRef::as_ref));
-    status.in_use = holders::in_use(&holders);
+    let mut holders = Holders::shown(holders::logical_cloud(&cloud, digs.iter().map(AsRef::as_ref)));
+    if meta::deleting(cloud.as_ref()) {
+        let of = |digs: &[DeploymentIntentGroup]| holders::logical_cloud(&cloud, digs);
+        holders = holders.proven(ctx, namespace_, of).await?;
+    }
+    status.in_use = holders::in_use(&holders.names);
     status.namespace = Some(namespace(&cloud));
     if meta::deleting(cloud.as_ref()) {
         return terminate(ctx, &cloud, &owner, &holders, status).await;
@@ -338,11 +343,11 @@ async fn terminate(
     ctx: &Context,
     cloud: &LogicalCloud,
     owner: &Owner,
-    holders: &[String],
+    holders: &Holders,
     mut status: LogicalCloudStatus,
 ) -> Reconciled {
     let generation = meta::generation(cloud);
-    let waits = holders::waits_for(holders);
+    let waits = holders::waits_for(&holders.names);
     status::set_in_use(ctx, &mut status, generation, waits.as_deref());
     let mut unseen = false;
     let message = if let Some(waits) = waits {
@@ -369,5 +374,5 @@ async fn terminate(
     };
     status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, "Terminating", &message);
     status::write(ctx, cloud, cloud.status.as_ref(), &status).await?;
-    Ok(Outcome::Settled.at_latest(unseen.then_some(store::SHOWN)))
+    Ok(Outcome::Settled.at_latest(unseen.then_some(store::SHOWN)).at_latest(holders.again()))
 }

@@ -97,14 +97,24 @@ fn judge(namespace: &str, owner: Owner<'_>, labels: impl Fn(&str) -> Option<Stri
     })
 }
 
-/// Deletes the namespace where this installation made it. `true` when nothing is left to wait for.
+/// Whether a namespace says that it is the owner's, as the hub has it now. What is in one that does not is not the owner's.
+pub async fn is_of(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResult<bool> {
+    let live = ctx.hub().get_opt(ApiPath::namespace(namespace)).await?;
+    Ok(live.is_some_and(|live| says(&live, owner)))
+}
+
+fn says(live: &Value, owner: Owner<'_>) -> bool {
+    text(live, &["metadata", "labels", owner.label]).as_deref() == Some(owner.name)
+}
+
+/// Deletes the namespace where this installation made it. Whoever calls it has asked the hub what is in use there. `true` when nothing is left to wait for.
 pub async fn remove(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResult<bool> {
     let path = ApiPath::namespace(namespace);
     let Some(live) = ctx.hub().get_opt(&path).await? else { return Ok(true) };
     let ours = text(&live, &["metadata", "annotations", annotation::MADE_BY]).as_deref()
         == Some(ctx.installation.id.as_str())
-        && text(&live, &["metadata", "labels", owner.label]).as_deref() == Some(owner.name);
-    if text(&live, &["metadata", "labels", owner.label]).as_deref() == Some(owner.name) {
+        && says(&live, owner);
+    if says(&live, owner) {
         namespace_access::release(ctx, namespace).await?;
     }
     if !ours {

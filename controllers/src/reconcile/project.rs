@@ -13,11 +13,13 @@ use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::facts;
+use crate::reconcile::in_use::{self, Holders};
 use crate::reconcile::owned_namespace::{self, Owner};
 use crate::reconcile::transitions;
 use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::stores::StoreExt;
+use crate::store;
 
 /// Brings one project to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
@@ -39,7 +41,7 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
     );
     status.in_use = holders::in_use(&holders);
     if meta::deleting(project.as_ref()) {
-        return terminate(ctx, &project, &namespace, owner, &holders, status).await;
+        return terminate(ctx, &project, &namespace, owner, holders, status).await;
     }
     if finalizers::add(ctx, project.as_ref(), finalizer::IN_USE).await? {
         return Ok(Outcome::Settled);
@@ -117,18 +119,29 @@ async fn terminate(
     project: &Project,
     namespace: &str,
     owner: Owner<'_>,
-    holders: &[String],
+    holders: Vec<String>,
     mut status: ProjectStatus,
 ) -> Reconciled {
     let generation = meta::generation(project);
-    let mut waits = holders::waits_for(holders);
+    let mut holders = Holders::shown(holders);
+    let mut default_cloud = None;
+    // The hub is asked last, for watches may be behind: what is in the namespace ends with it.
+    if holders.names.is_empty() && owned_namespace::is_of(ctx, namespace, owner).await? {
+        let digs: Vec<DeploymentIntentGroup> = in_use::listed(ctx, namespace).await?;
+        let clouds: Vec<LogicalCloud> = in_use::listed(ctx, namespace).await?;
+        holders = Holders::listed(holders::project(project, namespace, &digs, &clouds));
+        default_cloud = clouds.into_iter().find(|cloud| meta::name(cloud) == DEFAULT_LOGICAL_CLOUD);
+    }
+    let mut waits = holders::waits_for(&holders.names);
+    let mut again = holders.again();
     if waits.is_none()
-        && let Some(cloud) = ctx.stores.clouds.named(namespace, DEFAULT_LOGICAL_CLOUD)
-        && owned_namespace::project_of(ctx, namespace).as_deref() == Some(owner.name)
+        && let Some(cloud) = &default_cloud
     {
-        if !meta::deleting(cloud.as_ref()) {
-            ctx.hub().delete(meta::path(cloud.as_ref()), Some(meta::uid(cloud.as_ref())), None).await?;
+        if !meta::deleting(cloud) {
+            ctx.hub().delete(meta::path(cloud), Some(meta::uid(cloud)), None).await?;
         }
+        let shown = ctx.stores.clouds.named(namespace, DEFAULT_LOGICAL_CLOUD).is_some();
+        again = (!shown).then_some(store::SHOWN);
         waits = Some(format!(
             "deletion waits for LogicalCloud/{namespace}/{DEFAULT_LOGICAL_CLOUD} to leave its clusters"
         ));
@@ -141,8 +154,9 @@ async fn terminate(
     }
     let message =
         waits.unwrap_or_else(|| format!("deletion waits for the content of namespace {namespace} to go"));
+    status.in_use = holders::in_use(&holders.names);
     status::set_in_use(ctx, &mut status, generation, Some(&message));
     status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, status::TERMINATING, &message);
     status::write(ctx, project, project.status.as_ref(), &status).await?;
-    Ok(Outcome::Settled)
+    Ok(Outcome::Settled.at_latest(again))
 }

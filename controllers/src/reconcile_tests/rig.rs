@@ -165,6 +165,22 @@ impl Rig {
         list(&mut self.writers.shards, &BTreeMap::new(), "SyncShard");
     }
 
+    /// The watches of deployments and logical clouds have shown nothing yet.
+    pub fn unsee_groups_and_clouds(&mut self) {
+        list(&mut self.writers.digs, &BTreeMap::new(), "DeploymentIntentGroup");
+        list(&mut self.writers.clouds, &BTreeMap::new(), "LogicalCloud");
+    }
+
+    /// The watch of deployments has shown nothing yet.
+    pub fn unsee_groups(&mut self) {
+        list(&mut self.writers.digs, &BTreeMap::new(), "DeploymentIntentGroup");
+    }
+
+    /// The watch of clusters has shown nothing yet.
+    pub fn unsee_clusters(&mut self) {
+        list(&mut self.writers.clusters, &BTreeMap::new(), "Cluster");
+    }
+
     /// The watch of namespaces begins again and has shown nothing yet.
     pub fn unsee_namespaces(&mut self) {
         list(&mut self.writers.namespaces, &BTreeMap::new(), "Namespace");

@@ -1,10 +1,10 @@
 //! What this process made and the watch of the hub did not show yet is not taken for gone.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::life::*;
 use super::shop::{TENANT, deployment, objects};
-use crate::reconcile::orphans;
+use crate::reconcile::{cluster_provider, composite_app, composite_profile, logical_cloud, orphans, project};
 
 fn dig() -> String {
     format!("{TENANT}/deploymentintentgroups/shop")
@@ -107,5 +107,91 @@ async fn an_owner_that_the_watch_does_not_show_yet_is_not_brought_to_an_end() {
     assert!(of_shop(&life, "SyncShard").iter().all(|shard| {
         shard["spec"]["clusters"].as_array().unwrap().iter().all(|row| row["target"] != Value::Null)
     }));
+    assert_eq!(life.names_on("a"), before);
+}
+
+const PROJECT: &str = "/apis/emco.io/v1alpha1/projects/team-a";
+const PROVIDER: &str = "/apis/emco.io/v1alpha1/clusterproviders/acme";
+
+/// The shop runs, in namespaces that the operator made.
+async fn running() -> Life {
+    let mut all = objects();
+    for namespace in all.iter_mut().filter(|object| object["kind"] == "Namespace") {
+        namespace["metadata"]["annotations"] = json!({"emco.io/made-by": "inst"});
+    }
+    let mut life = Life::with(&all);
+    life.settle().await;
+    life
+}
+
+/// Nothing was deleted, and the deletion waits.
+fn is_kept(life: &Life, path: &str, namespace: &str, holder: &str) {
+    let (_, _, message) = life.rig.ready(path);
+    assert!(message.contains(&format!("deletion waits for 1 holder: {holder}")), "{path}: {message}");
+    let namespace = life.rig.hub.object(&format!("/api/v1/namespaces/{namespace}")).unwrap();
+    assert_eq!(namespace["metadata"]["deletionTimestamp"], Value::Null, "{path}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_whose_deployments_do_not_show_yet_keeps_its_namespace() {
+    let mut life = running().await;
+    life.delete(PROJECT).await;
+    for of_namespaces in [true, false] {
+        life.rig.see();
+        if of_namespaces {
+            life.rig.unsee_namespaces();
+        } else {
+            life.rig.unsee_groups_and_clouds();
+        }
+        project::reconcile(&life.rig.ctx, "team-a").await.unwrap();
+        is_kept(&life, PROJECT, "team-a", "DeploymentIntentGroup/team-a/shop");
+        assert_eq!(life.dig()["metadata"]["deletionTimestamp"], Value::Null);
+        let cloud = life.rig.hub.object(&format!("{TENANT}/logicalclouds/default")).unwrap();
+        assert_eq!(cloud["metadata"]["deletionTimestamp"], Value::Null);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_whose_clusters_do_not_show_yet_keeps_its_namespace() {
+    let mut life = running().await;
+    life.delete(PROVIDER).await;
+    for of_namespaces in [true, false] {
+        life.rig.see();
+        if of_namespaces {
+            life.rig.unsee_namespaces();
+        } else {
+            life.rig.unsee_clusters();
+        }
+        cluster_provider::reconcile(&life.rig.ctx, "acme").await.unwrap();
+        let (_, _, message) = life.rig.ready(PROVIDER);
+        assert!(
+            message.contains("deletion waits for 2 holders: Cluster/acme/a, Cluster/acme/b"),
+            "{message}"
+        );
+        let namespace = life.rig.hub.object("/api/v1/namespaces/acme").unwrap();
+        assert_eq!(namespace["metadata"]["deletionTimestamp"], Value::Null);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_deployment_that_does_not_show_yet_names_is_kept() {
+    let mut life = running().await;
+    let before = life.names_on("a");
+    let of = |kind: &str, name: &str| format!("{TENANT}/{kind}/{name}");
+    let paths =
+        [of("compositeapps", "shop"), of("compositeprofiles", "shop"), of("logicalclouds", "default")];
+    for path in &paths {
+        life.delete(path).await;
+    }
+    life.rig.see();
+    life.rig.unsee_groups();
+    let ctx = &life.rig.ctx;
+    composite_app::reconcile(ctx, "team-a", "shop").await.unwrap();
+    composite_profile::reconcile(ctx, "team-a", "shop").await.unwrap();
+    logical_cloud::reconcile(ctx, "team-a", "default").await.unwrap();
+    for path in &paths {
+        is_kept(&life, path, "team-a", "DeploymentIntentGroup/team-a/shop");
+    }
+    life.tell().await;
     assert_eq!(life.names_on("a"), before);
 }

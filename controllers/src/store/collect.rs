@@ -303,7 +303,7 @@ async fn named(ctx: &Context, packs: &[&Listed]) -> ApiResult<BTreeSet<String>> 
     // Revisions of any owner may be made of a chart.
     let of_revisions = if charts { all() } else { of_owners.clone() };
     let mut revisions = Revisions::default();
-    each_of::<AppContext>(ctx, Some(&of_revisions), |context| {
+    each_of::<AppContext>(ctx, None, Some(&of_revisions), |context| {
         if context.spec.format > FORMAT {
             return Err(later(context.spec.format));
         }
@@ -317,7 +317,7 @@ async fn named(ctx: &Context, packs: &[&Listed]) -> ApiResult<BTreeSet<String>> 
     if !packed {
         return Ok(names);
     }
-    each_of::<SyncShard>(ctx, Some(&of_owners), |shard| {
+    each_of::<SyncShard>(ctx, None, Some(&of_owners), |shard| {
         if shard.spec.format > FORMAT {
             return Err(later(shard.spec.format));
         }
@@ -328,16 +328,18 @@ async fn named(ctx: &Context, packs: &[&Listed]) -> ApiResult<BTreeSet<String>> 
     Ok(names)
 }
 
-/// Reads every object of a kind on the hub, of all namespaces. One that cannot be read may name anything, so it is an error.
-pub(super) async fn each_of<K>(
+/// Reads every object of a kind on the hub, of one namespace or of all. One that cannot be read may name anything, so it is an
+/// error.
+pub(crate) async fn each_of<K>(
     ctx: &Context,
+    namespace: Option<&str>,
     selector: Option<&LabelSelector>,
     mut each: impl FnMut(K) -> Result<(), String>,
 ) -> ApiResult<()>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
-    let mut request = Request::new(Method::Get, meta::collection::<K>(None));
+    let mut request = Request::new(Method::Get, meta::collection::<K>(namespace));
     if let Some(selector) = selector {
         request = request.labels(selector);
     }
@@ -354,7 +356,7 @@ where
 
 /// Adds the names of archives that `CompositeApps` of the hub pin now.
 async fn pinned(ctx: &Context, names: &mut BTreeSet<String>) -> ApiResult<()> {
-    each_of::<CompositeApp>(ctx, None, |app| {
+    each_of::<CompositeApp>(ctx, None, None, |app| {
         of_app(&app, names);
         Ok(())
     })

@@ -52,7 +52,7 @@ pub(crate) fn all_shards(ctx: &Context) -> Vec<Arc<SyncShard>> {
 /// All shards as the hub has them now.
 pub(crate) async fn live_shards(ctx: &Context) -> Result<Vec<Arc<SyncShard>>, Failure> {
     let mut all = Vec::new();
-    each_of::<SyncShard>(ctx, None, |shard| {
+    each_of::<SyncShard>(ctx, None, None, |shard| {
         if shard.spec.format > FORMAT {
             return Err(later(shard.spec.format));
         }

@@ -277,7 +277,12 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
     ),
     (
         "Something in use is deleted",
-        &["what_is_in_use_stays_with_its_holders_named_and_goes_when_they_are_gone"],
+        &[
+            "what_is_in_use_stays_with_its_holders_named_and_goes_when_they_are_gone",
+            "a_project_whose_deployments_do_not_show_yet_keeps_its_namespace",
+            "a_provider_whose_clusters_do_not_show_yet_keeps_its_namespace",
+            "what_a_deployment_that_does_not_show_yet_names_is_kept",
+        ],
     ),
     (
         "A stored manifest pack is lost",
