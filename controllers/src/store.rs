@@ -43,7 +43,7 @@ pub(crate) use packs::read_pack;
 pub use pending_report::RevisionSummary;
 pub use recent_placements::recent_placements;
 pub use shards::shards;
-pub(crate) use shards::{all_shards, body, empty, live_shards, replace, stored_shards};
+pub(crate) use shards::{all_shards, body, empty, live_shards, replace, shards_within, stored_shards};
 
 /// What the hub has and the watch did not show is looked for again after this time.
 pub const SHOWN: Duration = Duration::from_secs(1);

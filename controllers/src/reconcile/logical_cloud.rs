@@ -30,6 +30,7 @@ use crate::runtime::stores::StoreExt;
 use crate::store::{self, Draft, Limit, Owner, Stored, TooMuch, mebibytes};
 use crate::target::{self, Removal};
 
+mod held;
 mod taken;
 
 /// Revisions kept of a logical cloud.
@@ -72,28 +73,6 @@ fn granted(
     let providers = ctx.stores.providers.sorted();
     let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
     cloud::granted(meta::name(project), &facts::labels(project), &providers, clusters)
-}
-
-/// Clusters where a deployment of this cloud has rows.
-fn held_clusters(ctx: &Context, cloud: &LogicalCloud) -> BTreeSet<ClusterId> {
-    let digs = ctx.stores.digs.within(meta::namespace(cloud));
-    let of_cloud: BTreeSet<&str> = digs
-        .iter()
-        .filter(|dig| dig.spec.logical_cloud_ref.name == meta::name(cloud))
-        .map(|dig| meta::name(dig.as_ref()))
-        .collect();
-    ctx.stores
-        .shards
-        .within(meta::namespace(cloud))
-        .iter()
-        .filter(|shard| {
-            shard.spec.owner.kind == "DeploymentIntentGroup"
-                && of_cloud.contains(shard.spec.owner.name.as_str())
-        })
-        .flat_map(|shard| {
-            shard.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster)).collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// A cluster that is being deleted keeps what deployments have there. A logical cloud holds none: where no deployment of any project
@@ -213,18 +192,27 @@ async fn plan(
     }
     target::invalidate_lost(ctx, owner);
     let newest = store::newest(ctx, owner).await?;
-    let planned = cloud::plan(&cloud::Request {
-        installation: &ctx.installation,
-        project: meta::name(project.as_ref()),
-        name: &owner.name,
-        spec: &cloud.spec,
-        namespace: &namespace(cloud),
-        clusters: &clusters,
-        granted: &granted(ctx, &project, &clusters),
-        held: &held_clusters(ctx, cloud),
-        running: newest.as_ref().map(|stored| stored.running.as_ref()),
-        now: ctx.world.clock.now_ms() / 1000,
-    });
+    let granted = granted(ctx, &project, &clusters);
+    let now = ctx.world.clock.now_ms() / 1000;
+    let running = newest.as_ref().map(|stored| stored.running.as_ref());
+    let plan = |held: &BTreeSet<ClusterId>| {
+        cloud::plan(&cloud::Request {
+            installation: &ctx.installation,
+            project: meta::name(project.as_ref()),
+            name: &owner.name,
+            spec: &cloud.spec,
+            namespace: &namespace(cloud),
+            clusters: &clusters,
+            granted: &granted,
+            held,
+            running,
+            now,
+        })
+    };
+    let mut planned = plan(&held::shown(ctx, cloud));
+    if planned.as_ref().is_ok_and(|planned| held::leaves(running, planned)) {
+        planned = plan(&held::listed(ctx, cloud).await?);
+    }
     let planned = match planned {
         Ok(planned) => planned,
         Err(refusal) => return Ok(Err(refusal)),

@@ -195,3 +195,36 @@ async fn what_a_deployment_that_does_not_show_yet_names_is_kept() {
     life.tell().await;
     assert_eq!(life.names_on("a"), before);
 }
+
+/// Targets of a logical cloud, by cluster.
+fn targets_of_cloud(life: &Life) -> Vec<(String, bool)> {
+    let of = |o: &Value| o["kind"] == "SyncShard" && o["spec"]["owner"]["kind"] == "LogicalCloud";
+    let shards = life.rig.hub.objects().into_values().filter(of);
+    let rows = shards.flat_map(|shard| shard["spec"]["clusters"].as_array().unwrap().clone());
+    rows.map(|row| (row["cluster"].as_str().unwrap().to_owned(), !row["target"].is_null())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_stays_where_a_deployment_that_does_not_show_yet_was_targeted() {
+    for (of_groups, of_another_process) in [(false, false), (false, true), (true, true)] {
+        let mut life = targeted().await;
+        if of_another_process {
+            life.rig.ctx.revisions.made.lock().clear();
+        }
+        let mut cloud = life.rig.hub.object(&format!("{TENANT}/logicalclouds/default")).unwrap();
+        cloud["spec"]["clusters"] = json!([{"provider": "acme", "cluster": "a"}]);
+        life.put(&json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "LogicalCloud",
+            "metadata": {"name": "default", "namespace": "team-a"}, "spec": cloud["spec"],
+        }));
+        life.rig.see_all_but_shards();
+        if of_groups {
+            life.rig.unsee_groups();
+        }
+        logical_cloud::reconcile(&life.rig.ctx, "team-a", "default").await.unwrap();
+        let both = ["acme/a", "acme/b"].map(|id| (id.to_owned(), true));
+        assert_eq!(targets_of_cloud(&life), both, "{of_groups} {of_another_process}");
+        let (_, _, message) = life.rig.ready(&format!("{TENANT}/logicalclouds/default"));
+        assert!(message.contains("1 leave when no deployment is there any more"), "{message}");
+    }
+}

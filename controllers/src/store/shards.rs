@@ -49,10 +49,19 @@ pub(crate) fn all_shards(ctx: &Context) -> Vec<Arc<SyncShard>> {
     shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
 }
 
-/// All shards as the hub has them now.
-pub(crate) async fn live_shards(ctx: &Context) -> Result<Vec<Arc<SyncShard>>, Failure> {
+/// Those of a namespace.
+pub(crate) fn shards_within(ctx: &Context, namespace: &str) -> Vec<Arc<SyncShard>> {
+    let shown = ctx.stores.shards.within(namespace);
+    shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
+}
+
+/// All shards as the hub has them now, of one namespace or of all.
+pub(crate) async fn live_shards(
+    ctx: &Context,
+    namespace: Option<&str>,
+) -> Result<Vec<Arc<SyncShard>>, Failure> {
     let mut all = Vec::new();
-    each_of::<SyncShard>(ctx, None, None, |shard| {
+    each_of::<SyncShard>(ctx, namespace, None, |shard| {
         if shard.spec.format > FORMAT {
             return Err(later(shard.spec.format));
         }

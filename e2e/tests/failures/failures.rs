@@ -282,6 +282,7 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
             "a_project_whose_deployments_do_not_show_yet_keeps_its_namespace",
             "a_provider_whose_clusters_do_not_show_yet_keeps_its_namespace",
             "what_a_deployment_that_does_not_show_yet_names_is_kept",
+            "a_cloud_stays_where_a_deployment_that_does_not_show_yet_was_targeted",
         ],
     ),
     (

@@ -38,7 +38,7 @@ pub async fn waits_for(ctx: &Context, id: &ClusterId) -> Result<Option<String>, 
     let clusters = ctx.stores.clusters.sorted();
     let deleted = clusters.iter().filter(|cluster| meta::deleting(cluster.as_ref()));
     let deleted = deleted.filter_map(|cluster| facts::id(ctx, cluster)).chain([id.clone()]);
-    let shards = store::live_shards(ctx).await?;
+    let shards = store::live_shards(ctx, None).await?;
     let held = holders::clusters(shards.iter().map(AsRef::as_ref));
     let kept: BTreeMap<_, _> = deleted
         .map(|id| {
