@@ -7,18 +7,19 @@ use std::sync::Arc;
 use emco_crds::app_context::FORMAT;
 use emco_crds::names::{finalizer, label, owner_short};
 use emco_crds::sync_shard::{Abandoned, ShardRow};
-use emco_crds::{Cluster, SyncShard, SyncShardSpec};
+use emco_crds::{Cluster, ClusterProvider, SyncShard, SyncShardSpec};
 use emco_engine::identity::ClusterId;
 use emco_engine::path::ApiPath;
+use emco_engine::selector::{FieldSelector, LabelSelector};
 use emco_engine::shard::{self, GivenUp};
 use kube::Resource;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::object::events;
 use crate::object::meta;
 use crate::reconcile::facts;
 use crate::reconcile::owned_namespace;
-use crate::runtime::api::ApiServerExt;
+use crate::runtime::api::{ApiServerExt, Method, Request, pages, parse};
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::stores::StoreExt;
 use crate::store::{Owner, empty, replace};
@@ -86,10 +87,41 @@ async fn place(ctx: &Context, cluster: &ClusterId) -> Result<Option<String>, Fai
     let space = if let Some(found) = facts::registered(ctx, cluster) {
         meta::namespace(found.as_ref()).to_owned()
     } else {
-        let Some(provider) = ctx.stores.providers.named("", cluster.provider()) else { return Ok(None) };
-        owned_namespace::of_provider(&provider).to_owned()
+        let Some(space) = space_of(ctx, cluster.provider()).await? else { return Ok(None) };
+        space
     };
     Ok((!ends(ctx, &space).await?).then_some(space))
+}
+
+/// Namespace of a provider. One that the watch does not show is asked for: it is no reason to forget. Without the provider, it is
+/// the namespace that says whose it was, as the hub has it now.
+async fn space_of(ctx: &Context, provider: &str) -> Result<Option<String>, Failure> {
+    if let Some(shown) = ctx.stores.providers.named("", provider) {
+        return Ok(Some(owned_namespace::of_provider(&shown).to_owned()));
+    }
+    if let Some(live) = live_provider(ctx, provider).await? {
+        return Ok(Some(owned_namespace::of_provider(&live).to_owned()));
+    }
+    let selector = LabelSelector::is(label::PROVIDER, provider);
+    let request = Request::new(Method::Get, ApiPath::new("/api/v1/namespaces")).labels(&selector).metadata();
+    let mut found = None;
+    pages(ctx.hub(), request, |namespace| {
+        let text = |pointer: &str| namespace.pointer(pointer).and_then(Value::as_str);
+        if text("/metadata/deletionTimestamp").is_none() && found.is_none() {
+            found = text("/metadata/name").map(str::to_owned);
+        }
+    })
+    .await?;
+    Ok(found)
+}
+
+/// A provider as the hub has it now. It is listed, as all that people want: the operator has no right to more.
+async fn live_provider(ctx: &Context, name: &str) -> Result<Option<ClusterProvider>, Failure> {
+    let path = meta::collection::<ClusterProvider>(None);
+    let mut found = None;
+    let request = Request::new(Method::Get, &path).fields(&FieldSelector::name(name));
+    pages(ctx.hub(), request, |provider| found = Some(provider)).await?;
+    Ok(found.map(|provider| parse(path, provider)).transpose()?)
 }
 
 /// Whether a namespace is gone or going, as the hub itself says: the watch of namespaces may be behind, and what it does not

@@ -13,7 +13,7 @@ use super::shop::{TENANT, composite_app, deployment, objects};
 use crate::runtime::api::ApiServerExt;
 
 const HOUR: Duration = Duration::from_hours(1);
-const CLUSTER: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/b";
+pub(super) const CLUSTER: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/b";
 
 fn dig() -> String {
     format!("{TENANT}/deploymentintentgroups/shop")
@@ -287,7 +287,7 @@ async fn owners_of_one_name_in_two_projects_have_two_ledgers() {
 }
 
 /// The cloud has clusters a and b, no deployment is there, and b is away.
-async fn with_cloud_alone() -> Life {
+pub(super) async fn with_cloud_alone() -> Life {
     let mut all = objects();
     all.pop();
     let mut life = Life::with(&all);

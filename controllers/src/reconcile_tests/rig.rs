@@ -176,6 +176,11 @@ impl Rig {
         list(&mut self.writers.digs, &BTreeMap::new(), "DeploymentIntentGroup");
     }
 
+    /// The watch of providers has shown nothing yet.
+    pub fn unsee_providers(&mut self) {
+        list(&mut self.writers.providers, &BTreeMap::new(), "ClusterProvider");
+    }
+
     /// The watch of clusters has shown nothing yet.
     pub fn unsee_clusters(&mut self) {
         list(&mut self.writers.clusters, &BTreeMap::new(), "Cluster");

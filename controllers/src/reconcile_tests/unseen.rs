@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::abandoned::{CLUSTER, ledgers, with_cloud_alone};
 use super::life::*;
 use super::shop::{TENANT, deployment, objects};
 use crate::reconcile::{cluster_provider, composite_app, composite_profile, logical_cloud, orphans, project};
+use crate::runtime::api::ApiServerExt as _;
 
 fn dig() -> String {
     format!("{TENANT}/deploymentintentgroups/shop")
@@ -226,5 +228,27 @@ async fn a_cloud_stays_where_a_deployment_that_does_not_show_yet_was_targeted() 
         assert_eq!(targets_of_cloud(&life), both, "{of_groups} {of_another_process}");
         let (_, _, message) = life.rig.ready(&format!("{TENANT}/logicalclouds/default"));
         assert!(message.contains("1 leave when no deployment is there any more"), "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn given_up_work_is_remembered_while_its_provider_does_not_show() {
+    for is_gone in [false, true] {
+        let mut life = with_cloud_alone().await;
+        life.rig.hub.remove(CLUSTER);
+        assert!(life.rig.round().await.is_empty());
+        assert!(life.rig.hub.object(CLUSTER).is_none());
+        assert!(ledgers(&life).is_empty(), "it is given up later");
+        if is_gone {
+            life.rig.hub.remove(PROVIDER);
+            life.rig.hub.merge(PROVIDER, &json!({"metadata": {"finalizers": null}})).await.unwrap();
+            assert!(life.rig.hub.object(PROVIDER).is_none());
+        }
+        life.rig.see();
+        life.rig.unsee_providers();
+        logical_cloud::reconcile(&life.rig.ctx, "team-a", "default").await.unwrap();
+        let ledger = ledgers(&life);
+        assert_eq!(ledger.len(), 1, "{is_gone}");
+        assert_eq!(ledger[0]["spec"]["clusters"][0]["uid"], "uid-b");
     }
 }

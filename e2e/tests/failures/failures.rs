@@ -19,6 +19,7 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "a_dead_cluster_is_given_up_after_its_time_and_cleaned_when_it_returns",
             "a_person_gives_up_by_typing_the_uid_and_nothing_else",
+            "given_up_work_is_remembered_while_its_provider_does_not_show",
         ],
     ),
     (
