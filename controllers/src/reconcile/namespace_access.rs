@@ -85,7 +85,7 @@ pub async fn release(ctx: &Context, namespace: &str) -> ApiResult<()> {
 
 fn gone_is_fine(result: ApiResult<Value>) -> Result<(), ApiError> {
     match result {
-        Err(error) if !error.is_not_found() => Err(error),
+        Err(error) if !error.lacks(BINDING) => Err(error),
         _ => Ok(()),
     }
 }

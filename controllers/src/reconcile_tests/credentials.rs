@@ -1,5 +1,6 @@
 //! Credentials that end, and the rights by which they are read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -7,9 +8,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use super::rig::*;
+use crate::memory::Fault;
 use crate::reconcile::namespace_access;
 use crate::runtime::account::Account;
-use crate::runtime::api::{ApiError, ApiServerExt as _};
+use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
 use crate::runtime::context::Outcome;
 use crate::runtime::world::Clock as _;
 
@@ -132,6 +134,31 @@ async fn the_right_to_read_secrets_is_asked_for_once_and_made_again_when_it_was_
     asked(&rig);
     rig.round().await;
     assert!(rig.hub.object(binding).is_some(), "its binding is made");
+}
+
+#[tokio::test]
+async fn a_binding_is_given_back_when_the_hub_says_so_and_by_no_other_404() {
+    let mut rig = Rig::new();
+    rig.ctx.account = Account::parse("system:serviceaccount:emco-system:emco-operator");
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    rig.settle().await;
+    rig.hub.faults(Some(Arc::new(|request, _| {
+        let no_page = || ApiError::Status {
+            code: 404,
+            reason: String::new(),
+            message: "404 page not found".to_owned(),
+            retry_after: None,
+            causes: Vec::new(),
+        };
+        (request.method == Method::Patch).then(|| Fault::Refuse(no_page()))
+    })));
+    assert!(namespace_access::release(&rig.ctx, "acme").await.is_err());
+    rig.hub.faults(None);
+    namespace_access::release(&rig.ctx, "acme").await.unwrap();
+    let binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/acme/rolebindings/emco-operator";
+    assert!(rig.hub.object(binding).is_none());
 }
 
 #[tokio::test]

@@ -258,6 +258,7 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "an_outage_shorter_than_the_lease_is_survived",
             "a_hub_that_does_not_answer_closes_the_fence_before_the_lease_ends",
+            "a_404_that_does_not_name_the_lease_does_not_end_its_holder",
         ],
     ),
     (

@@ -8,7 +8,7 @@ use emco_controllers::runtime::api::withheld;
 use emco_controllers::sync::definitions;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::api::{ApiResource, ListParams};
+use kube::api::{ApiResource, DeleteParams, ListParams};
 use kube::discovery::{ApiCapabilities, ApiGroup, Discovery};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -35,6 +35,17 @@ where
     match api.get(name).await {
         Err(error) if is_absence(&error, name) => Ok(None),
         found => found.map(Some),
+    }
+}
+
+/// Deletes an object; one that the server itself says is not there counts as deleted.
+pub async fn delete<K>(api: &Api<K>, name: &str) -> kube::Result<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    match api.delete(name, &DeleteParams::default()).await {
+        Err(error) if is_absence(&error, name) => Ok(()),
+        other => other.map(drop),
     }
 }
 

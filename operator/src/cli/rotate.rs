@@ -15,10 +15,11 @@ use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::names::{annotation, manager, object};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
+use super::absence::delete;
 use super::add::ACCOUNT;
 use super::add::account::{self, Token, Wanted, is_of_token};
 use super::add::target::{self, Target};
@@ -140,11 +141,7 @@ fn ends(token: &str) -> String {
 
 async fn end(target: &Target, secret: &str) -> anyhow::Result<()> {
     let secrets = Api::<Secret>::namespaced(target.client.clone(), object::EDGE_NAMESPACE);
-    match secrets.delete(secret, &DeleteParams::default()).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(target.failed(&error)),
-    }
+    delete(&secrets, secret).await.map_err(|error| target.failed(&error))
 }
 
 async fn secrets_of_tokens(target: &Target) -> anyhow::Result<Vec<String>> {

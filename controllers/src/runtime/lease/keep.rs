@@ -91,7 +91,8 @@ impl Leading<'_> {
             Ok(Err(error)) => error,
             Err(_) => return Err(Miss::Failed("no answer until the lease was given up".to_owned())),
         };
-        if error.is_not_found() {
+        // Another 404 is of a proxy, or of a hub that does not serve Leases yet: as long as the lease lasts, it is tried again.
+        if error.lacks(&elector.settings.name) {
             return Err(Miss::Lost(Lost::Deleted(self.lease())));
         }
         if !error.is_conflict() && !matches!(error, ApiError::Unreachable { .. }) {

@@ -8,6 +8,7 @@ use emco_crds::Project;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Bytes;
+use k8s_openapi::api::core::v1::Secret;
 use kube::client::Body;
 use serde_json::{Value, json};
 
@@ -152,4 +153,18 @@ async fn a_404_that_names_no_object_is_no_absence() {
     assert!(undefined(None).await.is_err());
     let named = status(404, "customresourcedefinitions.apiextensions.k8s.io \"projects.emco.io\" not found");
     assert!(undefined(Some(named)).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_token_counts_as_ended_when_the_cluster_names_its_secret_as_absent() {
+    let path = "/api/v1/namespaces/emco-system/secrets/emco-operator-token-1";
+    let ended = async |message: &str| {
+        let mut cluster = Cluster::new(&[]);
+        cluster.put(path, 404, status(404, message));
+        let secrets = Api::<Secret>::namespaced(cluster.client(), "emco-system");
+        delete(&secrets, "emco-operator-token-1").await
+    };
+    assert!(ended("404 page not found").await.is_err(), "a proxy says nothing of tokens");
+    assert!(ended("secrets \"emco-operator-token-2\" not found").await.is_err());
+    ended("secrets \"emco-operator-token-1\" not found").await.unwrap();
 }

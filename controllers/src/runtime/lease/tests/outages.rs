@@ -155,3 +155,32 @@ async fn a_dead_holder_is_waited_out_where_every_other_read_fails() {
     // A holder that lives would have given it up.
     assert!(died.elapsed() >= secs(30) && died.elapsed() <= secs(36), "{:?}", died.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_404_that_does_not_name_the_lease_does_not_end_its_holder() {
+    let (hub, clock) = (hub().await, TestClock::new());
+    let elector = elector(&hub, &clock, 0);
+    let mut leading = elector.acquire().await;
+    let proxy = async {
+        sleep(secs(6)).await;
+        hub.faults(Some(Arc::new(|request, _| {
+            (request.method == Method::Put).then(|| Fault::Refuse(no_page()))
+        })));
+        sleep(secs(9)).await;
+        hub.faults(None);
+    };
+    tokio::join!(keep_for(&mut leading, secs(60)), proxy);
+    assert!(elector.fence().may_write());
+    hub.remove(PATH);
+    assert!(matches!(leading.keep().await, Lost::Deleted(_)), "what the hub names is believed");
+}
+
+fn no_page() -> ApiError {
+    ApiError::Status {
+        code: 404,
+        reason: String::new(),
+        message: "404 page not found".to_owned(),
+        retry_after: None,
+        causes: Vec::new(),
+    }
+}
