@@ -248,8 +248,14 @@ pub const ALL: &[Defect] = &[
     ),
     of(
         "E7",
-        "a namespace of another cloud is not taken",
-        &[("a release or namespace of another", &["a_namespace_that_another_cloud_has_is_not_taken"])],
+        "a namespace of another cloud, or a release of another deployment, is not taken",
+        &[(
+            "a release or namespace of another",
+            &[
+                "a_namespace_that_another_cloud_has_is_not_taken",
+                "a_release_that_another_deployment_has_is_refused_and_changes_nothing",
+            ],
+        )],
     ),
     of(
         "E8",
