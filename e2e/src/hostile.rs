@@ -24,7 +24,7 @@ mod names;
 mod repositories;
 mod victim;
 
-pub use connections::IDLE;
+pub use connections::{ASKING, IDLE};
 pub use kubelet::{Kubelet, Seen, answers, probe_address, public_address};
 pub use names::Refused;
 pub use victim::{Edits, NAME as VICTIM, Victim};

@@ -31,12 +31,12 @@ const BESIDE: usize = 120;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// For what the attacker is answered, where that has not come yet.
 const ANSWER: Duration = Duration::from_secs(2);
-/// For what an attack leaves behind, before the next one.
-const CLEAR: Duration = Duration::from_secs(20);
+/// For what an attack leaves behind, before anything else is measured.
+const CLEAR: Duration = Duration::from_mins(3);
 /// For five hundred clusters to be reached.
 const REGISTERED: Duration = Duration::from_mins(3);
 /// For all of it: what hangs is ended and reported.
-const LIMIT: Duration = Duration::from_mins(35);
+const LIMIT: Duration = Duration::from_mins(50);
 
 /// Measures on a bed of its own; only one attack if it is named.
 pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
@@ -104,21 +104,18 @@ async fn play(bed: &Bed, attacks: &[Attack], kubelet: &Kubelet, public: SocketAd
     measured.quiet(victim.edit(QUIET, EVERY, PATIENCE).await?, kubelet.take());
     for attack in attacks {
         measured.quiet(victim.edit(PAIRED, EVERY, PATIENCE).await?, kubelet.take());
-        let (edits, begun) = tokio::join!(
+        // An attack that cannot be begun would be measured as quiet.
+        let (edits, running) = tokio::try_join!(
             victim.edit(BESIDE, EVERY, PATIENCE),
             Box::pin(attack.begin(bed, public, Size::Full)),
-        );
+        )?;
         let seen = kubelet.take();
-        // Where its own requests fail, the attack is as large as it could be made.
-        let running = begun.inspect_err(|error| println!("{}: {error:#}", attack.name()));
-        let answered = match &running {
-            Ok(running) => said(bed, *attack, &running.objects).await,
-            Err(_) => Vec::new(),
-        };
-        println!("{}: {}", attack.name(), measured.attack(*attack, edits?, seen, &answered));
+        let answered = said(bed, *attack, &running.objects).await;
+        println!("{}: {}", attack.name(), measured.attack(*attack, edits, seen, &answered));
         attack.clear(bed).await?;
         drop(running);
-        cleared(bed, *attack).await?;
+        // Quiet is an edit beside nothing: what stays would make every later attack look small.
+        until_none(attack.name(), CLEAR, async || attack.left(bed).await).await?;
         kubelet.take();
     }
     measured.entries()
@@ -142,18 +139,31 @@ async fn said(bed: &Bed, attack: Attack, objects: &[Object]) -> Vec<String> {
     all
 }
 
-/// Waits until the objects of an attack are gone. What does not go is printed, and is there beside the next attack.
-async fn cleared(bed: &Bed, attack: Attack) -> Result<()> {
+/// Waits until the objects of an attack are gone.
+async fn until_none(name: &str, limit: Duration, left: impl AsyncFn() -> Result<usize>) -> Result<()> {
     let start = Instant::now();
     loop {
-        let left = attack.left(bed).await?;
+        let left = left().await?;
         if left == 0 {
             return Ok(());
         }
-        if start.elapsed() > CLEAR {
-            println!("{}: {left} objects are not gone after {} s", attack.name(), CLEAR.as_secs());
-            return Ok(());
-        }
+        ensure!(start.elapsed() < limit, "{name}: {left} objects are not gone after {} s", limit.as_secs());
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_an_attack_leaves_behind_fails_the_benchmark() {
+        let asked = AtomicUsize::new(2);
+        let fewer = async || Ok(asked.fetch_sub(1, Ordering::Relaxed));
+        until_none("spin", Duration::from_mins(1), fewer).await.unwrap();
+        let stays = until_none("spin", Duration::ZERO, async || Ok(3)).await.unwrap_err();
+        assert_eq!(stays.to_string(), "spin: 3 objects are not gone after 0 s");
     }
 }
