@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use emco_controllers::runtime::api::ApiServerExt;
 use emco_controllers::runtime::hub::{Fenced, HubApi};
-use emco_controllers::runtime::lease::{
-    Identity, Keeper, Keeping, LeaseFence, LeaseSettings, Lost, Pulse, SystemBootClock,
-};
-use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
+use emco_controllers::runtime::lease::{Identity, Keeper, Keeping, LeaseFence, Lost, Pulse};
+use emco_controllers::runtime::world::system::SystemRandom;
 use emco_controllers::sync::Fence;
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{SOON, install_kinds};
@@ -33,18 +31,9 @@ async fn hub_config(bed: &Bed) -> Result<kube::Config> {
 async fn keeper(bed: &Bed, pulse: Arc<Pulse>) -> Result<(Keeper, mpsc::UnboundedReceiver<Lost>)> {
     let (sender, ended) = mpsc::unbounded_channel();
     let config = hub_config(bed).await?;
-    let keeping = Keeping {
-        connect: Box::new(move || match HubApi::connect(config, Arc::default()) {
-            Ok(hub) => Ok(Arc::new(hub)),
-            Err(error) => Err(error.to_string()),
-        }),
-        boot: Arc::new(SystemBootClock),
-        wall: Arc::new(SystemClock),
-        identity: Identity::ephemeral(&SystemRandom::new()),
-        settings: LeaseSettings::of("default"),
-        pulse,
-        end: Box::new(move |lost| drop(sender.send(lost.clone()))),
-    };
+    let identity = Identity::ephemeral(&SystemRandom::new());
+    let end = move |lost: &Lost| drop(sender.send(lost.clone()));
+    let keeping = Keeping::of((config, Arc::default()), "default", identity, pulse, end);
     Ok((Keeper::start(keeping).await.map_err(anyhow::Error::msg)?, ended))
 }
 

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use emco_controllers::runtime::hub::HubApi;
-use emco_controllers::runtime::lease::{
-    Identity, Keeper, Keeping, LeaseSettings, Lost, Pulse, SystemBootClock,
-};
+use emco_controllers::runtime::lease::{Identity, Keeper, Keeping, Lost, Pulse};
 use emco_controllers::runtime::metrics::Metrics;
-use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
+use emco_controllers::runtime::world::system::SystemRandom;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -171,22 +169,12 @@ fn trust(file: &Path) -> anyhow::Result<()> {
 
 /// Becomes a candidate, on a thread and with a connection apart from all work.
 async fn keeper(process: &Process, config: &kube::Config, identity: Identity) -> anyhow::Result<Keeper> {
-    let (config, requests) = (config.clone(), process.metrics.requests());
-    let keeping = Keeping {
-        connect: Box::new(move || match HubApi::connect(config, requests) {
-            Ok(hub) => Ok(Arc::new(hub)),
-            Err(error) => Err(format!("the hub's connection settings cannot be used: {error}")),
-        }),
-        boot: Arc::new(SystemBootClock),
-        wall: Arc::new(SystemClock),
-        identity,
-        settings: LeaseSettings::of(&process.args.namespace),
-        pulse: Arc::clone(&process.pulse),
-        end: Box::new(|lost| {
-            tracing::error!("the operator ends at once, since its work does not end by itself: {lost}");
-            std::process::exit(1);
-        }),
+    let hub = (config.clone(), process.metrics.requests());
+    let end = |lost: &Lost| {
+        tracing::error!("the operator ends at once, since its work does not end by itself: {lost}");
+        std::process::exit(1);
     };
+    let keeping = Keeping::of(hub, &process.args.namespace, identity, Arc::clone(&process.pulse), end);
     Keeper::start(keeping).await.map_err(anyhow::Error::msg)
 }
 

@@ -363,6 +363,7 @@ pub fn parse<T: DeserializeOwned>(path: impl Display, value: Value) -> ApiResult
 
 /// Tests write whole paths.
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod whole {
     use super::{ApiPath, IntoPath};
 

@@ -314,6 +314,7 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
             "every_edit_after_a_restore_of_copies_reaches_the_clusters",
             "an_update_after_a_restore_of_copies_removes_what_it_has_no_more",
             "the_shards_of_an_owner_that_was_made_again_follow_its_uid",
+            "whatever_is_on_a_cluster_is_in_its_row_and_in_the_end_it_is_the_target",
         ],
     ),
     (

@@ -12,9 +12,12 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::pulse::{BEAT, Pulse, STUCK, Silence};
-use super::{BootClock, Elector, Identity, LeaseFence, LeaseSettings, Lost};
+use super::{BootClock, Elector, Identity, LeaseFence, LeaseSettings, Lost, SystemBootClock};
 use crate::runtime::api::ApiServer;
+use crate::runtime::api::requests::Requests;
+use crate::runtime::hub::HubApi;
 use crate::runtime::world::Clock;
+use crate::runtime::world::system::SystemClock;
 use crate::sync::Fence;
 
 /// For the work to end after the Lease is lost.
@@ -22,22 +25,46 @@ const END: Duration = Duration::from_secs(1);
 /// Silence of the work after which, while the fence is closed, it does not end in time by itself.
 const DEAF: Duration = Duration::from_secs(5);
 
-/// What the keeper needs.
+/// What the keeper needs. Outside of this crate only [`Keeping::of`] makes one, so that what tests show of it is what runs.
 pub struct Keeping {
     /// Connects to the hub; called on the keeper's own runtime, which then drives the connection. The error is a sentence.
-    pub connect: Box<dyn FnOnce() -> Result<Arc<dyn ApiServer>, String> + Send>,
+    pub(super) connect: Box<dyn FnOnce() -> Result<Arc<dyn ApiServer>, String> + Send>,
     /// Judges the lease.
-    pub boot: Arc<dyn BootClock>,
+    pub(super) boot: Arc<dyn BootClock>,
     /// For people.
-    pub wall: Arc<dyn Clock>,
+    pub(super) wall: Arc<dyn Clock>,
     /// Who we are.
-    pub identity: Identity,
+    pub(super) identity: Identity,
     /// Times and names.
-    pub settings: LeaseSettings,
+    pub(super) settings: LeaseSettings,
     /// Of the runtime that does the work.
-    pub pulse: Arc<Pulse>,
+    pub(super) pulse: Arc<Pulse>,
     /// Ends the process, since the lease is lost and the work did not end.
-    pub end: Box<dyn Fn(&Lost) + Send>,
+    pub(super) end: Box<dyn Fn(&Lost) + Send>,
+}
+
+impl Keeping {
+    /// The Lease of an operator in this namespace, kept with a connection of its own to the hub, by the clocks of the machine.
+    pub fn of(
+        (config, requests): (kube::Config, Arc<Requests>),
+        namespace: &str,
+        identity: Identity,
+        pulse: Arc<Pulse>,
+        end: impl Fn(&Lost) + Send + 'static,
+    ) -> Self {
+        Self {
+            connect: Box::new(move || match HubApi::connect(config, requests) {
+                Ok(hub) => Ok(Arc::new(hub)),
+                Err(error) => Err(format!("the hub's connection settings cannot be used: {error}")),
+            }),
+            boot: Arc::new(SystemBootClock),
+            wall: Arc::new(SystemClock),
+            identity,
+            settings: LeaseSettings::of(namespace),
+            pulse,
+            end: Box::new(end),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
