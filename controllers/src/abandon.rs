@@ -5,4 +5,4 @@ mod rows;
 
 pub use ledger::{abandoned, owners_on, reconcile as reconcile_ledger};
 pub(crate) use ledger::{forget, noted};
-pub use rows::{AbandonPolicy, abandon, annotation_error, next_abandon};
+pub use rows::{AbandonPolicy, abandon, annotation_error, command, next_abandon};

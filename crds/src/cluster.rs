@@ -195,7 +195,12 @@ pub struct ClusterAbandoned {
 /// That a cluster was worked on by a later state of this hub than the one that was restored.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HubRestored {
-    /// The version of the hub's store that it was worked on at: what the annotation emco.io/confirm has to say.
+    /// The version of the hub's store that it was worked on at. The annotation emco.io/confirm has to say it, with @ and `since`
+    /// in seconds, as the message of Ready does.
     #[schemars(length(max = 20))]
     pub seen: String,
+    /// When that was noticed: an earlier restore's confirmation confirms nothing now. Absent where an earlier version noticed it,
+    /// which `seen` alone confirms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
 }

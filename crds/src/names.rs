@@ -49,7 +49,7 @@ pub mod annotation {
     pub const REQUESTED_AT: &str = "emco.io/requestedAt";
     /// On a `DeploymentIntentGroup`: confirms the deletion of exactly this digest.
     pub const CONFIRM: &str = "emco.io/confirm";
-    /// On an owner that ends: its uid, typed by a person, gives up what cannot be reached.
+    /// On an owner that ends: its `uid@generation`, typed by a person, gives up what cannot be reached in this removal.
     pub const ABANDON: &str = "emco.io/abandon";
     /// On stored objects nothing names any more: since when. The mark of mark and sweep.
     pub const UNREFERENCED_SINCE: &str = "emco.io/unreferenced-since";

@@ -33,7 +33,7 @@ const NAMED: usize = 3;
 pub struct AbandonPolicy<'a> {
     /// What the owner says; `None` where it cannot say anything.
     pub policy: Option<&'a Unreachable>,
-    /// A person typed the owner's uid.
+    /// A person typed the text that stands for this removal.
     pub typed: bool,
     /// Clusters that are registered no more are given up at once: for owners that hold no Cluster, so that one which is away may
     /// be let go of while something of theirs is there.
@@ -43,7 +43,7 @@ pub struct AbandonPolicy<'a> {
 impl<'a> AbandonPolicy<'a> {
     /// What an owner that ends says, by its policy and its annotation.
     pub fn of<K: Resource>(object: &K, policy: Option<&'a Unreachable>) -> Self {
-        let typed = meta::annotation(object, annotation::ABANDON) == Some(meta::uid(object));
+        let typed = meta::annotation(object, annotation::ABANDON).is_some_and(|said| said == text(object));
         Self { policy, typed, gone: false }
     }
 
@@ -53,14 +53,30 @@ impl<'a> AbandonPolicy<'a> {
     }
 }
 
-/// What the annotation says where it says something else than the uid of its object.
+/// The text that gives up for this removal alone. A removal begins with a change of the spec or a deletion, which both count the
+/// generation up: what was typed for an earlier one says nothing.
+fn text<K: Resource>(object: &K) -> String {
+    format!("{}@{}", meta::uid(object), meta::generation(object))
+}
+
+/// The command that a person runs to give up what cannot be reached.
+pub fn command<K: Resource>(object: &K, short: &str) -> String {
+    let (name, namespace) = (meta::name(object), meta::namespace(object));
+    format!(
+        "kubectl annotate {short} {name} -n {namespace} --overwrite {}={}",
+        annotation::ABANDON,
+        text(object)
+    )
+}
+
+/// What the annotation says where it says something else than the text for this removal.
 pub fn annotation_error<K: Resource>(object: &K) -> Option<String> {
     let said = meta::annotation(object, annotation::ABANDON)?;
-    let uid = meta::uid(object);
-    (said != uid).then(|| {
+    let text = text(object);
+    (said != text).then(|| {
         let said = emco_engine::conditions::truncate(said, 64);
         format!(
-            "annotation {} is {said}, and nothing is given up: the uid of this object is {uid}",
+            "annotation {} is {said}, and nothing is given up: the text for this removal is {text}",
             annotation::ABANDON
         )
     })

@@ -151,27 +151,70 @@ async fn a_cluster_that_was_away_for_a_while_and_is_back_is_not_given_up() {
     assert!(of_shop_on(&life, "b").is_empty() && ledgers(&life).is_empty());
 }
 
+/// What the message of Ready says to type.
+fn asked_for(life: &Life) -> String {
+    let (_, _, message) = life.says("Ready");
+    let text = message.split("emco.io/abandon=").nth(1).unwrap_or_else(|| panic!("{message}"));
+    text.split_whitespace().next().unwrap().to_owned()
+}
+
+async fn type_(life: &Life, text: &str) {
+    let typed = json!({"metadata": {"annotations": {"emco.io/abandon": text}}});
+    life.rig.hub.merge(&dig(), &typed).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_person_gives_up_by_typing_the_uid_and_nothing_else() {
+async fn a_person_gives_up_by_typing_the_text_of_the_removal_and_nothing_else() {
     let mut life = ending(&deployment("edge")).await;
     life.rig.clock.forward(1000 * HOUR);
     life.settle().await;
     let uid = life.dig()["metadata"]["uid"].as_str().unwrap().to_owned();
-    let (_, _, message) = life.says("Ready");
-    assert!(message.contains(&format!("emco.io/abandon={uid}")), "{message}");
-    let typed = |text: &str| json!({"metadata": {"annotations": {"emco.io/abandon": text}}});
-    life.rig.hub.merge(&dig(), &typed("yes")).await.unwrap();
-    life.settle().await;
-    let (_, _, message) = life.says("Ready");
-    assert!(message.contains("emco.io/abandon is yes") && message.contains(&uid), "{message}");
-    assert!(ledgers(&life).is_empty());
-    life.rig.hub.merge(&dig(), &typed(&uid)).await.unwrap();
+    let text = asked_for(&life);
+    for other in ["yes", &uid] {
+        type_(&life, other).await;
+        life.settle().await;
+        let (_, _, message) = life.says("Ready");
+        assert!(
+            message.contains(&format!("emco.io/abandon is {other}")) && message.contains(&text),
+            "{message}"
+        );
+        assert!(ledgers(&life).is_empty());
+    }
+    type_(&life, &text).await;
     life.settle().await;
     assert_eq!(life.dig(), Value::Null);
     assert_eq!(ledgers(&life).len(), 1);
     life.rig.returns("b", "uid-b");
     life.settle().await;
     assert!(of_shop_on(&life, "b").is_empty() && ledgers(&life).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_typed_for_one_removal_gives_up_nothing_in_the_next() {
+    let mut life = with_one_away(&deployment("edge")).await;
+    let desired = async |life: &mut Life, state: &str| {
+        life.rig.hub.merge(&dig(), &json!({"spec": {"desiredState": state}})).await.unwrap();
+        life.settle().await;
+    };
+    desired(&mut life, "Terminated").await;
+    let first = asked_for(&life);
+    type_(&life, &first).await;
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Abandoned");
+    life.rig.returns("b", "uid-b");
+    desired(&mut life, "Instantiated").await;
+    assert_eq!(life.says("Ready").0, "True", "{:#}", life.dig());
+    life.rig.fails("b", "Timeout");
+    life.settle().await;
+    desired(&mut life, "Terminated").await;
+    let (_, reason, message) = life.says("Ready");
+    assert_eq!(reason, "Terminating", "{message}");
+    assert!(ledgers(&life).is_empty());
+    let second = message.split("the text for this removal is ").nth(1).unwrap();
+    assert!(message.contains(&first) && second != first, "{message}");
+    type_(&life, second).await;
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Abandoned");
 }
 
 #[tokio::test(start_paused = true)]

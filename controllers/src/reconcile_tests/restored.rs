@@ -33,9 +33,21 @@ async fn look(rig: &mut Rig, edge: &MemoryServer) {
     rig.claims("a", claim::read(edge).await.unwrap());
 }
 
-async fn confirm(rig: &Rig, seen: u64) {
-    let said = json!({"metadata": {"annotations": {"emco.io/confirm": seen.to_string()}}});
+async fn say(rig: &Rig, text: &str) {
+    let said = json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
     rig.hub.merge(CLUSTER, &said).await.unwrap();
+}
+
+/// What the message says to type.
+fn asked_for(rig: &Rig) -> String {
+    let (_, _, message) = rig.ready(CLUSTER);
+    message.split("emco.io/confirm=").nth(1).unwrap_or_else(|| panic!("{message}")).trim().to_owned()
+}
+
+async fn confirm(rig: &Rig) -> String {
+    let text = asked_for(rig);
+    say(rig, &text).await;
+    text
 }
 
 /// Writes of others, until the hub's store is beyond this version.
@@ -76,10 +88,13 @@ async fn a_mark_that_the_hub_has_come_to_is_no_sign_of_a_backup() {
 async fn a_hub_that_was_restored_does_nothing_on_a_cluster_that_knows_more_until_that_is_confirmed() {
     let (mut rig, edge, seen) = worked_on_later(1_000_000).await;
     waits(&rig, seen);
-    confirm(&rig, seen - 1).await;
-    rig.settle().await;
-    waits(&rig, seen);
-    confirm(&rig, seen).await;
+    for other in [(seen - 1).to_string(), asked_for(&rig).replace(&seen.to_string(), &(seen - 1).to_string())]
+    {
+        say(&rig, &other).await;
+        rig.settle().await;
+        waits(&rig, seen);
+    }
+    confirm(&rig).await;
     rig.round().await;
     let now = claim::read(&edge).await.unwrap();
     assert!(matches!(&now, Claim::Held { seen: 0, .. }), "{now:?}");
@@ -111,7 +126,7 @@ async fn a_restored_hub_that_comes_as_far_again_waits_on_until_that_is_confirmed
     rig.settle().await;
     waits(&rig, seen);
     look(&mut rig, &edge).await;
-    confirm(&rig, seen).await;
+    confirm(&rig).await;
     rig.round().await;
     look(&mut rig, &edge).await;
     rig.settle().await;
@@ -126,8 +141,8 @@ async fn a_restored_hub_that_comes_as_far_again_waits_on_until_that_is_confirmed
 
 #[tokio::test]
 async fn a_restored_hub_that_dies_between_the_mark_and_its_status_goes_on_once_it_is_confirmed() {
-    let (mut rig, edge, seen) = worked_on_later(50).await;
-    confirm(&rig, seen).await;
+    let (mut rig, edge, _) = worked_on_later(50).await;
+    confirm(&rig).await;
     rig.round().await;
     // The mark is off, the status is as it was.
     assert!(rig.hub.object(CLUSTER).unwrap()["status"].get("hubRestored").is_some());
@@ -145,7 +160,28 @@ async fn of_a_hub_restored_twice_the_later_mark_is_confirmed() {
     others_write_beyond(&rig, first).await;
     edge.send(claim::note(first + 20)).await.unwrap();
     look(&mut rig, &edge).await;
-    confirm(&rig, first).await;
+    confirm(&rig).await;
     rig.settle().await;
     waits(&rig, first + 20);
+}
+
+#[tokio::test]
+async fn a_confirmed_restore_confirms_no_later_one_of_the_same_mark() {
+    let (mut rig, edge, seen) = worked_on_later(1_000_000).await;
+    let first = confirm(&rig).await;
+    rig.round().await;
+    look(&mut rig, &edge).await;
+    rig.settle().await;
+    works(&rig);
+    // The hub goes back to where it was confirmed, after work that came exactly as far as before.
+    rig.clock.forward(std::time::Duration::from_hours(1));
+    edge.send(claim::note(seen)).await.unwrap();
+    look(&mut rig, &edge).await;
+    rig.settle().await;
+    waits(&rig, seen);
+    assert_ne!(confirm(&rig).await, first);
+    rig.round().await;
+    look(&mut rig, &edge).await;
+    rig.settle().await;
+    works(&rig);
 }

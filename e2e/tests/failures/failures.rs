@@ -18,7 +18,8 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
         "A cluster never comes back",
         &[
             "a_dead_cluster_is_given_up_after_its_time_and_cleaned_when_it_returns",
-            "a_person_gives_up_by_typing_the_uid_and_nothing_else",
+            "a_person_gives_up_by_typing_the_text_of_the_removal_and_nothing_else",
+            "what_was_typed_for_one_removal_gives_up_nothing_in_the_next",
             "given_up_work_is_remembered_while_its_provider_does_not_show",
         ],
     ),

@@ -56,7 +56,7 @@ pub async fn troubleshooting(bed: &Bed) -> Result<()> {
     ensure!(packs.starts_with("ConfigMap emco-pack-"), "{packs}");
     // They speak of a loss that did not happen, and of another object: nothing comes of them.
     page.run("kubectl annotate dig shop -n shop --overwrite emco.io/confirm").await?;
-    page.run("kubectl annotate dig shop -n shop emco.io/abandon").await?;
+    page.run("kubectl annotate dig shop -n shop --overwrite emco.io/abandon").await?;
     page.end()
 }
 

@@ -3,6 +3,7 @@
 
 use emco_crds::Cluster;
 use emco_crds::cluster::{ClusterStatus, HubRestored};
+use emco_crds::fields::Time;
 use emco_crds::names::annotation;
 use emco_engine::identity::ClusterId;
 
@@ -60,6 +61,12 @@ pub(super) async fn judge(
 /// Whether the annotation `emco.io/confirm` says exactly this.
 fn confirmed(cluster: &Cluster, what: &str) -> bool {
     meta::annotation(cluster, annotation::CONFIRM).is_some_and(|said| said == what)
+}
+
+/// What confirms exactly this restore: the version, and since when it is waited.
+fn confirmation(restored: &HubRestored) -> String {
+    let since = restored.since.as_ref().map(|since| format!("@{}", since.0.as_second()));
+    restored.seen.clone() + &since.unwrap_or_default()
 }
 
 fn annotate(cluster: &Cluster, what: &str) -> String {
@@ -130,12 +137,17 @@ async fn claimed(
 ) -> Result<Option<String>, Option<Judged>> {
     let ours = ctx.installation.id.as_str();
     if let Some(seen) = unconfirmed(ctx, cluster, id, observed, status).await? {
-        if !confirmed(cluster, &seen) {
+        // Another restore may find the same mark: what was confirmed then confirms nothing now.
+        let known = status.hub_restored.take().filter(|known| known.seen == seen);
+        let restored =
+            known.unwrap_or_else(|| HubRestored { seen: seen.clone(), since: Some(Time(ctx.now())) });
+        let answer = confirmation(&restored);
+        status.hub_restored = Some(restored);
+        if !confirmed(cluster, &answer) {
             let message = format!(
                 "this hub was restored from a backup: {id} was worked on at version {seen} of the hub's store, which the restored one had not reached. Nothing is applied or removed there until somebody confirms that what this hub knows is to be put there: {}",
-                annotate(cluster, &seen)
+                annotate(cluster, &answer)
             );
-            status.hub_restored = Some(HubRestored { seen });
             return Err(Some(Judged { verdict: ReadyState::Stalled, reason: HUB_RESTORED, message }));
         }
         if let before @ Claim::Held { since, .. } = &observed.claim {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::sync::UnreachableAction;
-use emco_crds::names::{annotation, finalizer};
+use emco_crds::names::finalizer;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
 use emco_engine::rollup::{self, DigInputs, DigRollup};
@@ -95,13 +95,7 @@ fn still(dig: &DeploymentIntentGroup, rolled: &DigRollup) -> String {
             (UnreachableAction::Abandon, Some(after)) => {
                 format!("; what cannot be reached for {} is given up", after.0)
             }
-            _ => format!(
-                "; to give up what cannot be reached: kubectl annotate dig {} -n {} {}={}",
-                meta::name(dig),
-                meta::namespace(dig),
-                annotation::ABANDON,
-                meta::uid(dig)
-            ),
+            _ => format!("; to give up what cannot be reached: {}", abandon::command(dig, "dig")),
         });
     }
     text
