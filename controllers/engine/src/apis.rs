@@ -20,8 +20,10 @@ pub struct ApiResource {
     pub plural: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Whether it can be listed and watched (some, such as reviews, cannot).
+    /// Whether what is stored of it can be listed. (Reviews are answers; metrics are a view: nobody can make or delete any.)
     pub listable: bool,
+    /// Whether it can be listed and watched.
+    pub watchable: bool,
 }
 
 impl ApiResource {

@@ -58,6 +58,7 @@ pub(super) fn all() -> Vec<ApiResource> {
             plural: (*plural).to_owned(),
             namespaced: *namespaced,
             listable: true,
+            watchable: true,
         })
         .collect()
 }
@@ -82,6 +83,7 @@ pub(super) fn of_definition(definition: &serde_json::Value) -> Vec<ApiResource> 
             plural: text("/spec/names/plural"),
             namespaced: text("/spec/scope") == "Namespaced",
             listable: true,
+            watchable: true,
         })
         .collect()
 }

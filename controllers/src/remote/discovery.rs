@@ -126,10 +126,15 @@ fn ordered(mut all: Vec<ApiResource>) -> ApiList {
 fn digest(list: &ApiList) -> String {
     let mut hash = Sha256::new();
     for r in &list.resources {
-        let line = format!(
-            "{}\0{}\0{}\0{}\0{}\0{}\n",
-            r.group, r.version, r.kind, r.plural, r.namespaced, r.listable
-        );
+        let able = if r.listable && !r.watchable {
+            "list"
+        } else if r.watchable {
+            "true"
+        } else {
+            "false"
+        };
+        let line =
+            format!("{}\0{}\0{}\0{}\0{}\0{able}\n", r.group, r.version, r.kind, r.plural, r.namespaced);
         hash.update(line.as_bytes());
     }
     format!("sha256:{}", hex::encode(hash.finalize()))
@@ -177,9 +182,19 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
+/// Verbs by which objects are followed, or come and go. Without any of them a kind is a view, and stores nothing.
+const OF_WHAT_IS_STORED: [&str; 6] = ["watch", "create", "update", "patch", "delete", "deletecollection"];
+
+fn has(verbs: &Value, verb: &str) -> bool {
+    items(verbs).iter().any(|known| known == verb)
+}
+
 fn listable(verbs: &Value) -> bool {
-    let has = |verb: &str| items(verbs).iter().any(|known| known == verb);
-    has("list") && has("watch")
+    has(verbs, "list") && OF_WHAT_IS_STORED.iter().any(|verb| has(verbs, verb))
+}
+
+fn watchable(verbs: &Value) -> bool {
+    has(verbs, "list") && has(verbs, "watch")
 }
 
 fn of_version<'a>(
@@ -208,6 +223,7 @@ fn aggregated(value: &Value, known: &[ApiResource]) -> Vec<ApiResource> {
                 plural: text(at(resource, "/resource")),
                 namespaced: at(resource, "/scope") == "Namespaced",
                 listable: listable(at(resource, "/verbs")),
+                watchable: watchable(at(resource, "/verbs")),
             }));
         }
     }
@@ -265,6 +281,7 @@ async fn one_by_one(
             plural: text(at(resource, "/name")),
             namespaced: at(resource, "/namespaced") == true,
             listable: listable(at(resource, "/verbs")),
+            watchable: watchable(at(resource, "/verbs")),
         }));
     }
     // Subresources have a slash in their name, which no name has.

@@ -384,6 +384,7 @@ async fn apis(bed: &Bed) -> Result<ApiList> {
                 plural: resource.plural,
                 namespaced: able.scope == Scope::Namespaced,
                 listable: able.supports_operation(verbs::LIST),
+                watchable: able.supports_operation(verbs::WATCH),
             });
         }
     }

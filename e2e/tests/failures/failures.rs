@@ -29,6 +29,7 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
             "a_dead_cluster_is_given_up_after_its_time_and_cleaned_when_it_returns",
             "another_cluster_under_the_same_name_is_not_cleaned",
             "a_scan_waits_for_kinds_that_are_defined_and_not_served",
+            "a_scan_finds_what_is_left_of_a_kind_that_cannot_be_watched",
         ],
     ),
     (

@@ -275,6 +275,7 @@ pub fn apis(more: &[String]) -> ApiList {
             plural: format!("{}s", kind.to_lowercase()),
             namespaced,
             listable: true,
+            watchable: true,
         }
     };
     ApiList { resources: all.map(resource).collect() }

@@ -124,8 +124,15 @@ async fn a_cluster_is_learnt_at_first_contact() {
         assert_eq!(seen.allocatable["cpu"], "3920m");
         let apis = seen.apis.as_ref().unwrap();
         let kinds: Vec<_> =
-            apis.resources.iter().map(|r| (r.kind.as_str(), r.namespaced, r.listable)).collect();
-        assert_eq!(kinds, [("ConfigMap", true, true), ("Deployment", true, true), ("Review", false, false)]);
+            apis.resources.iter().map(|r| (r.kind.as_str(), r.namespaced, r.listable, r.watchable)).collect();
+        let expected = [
+            ("ConfigMap", true, true, true),
+            ("Deployment", true, true, true),
+            ("Metrics", true, false, false),
+            ("Report", true, true, false),
+            ("Review", false, false, false),
+        ];
+        assert_eq!(kinds, expected);
         assert_eq!(seen.api_digest.as_ref().unwrap().len(), 71);
         let edge = bed.pool.get(&bed.id).unwrap();
         assert!(edge.send(Request::new(Method::Get, "/version")).await.is_ok());

@@ -224,7 +224,7 @@ impl Job {
         // What a scan found is watched until it is gone: that tells its end.
         let scanned = self.memory.scanned.iter().filter(|(epoch, _)| *epoch == session.epoch);
         for id in ids.chain(scanned.flat_map(|(_, found)| found)) {
-            if let Some(resource) = session.resource(id).filter(|resource| resource.listable) {
+            if let Some(resource) = session.resource(id).filter(|resource| resource.watchable) {
                 kinds.entry((id.group.clone(), id.kind.clone())).or_insert_with(|| resource.clone());
             }
         }

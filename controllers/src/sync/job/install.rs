@@ -216,7 +216,7 @@ impl Job {
 
     /// What is known of a kind. Of one that cannot be listed there is nothing more to know.
     fn known(&self, session: &Session, id: &Identity) -> Known {
-        if session.resource(id).is_none_or(|resource| !resource.listable) {
+        if session.resource(id).is_none_or(|resource| !resource.watchable) {
             return Known::All;
         }
         self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone()))
@@ -224,7 +224,7 @@ impl Job {
 
     /// Why what is known of a kind may be old: a row that says so is not ready.
     fn stale_kind(&self, session: &Session, id: &Identity) -> Option<Trouble> {
-        session.resource(id).filter(|resource| resource.listable)?;
+        session.resource(id).filter(|resource| resource.watchable)?;
         self.ctx.edge.observed.stale(&(id.group.clone(), id.kind.clone()))
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_engine::identity::{Id, Identity};
 use emco_engine::path::ApiPath;
@@ -10,6 +11,7 @@ use emco_engine::{marks, order};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::super::absence::{self, Absent};
 use super::super::edge::Session;
@@ -21,6 +23,9 @@ use super::halt::Halt;
 use super::row::Facts;
 use super::{Job, JobContext, Key};
 use crate::runtime::api::{ApiError, Content, Method, Request};
+
+/// Between two looks at an object that is going and is not watched.
+const UNTOLD: Duration = Duration::from_secs(5);
 
 /// What one try came to.
 enum Outcome {
@@ -158,10 +163,11 @@ impl Job {
                     continue;
                 }
                 Outcome::Asked(uid) => {
+                    self.look_again(&id, facts);
                     self.memory.backoff.worked(&key);
                     self.memory.deletes.insert(id, uid);
                 }
-                Outcome::Waits => {}
+                Outcome::Waits => self.look_again(&id, facts),
                 Outcome::Again(object) => {
                     self.ctx.edge.observed.learn(&id, &object);
                     let text = "it changed while it was to be removed";
@@ -172,6 +178,13 @@ impl Job {
             all = false;
         }
         all
+    }
+
+    /// Asks for another look at an object whose end no watch tells.
+    pub(super) fn look_again(&self, id: &Identity, facts: &mut Facts) {
+        if matches!(self.ctx.edge.observed.look(id), Look::Unknown) {
+            facts.wake_at(Instant::now() + UNTOLD);
+        }
     }
 
     /// What is proven of kinds that the cluster does not serve, each asked for once.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emco_crds::RowStatus;
-use emco_engine::apis::ApiList;
+use emco_engine::apis::{ApiList, ApiResource};
 use serde_json::{Value, json};
 
 use super::rig::*;
@@ -58,9 +58,13 @@ async fn installed(defined: bool) -> Rig {
 }
 
 fn forbidden(path: &'static str) -> crate::memory::Faults {
+    forbidden_where(move |asked| asked == path)
+}
+
+fn forbidden_where(refused: impl Fn(&str) -> bool + Send + Sync + 'static) -> crate::memory::Faults {
     Arc::new(move |request, _| {
-        let refused = request.method == Method::Get && request.path == path;
-        refused.then(|| {
+        let path = request.path.as_str();
+        (request.method == Method::Get && refused(path)).then(|| {
             Fault::Refuse(ApiError::Status {
                 code: 403,
                 reason: "Forbidden".to_owned(),
@@ -198,5 +202,53 @@ async fn an_answer_that_names_no_object_proves_no_absence() {
     waits_for_removal(&rig, "KindMissing").await;
     rig.edge("a").faults(None);
     rig.until_complete("a").await;
+    assert_eq!(rig.ours("a"), Vec::<String>::new());
+}
+
+/// A kind of an aggregated API that has lists and no watches.
+fn serves_gadgets(rig: &Rig) {
+    rig.edge("a").register(ApiResource {
+        group: "gadgets.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Gadget".to_owned(),
+        plural: "gadgets".to_owned(),
+        namespaced: true,
+        listable: true,
+        watchable: false,
+    });
+}
+
+fn gadget(namespace: &str) -> Value {
+    json!({"apiVersion": "gadgets.io/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": namespace}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_finds_what_is_left_of_a_kind_that_cannot_be_watched() {
+    let rig = Rig::new(&["a"]);
+    serves_gadgets(&rig);
+    let mut left = gadget("shop");
+    left["metadata"]["labels"] = json!({"emco.io/owner": rig.hash});
+    rig.edge("a").put(&emco_engine::marks::field_manager(&rig.hash), &left);
+    with_a_past(&rig);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    assert_eq!(rig.ours("a"), ["configmaps./shop/c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_objects_of_a_kind_that_cannot_be_watched_stays() {
+    let rig = Rig::new(&["a"]);
+    serves_gadgets(&rig);
+    shows_the_group(&rig);
+    rig.start().await;
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "extra"}});
+    rig.target(&on("a", &[app("web", vec![space])])).await;
+    rig.until_complete("a").await;
+    rig.edge("a").put("somebody", &gadget("extra"));
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    assert!(rig.edge("a").object("/api/v1/namespaces/extra").is_some(), "it is only let go of");
+    assert!(rig.edge("a").object("/apis/gadgets.io/v1/namespaces/extra/gadgets/g").is_some());
     assert_eq!(rig.ours("a"), Vec::<String>::new());
 }

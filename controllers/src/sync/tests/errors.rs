@@ -258,6 +258,7 @@ async fn a_custom_resource_waits_for_its_kind_and_the_rest_does_not() {
         plural: "gadgets".to_owned(),
         namespaced: true,
         listable: true,
+        watchable: true,
     });
     rig.until_complete("a").await;
     rig.target(&nowhere()).await;

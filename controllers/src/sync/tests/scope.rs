@@ -17,6 +17,7 @@ fn realms() -> ApiResource {
         plural: "realms".to_owned(),
         namespaced: false,
         listable: true,
+        watchable: true,
     }
 }
 

@@ -248,6 +248,7 @@ async fn each_kind_of_unready_object_is_named_with_its_own_reason() {
             plural: "certificates".to_owned(),
             namespaced: true,
             listable: true,
+            watchable: true,
         });
         edge.set_workloads_ready(false);
         rig.edges.refresh_apis(&cluster("a"));

@@ -88,6 +88,7 @@ fn apis() -> Arc<ApiList> {
             plural: plural.to_owned(),
             namespaced,
             listable: true,
+            watchable: true,
         })
         .collect();
     Arc::new(ApiList { resources })

@@ -16,6 +16,7 @@ fn cluster(name: &str, version: &str, kind: &str) -> ClusterFacts {
         plural: String::new(),
         namespaced: true,
         listable: true,
+        watchable: true,
     };
     ClusterFacts {
         id: ClusterId::new("acme", name),

@@ -127,6 +127,8 @@ impl Api {
                 &json!({"kind": "APIGroupDiscoveryList", "items": [
                 {"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": [
                     {"resource": "deployments", "responseKind": {"kind": "Deployment"}, "scope": "Namespaced", "verbs": verbs},
+                    {"resource": "metrics", "responseKind": {"kind": "Metrics"}, "scope": "Namespaced", "verbs": ["get", "list"]},
+                    {"resource": "reports", "responseKind": {"kind": "Report"}, "scope": "Namespaced", "verbs": ["list", "delete"]},
                     {"resource": "reviews", "responseKind": {"kind": "Review"}, "scope": "Cluster", "verbs": ["create"]}]}]}]}),
             ),
             ("/api", false) => Reply::json(200, &json!({"kind": "APIVersions", "versions": ["v1"]})),
@@ -144,6 +146,8 @@ impl Api {
             ("/apis/apps/v1", _) => legacy(json!([
                 {"name": "deployments", "kind": "Deployment", "namespaced": true, "verbs": verbs},
                 {"name": "deployments/scale", "kind": "Scale", "namespaced": true, "verbs": verbs},
+                {"name": "metrics", "kind": "Metrics", "namespaced": true, "verbs": ["get", "list"]},
+                {"name": "reports", "kind": "Report", "namespaced": true, "verbs": ["list", "delete"]},
                 {"name": "reviews", "kind": "Review", "namespaced": false, "verbs": ["create"]}])),
             _ => Reply::text(503, "text/plain", "service unavailable"),
         }
