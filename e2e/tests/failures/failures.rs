@@ -53,6 +53,8 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "a_scan_names_the_kind_that_it_may_not_list_and_goes_on_with_the_right",
             "without_the_right_to_see_definitions_nothing_is_forgotten",
+            "a_hook_that_may_not_be_listed_is_cleared_before_its_next_run",
+            "a_hook_that_may_not_be_read_is_not_taken_for_cleared",
         ],
     ),
     (

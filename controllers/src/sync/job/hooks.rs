@@ -1,22 +1,30 @@
 //! Runs the hooks of an app one after the other, once per set and event. The annotation of a hook's object says
 //! which run it belongs to, and the row on the hub says which hooks are done: a restart runs none a second time.
 
+use std::sync::Arc;
+
 use emco_crds::sync_shard::status::RowHooks;
 use emco_engine::identity::Identity;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::super::absence::Absent;
+use super::super::absence::{self, Absent};
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
-use super::super::observe::Look;
+use super::super::observe::{Look, Seen};
 use super::super::work::Work;
 use super::desired::{App, Item};
 use super::row::Facts;
 use super::unready::unready;
 use super::{Job, Key};
 use crate::runtime::api::{Content, Method, Request};
+
+/// What is there of an earlier run.
+enum Left {
+    Nothing(Absent),
+    Object(Arc<Seen>),
+}
 
 /// How a hook stands.
 enum Hook {
@@ -208,11 +216,16 @@ impl Job {
 
     /// Deletes the object of a hook, if there is one of ours; true when there is none.
     async fn clear(&mut self, hook: &Item, session: &Session, facts: &mut Facts) -> bool {
-        let seen = match self.ctx.edge.observed.look(&hook.id) {
-            Look::There(seen) if seen.owner.as_ref() == Some(&self.ctx.hash) => seen,
-            _ => return true,
+        let seen = match self.left(hook, session).await {
+            Ok(Left::Object(seen)) => seen,
+            Ok(Left::Nothing(_)) => return true,
+            Err(trouble) => {
+                self.item_failed(hook, &trouble, facts);
+                return false;
+            }
         };
         if seen.deleting {
+            self.look_again(&hook.id, facts);
             return false;
         }
         let Some(resource) = session.resource(&hook.id) else {
@@ -229,6 +242,7 @@ impl Job {
                 if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
                     self.ctx.edge.observed.learn(&hook.id, &answer);
                 }
+                self.look_again(&hook.id, facts);
                 false
             }
             Err(error) if Absent::of_answer(&error, &hook.id.name).is_some() => {
@@ -241,6 +255,41 @@ impl Job {
             }
         }
     }
+
+    /// What is there of a hook. Where its kind is not watched, such as one that may not be listed, the object itself is asked for.
+    async fn left(&self, hook: &Item, session: &Session) -> Result<Left, Trouble> {
+        let (edge, id) = (&self.ctx.edge, &*hook.id);
+        let look = edge.observed.look(id);
+        if let Some(absent) = Absent::of_watch(&look) {
+            return Ok(Left::Nothing(absent));
+        }
+        let seen = match look {
+            Look::There(seen) => seen,
+            Look::Absent | Look::Unknown => {
+                let Some(resource) = session.resource(id) else {
+                    return absence::kind(edge, session, &id.group, &id.kind).await.map(Left::Nothing);
+                };
+                let path = resource.path(&id.namespace, Some(&id.name));
+                match self.send(session, Request::new(Method::Get, path).metadata()).await {
+                    Ok(object) => Arc::new(Seen::of(id, &object).ok_or_else(|| nameless(id))?),
+                    Err(error) => match Absent::of_answer(&error, &id.name) {
+                        Some(absent) => return Ok(Left::Nothing(absent)),
+                        None if error.is_not_found() => {
+                            return absence::kind(edge, session, &id.group, &id.kind)
+                                .await
+                                .map(Left::Nothing);
+                        }
+                        None => return Err(Trouble::of_request(&error)),
+                    },
+                }
+            }
+        };
+        Ok(Absent::of_others(&seen, &self.ctx.hash).map_or(Left::Object(seen), Left::Nothing))
+    }
+}
+
+fn nameless(id: &Identity) -> Trouble {
+    Trouble::new("Invalid", &format!("the cluster answers {id} without a UID"), Retry::Slowly)
 }
 
 fn unserved(id: &Identity) -> Trouble {

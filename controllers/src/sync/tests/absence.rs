@@ -1,11 +1,14 @@
 //! Kinds that a cluster does not serve, or may not be listed: nothing counts as gone before its absence is proven.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emco_crds::RowStatus;
 use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::identity::ClusterId;
+use emco_engine::set::ManifestSet;
 use serde_json::{Value, json};
 
 use super::rig::*;
@@ -251,4 +254,46 @@ async fn a_namespace_with_objects_of_a_kind_that_cannot_be_watched_stays() {
     assert!(rig.edge("a").object("/api/v1/namespaces/extra").is_some(), "it is only let go of");
     assert!(rig.edge("a").object("/apis/gadgets.io/v1/namespaces/extra/gadgets/g").is_some());
     assert_eq!(rig.ours("a"), Vec::<String>::new());
+}
+
+fn with_a_hook(value: &str) -> BTreeMap<ClusterId, Vec<Arc<ManifestSet>>> {
+    let migrate = hook(job("migrate"), &["pre-install", "pre-upgrade"], 0, &["before-hook-creation"]);
+    on("a", &[app_of("web", vec![migrate, manifest(config("c", value), None)])])
+}
+
+/// The hook ran, the engine was stopped, and its next run is due while Jobs may not be listed; nor read, if `refused` says so.
+async fn unlistable_hook(refused: impl Fn(&str) -> bool + Send + Sync + 'static) -> Rig {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&with_a_hook("1")).await;
+    rig.until_complete("a").await;
+    rig.crash().await;
+    rig.edge("a").faults(Some(forbidden_where(refused)));
+    rig.edge("a").take_seen();
+    rig.target(&with_a_hook("2")).await;
+    rig.start().await;
+    rig
+}
+
+fn writes_of_jobs(rig: &Rig) -> Vec<Method> {
+    let writes = rig.edge("a").writes().into_iter();
+    writes.filter(|write| write.path.contains("/jobs/")).map(|write| write.method).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_may_not_be_listed_is_cleared_before_its_next_run() {
+    let rig = unlistable_hook(|path| path.ends_with("/jobs")).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(writes_of_jobs(&rig), [Method::Delete, Method::Patch]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_may_not_be_read_is_not_taken_for_cleared() {
+    let rig = unlistable_hook(|path| path.contains("/jobs")).await;
+    rig.until_reason("a", "Forbidden").await;
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    assert_eq!(writes_of_jobs(&rig), []);
+    assert_eq!(rig.edge("a").object("/api/v1/namespaces/shop/configmaps/c").unwrap()["data"]["value"], "1");
+    rig.edge("a").faults(None);
+    rig.until_complete("a").await;
 }
