@@ -23,7 +23,7 @@ use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
 
 /// Most clusters that are named as failing.
-const MOST_FAILING: usize = 10;
+pub const MOST_FAILING: usize = 10;
 /// Longest message of one of them, in bytes.
 const LONGEST_MESSAGE: usize = 256;
 
@@ -287,6 +287,11 @@ fn failing(facts: &[ClusterFact<'_>]) -> Vec<Failing> {
         one.message = truncate(&one.message, LONGEST_MESSAGE);
     }
     all
+}
+
+/// Whether the reason of an entry of `status.failing` is neither progress nor a cluster that cannot be reached, which its Cluster tells.
+pub fn is_failure(reason: &str) -> bool {
+    reason != Reason::Unreachable.as_str() && !is_progress(reason)
 }
 
 /// How many clusters `readyClusters` asks for: a share is rounded up, a number is at most all, no word means all.

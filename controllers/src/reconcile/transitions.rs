@@ -85,6 +85,12 @@ where
     events::emit(ctx, object, now.is_warning(), &ready.reason, &ready.message).await;
 }
 
+/// Whether the change from the old status to the new one is a Warning by itself.
+pub fn warns<S: Conditioned>(old: Option<&S>, new: &S) -> bool {
+    ReadyState::of(new)
+        .is_some_and(|now| now.is_warning() && old.and_then(ReadyState::of).as_ref() != Some(&now))
+}
+
 fn was_reachable<S: Conditioned>(status: &S) -> bool {
     status.condition(types::REACHABLE).is_some()
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::life::Life;
 use super::rig::{Rig, emco, namespace, secret, settled, settled_with, world};
-use super::shop::{objects, values};
+use super::shop::{deployment, objects, values};
 
 const CLOUD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/logicalclouds/default";
 const SHOP: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/deploymentintentgroups/shop";
@@ -183,6 +183,40 @@ async fn a_refused_logical_cloud_says_what_runs_and_warns_once() {
     life.settle().await;
     assert_eq!(life.rig.ready(CLOUD).0, "True");
     assert_eq!(life.rig.ready(SHOP).0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_ready_clusters_tolerates_is_told_once() {
+    let mut life = Life::with(&objects());
+    let mut needs_one = deployment("edge");
+    needs_one["spec"]["readyClusters"] = json!(1);
+    life.put(&needs_one);
+    life.settle().await;
+    let warnings = |life: &Life| {
+        let mut all = events(&life.rig, "DeploymentIntentGroup", "shop");
+        all.retain(|(type_, ..)| type_ == "Warning");
+        all
+    };
+    let before = warnings(&life);
+    let late = json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded",
+        "message": "ReplicaSet \"web\" has timed out progressing."});
+    let unready = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 1,
+        "availableReplicas": 1, "conditions": [late]});
+    life.edges["a"].set_workloads_ready(false);
+    life.edges["a"].set_status("/apis/apps/v1/namespaces/team-a/deployments/web", &unready).unwrap();
+    life.settle().await;
+    assert_eq!(warnings(&life), before, "it may still come");
+    for _ in 0..2 {
+        let beyond_its_deadline = Duration::from_mins(11);
+        life.rig.clock.forward(beyond_its_deadline);
+        tokio::time::sleep(beyond_its_deadline).await;
+        life.settle().await;
+        assert_eq!(life.rig.ready(SHOP).0, "True");
+        let told = warnings(&life).split_off(before.len());
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].1, "ProgressDeadlineExceeded");
+        assert!(told[0].2.starts_with("acme/a (web): "), "{told:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,12 @@
 
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::status::{DeploymentIntentGroupStatus, DriftCounts};
-use emco_crds::{Conditioned, DeploymentIntentGroup};
-use emco_engine::rollup::DigRollup;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_crds::{Conditioned, DeploymentIntentGroup, Failing};
+use emco_engine::rollup::{DigRollup, MOST_FAILING, is_failure};
 
 use crate::object::events;
+use crate::reconcile::transitions;
 use crate::runtime::context::Context;
 
 /// Tells what is worth an Event besides the condition Ready, after `status` took the place of what the object has.
@@ -75,5 +77,29 @@ fn news(
     if !over.is_empty() && said(types::APPROVED).is_empty() {
         news.push((true, "RemovalBudget", over.to_owned()));
     }
+    news.extend(newly_failed(before, now).map(|(reason, note)| (true, reason, note)));
     news
+}
+
+/// Clusters that failed where Ready does not tell of it, as where `readyClusters` needs fewer or another one failed before: the first
+/// of them, and how many more. Not while the list was full: what is named then may have been left out of it.
+fn newly_failed(
+    before: Option<&DeploymentIntentGroupStatus>,
+    now: &DeploymentIntentGroupStatus,
+) -> Option<(&'static str, String)> {
+    let known = before.map(|status| status.failing.as_slice()).unwrap_or_default();
+    if known.len() >= MOST_FAILING || transitions::warns(before, now) {
+        return None;
+    }
+    let is_new =
+        |one: &&Failing| !known.iter().any(|old| old.cluster == one.cluster && old.reason == one.reason);
+    let mut new = now.failing.iter().filter(|one| is_failure(&one.reason)).filter(is_new);
+    let first = new.next()?;
+    let app = first.app.as_deref().map(|app| format!(" ({app})")).unwrap_or_default();
+    let more = match new.count() {
+        0 => String::new(),
+        more => format!("; {more} more failed"),
+    };
+    let reason = Reason::parse(&first.reason).map_or("Failed", Reason::as_str);
+    Some((reason, format!("{}{app}: {}{more}", first.cluster, first.message)))
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::{Conditioned as _, DeploymentIntentGroup};
+use emco_engine::rollup;
 use kube::runtime::reflector::Store;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -34,36 +35,66 @@ fn is_refused(status: &DeploymentIntentGroupStatus) -> bool {
         || [types::RESOLVED, types::PLACED, types::RENDERED].into_iter().any(failed)
 }
 
-/// Deployments by status and reason of Ready, and those whose last change is refused.
-fn count<'a>(all: impl Iterator<Item = &'a DeploymentIntentGroup>) -> (BTreeMap<(String, String), u32>, u32) {
-    let (mut states, mut refused) = (BTreeMap::new(), 0);
+/// Whether a deployment is ready and failed on clusters that `readyClusters` does not need. Others say so with Ready.
+fn has_partly_failed(status: &DeploymentIntentGroupStatus) -> bool {
+    let failed = status.clusters.as_ref().is_some_and(|clusters| clusters.failed > 0);
+    // The failed removals are no part of that number.
+    status.is_true(types::READY)
+        && (failed || status.failing.iter().any(|one| rollup::is_failure(&one.reason)))
+}
+
+/// Deployments, counted.
+#[derive(Default)]
+struct Counts {
+    /// By status and reason of Ready.
+    states: BTreeMap<(String, String), u32>,
+    refused: u32,
+    partly_failed: u32,
+}
+
+fn count<'a>(all: impl Iterator<Item = &'a DeploymentIntentGroup>) -> Counts {
+    let mut counts = Counts::default();
     for status in all.filter_map(|deployment| deployment.status.as_ref()) {
         let Some(ready) = status.condition(types::READY) else { continue };
-        *states.entry((ready.status.clone(), ready.reason.clone())).or_default() += 1;
-        refused += u32::from(is_refused(status));
+        *counts.states.entry((ready.status.clone(), ready.reason.clone())).or_default() += 1;
+        counts.refused += u32::from(is_refused(status));
+        counts.partly_failed += u32::from(has_partly_failed(status));
     }
-    (states, refused)
+    counts
 }
 
 impl Collector for Deployments {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let all = self.0.state();
-        let (states, refused) = count(all.iter().map(AsRef::as_ref));
+        let counts = count(all.iter().map(AsRef::as_ref));
         let help = "Deployments, by status and reason of their condition Ready";
         let mut family = encoder.encode_descriptor("deployments", help, None, MetricType::Gauge)?;
-        for ((ready, reason), count) in &states {
+        for ((ready, reason), count) in &counts.states {
             let labels = [("ready", ready.as_str()), ("reason", reason.as_str())];
             ConstGauge::new(f64::from(*count)).encode(family.encode_family(&labels)?)?;
         }
-        let help = "Deployments whose last change is refused: it does not resolve, place or render";
-        let gauge = ConstGauge::new(f64::from(refused));
-        gauge.encode(encoder.encode_descriptor("deployments_refused", help, None, gauge.metric_type())?)
+        for (name, help, count) in [
+            (
+                "deployments_refused",
+                "Deployments whose last change is refused: it does not resolve, place or render",
+                counts.refused,
+            ),
+            (
+                "deployments_partly_failed",
+                "Deployments that are ready on enough clusters and failed on others",
+                counts.partly_failed,
+            ),
+        ] {
+            let gauge = ConstGauge::new(f64::from(count));
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use emco_crds::DeploymentIntentGroupSpec;
+    use emco_crds::{DeploymentIntentGroupSpec, Failing};
     use emco_engine::conditions;
     use k8s_openapi::jiff::Timestamp;
 
@@ -102,10 +133,29 @@ mod tests {
             at_stage(types::RENDERED, "SecretNotFound"),
             at_stage(types::APPROVED, "WaitingForApproval"),
         ];
-        let (states, refused) = count(all.iter());
+        let Counts { states, refused, .. } = count(all.iter());
         assert_eq!(refused, 4, "what waits for an approval or a download is not refused");
         let of = |ready: &str, reason: &str| states.get(&(ready.to_owned(), reason.to_owned())).copied();
         assert_eq!((of("True", "Ready"), of("False", "Unreachable")), (Some(2), Some(1)));
         assert_eq!(states.len(), 8);
+    }
+
+    #[test]
+    fn a_ready_deployment_that_failed_on_a_cluster_is_counted() {
+        let failing = |ready: &str, reason: &str| {
+            let mut deployment = deployment(ready, "Ready", false);
+            let one =
+                Failing { cluster: "acme/b".to_owned(), reason: reason.to_owned(), ..Failing::default() };
+            deployment.status.get_or_insert_default().failing.push(one);
+            deployment
+        };
+        let all = [
+            failing("True", "Invalid"),
+            failing("True", "Unreachable"),
+            failing("True", "NotReady"),
+            failing("False", "Invalid"),
+            deployment("True", "Ready", false),
+        ];
+        assert_eq!(count(all.iter()).partly_failed, 1);
     }
 }
