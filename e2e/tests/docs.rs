@@ -46,6 +46,13 @@ fn the_minimum_version_of_kubernetes_is_the_same_wherever_it_is_said() {
         let text = std::fs::read_to_string(root().join(chart).join("Chart.yaml")).unwrap();
         assert!(text.contains(&format!("kubeVersion: \">={version}.0-0\"")), "{chart}: {text}");
     }
+    // The default of an older k3d is an older Kubernetes.
+    let page = std::fs::read_to_string(root().join("docs/k3d.md")).unwrap();
+    let minor = |version: &str| version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+    for line in page.lines().filter(|line| line.starts_with("$ k3d cluster create ")) {
+        let (_, image) = line.split_once(" --image rancher/k3s:v").unwrap_or_else(|| panic!("{line}"));
+        assert!(minor(image) >= minor(version), "{line}");
+    }
 }
 
 /// Pages among the decisions that record figures, and one that lists small choices.

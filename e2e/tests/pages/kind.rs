@@ -50,8 +50,8 @@ const K3D: Tool = Tool {
     name: "k3d",
     begin: &[
         "docker network create emco",
-        "k3d cluster create hub --network emco",
-        "k3d cluster create edge --network emco",
+        "k3d cluster create hub --network emco --image rancher/k3s:v1.33.13-k3s2",
+        "k3d cluster create edge --network emco --image rancher/k3s:v1.33.13-k3s2",
         "make image ENGINE=docker",
         "k3d image import emco-operator:0.1.0 --cluster hub",
     ],
