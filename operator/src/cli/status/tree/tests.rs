@@ -1,3 +1,4 @@
+use emco_engine::rollup::{self, Before, DigInputs};
 use serde_json::{Value, json};
 
 use super::*;
@@ -101,6 +102,56 @@ fn objects_that_are_not_as_wanted_are_below_their_cluster() {
             "   └─ acme/c  Unreachable",
         ]
     );
+}
+
+/// What the operator reports of a deployment with these rows.
+fn reported(shard: &SyncShard) -> DeploymentIntentGroup {
+    let targets = rows(&shard.spec, shard.status.as_ref()).into_iter();
+    let wanted = targets.filter_map(|row| Some((row.cluster, row.target?.apps))).collect();
+    let rolled = rollup::dig(&DigInputs {
+        shards: &[(&shard.spec, shard.status.as_ref())],
+        wanted: &wanted,
+        revision: Some(2),
+        placement: &[],
+        ready_clusters: None,
+        before: &Before { state: State::Updating, revision: Some(2), ..Before::default() },
+        approved: true,
+        removing: false,
+        suspended: false,
+        abandoned: &[],
+    });
+    let mut group = group();
+    let status = group.status.as_mut().unwrap();
+    status.state = Some(rolled.state);
+    status.summary = Some(rolled.summary);
+    rolled.ready.reason.clone_into(&mut status.conditions[0].reason);
+    status.conditions[0].message = rolled.ready.message;
+    group
+}
+
+#[test]
+fn the_sample_of_the_book_is_what_is_printed() {
+    let mut shard = serde_json::to_value(shard()).unwrap();
+    let rows = &mut shard["status"]["clusters"];
+    rows[0]["since"] = json!("2026-11-21T07:00:00Z");
+    rows[0]["counts"] = json!({"applied": 2, "failed": 1, "ready": 2});
+    rows[0]["error"]["message"] = json!(
+        "a field cannot be changed: take the change back, or delete the object on the cluster and it is made anew: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden"
+    );
+    rows[0].as_object_mut().unwrap().remove("drift");
+    rows[1]["since"] = json!("2026-11-21T07:12:00Z");
+    let text = shard.to_string();
+    let named = [("a", "porto"), ("b", "berlin"), ("c", "oslo")];
+    let text = named.iter().fold(text, |text, (letter, name)| {
+        text.replace(&format!("\"acme/{letter}\""), &format!("\"acme/{name}\""))
+    });
+    let shard: SyncShard = serde_json::from_str(&text).unwrap();
+    let tree = Tree::of(&[reported(&shard)], &[shard], alive(), &Filter::default());
+    let text = show::text(&tree, false);
+    let book = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md")).unwrap();
+    let (_, sample) = book.split_once("$ kubectl emco status shop/till\n").unwrap();
+    let (sample, _) = sample.split_once("```").unwrap();
+    assert_eq!(text, sample);
 }
 
 #[test]
