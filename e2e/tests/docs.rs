@@ -144,6 +144,31 @@ fn every_reason_has_its_line_and_every_line_is_a_reason() {
     assert_eq!(found, wanted);
 }
 
+/// Where the reasons of a kind are given.
+const GIVEN_IN: [(&str, &str); 2] = [
+    ("AppContext", "controllers/src/store/outcome.rs"),
+    ("LogicalCloud", "controllers/src/reconcile/logical_cloud.rs"),
+];
+
+#[test]
+fn a_reason_that_is_given_is_not_called_reserved() {
+    let text = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
+    for (kind, file) in GIVEN_IN {
+        let (_, section) = text.split_once(&format!("\n## {kind}\n")).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let source = std::fs::read_to_string(root().join(file)).unwrap();
+        let reserved: Vec<&str> = section
+            .lines()
+            .filter(|line| line.contains("this version never gives it"))
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        assert!(!reserved.is_empty(), "{kind}");
+        for reason in reserved {
+            assert!(!source.contains(&format!("\"{reason}\"")), "{file} gives {reason} of {kind}");
+        }
+    }
+}
+
 /// By kind, what the README says is refused: the fields of its list, each as `path` or `path: Value, Value`.
 fn refused_by_readme(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     let section = text.split("\n## What does not work yet\n").nth(1).unwrap();
