@@ -24,12 +24,14 @@ pub struct Trouble {
     pub message: String,
     /// When to try again.
     pub retry: Retry,
+    /// Who has the object, where it is somebody else's.
+    pub holder: Option<String>,
 }
 
 impl Trouble {
     /// A trouble with its message cut to 256 bytes.
     pub fn new(reason: &'static str, message: &str, retry: Retry) -> Self {
-        Self { reason, message: cut(message), retry }
+        Self { reason, message: cut(message), retry, holder: None }
     }
 
     /// Whether an edit or a person is needed: this is a failure, not waiting.

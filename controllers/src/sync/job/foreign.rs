@@ -1,6 +1,6 @@
 //! Names objects that are not ours: who has them, and all of those that are in the way of a row.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use emco_crds::sync_shard::status::RowError;
 use emco_engine::identity::Identity;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::super::errors::{LONGEST, Retry, Trouble, first_bytes};
 use super::super::observe::Seen;
 
-/// Said where not all are named.
-const ALL: &str = ", ...; emco diff lists them all";
-/// Objects named besides the first.
-const NAMED: usize = 9;
+/// Objects named besides the first, at most: more never find room.
+const NAMED: usize = 32;
+/// Holders named, at most.
+const HOLDERS: usize = 8;
 
 /// Who has an object, as its own marks say, and where it is to be removed.
 pub(super) fn holder(metadata: &Value, managers: &[String]) -> (String, String) {
@@ -58,7 +58,7 @@ fn text<'a>(metadata: &'a Value, map: &str, key: &str) -> Option<&'a str> {
 /// The trouble with an object that exists and that EMCO did not make. The row names the object beside it.
 pub(super) fn trouble((who, remedy): &(String, String)) -> Trouble {
     let text = format!("was not made by EMCO but by {who}: {remedy}, or change its name here");
-    Trouble::new("NotOurs", &text, Retry::Slowly)
+    Trouble { holder: Some(who.clone()), ..Trouble::new("NotOurs", &text, Retry::Slowly) }
 }
 
 /// An object that carries no owner, with who has it.
@@ -67,24 +67,59 @@ pub(super) struct Foreign {
     pub holder: (String, String),
 }
 
-/// Adds to the error of a row the other objects that are in the way: people who move in see all of them at once.
-pub(super) fn name_all(error: &mut RowError, others: &BTreeSet<Identity>) {
+/// Adds to the error of a row the other objects that are in the way, by who has them: people who move in see all of them at once.
+pub(super) fn name_all(error: &mut RowError, all: &BTreeMap<Identity, String>) {
     if error.reason != "NotOurs" {
         return;
     }
     let first = error.resource.clone().unwrap_or_default();
-    let names: Vec<String> = others.iter().map(Identity::to_string).filter(|name| *name != first).collect();
-    if names.is_empty() {
+    let mut by_holder: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (id, holder) in all {
+        let name = id.to_string();
+        if name != first {
+            by_holder.entry(holder).or_default().push(name);
+        }
+    }
+    let mut groups: Vec<(&str, Vec<String>)> = by_holder.into_iter().collect();
+    if groups.is_empty() {
         return;
     }
-    let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let text = format!("{}; {} more not made by EMCO: {shown}", error.message, names.len());
-    // Where they do not all find room, the command that lists them does.
-    error.message = if names.len() > NAMED || text.len() > LONGEST {
-        format!("{}{ALL}", first_bytes(&text, LONGEST - ALL.len()))
-    } else {
-        text
-    };
+    // Those who have most come first.
+    groups.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    // As many as find room: rather all holders without an object than objects of some holders alone.
+    let mut tries =
+        (0..=NAMED).rev().map(|names| (HOLDERS, names)).chain((0..HOLDERS).rev().map(|holders| (holders, 0)));
+    let text = tries.find_map(|(holders, names)| {
+        let text = format!("{}; {}", error.message, others(&groups, holders, names));
+        (text.len() <= LONGEST).then_some(text)
+    });
+    error.message = text.unwrap_or_else(|| {
+        let others = format!("...; {}", others(&groups, 0, 0));
+        format!("{}{others}", first_bytes(&error.message, LONGEST.saturating_sub(others.len())))
+    });
+}
+
+/// `2 more of Helm release shop/web: a, b; 1 of kubectl apply: c`, of so many holders and so many objects.
+fn others(groups: &[(&str, Vec<String>)], holders: usize, names: usize) -> String {
+    let mut room = names;
+    let mut unnamed: usize = groups.iter().skip(holders).map(|(_, all)| all.len()).sum();
+    let unsaid = unnamed;
+    let mut parts = Vec::new();
+    for (holder, all) in groups.iter().take(holders) {
+        let named: Vec<&str> = all.iter().take(room).map(String::as_str).collect();
+        room -= named.len();
+        unnamed += all.len() - named.len();
+        let more = if parts.is_empty() { "more " } else { "" };
+        let colon = if named.is_empty() { "" } else { ": " };
+        parts.push(format!("{} {more}of {holder}{colon}{}", all.len(), named.join(", ")));
+    }
+    if unsaid > 0 {
+        parts.push(format!("{unsaid} more of others"));
+    }
+    if unnamed > 0 {
+        parts.push(format!("{unnamed} not named here, emco diff lists all"));
+    }
+    parts.join("; ")
 }
 
 #[cfg(test)]
@@ -120,35 +155,49 @@ mod tests {
         insta::assert_snapshot!(says(&json!({})), @"was not made by EMCO but by web: delete it, or change its name here");
     }
 
+    fn id(n: usize) -> Identity {
+        let (group, kind) = (String::new(), "ConfigMap".to_owned());
+        Identity { group, kind, namespace: "s".to_owned(), name: format!("c{n:03}") }
+    }
+
+    fn named(message: &str, all: impl IntoIterator<Item = (usize, String)>) -> String {
+        let mut error = RowError {
+            reason: "NotOurs".to_owned(),
+            resource: Some(id(0).to_string()),
+            message: message.to_owned(),
+            ..RowError::default()
+        };
+        name_all(&mut error, &all.into_iter().map(|(n, holder)| (id(n), holder)).collect());
+        assert!(error.message.len() <= LONGEST, "{}", error.message);
+        error.message
+    }
+
     #[test]
-    fn a_row_in_the_way_of_many_objects_counts_them_all() {
-        let id = |n: usize| Identity {
-            group: String::new(),
-            kind: "ConfigMap".to_owned(),
-            namespace: "s".to_owned(),
-            name: format!("c{n:03}"),
+    fn a_row_in_the_way_of_many_objects_says_who_has_each() {
+        let of = |all: &[(usize, &str)]| {
+            named("was not made by EMCO", all.iter().map(|(n, holder)| (*n, (*holder).to_owned())))
         };
-        let of = |count: usize| {
-            let mut error = RowError {
-                reason: "NotOurs".to_owned(),
-                resource: Some(id(0).to_string()),
-                message: "was not made by EMCO".to_owned(),
-                ..RowError::default()
-            };
-            name_all(&mut error, &(0..count).map(id).collect());
-            error.message
-        };
-        assert_eq!(of(1), "was not made by EMCO");
-        assert_eq!(
-            of(3),
-            "was not made by EMCO; 2 more not made by EMCO: ConfigMap/s/c001, ConfigMap/s/c002"
+        let (helm, kubectl) = ("Helm release shop/web", "kubectl apply");
+        assert_eq!(of(&[(0, helm)]), "was not made by EMCO");
+        insta::assert_snapshot!(
+            of(&[(0, helm), (1, helm), (2, kubectl), (3, helm)]),
+            @"was not made by EMCO; 2 more of Helm release shop/web: ConfigMap/s/c001, ConfigMap/s/c003; 1 of kubectl apply: ConfigMap/s/c002"
         );
-        let many = of(100);
+    }
+
+    #[test]
+    fn a_row_in_the_way_of_many_objects_says_how_many_find_no_room() {
+        let hundred = |holder: fn(usize) -> String| (0..100).map(move |n| (n, holder(n)));
+        insta::assert_snapshot!(
+            named("was not made by EMCO", hundred(|_| "Helm release shop/web".to_owned())),
+            @"was not made by EMCO; 99 more of Helm release shop/web: ConfigMap/s/c001, ConfigMap/s/c002, ConfigMap/s/c003, ConfigMap/s/c004, ConfigMap/s/c005, ConfigMap/s/c006, ConfigMap/s/c007, ConfigMap/s/c008, ConfigMap/s/c009; 90 not named here, emco diff lists all"
+        );
+        let many = named("was not made by EMCO", hundred(|n| format!("Helm release shop/web-{}", n % 20)));
         assert!(
-            many.contains("99 more")
-                && many.ends_with(", ...; emco diff lists them all")
-                && many.len() <= 256,
+            many.contains("5 more of Helm release shop/web-") && many.contains(" more of others; "),
             "{many}"
         );
+        let long = named(&"x".repeat(LONGEST), hundred(|_| "kubectl apply".to_owned()));
+        assert!(long.ends_with("x...; 99 more of others; 99 not named here, emco diff lists all"), "{long}");
     }
 }

@@ -1,6 +1,6 @@
 //! Turns what a pass found into the row's status.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use emco_crds::State;
@@ -41,8 +41,8 @@ pub(super) struct Facts {
     pub error: Option<RowError>,
     /// Only somebody's doing helps against the trouble.
     pub failure: bool,
-    /// Objects that others made under names that are wanted.
-    pub foreign: BTreeSet<Identity>,
+    /// Objects that others made under names that are wanted, and who has each.
+    pub foreign: BTreeMap<Identity, String>,
     /// The app of the trouble has failed objects or hooks.
     pub failed_apps: Vec<String>,
     /// The first objects that are not ready.
@@ -62,8 +62,8 @@ impl Facts {
         if failure && let Some(app) = app {
             self.failed_apps.push(app.to_owned());
         }
-        if trouble.reason == "NotOurs" {
-            self.foreign.extend(id.cloned());
+        if let (Some(id), Some(holder)) = (id, &trouble.holder) {
+            self.foreign.insert(id.clone(), holder.clone());
         }
         if self.error.is_some() && (self.failure || !failure) {
             return;

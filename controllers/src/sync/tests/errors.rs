@@ -99,7 +99,7 @@ async fn a_failing_webhook_is_an_error_of_the_server_with_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_objects_of_a_helm_release_are_named_with_the_release() {
+async fn all_objects_of_others_are_named_with_who_has_them() {
     let rig = Rig::new(&["a"]);
     for name in ["c", "d", "e"] {
         let mut theirs = config(name, "theirs");
@@ -108,13 +108,16 @@ async fn all_objects_of_a_helm_release_are_named_with_the_release() {
         });
         rig.edge("a").put("helm", &theirs);
     }
+    rig.edge("a").put("kubectl-create", &config("g", "theirs"));
     rig.start().await;
-    rig.target(&on("a", &[app("web", ["c", "d", "e", "f"].map(|name| config(name, "ours")).to_vec())])).await;
+    rig.target(&on("a", &[app("web", ["c", "d", "e", "f", "g"].map(|name| config(name, "ours")).to_vec())]))
+        .await;
     let error = rig.until_reason("a", "NotOurs").await.error.unwrap();
     assert_eq!(error.resource.as_deref(), Some("ConfigMap/shop/c"));
-    for part in
-        ["Helm release shop/web: helm uninstall web -n shop", "2 more", "ConfigMap/shop/d, ConfigMap/shop/e"]
-    {
+    for part in [
+        "Helm release shop/web: helm uninstall web -n shop",
+        "; 2 more of Helm release shop/web: ConfigMap/shop/d, ConfigMap/shop/e; 1 of kubectl-create: ConfigMap/shop/g",
+    ] {
         assert!(error.message.contains(part), "{part}: {}", error.message);
     }
     rig.until("what nobody has is there", |rig| {
