@@ -33,6 +33,11 @@ pub async fn measure(stage: &Stage) -> Result<Vec<Entry>> {
     }
     tokio::time::sleep(REST).await;
     let quiet = usage(stage)?;
+    println!(
+        "burst: {:.1} MB, {:.1} of no file, before they came",
+        in_mb(quiet.rss_bytes),
+        in_mb(quiet.anonymous_bytes)
+    );
     let start = Instant::now();
     come(stage).await?;
     println!("burst: {DEPLOYMENTS} deployments came within {:.1} s", since(start));
