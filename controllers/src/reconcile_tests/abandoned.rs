@@ -87,6 +87,7 @@ async fn a_dead_cluster_is_given_up_after_its_time_and_cleaned_when_it_returns()
     assert_eq!(reason, "Terminating");
     assert!(message.contains("acme/b") && message.contains("24h is given up"), "{message}");
     assert!(ledgers(&life).is_empty());
+    assert_eq!(life.waiting(), 1, "somebody waits for the removal");
     life.rig.clock.forward(2 * HOUR);
     life.settle().await;
     assert_eq!(life.dig(), Value::Null, "it waits no longer");
@@ -102,9 +103,11 @@ async fn a_dead_cluster_is_given_up_after_its_time_and_cleaned_when_it_returns()
         cluster(&life)["status"]["abandoned"],
         json!({"owners": 1, "example": "DeploymentIntentGroup/team-a/shop"})
     );
+    assert_eq!(life.waiting(), 0, "nobody waits for what was given up");
     life.collect().await;
     life.restart().await;
     life.settle().await;
+    assert_eq!(life.waiting(), 0, "not after a restart either");
     life.rig.returns("b", "uid-b");
     life.settle().await;
     assert!(of_shop_on(&life, "b").is_empty(), "{:?}", of_shop_on(&life, "b"));

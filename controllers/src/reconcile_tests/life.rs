@@ -305,6 +305,11 @@ impl Life {
         self.rig.hub.writes().is_empty() && self.edges.values().all(|edge| edge.writes().is_empty())
     }
 
+    /// How many rows are not as wanted, as `emco_rows_waiting` says it.
+    pub fn waiting(&self) -> usize {
+        self.engine.as_ref().map_or(0, |engine| engine.sync.metrics().rows.waiting().0)
+    }
+
     /// The deployment, as it is on the hub.
     pub fn dig(&self) -> Value {
         self.rig.hub.object(&format!("{TENANT}/deploymentintentgroups/shop")).unwrap_or_default()
