@@ -34,7 +34,13 @@ use status::SyncShardStatus;
         json_path = r#".status.conditions[?(@.type=="Orphaned")].reason"#
     ),
     printcolumn(name = "Deleted", type_ = "date", json_path = ".metadata.deletionTimestamp"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Orphaned")].message"#,
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

@@ -35,7 +35,7 @@ CompositeProfile compositeprofiles cprof Namespaced emco - Ready,Reason,Uses,Age
 DeploymentIntentGroup deploymentintentgroups dig Namespaced emco .status.state State,Ready,Reason,Clusters,Rev,Pending,Age|App,Cloud,Message
 DeploymentApproval deploymentapprovals dappr Namespaced emco .spec.deploymentIntentGroupRef.name Group,Decision,State,Reason,By,Age|Message
 AppContext appcontexts actx Namespaced emco-generated - Owner,Rev,Cause,Outcome,Reason,Deleted,Age|
-SyncShard syncshards shard Namespaced emco-generated - Owner,Slot,Clusters,Failed,Unreachable,Reason,Deleted,Age|
+SyncShard syncshards shard Namespaced emco-generated - Owner,Slot,Clusters,Failed,Unreachable,Reason,Deleted,Age|Message
 ";
 
 #[test]
