@@ -199,6 +199,22 @@ fn the_other_kinds_have_their_own_rules() {
             "F Stalled: no",
         ),
         ("example.com/v1", "Thing", json!({}), json!({}), "R"),
+        // Other conditions mean different things to different kinds.
+        (
+            "example.com/v1",
+            "Thing",
+            json!({}),
+            json!({"conditions": [{"type": "Available", "status": "False", "message": "scaled to zero"}]}),
+            "R",
+        ),
+        // It says so on every cluster without a metrics server.
+        (
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            json!({}),
+            json!({"conditions": [{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}]}),
+            "R",
+        ),
     ];
     for (api, kind, spec, status, expected) in cases {
         assert_eq!(short(&object(api, kind, spec, status)), expected, "{kind}");
