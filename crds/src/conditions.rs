@@ -42,6 +42,10 @@ pub trait Conditioned {
     fn observed_generation(&self) -> Option<i64>;
     /// Sets the `metadata.generation` this status was computed for.
     fn set_observed_generation(&mut self, generation: i64);
+    /// The running revision, of kinds whose status has one.
+    fn revision(&self) -> Option<i64> {
+        None
+    }
 
     /// The condition of a type, if present.
     fn condition(&self, type_: &str) -> Option<&Condition> {
@@ -55,7 +59,7 @@ pub trait Conditioned {
 }
 
 macro_rules! conditioned {
-    ($($status:ty),+ $(,)?) => {$(
+    ($($status:ty $(: $revision:ident)?),+ $(,)?) => {$(
         impl Conditioned for $status {
             fn conditions(&self) -> &[Condition] {
                 &self.conditions
@@ -69,6 +73,9 @@ macro_rules! conditioned {
             fn set_observed_generation(&mut self, generation: i64) {
                 self.observed_generation = Some(generation);
             }
+            $(fn revision(&self) -> Option<i64> {
+                self.$revision
+            })?
         }
     )+};
 }
@@ -80,7 +87,7 @@ conditioned!(
     crate::LogicalCloudStatus,
     crate::CompositeAppStatus,
     crate::CompositeProfileStatus,
-    crate::DeploymentIntentGroupStatus,
+    crate::DeploymentIntentGroupStatus: revision,
     crate::DeploymentApprovalStatus,
     crate::AppContextStatus,
     crate::SyncShardStatus,

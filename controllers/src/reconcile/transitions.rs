@@ -8,6 +8,7 @@ use emco_crds::conditions::types;
 use emco_crds::reasons::is_progress;
 use emco_engine::conditions::truncate;
 use kube::Resource;
+use kube::core::object::HasStatus;
 
 use crate::object::LogFields;
 use crate::object::events;
@@ -81,7 +82,8 @@ where
     let before = old.and_then(ReadyState::of);
     let Some(now) = ReadyState::of(new).filter(|now| before.as_ref() != Some(now)) else { return };
     let Some(ready) = new.condition(types::READY) else { return };
-    log(ctx, object, before.as_ref(), &now, old.is_some_and(was_reachable), &ready.message);
+    let known = old.is_some_and(was_reachable);
+    log(ctx, object, before.as_ref(), &now, known, new.revision(), &ready.message);
     events::emit(ctx, object, now.is_warning(), &ready.reason, &ready.message).await;
 }
 
@@ -101,6 +103,7 @@ fn log<K: Resource<DynamicType = ()>>(
     before: Option<&ReadyState>,
     now: &ReadyState,
     known: bool,
+    revision: Option<i64>,
     message: &str,
 ) {
     let (LogFields { project, deployment, object }, cluster) = fields_of(ctx, object);
@@ -119,18 +122,25 @@ fn log<K: Resource<DynamicType = ()>>(
     let (reason, message) = (now.reason.as_str(), one_line(message));
     let colon = if message.is_empty() { "" } else { ": " };
     if now.is_warning() {
-        tracing::warn!(project, deployment, cluster, object, reason, "{what}{colon}{message}");
+        tracing::warn!(project, deployment, cluster, object, revision, reason, "{what}{colon}{message}");
     } else if now.ready || ends {
-        tracing::info!(project, deployment, cluster, object, reason, "{what}{colon}{message}");
+        tracing::info!(project, deployment, cluster, object, revision, reason, "{what}{colon}{message}");
     } else {
-        tracing::debug!(project, deployment, cluster, object, reason, "{what}{colon}{message}");
+        tracing::debug!(project, deployment, cluster, object, revision, reason, "{what}{colon}{message}");
     }
 }
 
-/// Logs that an object, and all that was made for it, is gone.
-pub fn removed<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K) {
-    let (LogFields { project, deployment, object }, cluster) = fields_of(ctx, object);
-    tracing::info!(project, deployment, cluster, object, "removed");
+/// Logs that an object, and all that was made for it, is gone: what ran last, and the time since it was deleted.
+pub fn removed<K>(ctx: &Context, object: &K)
+where
+    K: Resource<DynamicType = ()> + HasStatus,
+    K::Status: Conditioned,
+{
+    let (LogFields { project, deployment, object: named }, cluster) = fields_of(ctx, object);
+    let revision = object.status().and_then(Conditioned::revision);
+    let deleted = object.meta().deletion_timestamp.as_ref();
+    let seconds = deleted.map(|deleted| ctx.now().duration_since(deleted.0).as_secs());
+    tracing::info!(project, deployment, cluster, object = named, revision, seconds, "removed");
 }
 
 /// A text of others, as it may stand in a line of the log: it can neither end the line nor fill the disk.
