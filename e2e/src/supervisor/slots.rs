@@ -11,11 +11,18 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::programs::cache_dir;
 
-/// Full planes that fit a machine of 2 cores and 8 GB; `EMCO_TEST_PLANES` names another number.
-const DEFAULT_SLOTS: usize = 12;
+/// Memory for a full plane: twelve fit a machine of 8 GB. They wait more than they compute.
+const PLANE_BYTES: u64 = 8_000_000_000 / 12;
 /// A file lock cannot be awaited together with others.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_mins(20);
+
+/// How many planes the machine's memory has room for; `EMCO_TEST_PLANES` names another number.
+fn fit() -> usize {
+    let machine = rustix::system::sysinfo();
+    let bytes = machine.totalram.saturating_mul(machine.mem_unit.into());
+    usize::try_from(bytes / PLANE_BYTES).unwrap_or(usize::MAX).max(1)
+}
 
 /// Locks `planes` slots, all at once, waiting while others hold them. Asking for more than there are gets all there are.
 ///
@@ -26,7 +33,7 @@ pub(super) fn take(planes: usize, beside: bool) -> Result<Vec<File>> {
         Ok(text) => {
             text.parse::<usize>().with_context(|| format!("EMCO_TEST_PLANES={text} is not a number"))?
         }
-        Err(_) => DEFAULT_SLOTS,
+        Err(_) => fit(),
     };
     let wanted = planes.min(total);
     let dir = cache_dir()?.join("slots");
