@@ -13,6 +13,7 @@ use super::hub::{self, Hub};
 use super::{Outcome, print, watched};
 
 pub mod account;
+mod granted;
 mod register;
 pub mod target;
 

@@ -251,7 +251,7 @@ async fn a_namespace_with_objects_of_a_kind_that_cannot_be_watched_stays() {
     rig.edge("a").put("somebody", &gadget("extra"));
     rig.target(&nowhere()).await;
     rig.until_complete("a").await;
-    assert!(rig.edge("a").object("/api/v1/namespaces/extra").is_some(), "it is only let go of");
+    assert!(rig.edge("a").object("/api/v1/namespaces/extra").is_some(), "it is only released");
     assert!(rig.edge("a").object("/apis/gadgets.io/v1/namespaces/extra/gadgets/g").is_some());
     assert_eq!(rig.ours("a"), Vec::<String>::new());
 }

@@ -14,6 +14,7 @@ use kube::config::{Cluster, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
+use super::granted::{Refused, until_granted};
 use crate::cli::args::AddArgs;
 use crate::cli::hub::{self, chain, client_of};
 
@@ -158,23 +159,31 @@ impl Target {
     pub async fn check(&self, kubeconfig: &str, uid: &str, everything: bool) -> anyhow::Result<()> {
         rules::read(kubeconfig.as_bytes())?;
         let client = client_of(kubeconfig).await?;
+        until_granted(|| self.ask(&client, uid, everything)).await
+    }
+
+    async fn ask(&self, client: &Client, uid: &str, everything: bool) -> Result<(), Refused> {
         let failed = |error: &kube::Error| match error {
             kube::Error::Api(status) => {
-                anyhow!("the new service account is refused by the cluster: {}", status.message)
+                let refused =
+                    anyhow!("the new service account is refused by the cluster: {}", status.message);
+                if status.code == 403 { Refused::Forbidden(refused) } else { Refused::Otherwise(refused) }
             }
-            other => {
-                anyhow!("{} cannot be reached with what the hub would get: {}", self.server, chain(other))
-            }
+            other => Refused::Otherwise(anyhow!(
+                "{} cannot be reached with what the hub would get: {}",
+                self.server,
+                chain(other)
+            )),
         };
         let params = ListParams::default().fields("metadata.name=kube-system").limit(1);
         let found =
             Api::<Namespace>::all(client.clone()).list(&params).await.map_err(|error| failed(&error))?;
         let now = found.items.first().and_then(kube::ResourceExt::uid).unwrap_or_default();
         if now != uid {
-            bail!(
+            return Err(Refused::Otherwise(anyhow!(
                 "{} is another cluster than the one of the kubeconfig: its kube-system has UID {now}, not {uid}",
                 self.server
-            );
+            )));
         }
         if !everything {
             return Ok(());
@@ -191,14 +200,14 @@ impl Target {
             },
             ..Default::default()
         };
-        let answer = Api::<SelfSubjectAccessReview>::all(client)
+        let answer = Api::<SelfSubjectAccessReview>::all(client.clone())
             .create(&PostParams::default(), &review)
             .await
             .map_err(|error| failed(&error))?;
         if !answer.status.is_some_and(|status| status.allowed) {
-            bail!(
+            return Err(Refused::Forbidden(anyhow!(
                 "the new service account may not do everything, although its role says so: an authorizer of the cluster forbids it"
-            );
+            )));
         }
         Ok(())
     }
