@@ -37,6 +37,7 @@ mod policy;
 pub mod prepared;
 pub mod report;
 mod row_log;
+mod suspension;
 pub mod work;
 
 pub use fence::{Fence, send_fenced};

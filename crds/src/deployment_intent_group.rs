@@ -189,6 +189,11 @@ impl DeploymentIntentGroupSpec {
             .unwrap_or(std::time::Duration::from_mins(10))
     }
 
+    /// Whether nothing is written to its clusters.
+    pub fn is_suspended(&self) -> bool {
+        self.suspend.unwrap_or_default()
+    }
+
     /// How long a hook may take, with its default.
     pub fn hook_timeout(&self) -> std::time::Duration {
         self.hook_timeout.as_ref().and_then(DurationText::parse).unwrap_or(std::time::Duration::from_mins(5))

@@ -38,10 +38,18 @@ impl Policies for StoredPolicies {
                 namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),
                 whole_cluster: cloud.is_some_and(|cloud| cloud.spec.level == Level::Admin),
                 requested: dig.annotations().get(annotation::REQUESTED_AT).cloned(),
+                suspended: dig.spec.is_suspended(),
+                pinned: dig.spec.revision,
                 ..default
             },
             None => default,
         }
+    }
+
+    fn is_suspended(&self, owner: &Owner) -> bool {
+        let of_group = owner.kind == "DeploymentIntentGroup";
+        of_group
+            && self.0.digs.named(&owner.namespace, &owner.name).is_some_and(|dig| dig.spec.is_suspended())
     }
 
     fn project(&self, namespace: &str) -> Option<String> {

@@ -58,8 +58,12 @@ pub struct Stores {
 /// Which kinds were not listed yet.
 pub struct Listed {
     missing: Mutex<BTreeSet<&'static str>>,
+    deployments: CancellationToken,
     all: CancellationToken,
 }
+
+/// The kind whose objects may be suspended.
+const DEPLOYMENTS: &str = "DeploymentIntentGroup";
 
 /// Kinds that have a store.
 pub(crate) const KINDS: [&str; 11] = [
@@ -69,7 +73,7 @@ pub(crate) const KINDS: [&str; 11] = [
     "LogicalCloud",
     "CompositeApp",
     "CompositeProfile",
-    "DeploymentIntentGroup",
+    DEPLOYMENTS,
     "DeploymentApproval",
     "AppContext",
     "SyncShard",
@@ -78,7 +82,11 @@ pub(crate) const KINDS: [&str; 11] = [
 
 impl Default for Listed {
     fn default() -> Self {
-        Self { missing: Mutex::new(KINDS.into_iter().collect()), all: CancellationToken::new() }
+        Self {
+            missing: Mutex::new(KINDS.into_iter().collect()),
+            deployments: CancellationToken::new(),
+            all: CancellationToken::new(),
+        }
     }
 }
 
@@ -87,6 +95,9 @@ impl Listed {
     pub fn done(&self, kind: &str) {
         let mut missing = self.missing.lock();
         missing.remove(kind);
+        if !missing.contains(DEPLOYMENTS) {
+            self.deployments.cancel();
+        }
         if missing.is_empty() {
             self.all.cancel();
         }
@@ -98,6 +109,11 @@ impl Stores {
     /// may only be one whose shards were not read yet. (`Store::wait_until_ready` wakes only one of many that wait.)
     pub async fn loaded(&self) {
         self.listed.all.cancelled().await;
+    }
+
+    /// Waits until the deployments were listed once: before that, one that is not in the store may be suspended all the same.
+    pub async fn deployments_listed(&self) {
+        self.listed.deployments.cancelled().await;
     }
 
     /// A kind that was not listed yet.

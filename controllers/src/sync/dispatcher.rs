@@ -15,6 +15,7 @@ use super::fair::Claimant;
 use super::inbox::ShardKey;
 use super::job::{Job, JobContext};
 use super::report::Reporter;
+use super::suspension::Suspension;
 use super::work::{Owner, Work, works};
 use super::{Sync, mark, observe};
 use crate::object::LogFields;
@@ -229,6 +230,7 @@ impl Dispatcher {
             hash: hash.to_owned(),
             claimant: Claimant::new(&owner.namespace, &owner.kind, &owner.name),
             log: LogFields::of(project, &owner.kind, &owner.namespace, &owner.name),
+            suspension: Suspension::new(self.sync.ctx.policies.clone(), owner.clone()),
             owner,
             content: self.sync.content.clone(),
             policies: self.sync.ctx.policies.clone(),

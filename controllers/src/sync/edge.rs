@@ -18,8 +18,9 @@ use super::fence::{Fence, send_fenced};
 use super::gate::Gate;
 use super::metrics::{SyncMetrics, count};
 use super::observe::Observed;
+use super::suspension::{HELD_BACK, Suspension};
 use crate::remote::{Admission, Connections, Observation, State};
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Request};
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request};
 
 /// What is known of the connection, as jobs and watches wait for it.
 pub type Link = Option<Arc<Observation>>;
@@ -57,6 +58,7 @@ pub struct Session {
     /// It was worked on before it was registered as it is now.
     pub returned: bool,
     who: Claimant,
+    suspension: Suspension,
 }
 
 /// Why there is no connection.
@@ -139,7 +141,7 @@ impl Edge {
     }
 
     /// The connection for one pass of an owner's job, or why there is none.
-    pub fn session(&self, who: &Claimant) -> Result<Session, NoSession> {
+    pub fn session(&self, who: &Claimant, suspension: &Suspension) -> Result<Session, NoSession> {
         let link = self.link.borrow().clone();
         let Some(link) = link else { return Err(NoSession::Unknown) };
         if let State::Failed { reason, message } = &link.state {
@@ -159,7 +161,8 @@ impl Edge {
         };
         let Some(server) = self.connections.get(&self.id) else { return Err(NoSession::Awaited) };
         let (uid, returned) = (link.uid.clone(), link.returned);
-        Ok(Session { server, apis, epoch: link.epoch, uid, returned, who: who.clone() })
+        let (who, suspension) = (who.clone(), suspension.clone());
+        Ok(Session { server, apis, epoch: link.epoch, uid, returned, who, suspension })
     }
 
     /// The connection for lists and watches, which need no list of kinds.
@@ -191,17 +194,22 @@ impl Edge {
 
     /// One request of the engine itself through the gate.
     pub async fn send(&self, server: &Arc<dyn ApiServer>, request: Request) -> ApiResult<Value> {
-        self.send_for(&self.own, server, request).await
+        self.send_for(&self.own, None, server, request).await
     }
 
-    /// One request of an owner through the gate. Writes only while the lease is ours.
+    /// One request of an owner through the gate. Writes only while the lease is ours, and the owner is not suspended.
     async fn send_for(
         &self,
         who: &Claimant,
+        suspension: Option<&Suspension>,
         server: &Arc<dyn ApiServer>,
         request: Request,
     ) -> ApiResult<Value> {
         let _admitted = self.gate.enter(who).await;
+        // Asked after the wait for a turn: between here and the request nothing is waited for.
+        if request.method != Method::Get && suspension.is_some_and(Suspension::holds_back) {
+            return Err(ApiError::Unreachable { reason: "Suspended", message: HELD_BACK.to_owned() });
+        }
         send_fenced(self.fence.as_ref(), server.as_ref(), request).await.unwrap_or_else(|| {
             count(&self.metrics.fenced);
             Err(ApiError::Unreachable { reason: "Timeout", message: FENCED.to_owned() })
@@ -229,7 +237,7 @@ impl Session {
             let message = format!("{reason}: {message}");
             return Err(ApiError::Unreachable { reason: "ConnectionRefused", message });
         }
-        edge.send_for(&self.who, &self.server, request).await
+        edge.send_for(&self.who, Some(&self.suspension), &self.server, request).await
     }
 
     /// The resource of a manifest in exactly its version.

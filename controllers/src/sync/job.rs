@@ -18,6 +18,7 @@ use super::fair::Claimant;
 use super::metrics::RowTime;
 use super::policy::{Policies, Policy};
 use super::report::Rows;
+use super::suspension::Suspension;
 use super::work::{Named, Owner, Work};
 use crate::object::LogFields;
 use crate::runtime::world::{Clock, Random};
@@ -39,6 +40,7 @@ mod rewritten;
 mod row;
 mod scan;
 mod send;
+mod suspended;
 mod undeclared;
 mod unready;
 
@@ -59,6 +61,8 @@ pub(super) struct JobContext {
     pub manager: String,
     pub content: Arc<dyn Content>,
     pub policies: Arc<dyn Policies>,
+    /// Whether the owner is suspended.
+    pub suspension: Suspension,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub in_flight: usize,
@@ -121,7 +125,7 @@ impl Job {
             link.borrow_and_update();
             if before.as_ref().is_none_or(|before| !before.same_wish(&work)) {
                 self.begin();
-                self.time.wish(self.ctx.abandoned || self.is_complete(&work));
+                self.time.wish(self.waits_for_nobody(&work));
                 let begun = before.is_some() && !self.memory.status.cluster.is_empty();
                 if begun && !self.is_complete(&work) {
                     // Seen, and begun: what the last wish came to is no longer the state.
@@ -135,6 +139,10 @@ impl Job {
             }
             let begun = Instant::now();
             let pass = Box::pin(self.pass(&work)).await;
+            if self.suspension_changed() {
+                // Its requests were held back halfway, or may be sent now.
+                continue;
+            }
             if !pass.silent {
                 self.report(&work, &pass.facts);
             }
@@ -176,24 +184,15 @@ impl Job {
         self.memory.progress.0 = Instant::now();
     }
 
-    /// A new request to look now: what failed is tried again at once. Whoever fights over an object meets the same pauses.
-    fn heed_request(&mut self) {
-        let policy = self.policy();
-        if policy.requested != self.memory.pace.requested {
-            self.memory.backoff.retry_now(|key| !matches!(key, Key::Again(_)));
-        }
-        self.memory.pace = policy;
-    }
-
     async fn pass(&mut self, work: &Work) -> Pass {
-        self.heed_request();
+        self.heed_policy(work);
         let mut facts = Facts::default();
         if work.fenced {
             facts.trouble(None, None, &Trouble::new("Progressing", FENCED, Retry::WhenBack), 1);
             facts.keep = true;
             return Pass::of(facts);
         }
-        let session = match self.ctx.edge.session(&self.ctx.claimant) {
+        let session = match self.ctx.edge.session(&self.ctx.claimant, &self.ctx.suspension) {
             Ok(session) => session,
             Err(why) => return self.without(work, why, facts),
         };
@@ -236,7 +235,7 @@ impl Job {
             facts.keep = true;
             return Pass::of(facts);
         }
-        if !self.is_complete(work) {
+        if !self.is_complete(work) && !self.memory.pace.suspended {
             self.ctx.edge.working(work.version);
         }
         match &work.target {
@@ -280,9 +279,10 @@ impl Job {
         Pass::of(facts)
     }
 
-    /// Whether the wish changed or ended while this pass runs: it ends before its next request.
+    /// Whether the wish changed or ended while this pass runs, or the owner was suspended or resumed: it ends before its next
+    /// request.
     fn stale(&self) -> bool {
-        self.input.has_changed().unwrap_or(true)
+        self.input.has_changed().unwrap_or(true) || self.suspension_changed()
     }
 
     fn source(&self, named: &Named) -> Source {

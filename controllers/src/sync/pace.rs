@@ -52,6 +52,11 @@ impl<K: Ord + Clone> Backoff<K> {
         self.tries.clear();
     }
 
+    /// Forgets the failures of these.
+    pub fn forget(&mut self, which: impl Fn(&K) -> bool) {
+        self.tries.retain(|key, _| !which(key));
+    }
+
     /// Makes everything due that waited for the cluster to come back.
     pub fn back(&mut self) {
         self.tries.retain(|_, tries| !matches!(tries.trouble.reason, "Unreachable" | "ServerError"));

@@ -25,6 +25,10 @@ pub struct Policy {
     pub whole_cluster: bool,
     /// The last request to look now: a new text has what failed tried again at once.
     pub requested: Option<String>,
+    /// Nothing is written to any cluster.
+    pub suspended: bool,
+    /// The stored revision that it is pinned to.
+    pub pinned: Option<i64>,
 }
 
 impl Policy {
@@ -40,6 +44,8 @@ impl Policy {
             // A logical cloud is a namespace on its clusters.
             whole_cluster: owner.kind == "LogicalCloud",
             requested: None,
+            suspended: false,
+            pinned: None,
         }
     }
 }
@@ -48,6 +54,10 @@ impl Policy {
 pub trait Policies: Send + Sync + 'static {
     /// The policy of an owner; [`Policy::of`] where it is not known.
     fn policy(&self, owner: &Owner) -> Policy;
+    /// Whether nothing may be written to the owner's clusters. Asked right before every write.
+    fn is_suspended(&self, owner: &Owner) -> bool {
+        self.policy(owner).suspended
+    }
     /// The Project that owns a namespace of the hub, for the log.
     fn project(&self, namespace: &str) -> Option<String>;
 }

@@ -15,6 +15,7 @@ mod notes;
 mod rig;
 mod scope;
 mod silence;
+mod suspended;
 mod together;
 mod unready;
 mod unwatched;

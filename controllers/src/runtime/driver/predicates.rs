@@ -66,7 +66,10 @@ impl SyncPolicyChanged {
     pub fn changed(&self, change: &Change<'_, DeploymentIntentGroup>) -> bool {
         let spec = &change.object.spec;
         let requested = meta::annotation(change.object, annotation::REQUESTED_AT);
-        changed(&self.0, change, || json!([spec.sync, spec.progress_deadline, spec.hook_timeout, requested]))
+        changed(&self.0, change, || {
+            let held = (spec.is_suspended(), spec.revision);
+            json!([spec.sync, spec.progress_deadline, spec.hook_timeout, requested, held])
+        })
     }
 }
 

@@ -149,7 +149,7 @@ impl Job {
     }
 
     #[allow(clippy::unused_self)]
-    fn take_existing(&self, item: &Item) -> bool {
+    pub(super) fn take_existing(&self, item: &Item) -> bool {
         item.manifest().is_some_and(|manifest| manifest.take_existing)
     }
 
@@ -265,7 +265,7 @@ impl Job {
     ) -> bool {
         let ctx = self.ctx.clone();
         let placed_by: Arc<str> = self.policy().placed_by.into();
-        let input = self.input.clone();
+        let end = self.pass_end();
         let halt = Arc::new(Halt::default());
         let send: Vec<_> = send
             .into_iter()
@@ -275,11 +275,11 @@ impl Job {
             })
             .collect();
         let mut answers = stream::iter(send.into_iter().map(|(item, uid, theirs)| {
-            let (ctx, session, placed_by, input, halt) =
-                (ctx.clone(), session.clone(), placed_by.clone(), input.clone(), Arc::clone(&halt));
+            let (ctx, session, placed_by, end, halt) =
+                (ctx.clone(), session.clone(), placed_by.clone(), end.clone(), Arc::clone(&halt));
             async move {
                 // The wish changed meanwhile, or it makes no sense: what is not sent yet is not sent any more.
-                let stale = || input.has_changed().unwrap_or(true) || halt.holds(&item.id.namespace);
+                let stale = || end.is_over() || halt.holds(&item.id.namespace);
                 let answer = apply(&item, uid.as_deref(), &theirs, &session, &ctx, &placed_by, stale).await;
                 (item, uid.is_some(), answer)
             }

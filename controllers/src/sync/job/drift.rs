@@ -128,7 +128,7 @@ impl Job {
     /// Finds objects that others changed, deleted or took fields of since our apply, or since they were first seen; puts them
     /// right where the owner wants that.
     pub(super) async fn drifted(&mut self, apps: &[App], session: &Session, facts: &mut Facts) {
-        let report = self.memory.pace.drift == DriftPolicy::Report;
+        let report = self.memory.pace.suspended || self.memory.pace.drift == DriftPolicy::Report;
         let mut before = std::mem::take(&mut self.memory.drift.differ);
         let mut suspects = Vec::new();
         let mut wrong = Vec::new();

@@ -37,7 +37,7 @@ impl Job {
                 }
                 _ => None,
             };
-            let event = if had.is_some() { "pre-upgrade" } else { "pre-install" };
+            let (event, _) = self.hook_events(had.is_some());
             if !app.hooks(event).is_empty() {
                 all = false;
                 continue;

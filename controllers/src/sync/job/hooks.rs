@@ -87,6 +87,19 @@ impl Job {
         self.clear_succeeded(work, app, event, &run, session, facts).await
     }
 
+    /// The hooks around bringing an app to its target: those of an installation, of an upgrade, or of a rollback, which is the way
+    /// to an earlier revision that is pinned.
+    pub(super) fn hook_events(&self, upgrade: bool) -> (&'static str, &'static str) {
+        let target = self.revision();
+        let pinned = self.memory.pace.pinned.zip(target).is_some_and(|(pinned, target)| target <= pinned);
+        let back = self.memory.applied_named.as_ref().zip(target).is_some_and(|(had, to)| had.revision > to);
+        match (upgrade, pinned && back) {
+            (false, _) => ("pre-install", "post-install"),
+            (true, false) => ("pre-upgrade", "post-upgrade"),
+            (true, true) => ("pre-rollback", "post-rollback"),
+        }
+    }
+
     /// Whether hooks of an upgrade to this very set are on the cluster: they ran, and the status that said so was not restored.
     pub(super) fn ran_as_upgrade(&self, app: &App) -> bool {
         ["pre-upgrade", "post-upgrade"].iter().flat_map(|event| app.hooks(event)).any(|hook| {

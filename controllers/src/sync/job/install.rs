@@ -39,7 +39,8 @@ impl Job {
         self.memory.settled = settled;
         self.memory.sets = apps.iter().map(|app| Arc::clone(&app.set)).collect();
         self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
-        if !settled && !self.listed(session, &apps) {
+        let suspended = self.memory.pace.suspended;
+        if !settled && !suspended && !self.listed(session, &apps) {
             let there = self.early(&apps, session, facts).await;
             if there && Instant::now() < self.ctx.calm_until {
                 // Lists of thousands of objects wait until others had their turn, too.
@@ -49,6 +50,12 @@ impl Job {
             }
         }
         if self.stale() || !self.observed(session, &apps, &pruned, facts) {
+            return;
+        }
+        if suspended {
+            self.find_taken(&apps, session, facts).await;
+            self.drifted(&apps, session, facts).await;
+            self.count(&apps, session, facts);
             return;
         }
         let mut done = true;
@@ -239,8 +246,7 @@ impl Job {
         let before = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&*app.name));
         let same = before == Some(app.digest());
         let upgrade = before.is_some() || self.ran_as_upgrade(app);
-        let (pre, post) =
-            if upgrade { ("pre-upgrade", "post-upgrade") } else { ("pre-install", "post-install") };
+        let (pre, post) = self.hook_events(upgrade);
         if !same && !self.hooks(work, app, pre, &[pre, post], session, facts).await {
             return Step::Waiting;
         }

@@ -110,14 +110,13 @@ impl Job {
         let unserved = Arc::new(self.unserved(now.iter().map(|(id, ..)| id), session).await);
         let wanted = Arc::new(self.uids(now.iter().map(|(id, ..)| id), stay));
         let ctx = self.ctx.clone();
-        let input = self.input.clone();
+        let end = self.pass_end();
         let halt = Arc::new(Halt::default());
         let mut outcomes = stream::iter(now.into_iter().map(|(id, keep, asked)| {
-            let (ctx, session, input, halt) =
-                (ctx.clone(), session.clone(), input.clone(), Arc::clone(&halt));
+            let (ctx, session, pass, halt) = (ctx.clone(), session.clone(), end.clone(), Arc::clone(&halt));
             let (unserved, wanted) = (Arc::clone(&unserved), Arc::clone(&wanted));
             async move {
-                let outcome = if input.has_changed().unwrap_or(true) || halt.holds(&id.namespace) {
+                let outcome = if pass.is_over() || halt.holds(&id.namespace) {
                     Outcome::Waits
                 } else if let Some(proof) = unserved.get(&(id.group.clone(), id.kind.clone())) {
                     proof.clone().map_or_else(Outcome::Trouble, Outcome::Gone)

@@ -4,6 +4,7 @@ use emco_crds::sync_shard::status::Applied;
 use emco_engine::identity::Identity;
 
 use super::super::edge::Session;
+use super::super::observe::Look;
 use super::super::work::{Named, Work};
 use super::Job;
 use super::desired::{App, PruneSet};
@@ -24,6 +25,11 @@ impl Job {
         }
         let unowned = self.unowned(&apps, &pruned);
         pruned.objects.extend(unowned.objects);
+        if self.memory.pace.suspended {
+            let there = |id: &&Identity| !matches!(self.ctx.edge.observed.look(id), Look::Absent);
+            facts.left = i64::try_from(pruned.objects.keys().filter(there).count()).unwrap_or(i64::MAX);
+            return;
+        }
         if self.searches(work) && !self.scanned(&mut pruned, &apps, session, facts).await {
             return;
         }

@@ -119,8 +119,14 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     let deadline = job.policy().progress_deadline;
     let unready_since = unready_since(job, facts, sum, complete);
     let stuck = complete && waited(job, unready_since.as_ref()).is_some_and(|waited| waited >= deadline);
-    let late = stuck || !complete && job.memory.progress.0.elapsed() >= deadline;
-    let state = state(job, work, complete, stuck, facts.failure || late);
+    // Nothing goes forward while it is suspended, and nobody is late.
+    let stopped = job.memory.pace.suspended && !complete;
+    let late = stuck || !complete && !stopped && job.memory.progress.0.elapsed() >= deadline;
+    let state = match (stopped, work.target.is_some()) {
+        (true, true) => State::InstantiateStopped,
+        (true, false) => State::TerminateStopped,
+        (false, _) => state(job, work, complete, stuck, facts.failure || late),
+    };
     let before = &job.memory.status;
     let connectivity = match facts.unreachable {
         true => Connectivity::Unreachable,

@@ -37,6 +37,8 @@ pub struct Rig {
     pub fence: Arc<Open>,
     pub policy: Arc<Paced>,
     pub hash: String,
+    /// Requests to one cluster at once.
+    pub in_flight: usize,
     revision: AtomicI64,
     /// What the wall clock shows: the same for ever, unless a test wants it to go on.
     pub clock: Arc<dyn Clock>,
@@ -75,6 +77,7 @@ impl Rig {
             fence: Arc::new(Open(AtomicBool::new(true))),
             policy: Arc::new(Paced::default()),
             hash: marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", "shop"),
+            in_flight: SyncSettings::default().in_flight,
             revision: AtomicI64::new(0),
             clock: Arc::new(FixedClock),
             running: Mutex::new(None),
@@ -106,7 +109,7 @@ impl Rig {
             policies: self.policy.clone(),
             fence: self.fence.clone(),
             epoch: 1,
-            settings: SyncSettings::default(),
+            settings: SyncSettings { in_flight: self.in_flight, ..SyncSettings::default() },
         });
         let stop = CancellationToken::new();
         let run = tokio::spawn(sync.clone().run(stop.clone()));
@@ -137,6 +140,14 @@ impl Rig {
     /// Sets what is done about changes by others, as an edit of the owner would.
     pub fn drift(&self, drift: DriftPolicy) {
         *self.policy.drift.lock() = drift;
+        if let Some(sync) = &*self.sync.lock() {
+            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
+        }
+    }
+
+    /// Suspends the owner or resumes it, as an edit would.
+    pub fn suspend(&self, suspended: bool) {
+        self.policy.suspended.store(suspended, Ordering::Relaxed);
         if let Some(sync) = &*self.sync.lock() {
             sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
         }
@@ -209,6 +220,14 @@ impl Rig {
                 return;
             }
         }
+    }
+
+    /// Targets a revision that is stored already, as a pin does.
+    pub async fn target_again(&self, revision: i64, wanted: &BTreeMap<ClusterId, Vec<Arc<ManifestSet>>>) {
+        let sets =
+            |sets: &Vec<Arc<ManifestSet>>| sets.iter().map(|s| (s.app.clone(), s.digest.clone())).collect();
+        let combinations = wanted.iter().map(|(id, all)| (id.clone(), sets(all))).collect();
+        while !self.retarget("shop", revision, &combinations).await {}
     }
 
     /// The rows with the identities of their clusters, as the controller records them at the first contact.

@@ -147,6 +147,8 @@ pub struct Paced {
     pub drift: Mutex<DriftPolicy>,
     pub ignore: Mutex<Vec<IgnoreRule>>,
     pub requested: Mutex<Option<String>>,
+    pub suspended: AtomicBool,
+    pub pinned: Mutex<Option<i64>>,
     /// Its logical cloud has another level than Admin.
     pub confined: AtomicBool,
     /// Namespace that its logical cloud makes.
@@ -161,6 +163,8 @@ impl Policies for Paced {
             namespace: self.namespace.lock().clone(),
             whole_cluster: !self.confined.load(Ordering::Relaxed),
             requested: self.requested.lock().clone(),
+            suspended: self.suspended.load(Ordering::Relaxed),
+            pinned: *self.pinned.lock(),
             ..Policy::of(owner)
         }
     }
