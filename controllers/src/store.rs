@@ -23,6 +23,7 @@ mod recent_placements;
 mod shards;
 mod write_cache;
 
+pub(crate) use cache::waiting_key;
 pub use caches::{RevisionSettings, Revisions};
 pub(crate) use collect::each_of;
 pub use collect::{Collector, request as request_collection};
@@ -36,7 +37,7 @@ pub use history::prune_history;
 pub(crate) use history::remove_context;
 pub use limit::{Limit, TooMuch, mebibytes};
 pub(crate) use load::load;
-pub use load::{Stored, contexts, newest, of_a_later_format};
+pub use load::{Stored, Unavailable, contexts, newest, of_a_later_format, revision, targeted, targets};
 pub use outcome::{RevisionCounts, is_unreported, mark_targeted, record_outcome, report_delay, take_summary};
 pub use owner::Owner;
 pub(crate) use packs::read_pack;

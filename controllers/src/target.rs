@@ -11,6 +11,6 @@ pub(crate) use grow::{live, stored};
 pub use leaving::leaving;
 pub use lost_content::{lost_content, search_confirmed};
 pub(crate) use removal::remove_shard;
-pub use removal::{Removal, remove_all};
+pub use removal::{Removal, has_rows, remove_all};
 pub use repair::{invalidate_lost, repair_packs};
 pub use targets::retarget;

@@ -123,14 +123,17 @@ pub struct DeploymentIntentGroupSpec {
     #[schemars(range(min = 1, max = 100))]
     #[serde(default = "default_history")]
     pub revision_history_limit: i32,
-    /// No write to any cluster until unset.
+    /// true: nothing is written to any cluster until it is unset, not even to undo what others change; what is there is still
+    /// watched. false if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// A new number renders again though no input changed, for example after an upgrade.
+    /// Another number renders all charts again though nothing else changed, for example after an upgrade of the operator. 0 if
+    /// absent.
     #[schemars(range(min = 0, max = 1_000_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub render_serial: Option<i64>,
-    /// Pins a stored revision.
+    /// Number of a stored revision that is put on the clusters again and kept there, whatever the other fields say, until it is
+    /// unset (status.history lists them). Absent: the newest.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,

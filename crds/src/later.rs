@@ -64,9 +64,6 @@ table! {
     DIG_INTENTS = field(DIG, "spec.intents");
     DIG_ROLLOUT = field(DIG, "spec.rollout");
     DIG_DESIRED_STATE = values(DIG, "spec.desiredState", &["Planned"], "Instantiated or Terminated");
-    DIG_SUSPEND = field(DIG, "spec.suspend");
-    DIG_REVISION = field(DIG, "spec.revision");
-    DIG_RENDER_SERIAL = field(DIG, "spec.renderSerial");
     DIG_WEIGHTS = field(DIG, "spec.placement.weights");
     DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
     DIG_CONFLICTS = values(DIG, "spec.sync.conflicts", &["AdoptIfSame", "Adopt", "Force"], "Fail");

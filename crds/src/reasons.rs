@@ -181,6 +181,7 @@ reasons!(
         Fetching,
         DuplicateRelease,
         DependencyCycle,
+        RevisionUnavailable,
         FormatUnknown,
         NotSupportedYet,
         // Approved
@@ -310,6 +311,7 @@ impl DeploymentIntentGroupReason {
                 | Self::PlanTooLong
                 | Self::RolloutPaused
                 | Self::DependencyCycle
+                | Self::RevisionUnavailable
                 | Self::NotSupportedYet
         )
     }

@@ -179,6 +179,7 @@ fn observation(tally: &Tally, inputs: &DigInputs<'_>) -> Observation {
         progressing: tally.applying,
         failed: tally.failed + tally.failed_removals,
         unreachable: tally.unreachable_without,
+        on_another: tally.on_another,
         left: tally.left,
     }
 }

@@ -157,6 +157,8 @@ pub struct Snapshot {
     pub sources: BTreeMap<SourceKey, Source>,
     /// `None` before the first revision.
     pub running: Option<Running>,
+    /// A plan that was worked out beside the running revision and waits: what was rendered for it is not rendered again.
+    pub waiting: Option<Arc<Running>>,
     /// Clusters where an app has a completely applied set, by app: there `.Release.IsInstall` is false.
     pub installed: BTreeSet<(ClusterId, String)>,
     /// What apps have on clusters where the running revision has none for them: they left, and are not removed yet. `None`

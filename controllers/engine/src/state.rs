@@ -24,6 +24,8 @@ pub struct Observation {
     pub failed: usize,
     /// Clusters that do not have it and cannot be reached.
     pub unreachable: usize,
+    /// Clusters that have another revision completely.
+    pub on_another: usize,
     /// While removing: clusters where something of this owner may be left.
     pub left: usize,
 }
@@ -39,7 +41,9 @@ pub const fn next(current: State, seen: &Observation) -> State {
     // What never was complete is still being instantiated, whatever its number.
     let update = match current {
         State::Updating | State::Updated | State::UpdateFailed => true,
-        State::Instantiated => matches!(seen.revision_before, Some(before) if revision > before),
+        State::Instantiated => matches!(seen.revision_before, Some(before) if revision != before),
+        // What was suspended in the middle of an update goes on with it.
+        State::InstantiateStopped => seen.on_another > 0,
         _ => false,
     };
     // Applied everywhere it can be: what waits for a cluster to come back holds up nothing, unless it is all there is.
@@ -77,7 +81,7 @@ mod tests {
     /// Every state with every combination of small numbers and flags.
     fn all() -> impl Iterator<Item = (State, Observation)> {
         State::ALL.into_iter().flat_map(|current| {
-            (0..2_usize.pow(11)).map(move |bits| {
+            (0..2_usize.pow(12)).map(move |bits| {
                 let bit = |n: u32| bits >> n & 1;
                 let revision = [None, Some(1), Some(2), Some(3)][bit(0) + 2 * bit(1)];
                 let seen = Observation {
@@ -91,6 +95,7 @@ mod tests {
                     failed: bit(8),
                     unreachable: bit(9),
                     left: bit(10),
+                    on_another: bit(11),
                 };
                 (current, seen)
             })
@@ -165,6 +170,7 @@ mod tests {
         assert_eq!(see(Observation { applied: 2, ..rev(3) }), State::Updated);
         assert_eq!(see(Observation { failed: 1, applied: 1, ..rev(4) }), State::UpdateFailed);
         assert_eq!(see(Observation { suspended: true, failed: 1, ..rev(4) }), State::InstantiateStopped);
+        assert_eq!(see(Observation { progressing: 1, on_another: 1, ..rev(4) }), State::Updating);
         assert_eq!(see(Observation { removing: true, left: 2, ..rev(4) }), State::Terminating);
         assert_eq!(see(Observation { removing: true, left: 1, failed: 1, ..rev(4) }), State::TerminateFailed);
         assert_eq!(see(Observation { removing: true, ..rev(4) }), State::Terminated);

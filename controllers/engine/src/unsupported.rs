@@ -133,17 +133,14 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         unreachable: Unreachable { action: _, after: _ },
         ready_clusters: _,
         revision_history_limit: _,
-        suspend,
-        render_serial,
-        revision,
+        suspend: _,
+        render_serial: _,
+        revision: _,
     } = spec;
     first([
         (!intents.is_empty(), remove(&later::DIG_INTENTS)),
         (rollout.as_ref().is_some_and(|r| *r != Rollout::default()), remove(&later::DIG_ROLLOUT)),
         (*desired_state == DesiredState::Planned, instead(&later::DIG_DESIRED_STATE, "Planned")),
-        (suspend.unwrap_or_default(), remove(&later::DIG_SUSPEND)),
-        (revision.is_some(), remove(&later::DIG_REVISION)),
-        (render_serial.unwrap_or_default() != 0, remove(&later::DIG_RENDER_SERIAL)),
     ])
     .or_else(|| check_placement(placement))
     .or_else(|| check_sync(sync))
@@ -210,6 +207,7 @@ mod tests {
             "{sync: {drift: Report, ignore: [{kind: Deployment, jsonPointers: [/spec/replicas]}]}}",
             "{desiredState: Terminated, readyClusters: 95%, revisionHistoryLimit: 3}",
             "{unreachable: {action: Abandon, after: 24h}}",
+            "{suspend: true, revision: 2, renderSerial: 3}",
         ] {
             assert_eq!(dig(yaml), None, "{yaml}");
         }
@@ -224,8 +222,6 @@ mod tests {
     #[test]
     fn what_comes_later_is_named_with_the_cure() {
         for (yaml, sentence) in [
-            ("{suspend: true}", "spec.suspend is not supported yet: remove the field"),
-            ("{revision: 2}", "spec.revision is not supported yet: remove the field"),
             ("{intents: [{kind: A, name: b}]}", "spec.intents is not supported yet: remove the field"),
             ("{rollout: {maxConcurrent: 25%}}", "spec.rollout is not supported yet: remove the field"),
             (
@@ -262,7 +258,7 @@ mod tests {
             _ if !value.is_empty() => json!(value),
             // A kind as a whole.
             "" => json!(null),
-            "deploymentIntentGroups" | "objectsPerApp" | "revision" | "renderSerial" => json!(1),
+            "deploymentIntentGroups" | "objectsPerApp" => json!(1),
             "members" => json!([{"role": "Viewer", "subjects": [{"kind": "User", "name": "a"}]}]),
             "quotas" => json!([{"name": "a", "hard": {"pods": "1"}}]),
             "podSecurity" => json!("Restricted"),
@@ -274,7 +270,6 @@ mod tests {
             "dependsOn" => json!([{"app": "db"}]),
             "intents" => json!([{"kind": "A", "name": "b"}]),
             "rollout" => json!({"maxConcurrent": "25%"}),
-            "suspend" => json!(true),
             "weights" => json!([{"name": "cost", "weight": 1}]),
             other => panic!("no sample for {other}"),
         };

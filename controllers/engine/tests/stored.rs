@@ -223,3 +223,47 @@ fn an_app_that_left_the_composite_app_is_counted_as_removed() {
     assert_eq!(change.removals, BTreeMap::from([("db".to_owned(), 2)]));
     assert!(change.summary.contains("db on 0 clusters: 2 clusters removed"), "{}", change.summary);
 }
+
+#[test]
+fn what_was_rendered_for_a_plan_that_waits_is_not_rendered_again() {
+    let (_, running) = first(&case());
+    let case = overriding("web", "{text: two}");
+    let waits = plan::plan(&case.snapshot(Some(running.clone()))).unwrap();
+    let kept = Arc::new(Running { revision: running.revision, ..case.run(&waits) });
+    let mut snapshot = case.snapshot(Some(running.clone()));
+    snapshot.waiting = Some(Arc::clone(&kept));
+    sabotage(&mut snapshot, "db");
+    sabotage(&mut snapshot, "web");
+    let again = plan::plan(&snapshot).unwrap();
+    assert_eq!((again.plan_digest, again.assignment), (waits.plan_digest, waits.assignment));
+    assert_eq!(again.change, waits.change);
+    // Another edit is another rendering.
+    let mut snapshot = overriding("web", "{text: three}").snapshot(Some(running));
+    snapshot.waiting = Some(kept);
+    sabotage(&mut snapshot, "web");
+    assert!(plan::plan(&snapshot).is_err());
+}
+
+#[test]
+fn what_a_plan_changes_is_told_against_any_stored_revision() {
+    let (first, running) = first(&case());
+    let apps = ["db".to_owned(), "web".to_owned()];
+    let same = plan::difference(Some(&running), &apps, &first.assignment, &first.sets);
+    assert_eq!(same, "no resource changed");
+    let next = plan::plan(&overriding("web", "{text: two}").snapshot(Some(running.clone()))).unwrap();
+    let back = plan::difference(Some(&running), &apps, &next.assignment, &next.sets);
+    assert_eq!(back, "web on 2 clusters: 2 resources changed");
+    assert_eq!(Some(back), next.change.map(|change| change.summary));
+}
+
+#[test]
+fn another_render_serial_renders_all_and_draws_the_same_passwords() {
+    let mut case = case();
+    let (plan, running) = first(&case);
+    serve_more(&mut case);
+    case.dig["renderSerial"] = 1.into();
+    let again = plan::plan(&case.snapshot(Some(running))).unwrap();
+    assert_eq!(again.change.as_ref().map(|change| change.cause), Some(Cause::Update));
+    assert_eq!(field(&again, "a", "db", "monitoring"), "true", "the cluster serves more than it did");
+    assert_eq!(field(&again, "a", "db", "password"), field(&plan, "a", "db", "password"));
+}

@@ -33,10 +33,14 @@ use emco_engine::snapshot::uids;
 mod events;
 mod finish;
 mod gather;
+mod held;
+mod pinned;
+mod planned;
 mod report;
 mod terminate;
 
 use gather::Gathered;
+use planned::Planned;
 
 /// When a deployment looks again whose stored content is lost: packs that come back from a backup are not watched.
 const LOST_CONTENT: Duration = Duration::from_mins(1);
@@ -46,7 +50,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
     let owner = Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref());
     if meta::deleting(dig.as_ref()) || dig.spec.desired_state == DesiredState::Terminated {
-        return terminate::reconcile(ctx, &dig, &owner).await;
+        return Box::pin(terminate::reconcile(ctx, &dig, &owner)).await;
     }
     if finalizers::add(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
@@ -62,10 +66,11 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if let Some(sentence) = store::of_a_later_format(ctx, &owner) {
         let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
         let newest = store::newest(ctx, &owner).await?;
-        return report(ctx, &dig, &owner, &report::Planned::Refused(refusal, newest)).await;
+        return report(ctx, &dig, &owner, &Planned::Refused(refusal, newest)).await;
     }
-    let give_up =
-        abandon::AbandonPolicy { policy: Some(&dig.spec.unreachable), ..abandon::AbandonPolicy::default() };
+    // What is given up is worked off by others when the cluster is back: a suspended deployment leaves it alone.
+    let unreachable = Some(&dig.spec.unreachable).filter(|_| !dig.spec.is_suspended());
+    let give_up = abandon::AbandonPolicy { policy: unreachable, ..abandon::AbandonPolicy::default() };
     if abandon::abandon(ctx, dig.as_ref(), &owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
@@ -73,6 +78,10 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         return Ok(Outcome::Settled);
     }
     target::invalidate_lost(ctx, &owner);
+    let pin = match dig.spec.revision {
+        Some(revision) => Some(Box::pin(pinned::carry_out(ctx, &dig, &owner, revision)).await?),
+        None => None,
+    };
     let generation = meta::generation(dig.as_ref());
     let Some(turn) = ctx.turns.take(namespace, name, generation) else {
         return Ok(Outcome::After(plan_turns::LOOK_AGAIN));
@@ -89,25 +98,39 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             awaits = gathered.awaits_charts.then_some(gather::AWAITS);
             let unexplained = newest.as_ref().is_some_and(|newest| unexplained(ctx, &owner, newest));
             match plan(ctx, gathered, unexplained, turn).await? {
-                Planned::Done(planned) => *planned,
+                Worked::Out(planned) => *planned,
                 // What changed brings the next look.
-                Planned::Stopped => return Ok(Outcome::Settled),
+                Worked::Stopped => return Ok(Outcome::Settled),
             }
         }
     };
-    let planned = match planned {
-        Err(refusal) => {
+    let said = dig.status.as_ref().and_then(|status| status.revision);
+    let planned = match (pin, planned) {
+        (Some(Ok(pin)), planned) => {
+            let plan = planned.map(|(_, plan)| plan);
+            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(pin), plan);
+            Planned::Held(Box::new(Box::pin(held).await?))
+        }
+        (Some(Err(refusal)), _) | (None, Err(refusal)) => {
             if refusal.reason == Reason::ContentLost.as_str() {
                 awaits = awaits.or(Some(LOST_CONTENT));
             }
-            report::Planned::Refused(refusal, newest)
+            Planned::Refused(refusal, store::targeted(ctx, &owner, newest.as_ref(), said).await?)
         }
-        Ok((gathered, plan)) => {
-            match carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone(), begun).await? {
+        (None, Ok((_, plan))) if dig.spec.is_suspended() => {
+            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), None, Ok(plan));
+            Planned::Held(Box::new(Box::pin(held).await?))
+        }
+        (None, Ok((gathered, plan))) => {
+            let carried = carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone(), begun);
+            match Box::pin(carried).await? {
                 // What was read while planning is no longer what is there: the watches bring the rest.
                 Carried::Moved => return Ok(Outcome::After(Duration::from_millis(200))),
-                Carried::Refused(refusal) => report::Planned::Refused(refusal, newest),
-                Carried::Out(stored) => report::Planned::Done(Box::new(plan), *stored),
+                Carried::Refused(refusal) => Planned::Refused(refusal, newest),
+                Carried::Out(stored) => {
+                    held::forget(ctx, &owner);
+                    Planned::Done(Box::new(plan), *stored)
+                }
             }
         }
     };
@@ -115,7 +138,8 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         return Ok(Outcome::After(left));
     }
     let outcome = report(ctx, &dig, &owner, &planned).await?;
-    Ok(outcome.at_latest(abandon::next_abandon(ctx, &owner, &dig.spec.unreachable)).at_latest(awaits))
+    let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, &owner, policy));
+    Ok(outcome.at_latest(abandons).at_latest(awaits))
 }
 
 /// Whether it was complete as it is now.
@@ -135,12 +159,7 @@ fn awaits_clusters(ctx: &Context, owner: &Owner) -> bool {
 }
 
 /// What people read first, then the rest.
-async fn report(
-    ctx: &Context,
-    dig: &DeploymentIntentGroup,
-    owner: &Owner,
-    planned: &report::Planned,
-) -> Reconciled {
+async fn report(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner, planned: &Planned) -> Reconciled {
     let (outcome, rolled) = report::write(ctx, dig, owner, planned).await?;
     finish::finish(ctx, dig, owner, planned, &rolled).await?;
     Ok(outcome)
@@ -162,9 +181,9 @@ enum Carried {
 }
 
 /// What planning came to.
-enum Planned {
+enum Worked {
     /// A plan, or why there is none.
-    Done(Box<Result<(Gathered, Plan), Box<Refusal>>>),
+    Out(Box<Result<(Gathered, Plan), Box<Refusal>>>),
     /// The deployment changed meanwhile.
     Stopped,
 }
@@ -176,7 +195,7 @@ async fn plan(
     gathered: Gathered,
     unexplained: bool,
     mut turn: PlanTurn,
-) -> Result<Planned, Failure> {
+) -> Result<Worked, Failure> {
     let times = Arc::clone(&ctx.planning);
     let renders = PlanRenders::new(Arc::clone(&times), Arc::clone(&ctx.renders), &gathered.snapshot.project);
     let supervisor = Arc::clone(&renders);
@@ -190,7 +209,7 @@ async fn plan(
     });
     let limit = ctx.turns.time();
     let overdue = tokio::select! {
-        done = &mut work => return Ok(Planned::Done(Box::new(done.map_err(ended)?))),
+        done = &mut work => return Ok(Worked::Out(Box::new(done.map_err(ended)?))),
         () = turn.stopped() => false,
         () = tokio::time::sleep(limit) => true,
     };
@@ -198,9 +217,9 @@ async fn plan(
     // The turn is kept until the threads are free again.
     let done = work.await.map_err(ended)?;
     Ok(match (done, overdue) {
-        (Err(_), false) => Planned::Stopped,
-        (Err(_), true) => Planned::Done(Box::new(Err(takes_too_long(limit)))),
-        (done, _) => Planned::Done(Box::new(done)),
+        (Err(_), false) => Worked::Stopped,
+        (Err(_), true) => Worked::Out(Box::new(Err(takes_too_long(limit)))),
+        (done, _) => Worked::Out(Box::new(done)),
     })
 }
 

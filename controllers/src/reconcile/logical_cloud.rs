@@ -128,7 +128,7 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     if let Some(revision) = status.revision {
         store::record_outcome(ctx, &owner, revision, status.state.unwrap_or_default(), None).await?;
     }
-    store::prune_history(ctx, &owner, HISTORY).await?;
+    store::prune_history(ctx, &owner, HISTORY, None).await?;
     Ok(Outcome::Settled)
 }
 

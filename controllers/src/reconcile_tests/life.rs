@@ -12,11 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::rig::Rig;
 use super::shop::TENANT;
+use super::usual::{Open, Usual};
 use crate::memory::{Fault, Faults, MemoryServer};
 use crate::runtime::api::{ApiError, ApiServer, ApiServerExt as _, Method};
 use crate::runtime::context::Context;
 use crate::store::{Collector, RevisionSettings};
-use crate::sync::{Fence, Owner, Policies, Policy, Sync, SyncContext, SyncSettings};
+use crate::sync::{Sync, SyncContext, SyncSettings};
 
 /// Longer than anything the engine waits for between two tries. The clock is paused, but watches that hear nothing list anew.
 const REST: Duration = Duration::from_mins(2);
@@ -27,25 +28,6 @@ const ROUNDS: usize = 60;
 /// So long nobody may name a pack before it goes.
 pub const COLLECTED: Duration = Duration::from_mins(15);
 pub const EDGES: [&str; 2] = ["a", "b"];
-
-struct Open;
-impl Fence for Open {
-    fn may_write(&self) -> bool {
-        true
-    }
-}
-
-struct Usual;
-impl Policies for Usual {
-    fn policy(&self, owner: &Owner) -> Policy {
-        // The default logical cloud's.
-        Policy { namespace: Some(owner.namespace.clone()), ..Policy::of(owner) }
-    }
-
-    fn project(&self, namespace: &str) -> Option<String> {
-        Some(namespace.to_owned())
-    }
-}
 
 /// The end of a process: its n-th write, to the hub or to an edge, is its last request.
 #[derive(Clone)]
@@ -87,27 +69,36 @@ struct Engine {
     task: tokio::task::JoinHandle<()>,
     /// Shards it was told of, with their versions.
     told: BTreeMap<(String, String), String>,
+    /// Deployments it was told of, and whether they were suspended.
+    suspended: BTreeMap<(String, String), bool>,
 }
 
 impl Engine {
-    fn start(ctx: &Context) -> Self {
+    fn start(ctx: &Context, suspended: &Arc<AtomicBool>) -> Self {
         let sync = Sync::new(SyncContext {
             world: ctx.world.clone(),
             connections: ctx.connector.clone(),
             installation: ctx.installation.clone(),
             namespace: ctx.namespace.clone(),
-            policies: Arc::new(Usual),
+            policies: Arc::new(Usual(ctx.stores.clone(), Arc::clone(suspended))),
             fence: Arc::new(Open),
             epoch: ctx.epoch,
             settings: SyncSettings::default(),
         });
         let stop = CancellationToken::new();
         let task = tokio::spawn(sync.clone().run(stop.clone()));
-        Self { sync, stop, task, told: BTreeMap::new() }
+        Self { sync, stop, task, told: BTreeMap::new(), suspended: BTreeMap::new() }
     }
 
-    /// Tells what the watch of shards would tell.
+    /// Tells what the watches of shards and deployments would tell.
     fn tell(&mut self, hub: &MemoryServer) {
+        for dig in hub.objects().into_values().filter(|object| object["kind"] == "DeploymentIntentGroup") {
+            let text = |key: &str| dig["metadata"][key].as_str().unwrap().to_owned();
+            let (key, suspend) = ((text("namespace"), text("name")), dig["spec"]["suspend"] == true);
+            if self.suspended.insert(key.clone(), suspend) != Some(suspend) {
+                self.sync.policy_changed("DeploymentIntentGroup", &key.0, &key.1);
+            }
+        }
         let mut now = BTreeMap::new();
         for shard in hub.objects().into_values().filter(|object| object["kind"] == "SyncShard") {
             let text = |key: &str| shard["metadata"][key].as_str().unwrap().to_owned();
@@ -141,6 +132,8 @@ pub struct Life {
     pub edges: BTreeMap<&'static str, MemoryServer>,
     engine: Option<Engine>,
     death: Option<Death>,
+    /// As if the watch had shown at this moment that all deployments are suspended.
+    suspended: Arc<AtomicBool>,
 }
 
 impl Life {
@@ -156,8 +149,19 @@ impl Life {
         for (name, server) in &edges {
             rig.attach(name, server);
         }
-        let engine = Some(Engine::start(&rig.ctx));
-        Self { rig, edges, engine, death: None }
+        let suspended = Arc::<AtomicBool>::default();
+        let engine = Some(Engine::start(&rig.ctx, &suspended));
+        Self { rig, edges, engine, death: None, suspended }
+    }
+
+    /// Suspends all deployments for the workers, from the moment on in which it is set.
+    pub fn suspension(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.suspended)
+    }
+
+    /// Takes that back.
+    pub fn resume(&self) {
+        self.suspended.store(false, Ordering::SeqCst);
     }
 
     /// One that found all of these on its hub.
@@ -207,7 +211,7 @@ impl Life {
             edge.faults(None);
         }
         self.rig.restart();
-        self.engine = Some(Engine::start(&self.rig.ctx));
+        self.engine = Some(Engine::start(&self.rig.ctx, &self.suspended));
     }
 
     /// The process ends, and no other begins.
@@ -230,7 +234,7 @@ impl Life {
         if let Some(engine) = self.engine.take() {
             engine.end().await;
         }
-        self.engine = Some(Engine::start(&self.rig.ctx));
+        self.engine = Some(Engine::start(&self.rig.ctx, &self.suspended));
     }
 
     /// The next process begins as it really does, with its workers beside it, and has read what the hub has.

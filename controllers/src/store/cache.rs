@@ -14,7 +14,15 @@ const MOST_BYTES: usize = 192 * 1024 * 1024;
 /// Names of clusters that nobody uses any more are let go of beyond this number.
 const MANY_NAMES: usize = 16 * 1024;
 
-/// Contents read or written before, by uid of the AppContext. What was not used longest leaves first.
+/// Prefix of keys of plans that wait: no uid begins so.
+const WAITING: &str = "waiting/";
+
+/// Key of the plan of an owner that waits, for [`Contents`].
+pub fn waiting_key(owner_hash: &str) -> String {
+    format!("{WAITING}{owner_hash}")
+}
+
+/// Contents read or written before, by uid of the AppContext, and plans that wait. What was not used longest leaves first.
 #[derive(Default)]
 pub struct Contents {
     by_uid: BTreeMap<String, Entry>,
@@ -57,9 +65,10 @@ impl Contents {
         self.by_uid.len()
     }
 
-    /// Forgets all others.
+    /// Forgets all other AppContexts.
     pub fn keep_only(&mut self, is_there: impl Fn(&str) -> bool) {
-        let gone: Vec<_> = self.by_uid.keys().filter(|uid| !is_there(uid)).cloned().collect();
+        let stays = |uid: &str| uid.starts_with(WAITING) || is_there(uid);
+        let gone: Vec<_> = self.by_uid.keys().filter(|uid| !stays(uid)).cloned().collect();
         for uid in gone {
             self.forget(&uid);
         }

@@ -13,9 +13,15 @@ use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure};
 use crate::target::stored;
 
-/// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays.
+/// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays,
+/// and so does the one that is `pinned`.
 /// Packs that no revision names any more are the collector's.
-pub async fn prune_history(ctx: &Context, owner: &Owner, limit: usize) -> Result<(), Failure> {
+pub async fn prune_history(
+    ctx: &Context,
+    owner: &Owner,
+    limit: usize,
+    pinned: Option<i64>,
+) -> Result<(), Failure> {
     let all = contexts(ctx, owner);
     let named: BTreeSet<i64> = stored(ctx, owner)
         .await?
@@ -25,7 +31,8 @@ pub async fn prune_history(ctx: &Context, owner: &Owner, limit: usize) -> Result
     let mut gone = BTreeSet::new();
     for (at, context) in all.iter().enumerate() {
         let unwanted = at >= limit.max(1) || (at > 0 && meta::deleting(context.as_ref()));
-        if unwanted && !named.contains(&context.spec.revision) {
+        let revision = context.spec.revision;
+        if unwanted && !named.contains(&revision) && pinned != Some(revision) {
             remove_context(ctx, context).await?;
             gone.insert(context.spec.revision);
         }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use emco_crds::AppContext;
 use emco_crds::app_context::{AppContextSpec, FORMAT};
 use emco_crds::names::label;
-use emco_engine::identity::SetDigest;
+use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::pack::{self, Pack};
-use emco_engine::set::ManifestSet;
+use emco_engine::set::{ManifestSet, combinations};
+use emco_engine::shard;
 use emco_engine::snapshot::Running;
 
 use super::owner::Owner;
 use super::packs::read_pack;
-use super::shards::stored_shards;
+use super::shards::{shards, stored_shards};
 use crate::object::LogFields;
 use crate::object::meta;
 use crate::runtime::context::{Context, Failure};
@@ -77,6 +78,84 @@ pub async fn newest(ctx: &Context, owner: &Owner) -> Result<Option<Stored>, Fail
         }
     }
     Ok(None)
+}
+
+/// One revision with all of its content. The inner error: it is not stored, or what of it cannot be read.
+pub async fn revision(
+    ctx: &Context,
+    owner: &Owner,
+    number: i64,
+) -> Result<Result<Stored, Unavailable>, Failure> {
+    let found = contexts(ctx, owner).into_iter().find(|context| context.spec.revision == number);
+    let Some(context) = found else { return Ok(Err(Unavailable::NotStored)) };
+    let running = match load(ctx, &context).await? {
+        Ok(running) => running,
+        Err(why) => return Ok(Err(Unavailable::Unreadable(why))),
+    };
+    if running.assignment.values().flat_map(BTreeMap::values).any(|a| !running.sets.contains_key(&a.set)) {
+        let why = missing_pack(ctx, &context).await?.unwrap_or_else(|| "manifests are missing".to_owned());
+        return Ok(Err(Unavailable::Unreadable(why)));
+    }
+    Ok(Ok(Stored { spec: context.spec.clone(), name: meta::name(context.as_ref()).to_owned(), running }))
+}
+
+/// Why a revision cannot be had.
+pub enum Unavailable {
+    /// The hub has none of this number.
+    NotStored,
+    /// Some of its content is missing or broken.
+    Unreadable(String),
+}
+
+/// The first pack of a revision that cannot be read.
+async fn missing_pack(ctx: &Context, context: &AppContext) -> Result<Option<String>, Failure> {
+    for reference in &context.spec.packs {
+        if let Err(why) = read_pack(ctx, reference).await? {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+/// The revision whose content clusters are to have, as their rows say: the newest, as a rule; an earlier one while it is pinned, or
+/// where its successor was stored and not targeted yet. `said` is the one that the owner's status names.
+pub async fn targeted(
+    ctx: &Context,
+    owner: &Owner,
+    newest: Option<&Stored>,
+    said: Option<i64>,
+) -> Result<Option<Stored>, Failure> {
+    let targets = targets(ctx, owner);
+    let is_it = |running: &Running| {
+        let wanted = combinations(&running.assignment);
+        targets.iter().all(|(cluster, apps)| wanted.get(cluster) == Some(apps))
+    };
+    let Some(newest) = newest else { return Ok(None) };
+    if targets.is_empty() || is_it(&newest.running) {
+        return Ok(Some(newest.clone()));
+    }
+    let mut earlier = contexts(ctx, owner);
+    earlier.sort_by_key(|context| Some(context.spec.revision) != said);
+    for context in earlier {
+        if let Ok(running) = load(ctx, &context).await?
+            && is_it(&running)
+        {
+            let name = meta::name(context.as_ref()).to_owned();
+            return Ok(Some(Stored { spec: context.spec.clone(), name, running }));
+        }
+    }
+    Ok(Some(newest.clone()))
+}
+
+/// What clusters are to have, as their rows say.
+pub fn targets(ctx: &Context, owner: &Owner) -> BTreeMap<ClusterId, Combination> {
+    let shards = shards(ctx, owner);
+    let rows = shards.iter().flat_map(|stored| shard::rows(&stored.spec, stored.status.as_ref()));
+    rows.filter_map(|row| {
+        let target = row.target.filter(|target| !target.is_found())?;
+        Some((row.cluster, target.apps))
+    })
+    .collect()
 }
 
 /// Reads a revision's packs. The inner error says what is missing or broken.

@@ -62,6 +62,11 @@ pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Res
     Ok(Removal::Done)
 }
 
+/// Whether a shard of an owner still has rows: something of it may be on a cluster.
+pub async fn has_rows(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
+    Ok(grow::stored(ctx, owner).await?.iter().any(|shard| !shard.spec.clusters.is_empty()))
+}
+
 pub(crate) async fn remove_shard(ctx: &Context, shard: &SyncShard) -> Result<(), Failure> {
     if !meta::deleting(shard) {
         ctx.hub()

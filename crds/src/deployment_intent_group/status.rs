@@ -138,7 +138,7 @@ pub enum PendingRequires {
     Approval,
     /// An approval of exactly this plan: it removes much.
     RemovalConfirmation,
-    /// Nothing: it is only planned, or suspended.
+    /// Nothing: the deployment is suspended, pinned to another revision, or only planned.
     Nothing,
 }
 

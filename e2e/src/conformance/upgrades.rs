@@ -253,6 +253,7 @@ fn installed(
         charts: BTreeMap::from([("app".to_owned(), chart)]),
         sources: BTreeMap::new(),
         running: None,
+        waiting: None,
         installed: BTreeSet::new(),
         leaving: BTreeMap::new(),
         now: NOW,

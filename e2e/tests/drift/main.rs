@@ -3,6 +3,7 @@
 
 mod admission;
 mod fight;
+mod held;
 
 use std::time::Duration;
 

@@ -219,6 +219,22 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     ("No cluster matches", &["a_placement_that_matches_nothing_is_refused_and_what_runs_stays"]),
+    (
+        "A deployment is suspended in the middle of a change",
+        &[
+            "an_update_that_is_suspended_halfway_stops_at_the_next_write",
+            "a_deployment_suspended_in_the_middle_of_an_update_goes_on_when_resumed",
+            "a_removal_waits_while_its_owner_is_suspended",
+            "drift_and_edits_of_a_suspended_deployment_wait_until_it_is_resumed",
+        ],
+    ),
+    (
+        "A revision is pinned that cannot be had",
+        &[
+            "a_revision_that_cannot_be_had_is_refused_and_what_runs_stays",
+            "a_pinned_revision_whose_pack_is_lost_is_refused_until_it_is_back",
+        ],
+    ),
     ("A field is not supported yet", &["a_field_of_a_later_version_is_answered_instead_of_ignored"]),
     (
         "The operator dies, at any moment",

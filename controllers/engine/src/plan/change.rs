@@ -1,13 +1,14 @@
 //! Compares a plan with what runs, as numbers and one sentence.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use emco_crds::deployment_intent_group::status::Cause;
 
 use super::{Change, Plan};
 use crate::identity::{Id, SetDigest};
 use crate::resolve::Resolved;
-use crate::set::Assigned;
+use crate::set::{Assigned, Assignment, ManifestSet};
 use crate::snapshot::Running;
 use crate::text::counted;
 
@@ -33,7 +34,29 @@ pub fn change(resolved: &Resolved<'_>, plan: &Plan) -> Option<Change> {
         Some(running) if running.inputs_digest != plan.inputs_digest => Cause::Update,
         Some(_) => Cause::Placement,
     };
-    let mut diff = Diff { plan, running, pairs: BTreeMap::new() };
+    let apps: Vec<String> = plan.placement.iter().map(|(app, _)| app.clone()).collect();
+    let (summary, removals) = compare(running, &apps, &plan.assignment, &plan.sets);
+    Some(Change { cause, summary, removals })
+}
+
+/// What changes where something else runs than `running`, in one sentence. `apps` gives the order.
+pub fn difference(
+    running: Option<&Running>,
+    apps: &[String],
+    assignment: &Assignment,
+    sets: &BTreeMap<SetDigest, Arc<ManifestSet>>,
+) -> String {
+    compare(running, apps, assignment, sets).0
+}
+
+/// The sentence, and how many clusters lose each app.
+fn compare(
+    running: Option<&Running>,
+    apps: &[String],
+    assignment: &Assignment,
+    sets: &BTreeMap<SetDigest, Arc<ManifestSet>>,
+) -> (String, BTreeMap<String, usize>) {
+    let mut diff = Diff { apps, assignment, sets, running, pairs: BTreeMap::new() };
     let mut sentences = Vec::new();
     let mut removals = BTreeMap::new();
     for app in diff.apps() {
@@ -56,7 +79,7 @@ pub fn change(resolved: &Resolved<'_>, plan: &Plan) -> Option<Change> {
     if summary.is_empty() {
         "no resource changed".clone_into(&mut summary);
     }
-    Some(Change { cause, summary, removals })
+    (summary, removals)
 }
 
 impl Counts {
@@ -72,7 +95,9 @@ impl Counts {
 }
 
 struct Diff<'a> {
-    plan: &'a Plan,
+    apps: &'a [String],
+    assignment: &'a Assignment,
+    sets: &'a BTreeMap<SetDigest, Arc<ManifestSet>>,
     running: Option<&'a Running>,
     /// Most clusters go from one same set to another.
     pairs: BTreeMap<(Option<SetDigest>, Option<SetDigest>), Counts>,
@@ -81,7 +106,7 @@ struct Diff<'a> {
 impl Diff<'_> {
     /// Apps that are or were somewhere: those of the composite app in its order, then those that left it.
     fn apps(&self) -> Vec<String> {
-        let mut apps: Vec<String> = self.plan.placement.iter().map(|(app, _)| app.clone()).collect();
+        let mut apps = self.apps.to_vec();
         let assigned = self.running.into_iter().flat_map(|running| running.assignment.values());
         for app in assigned.flat_map(BTreeMap::keys) {
             if !apps.contains(app) {
@@ -92,12 +117,12 @@ impl Diff<'_> {
     }
 
     fn app(&mut self, app: &str) -> (Counts, usize, Counts) {
-        let (plan, running) = (self.plan, self.running);
+        let (assignment, running) = (self.assignment, self.running);
         let mut clusters = Counts::default();
         let mut total = 0;
         let mut resources = Counts::default();
         let had = |cluster| running.and_then(|running| running.assignment.get(cluster)?.get(app));
-        for (cluster, apps) in &plan.assignment {
+        for (cluster, apps) in assignment {
             let Some(now) = apps.get(app) else { continue };
             total += 1;
             let before = had(cluster);
@@ -105,7 +130,7 @@ impl Diff<'_> {
             self.count(before, Some(now), &mut resources);
         }
         for (cluster, apps) in running.into_iter().flat_map(|running| &running.assignment) {
-            let kept = plan.assignment.get(cluster).is_some_and(|apps| apps.contains_key(app));
+            let kept = assignment.get(cluster).is_some_and(|apps| apps.contains_key(app));
             if let Some(before) = apps.get(app).filter(|_| !kept) {
                 clusters.removed += 1;
                 self.count(Some(before), None, &mut resources);
@@ -129,8 +154,8 @@ impl Diff<'_> {
 
     fn compare(&self, before: Option<&SetDigest>, now: Option<&SetDigest>) -> Counts {
         let before = before.and_then(|set| self.running?.sets.get(set));
-        let now = now.and_then(|set| self.plan.sets.get(set));
-        let digests = |set: Option<&std::sync::Arc<crate::set::ManifestSet>>| -> BTreeMap<Id, String> {
+        let now = now.and_then(|set| self.sets.get(set));
+        let digests = |set: Option<&Arc<ManifestSet>>| -> BTreeMap<Id, String> {
             let manifests = set.into_iter().flat_map(|set| &set.manifests);
             manifests.map(|manifest| (Id::new(manifest.identity()), manifest.digest.clone())).collect()
         };

@@ -41,6 +41,8 @@ pub struct Item<'a> {
     pub class: Arc<Class>,
     /// What it has now.
     pub previous: Option<&'a Assigned>,
+    /// What a plan that waits has for it, with its content.
+    pub waiting: Option<(&'a Assigned, &'a Arc<ManifestSet>)>,
 }
 
 impl std::fmt::Debug for Class {
@@ -52,7 +54,7 @@ impl std::fmt::Debug for Class {
 /// What is to be done for one app on one cluster.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// Nothing it depends on changed: the stored set stays. Its content is absent where it could not be read and cannot be
+    /// Nothing it depends on changed: the set that is stored, or that waits to be, stays. Its content is absent where it could not be read and cannot be
     /// made again yet.
     Keep(&'a Assigned, Option<Arc<ManifestSet>>),
     /// The stored set stays if rendering it as it was rendered then gives the same again.
@@ -78,7 +80,11 @@ pub fn items<'a>(
             let running = snapshot.running.as_ref();
             let previous =
                 running.and_then(|running| running.assignment.get(id)?.get(&resolved_app.app.name));
-            items.push(Item { app, cluster, class, previous });
+            let waiting = snapshot.waiting.as_deref().and_then(|waiting| {
+                let assigned = waiting.assignment.get(id)?.get(&resolved_app.app.name)?;
+                Some((assigned, waiting.sets.get(&assigned.set)?))
+            });
+            items.push(Item { app, cluster, class, previous, waiting });
         }
     }
     Ok(items)
@@ -93,8 +99,13 @@ impl<'a> Item<'a> {
                 None if known => Step::Restore(assigned),
                 content => Step::Keep(assigned, content.cloned()),
             },
-            _ if known => Step::Render,
-            _ => Step::Wait,
+            _ => match self.waiting {
+                Some((assigned, content)) if assigned.render_key == self.class.render_key => {
+                    Step::Keep(assigned, Some(Arc::clone(content)))
+                }
+                _ if known => Step::Render,
+                _ => Step::Wait,
+            },
         }
     }
 

@@ -40,6 +40,8 @@ pub struct ClusterFact<'a> {
     pub applied: bool,
     /// The row's target is what is wanted: its numbers speak of it.
     pub current: bool,
+    /// It has another revision completely.
+    pub on_another: bool,
 }
 
 /// Whether a message names an object itself, not only another one whose name begins alike.
@@ -105,7 +107,8 @@ pub fn of<'a>(shards: &[Shard<'_>], wanted: &'a BTreeMap<ClusterId, Combination>
     for (cluster, apps) in wanted.iter().filter(|(c, apps)| !rows.contains_key(*c) && !apps.is_empty()) {
         let (kind, wanted) = (Kind::Progressing, Some(apps));
         let cluster = cluster.clone();
-        facts.push(ClusterFact { cluster, wanted, status: None, kind, applied: false, current: false });
+        let (applied, current, on_another) = (false, false, false);
+        facts.push(ClusterFact { cluster, wanted, status: None, kind, applied, current, on_another });
     }
     facts
 }
@@ -135,7 +138,8 @@ fn fact<'a>(
         (true, false, false) if applied && reachable && all_ready => Kind::Ready,
         (true, false, false) => Kind::Progressing,
     };
-    Some(ClusterFact { cluster: cluster.clone(), wanted, status, kind, applied, current })
+    let on_another = !applied && row.applied_apps.as_ref().is_some_and(|apps| !apps.is_empty());
+    Some(ClusterFact { cluster: cluster.clone(), wanted, status, kind, applied, current, on_another })
 }
 
 /// The sum of all clusters.
@@ -153,6 +157,8 @@ pub struct Tally {
     pub applying: usize,
     /// Clusters that do not have it and cannot be reached.
     pub unreachable_without: usize,
+    /// Clusters that have another revision completely.
+    pub on_another: usize,
     /// Clusters where something is left that is not wanted.
     pub left: usize,
     pub failed_removals: usize,
@@ -185,6 +191,7 @@ impl Tally {
             self.total += 1;
             self.applied += usize::from(fact.applied);
             self.applying += usize::from(fact.kind == Kind::Progressing && !fact.applied);
+            self.on_another += usize::from(fact.on_another);
             self.unreachable_without += usize::from(fact.kind == Kind::Unreachable && !fact.applied);
         } else {
             self.left += 1;

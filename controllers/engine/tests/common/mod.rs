@@ -172,6 +172,7 @@ impl Case {
             installed: installed.collect(),
             leaving: BTreeMap::new(),
             running,
+            waiting: None,
             now: 1_800_000_000,
         }
     }

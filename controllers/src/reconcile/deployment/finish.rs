@@ -5,9 +5,10 @@
 use emco_crds::DeploymentIntentGroup;
 use emco_engine::rollup::DigRollup;
 
-use super::report::Planned;
+use super::planned::Planned;
 use crate::object::events;
 use crate::runtime::context::{Context, Failure};
+use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner, RevisionCounts, RevisionSummary};
 
 /// Warnings that become Events.
@@ -35,7 +36,10 @@ pub async fn finish(
     }
     if matches!(planned, Planned::Done(..)) {
         let limit = usize::try_from(dig.spec.revision_history_limit).unwrap_or(10);
-        store::prune_history(ctx, owner, limit).await?;
+        // As it is now: it may have been pinned while this one was worked on.
+        let now = ctx.stores.digs.named(&owner.namespace, &owner.name);
+        let pinned = now.and_then(|now| now.spec.revision).or(dig.spec.revision);
+        store::prune_history(ctx, owner, limit, pinned).await?;
     }
     Ok(())
 }

@@ -108,6 +108,7 @@ pub async fn gather(
             charts,
             sources: sources.iter().map(|(key, read)| (key.clone(), read.source.clone())).collect(),
             running: newest.map(|stored| stored.running.as_ref().clone()),
+            waiting: super::held::waiting(ctx, owner, newest),
             installed: installed(ctx, owner),
             leaving: target::leaving(ctx, owner, newest).await?,
             now: ctx.world.clock.now_ms() / 1000,

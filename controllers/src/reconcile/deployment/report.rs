@@ -4,50 +4,35 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use emco_crds::app_context::OwnerRef;
-use emco_crds::conditions::types;
+use emco_crds::conditions::{Condition, types};
 use emco_crds::deployment_intent_group::status::{AppStatus, DeploymentIntentGroupStatus, HistoryEntry};
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
 use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, SyncShardStatus};
+use emco_engine::hold::{Hold, Next};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::placement::AppPlacement;
 use emco_engine::plan::{Plan, over_budget as over, sentence};
-use emco_engine::refusal::Refusal;
 use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
+use emco_engine::set::{Assignment, combinations};
 use emco_engine::text::counted;
 use emco_engine::{conditions, shard};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::events;
+use super::planned::Planned;
 use crate::abandon;
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::composite_app;
 use crate::remote::State as Link;
 use crate::runtime::context::{Context, Failure, Outcome};
-use crate::store::{self, Owner, Stored};
+use crate::store::{self, Owner};
 use crate::target;
-use emco_engine::set::combinations;
 
 /// Removals of so long count together.
 const BUDGET_WINDOW: SignedDuration = SignedDuration::from_hours(24);
-
-/// What planning came to.
-pub enum Planned {
-    /// There is no plan; what runs goes on.
-    Refused(Box<Refusal>, Option<Stored>),
-    /// There is one; stored, unless nothing could be rendered yet.
-    Done(Box<Plan>, Option<Stored>),
-}
-
-impl Planned {
-    /// The revision that runs.
-    pub fn stored(&self) -> Option<&Stored> {
-        match self {
-            Self::Refused(_, stored) | Self::Done(_, stored) => stored.as_ref(),
-        }
-    }
-}
 
 /// Reason of a stage that refused nothing, in the order of `types::STAGES`.
 const PASSED: [&str; types::STAGES.len()] = ["ReferencesFound", "Automatic", "ClustersChosen", "Rendered"];
@@ -62,14 +47,16 @@ pub async fn write(
     let mut status = dig.status.clone().unwrap_or_default();
     let before = before(&status);
     let stored = planned.stored();
-    let (placement, waiting) = match planned {
-        Planned::Refused(..) => (Vec::new(), BTreeMap::new()),
-        Planned::Done(plan, _) => (plan.placement.clone(), awaited(plan)),
+    let placement = planned.placement();
+    let waiting = match planned {
+        Planned::Refused(..) | Planned::Held(..) => BTreeMap::new(),
+        Planned::Done(plan, _) => awaited(plan),
     };
     let wanted = match planned {
         Planned::Refused(..) => {
             stored.map(|stored| combinations(&stored.running.assignment)).unwrap_or_default()
         }
+        Planned::Held(held) => combinations(&held.assignment),
         Planned::Done(plan, _) => {
             let mut wanted = combinations(&plan.assignment);
             wanted.extend(waiting.clone());
@@ -90,16 +77,24 @@ pub async fn write(
         placement: &placement,
         ready_clusters: Some(&dig.spec.ready_clusters),
         before: &before,
-        approved: matches!(planned, Planned::Done(..)),
+        approved: planned.plan().is_some(),
         removing: false,
-        suspended: false,
+        suspended: dig.spec.is_suspended(),
         abandoned: &abandoned,
     });
     if let Some(lost) = target::lost_content(ctx, owner).await? {
         rolled.deployed.message = format!("{}; {}", rolled.deployed.message, lost.sentence(dig, "dig"));
     }
-    fill(&mut status, &rolled, matches!(planned, Planned::Refused(..)));
-    if let Planned::Done(plan, _) = planned {
+    if let Some(held) = planned.held() {
+        rolled.ready = held.hold.ready(rolled.ready);
+    }
+    let keeps_placement = match planned {
+        Planned::Refused(..) => true,
+        Planned::Done(..) => false,
+        Planned::Held(held) => held.hold.pinned.is_none() && !planned.is_carried_out(),
+    };
+    fill(&mut status, &rolled, keeps_placement);
+    if let Some(plan) = planned.plan().filter(|_| planned.is_carried_out()) {
         for remarks in &plan.remarks {
             if let Some(app) = status.apps.iter_mut().find(|app| app.name == remarks.app) {
                 app.unread_values.clone_from(&remarks.unread);
@@ -112,11 +107,13 @@ pub async fn write(
         status.app_context = Some(stored.name.clone());
         status.digest = Some(stored.spec.digest.clone());
     }
+    status.pending = planned.held().and_then(|held| held.hold.pending(&held.digest));
     status.history = history(ctx, dig, owner);
     status.last_handled_request = super::request(dig);
     let (over, until) = match planned {
-        Planned::Refused(..) => (String::new(), None),
-        Planned::Done(plan, _) => over_budget(ctx, owner, plan).await?,
+        Planned::Done(plan, _) => over_budget(ctx, owner, &plan.assignment).await?,
+        Planned::Held(held) if !held.hold.suspended => over_budget(ctx, owner, &held.assignment).await?,
+        Planned::Refused(..) | Planned::Held(..) => (String::new(), None),
     };
     state(ctx, dig, &mut status, planned, &rolled, &over);
     if status::write(ctx, dig, dig.status.as_ref(), &status).await? {
@@ -138,7 +135,7 @@ pub async fn write(
 async fn over_budget(
     ctx: &Context,
     owner: &Owner,
-    plan: &Plan,
+    assignment: &Assignment,
 ) -> Result<(String, Option<Timestamp>), Failure> {
     let Some(project) = composite_app::project(ctx, &owner.namespace) else {
         return Ok((String::new(), None));
@@ -146,7 +143,7 @@ async fn over_budget(
     let (ran, until) = store::recent_placements(ctx, owner, BUDGET_WINDOW).await?;
     let lately = ran.iter().flat_map(|had| had.iter());
     let lately = lately.flat_map(|(app, clusters)| clusters.iter().map(|id| (app.as_str(), id.as_ref())));
-    let over = over(&plan.assignment, lately, &project.spec.removal_budget);
+    let over = over(assignment, lately, &project.spec.removal_budget);
     let said =
         over.map(|over| format!("{over}; it is carried out all the same, as approvals do not exist yet"));
     Ok((said.unwrap_or_default(), until))
@@ -289,14 +286,11 @@ fn state(
     let mut say = |type_: &str, state: &str, reason: &str, message: &str| {
         conditions::set(list, type_, state, reason, message, generation, now);
     };
-    let refusal = match planned {
-        Planned::Refused(refusal, _) => Some(refusal.as_ref()),
-        Planned::Done(..) => None,
-    };
+    let unplanned = planned.refusal();
     let refused_at =
-        refusal.and_then(|refusal| types::STAGES.iter().position(|type_| *type_ == refusal.condition));
+        unplanned.and_then(|refusal| types::STAGES.iter().position(|type_| *type_ == refusal.condition));
     for (at, (type_, reason)) in types::STAGES.into_iter().zip(PASSED).enumerate() {
-        match (refusal, refused_at) {
+        match (unplanned, refused_at) {
             (Some(refusal), Some(refused)) if at == refused => {
                 say(type_, "False", refusal.reason, &refusal.message);
             }
@@ -306,6 +300,8 @@ fn state(
             _ => say(type_, "True", reason, &stage_message(planned, type_, over)),
         }
     }
+    // What is pinned runs whatever becomes of the plan beside it.
+    let refusal = unplanned.filter(|_| planned.held().is_none());
     let rolled_ready = &rolled.ready;
     if revision.is_some() {
         say(types::DEPLOYED, rolled.deployed.status, rolled.deployed.reason, &rolled.deployed.message);
@@ -314,7 +310,11 @@ fn state(
     }
     match (refusal, revision) {
         (Some(refusal), Some(revision)) => {
-            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            let mut message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            if dig.spec.is_suspended() {
+                let hold = Hold { suspended: true, ..Hold::default() };
+                message = format!("{message}; {}", hold.sentence());
+            }
             say(types::READY, "False", refusal.reason, &message);
         }
         (Some(refusal), None) => say(types::READY, "False", refusal.reason, &refusal.message),
@@ -323,10 +323,11 @@ fn state(
     }
     let ready = revision.is_some() && refusal.is_none() && rolled_ready.status == "True";
     let stalled = refusal.is_some_and(|refusal| refusal.stalled);
-    let settled = refusal.is_none() && rolled.deployed.status == "True" && ready;
+    let waits = planned.held().is_some_and(|held| held.hold.suspended && held.hold.waits());
+    let settled = refusal.is_none() && rolled.deployed.status == "True" && ready && !waits;
     let (reason, message) = match refusal {
         Some(refusal) => (refusal.reason, refusal.message.as_str()),
-        None if !ready => (rolled_ready.reason, rolled_ready.message.as_str()),
+        None if !ready || waits => (rolled_ready.reason, rolled_ready.message.as_str()),
         None => (rolled.deployed.reason, rolled.deployed.message.as_str()),
     };
     if stalled {
@@ -335,16 +336,45 @@ fn state(
         conditions::remove(list, types::STALLED);
     }
     // A dead cluster is named, not fatal: where enough are ready and nothing moves, nothing is being reconciled.
-    let only_unreachable = ready && rolled.deployed.reason == "Unreachable";
+    let only_unreachable = ready && !waits && rolled.deployed.reason == "Unreachable";
     if stalled || settled || only_unreachable {
         conditions::remove(list, types::RECONCILING);
     } else {
         conditions::set(list, types::RECONCILING, "True", reason, message, generation, now);
     }
+    pinned(dig, list, planned, generation, now);
+}
+
+/// The condition Pinned, present while `spec.revision` is.
+fn pinned(
+    dig: &DeploymentIntentGroup,
+    list: &mut Vec<Condition>,
+    planned: &Planned,
+    generation: i64,
+    now: Timestamp,
+) {
+    let Some(revision) = dig.spec.revision else {
+        conditions::remove(list, types::PINNED);
+        return;
+    };
+    let (state, reason, message) = match planned {
+        Planned::Refused(refusal, _) => ("False", refusal.reason, refusal.message.clone()),
+        Planned::Done(..) => ("False", Reason::Progressing.as_str(), String::new()),
+        Planned::Held(held) => {
+            let hold = Hold { suspended: false, pinned: Some(revision), next: Next::Same };
+            let waits = held.stored.as_ref().is_none_or(|stored| stored.spec.revision != revision);
+            if waits {
+                ("False", Reason::Suspended.as_str(), held.hold.sentence())
+            } else {
+                ("True", Reason::Pinned.as_str(), hold.sentence())
+            }
+        }
+    };
+    conditions::set(list, types::PINNED, state, reason, &message, generation, now);
 }
 
 fn stage_message(planned: &Planned, type_: &str, over: &str) -> String {
-    let Planned::Done(plan, _) = planned else { return String::new() };
+    let Some(plan) = planned.plan() else { return String::new() };
     match type_ {
         types::PLACED => {
             let clusters: std::collections::BTreeSet<&ClusterId> = plan

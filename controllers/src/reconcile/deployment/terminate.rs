@@ -8,7 +8,9 @@ use emco_crds::names::finalizer;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
 use emco_engine::rollup::{self, DigInputs, DigRollup};
+use emco_engine::text::counted;
 
+use super::held;
 use super::report::{before, fill};
 use crate::abandon;
 use crate::object::finalizers;
@@ -22,15 +24,22 @@ use crate::target::{self, Removal};
 /// Brings a deployment to its end. `desiredState: Terminated` keeps the definition and its history.
 pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {
     let deleting = meta::deleting(dig);
-    let give_up = abandon::AbandonPolicy::of(dig, Some(&dig.spec.unreachable));
-    if abandon::abandon(ctx, dig, owner, give_up).await? {
+    let suspended = dig.spec.is_suspended();
+    held::forget(ctx, owner);
+    let unreachable = Some(&dig.spec.unreachable).filter(|_| !suspended);
+    let give_up = abandon::AbandonPolicy::of(dig, unreachable);
+    if !suspended && abandon::abandon(ctx, dig, owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
     if target::search_confirmed(ctx, owner, dig).await? {
         return Ok(Outcome::Settled);
     }
     target::invalidate_lost(ctx, owner);
-    let ending = target::remove_all(ctx, owner, !deleting).await?;
+    let ending = if suspended && target::has_rows(ctx, owner).await? {
+        Removal::Waiting
+    } else {
+        target::remove_all(ctx, owner, !deleting).await?
+    };
     if ending == Removal::Done && deleting {
         if finalizers::remove(ctx, dig, finalizer::TERMINATE).await? {
             transitions::removed(ctx, dig);
@@ -50,7 +59,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         before: &before(&status),
         approved: true,
         removing: true,
-        suspended: false,
+        suspended,
         abandoned: &abandoned,
     });
     fill(&mut status, &rolled, false);
@@ -62,13 +71,16 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let (reason, message) = if !done {
         let lost = target::lost_content(ctx, owner).await?;
         let lost = lost.map(|lost| format!("; {}", lost.sentence(dig, "dig"))).unwrap_or_default();
-        ("Terminating", still(dig, &rolled) + &lost)
+        let reason = if suspended { "Suspended" } else { "Terminating" };
+        (reason, still(dig, &rolled) + &lost)
     } else if let Some(given_up) = rollup::given_up(&abandoned) {
         ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
         ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
     };
+    status.pending = None;
     let list = status.conditions_mut();
+    conditions::remove(list, types::PINNED);
     conditions::set(list, types::READY, "False", reason, &message, generation, now);
     conditions::set(list, types::DEPLOYED, "False", reason, &message, generation, now);
     conditions::remove(list, types::STALLED);
@@ -78,13 +90,18 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         conditions::set(list, types::RECONCILING, "True", reason, &message, generation, now);
     }
     status::write(ctx, dig, dig.status.as_ref(), &status).await?;
-    let outcome = Outcome::Settled.at_latest(abandon::next_abandon(ctx, owner, &dig.spec.unreachable));
+    let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, owner, policy));
+    let outcome = Outcome::Settled.at_latest(abandons);
     Ok(outcome.at_latest((ending == Removal::Unseen).then_some(store::SHOWN)))
 }
 
 /// What is waited for, and what a person can do about a cluster that may never come back.
 fn still(dig: &DeploymentIntentGroup, rolled: &DigRollup) -> String {
-    let mut text = format!("{} clusters still to be cleaned", rolled.left);
+    let mut text = format!("{} still to be cleaned", counted(rolled.left, "cluster"));
+    if dig.spec.is_suspended() {
+        text.push_str("; suspended: nothing is removed until spec.suspend is unset");
+        return text;
+    }
     if let Some(first) = rolled.failing.first() {
         text.push_str(&format!("; {}: {} {}", first.cluster, first.reason, first.message));
     }

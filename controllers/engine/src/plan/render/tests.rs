@@ -52,7 +52,7 @@ fn waves_with(reads: &Reads, holdings: impl Fn(usize) -> Arc<Holdings>) -> Vec<V
         .iter()
         .enumerate()
         .map(|(position, cluster)| Job {
-            item: Item { app: 0, cluster, class: Arc::clone(&class), previous: None },
+            item: Item { app: 0, cluster, class: Arc::clone(&class), previous: None, waiting: None },
             is_install: true,
             revision: 1,
             now: 0,

@@ -1,0 +1,132 @@
+//! Says what a deployment that is suspended, or pinned to a stored revision, does not do, and what comes when that ends.
+
+use emco_crds::deployment_intent_group::status::{Pending, PendingRequires};
+use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
+
+use crate::conditions::truncate;
+use crate::rollup::Verdict;
+
+/// Longest summary of what waits, in bytes.
+const LONGEST: usize = 1024;
+
+/// Why the newest plan is not carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// Nothing is written to any cluster (`spec.suspend`).
+    pub suspended: bool,
+    /// The revision that `spec.revision` pins.
+    pub pinned: Option<i64>,
+    /// What comes when that ends, or why nothing could come.
+    pub next: Next,
+}
+
+/// What comes when nothing is held back any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Next {
+    /// What runs already.
+    #[default]
+    Same,
+    /// Another revision, with what it changes.
+    Revision(i64, String),
+    /// The newest plan is refused, for this reason.
+    Refused(String),
+}
+
+impl Hold {
+    /// What the condition Ready says of what runs. A failure that is observed stays one.
+    pub fn ready(&self, running: Verdict) -> Verdict {
+        let Verdict { status, reason, message } = running;
+        let reason = match (status, self.suspended, self.pinned.is_some()) {
+            (_, true, _) if status == "True" || is_progress(reason) => Reason::Suspended.as_str(),
+            ("True", false, true) => Reason::Pinned.as_str(),
+            _ => reason,
+        };
+        Verdict { status, reason, message: format!("{message}; {}", self.sentence()) }
+    }
+
+    /// What is held back, by which field, and what waits.
+    pub fn sentence(&self) -> String {
+        let what = match (self.suspended, self.pinned) {
+            (true, _) => "suspended: nothing is written to clusters until spec.suspend is unset".to_owned(),
+            (false, Some(revision)) => format!("spec.revision pins revision {revision}"),
+            (false, None) => String::new(),
+        };
+        let next = match (&self.next, self.suspended) {
+            (Next::Same, _) => return what,
+            (Next::Revision(revision, summary), true) => format!("then comes revision {revision}: {summary}"),
+            (Next::Revision(revision, summary), false) => {
+                format!("without it comes revision {revision}: {summary}")
+            }
+            (Next::Refused(why), _) => format!("without it the newest plan is refused: {why}"),
+        };
+        format!("{what}; {next}")
+    }
+
+    /// For `status.pending`: `digest` is that of the plan that would be carried out.
+    pub fn pending(&self, digest: &str) -> Option<Pending> {
+        let Next::Revision(revision, summary) = &self.next else { return None };
+        let short: String = digest.trim_start_matches("sha256:").chars().take(12).collect();
+        Some(Pending {
+            digest: digest.to_owned(),
+            short_digest: short,
+            revision: *revision,
+            requires: PendingRequires::Nothing,
+            summary: truncate(summary, LONGEST),
+            apps: Vec::new(),
+            explain: None,
+        })
+    }
+
+    /// Whether something else than what runs comes when this ends.
+    pub const fn waits(&self) -> bool {
+        matches!(self.next, Next::Revision(..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(status: &'static str, reason: &'static str) -> Verdict {
+        Verdict { status, reason, message: "2 of 2 clusters ready".to_owned() }
+    }
+
+    fn held(suspended: bool, pinned: Option<i64>) -> Hold {
+        Hold { suspended, pinned, next: Next::Same }
+    }
+
+    #[test]
+    fn what_is_ready_stays_ready_and_says_why_nothing_is_done() {
+        let ready = held(true, Some(2)).ready(running("True", "Ready"));
+        assert_eq!((ready.status, ready.reason), ("True", "Suspended"));
+        let ready = held(false, Some(2)).ready(running("True", "Ready"));
+        assert_eq!((ready.status, ready.reason), ("True", "Pinned"));
+        assert_eq!(ready.message, "2 of 2 clusters ready; spec.revision pins revision 2");
+    }
+
+    #[test]
+    fn what_was_under_way_is_suspended_and_what_failed_has_failed() {
+        let hold = held(true, None);
+        for (reason, said) in [
+            ("Progressing", "Suspended"),
+            ("NotReady", "Suspended"),
+            ("Unreachable", "Unreachable"),
+            ("ProgressDeadlineExceeded", "ProgressDeadlineExceeded"),
+        ] {
+            assert_eq!(hold.ready(running("False", reason)).reason, said);
+        }
+        assert_eq!(held(false, Some(2)).ready(running("False", "Progressing")).reason, "Progressing");
+    }
+
+    #[test]
+    fn what_waits_is_pending_and_requires_nothing() {
+        let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+        let hold = Hold { next: Next::Revision(4, "web on 1 cluster".to_owned()), ..held(true, None) };
+        let pending = hold.pending(&digest).unwrap();
+        assert_eq!((pending.revision, pending.requires), (4, PendingRequires::Nothing));
+        assert_eq!((pending.digest, pending.short_digest.as_str()), (digest, "0123456789ab"));
+        assert_eq!(held(true, None).pending("sha256:0"), None);
+        let sentence = "suspended: nothing is written to clusters until spec.suspend is unset; then comes revision 4: web on 1 cluster";
+        assert_eq!(hold.sentence(), sentence);
+    }
+}

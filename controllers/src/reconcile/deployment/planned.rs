@@ -1,0 +1,96 @@
+//! Says what became of a plan, for what is reported and finished afterwards.
+
+use emco_engine::hold::{Hold, Next};
+use emco_engine::placement::AppPlacement;
+use emco_engine::plan::Plan;
+use emco_engine::refusal::Refusal;
+use emco_engine::set::Assignment;
+
+use crate::store::Stored;
+
+/// What planning came to.
+pub enum Planned {
+    /// There is no plan; what runs goes on.
+    Refused(Box<Refusal>, Option<Stored>),
+    /// There is one; stored, unless nothing could be rendered yet.
+    Done(Box<Plan>, Option<Stored>),
+    /// It is not carried out: the deployment is suspended, or pinned to a stored revision.
+    Held(Box<Held>),
+}
+
+/// A deployment whose newest plan is not carried out.
+pub struct Held {
+    /// The revision that runs.
+    pub stored: Option<Stored>,
+    /// What clusters are to have meanwhile.
+    pub assignment: Assignment,
+    /// What would be carried out, or why there is nothing.
+    pub plan: Result<Plan, Box<Refusal>>,
+    /// Why it is not.
+    pub hold: Hold,
+    /// Digest of what comes afterwards.
+    pub digest: String,
+}
+
+impl Planned {
+    /// The revision that runs.
+    pub fn stored(&self) -> Option<&Stored> {
+        match self {
+            Self::Refused(_, stored) | Self::Done(_, stored) => stored.as_ref(),
+            Self::Held(held) => held.stored.as_ref(),
+        }
+    }
+
+    /// What was worked out.
+    pub fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::Refused(..) => None,
+            Self::Done(plan, _) => Some(plan),
+            Self::Held(held) => held.plan.as_ref().ok(),
+        }
+    }
+
+    /// Why nothing was.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal, _) => Some(refusal),
+            Self::Done(..) => None,
+            Self::Held(held) => held.plan.as_ref().err().map(AsRef::as_ref),
+        }
+    }
+
+    pub fn held(&self) -> Option<&Held> {
+        match self {
+            Self::Held(held) => Some(held),
+            Self::Refused(..) | Self::Done(..) => None,
+        }
+    }
+
+    /// Whether what runs is the plan itself: then all that the plan says is true of it.
+    pub fn is_carried_out(&self) -> bool {
+        match self {
+            Self::Refused(..) => false,
+            Self::Done(..) => true,
+            Self::Held(held) => held.plan.is_ok() && held.hold.next == Next::Same,
+        }
+    }
+
+    /// Which app runs where: by the plan, or by what is held in its place.
+    pub fn placement(&self) -> Vec<(String, AppPlacement)> {
+        match self {
+            Self::Done(plan, _) => plan.placement.clone(),
+            Self::Held(held) if self.is_carried_out() => {
+                held.plan.as_ref().map(|plan| plan.placement.clone()).unwrap_or_default()
+            }
+            Self::Held(held) => {
+                let apps = held.stored.iter().flat_map(|stored| &stored.spec.apps);
+                let has = |app: &str| {
+                    let having = held.assignment.iter().filter(|(_, apps)| apps.contains_key(app));
+                    AppPlacement { chosen: having.map(|(id, _)| id.clone()).collect(), rejected: Vec::new() }
+                };
+                apps.map(|app| (app.name.clone(), has(&app.name))).collect()
+            }
+            Self::Refused(..) => Vec::new(),
+        }
+    }
+}

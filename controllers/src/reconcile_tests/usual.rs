@@ -1,0 +1,37 @@
+//! A lease that is always held, and what deployments say of their pace.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::runtime::stores::{StoreExt as _, Stores};
+use crate::sync::{Fence, Owner, Policies, Policy};
+
+/// Always held.
+pub struct Open;
+impl Fence for Open {
+    fn may_write(&self) -> bool {
+        true
+    }
+}
+
+/// As the deployments say that the watch showed.
+pub struct Usual(pub Stores, pub Arc<AtomicBool>);
+impl Policies for Usual {
+    fn policy(&self, owner: &Owner) -> Policy {
+        let dig = self.0.digs.named(&owner.namespace, &owner.name);
+        let dig = dig.filter(|_| owner.kind == "DeploymentIntentGroup");
+        Policy {
+            // The default logical cloud's.
+            namespace: Some(owner.namespace.clone()),
+            suspended: dig
+                .as_ref()
+                .is_some_and(|dig| dig.spec.is_suspended() || self.1.load(Ordering::SeqCst)),
+            pinned: dig.and_then(|dig| dig.spec.revision),
+            ..Policy::of(owner)
+        }
+    }
+
+    fn project(&self, namespace: &str) -> Option<String> {
+        Some(namespace.to_owned())
+    }
+}
