@@ -14,7 +14,9 @@ mod clusters;
 mod complete;
 mod diff;
 mod explain;
+mod git;
 mod history;
+mod hold;
 mod hub;
 mod manifests;
 mod objects;
@@ -131,6 +133,9 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Get(args) => Box::pin(objects::run(args)).await,
         DeploymentCommand::Manifests(args) => Box::pin(manifests::run(args)).await,
         DeploymentCommand::History(args) => Box::pin(history::run(args)).await,
+        DeploymentCommand::Rollback(args) => Box::pin(hold::rollback(args)).await,
+        DeploymentCommand::Suspend(args) => Box::pin(hold::suspend(args)).await,
+        DeploymentCommand::Resume(args) => Box::pin(hold::resume(args)).await,
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
         DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,

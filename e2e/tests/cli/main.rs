@@ -4,6 +4,7 @@
 mod add;
 mod check;
 mod edges;
+mod hold;
 mod looks;
 mod now;
 mod objects;

@@ -7,7 +7,7 @@ use emco_e2e::operator::{chart, deployed, deployment};
 use super::looks::{EVERYWHERE, deploy, tenant};
 use super::rig::{STAGE, run, run_as};
 
-async fn change(bed: &Bed, tenant: &str, spec: &str, revision: i64) -> Result<()> {
+pub async fn change(bed: &Bed, tenant: &str, spec: &str, revision: i64) -> Result<()> {
     let charts = [chart("note", "1.0.0", &[])?, chart("gate", "1.0.0", &[])?];
     bed.hub().kubectl().apply(&deployment(tenant, "till", &charts, spec)).await?;
     deployed(bed, tenant, "till", revision).await.map(drop)

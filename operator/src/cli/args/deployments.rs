@@ -20,6 +20,15 @@ pub enum DeploymentCommand {
     /// List the stored revisions of a deployment: when and why each was made, what it changed, and how it ended.
     #[command(after_help = EXIT_CODES)]
     History(HistoryArgs),
+    /// Put a stored revision on a deployment's clusters again and keep it there, whatever is edited meanwhile.
+    #[command(after_help = EXIT_CODES)]
+    Rollback(RollbackArgs),
+    /// Write nothing to a deployment's clusters any more, until it is resumed. What is there is still watched.
+    #[command(after_help = EXIT_CODES)]
+    Suspend(HoldArgs),
+    /// Let a suspended deployment go on: what was edited and what others changed meanwhile is carried out and put right.
+    #[command(after_help = EXIT_CODES)]
+    Resume(HoldArgs),
     /// Ask the operator to look at a deployment, a composite application or a cluster now, and wait until it has.
     #[command(after_help = EXIT_CODES)]
     Reconcile(ReconcileArgs),
@@ -120,6 +129,34 @@ pub struct ManifestsArgs {
 /// `kubectl emco history`.
 #[derive(Args, Debug)]
 pub struct HistoryArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco rollback`.
+#[derive(Args, Debug)]
+pub struct RollbackArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// The revision; the one before the running one if not given. `kubectl emco history` lists them.
+    #[arg(value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub revision: Option<i64>,
+    /// Let the deployment follow its newest revision again.
+    #[arg(long, conflicts_with = "revision")]
+    pub unpin: bool,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco suspend` and `kubectl emco resume`.
+#[derive(Args, Debug)]
+pub struct HoldArgs {
     /// Which.
     #[command(flatten)]
     pub named: NamedDeployment,
