@@ -71,7 +71,12 @@ impl Job {
                 .filter(|id| !self.memory.gone.contains(id))
                 .map(|id| {
                     let keep = pruned.objects.get(&id).copied().unwrap_or_default();
-                    (id, keep)
+                    // Everything in a namespace would go with it.
+                    let home = order::is_namespace(id.kind())
+                        && stay
+                            .iter()
+                            .any(|app| app.set.ids.iter().any(|wanted| wanted.namespace == id.name));
+                    (id, keep || home)
                 })
                 .collect();
             if open.is_empty() {

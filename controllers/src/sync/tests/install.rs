@@ -235,6 +235,26 @@ async fn a_namespace_goes_last_and_only_when_nothing_of_others_is_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_that_wanted_objects_live_in_outlives_its_manifest() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}});
+    let mut inside = config("c", "1");
+    inside["metadata"]["namespace"] = json!("mine");
+    rig.target(&on("a", &[app("web", vec![space, inside.clone()])])).await;
+    rig.until_complete("a").await;
+    let uid = |rig: &Rig| {
+        rig.edge("a").object("/api/v1/namespaces/mine/configmaps/c").map(|o| o["metadata"]["uid"].clone())
+    };
+    let before = uid(&rig);
+    rig.target(&on("a", &[app("web", vec![inside])])).await;
+    rig.until_complete("a").await;
+    tokio::time::sleep(std::time::Duration::from_mins(2)).await;
+    assert!(before.is_some());
+    assert_eq!(uid(&rig), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn apps_on_one_cluster_and_clusters_do_not_fail_each_other() {
     let rig = Rig::new(&["a", "b", "c"]);
     rig.edges.set_down(&cluster("b"), true);
