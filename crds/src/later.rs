@@ -68,7 +68,6 @@ table! {
     DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
     DIG_CONFLICTS = values(DIG, "spec.sync.conflicts", &["AdoptIfSame", "Adopt", "Force"], "Fail");
     DIG_IMMUTABLE = values(DIG, "spec.sync.immutableFields", &["Recreate"], "Fail");
-    DIG_PRUNE = values(DIG, "spec.sync.prune", &["AfterApply", "Before"], "AfterReady");
     APPROVAL = kind("DeploymentApproval", "plans of every project are carried out at once");
 }
 

@@ -228,6 +228,7 @@ reasons!(
         NamespaceMissing,
         HookFailed,
         ImmutableField,
+        BlockedByPrune,
         RolloutPaused,
         ContentLost,
         ClusterReplaced,

@@ -28,6 +28,7 @@ mod desired;
 mod drift;
 mod early;
 mod finished;
+mod first;
 mod foreign;
 mod halt;
 mod hooks;

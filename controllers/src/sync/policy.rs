@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule, PrunePolicy};
 
 use super::work::Owner;
 
@@ -19,6 +19,8 @@ pub struct Policy {
     pub drift: DriftPolicy,
     /// Fields left alone after the first apply.
     pub ignore: Vec<IgnoreRule>,
+    /// When objects of an earlier revision are removed.
+    pub prune: PrunePolicy,
     /// Namespace on clusters that its logical cloud makes.
     pub namespace: Option<String>,
     /// Objects that belong to the whole cluster are allowed.
@@ -40,6 +42,7 @@ impl Policy {
             placed_by: format!("{}/{}", owner.namespace, owner.name),
             drift: DriftPolicy::Correct,
             ignore: Vec::new(),
+            prune: PrunePolicy::AfterReady,
             namespace: None,
             // A logical cloud is a namespace on its clusters.
             whole_cluster: owner.kind == "LogicalCloud",

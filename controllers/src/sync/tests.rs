@@ -12,6 +12,7 @@ mod install;
 mod lost;
 mod namespaces;
 mod notes;
+mod prune;
 mod rig;
 mod scope;
 mod silence;

@@ -19,7 +19,8 @@ pub struct Sync {
     /// What is done where a field cannot be changed.
     #[serde(default)]
     pub immutable_fields: ImmutablePolicy,
-    /// When what is not wanted any more is removed.
+    /// When objects that a revision does not have any more are removed: `AfterReady` (default) once everything of the revision is
+    /// applied and ready, `AfterApply` once it is applied, `Before` anything of it is applied. A change takes effect at once.
     #[serde(default)]
     pub prune: PrunePolicy,
     /// Fields left alone after the first apply.
@@ -62,15 +63,15 @@ pub enum ImmutablePolicy {
     Recreate,
 }
 
-/// When what is not wanted any more is removed.
+/// When objects that a revision does not have any more are removed.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PrunePolicy {
-    /// When the new set is ready.
+    /// Once everything of the revision is applied and ready.
     #[default]
     AfterReady,
-    /// When the new set is applied.
+    /// Once everything of the revision is applied.
     AfterApply,
-    /// Before the new set is applied.
+    /// Before anything of the revision is applied.
     Before,
 }
 

@@ -1,9 +1,10 @@
 //! Brings a cluster to its target, phase by phase. Each pass does what is possible now: objects before workloads, hooks
-//! where they belong, pruning only when everything is applied and ready.
+//! where they belong, pruning when everything is applied and ready, or as the owner wants it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use emco_crds::deployment_intent_group::sync::PrunePolicy;
 use emco_engine::health::Health;
 use emco_engine::identity::Identity;
 use tokio::time::Instant;
@@ -40,7 +41,9 @@ impl Job {
         self.memory.sets = apps.iter().map(|app| Arc::clone(&app.set)).collect();
         self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
         let suspended = self.memory.pace.suspended;
-        if !settled && !suspended && !self.listed(session, &apps) {
+        let first = self.prunes_first();
+        let waits = first && (pruned.lost || !pruned.objects.is_empty() || self.searches(work));
+        if !settled && !suspended && !waits && !self.listed(session, &apps) {
             let there = self.early(&apps, session, facts).await;
             if there && Instant::now() < self.ctx.calm_until {
                 // Lists of thousands of objects wait until others had their turn, too.
@@ -56,6 +59,11 @@ impl Job {
             self.find_taken(&apps, session, facts).await;
             self.drifted(&apps, session, facts).await;
             self.count(&apps, session, facts);
+            return;
+        }
+        if first && !self.make_room(work, &apps, &mut pruned, session, facts).await {
+            self.count(&apps, session, facts);
+            facts.wake_at(deadline(self));
             return;
         }
         let mut done = true;
@@ -92,15 +100,12 @@ impl Job {
         if !done || pruned.lost || self.stale() {
             return;
         }
-        let unowned = self.unowned(&apps, &pruned);
-        pruned.objects.extend(unowned.objects);
-        let scans = self.searches(work) || !self.memory.searched;
-        if scans && !self.scanned(&mut pruned, &apps, session, facts).await {
+        if !self.find_unowned(work, &apps, &mut pruned, session, facts).await {
             return;
         }
         let ready = facts.apps.values().all(|count| count.ready == count.total);
         if !pruned.objects.is_empty() {
-            if !ready {
+            if !ready && self.memory.pace.prune == PrunePolicy::AfterReady {
                 facts.left = i64::try_from(pruned.objects.len()).unwrap_or(i64::MAX);
                 return;
             }
@@ -113,6 +118,21 @@ impl Job {
             self.memory.swept = Some(session.epoch);
             self.memory.searched = true;
         }
+    }
+
+    /// Adds to what is pruned what carries our label and is in no inventory. False: it has to be looked for again.
+    pub(super) async fn find_unowned(
+        &mut self,
+        work: &Work,
+        apps: &[App],
+        pruned: &mut PruneSet,
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
+        let unowned = self.unowned(apps, pruned);
+        pruned.objects.extend(unowned.objects);
+        let scans = self.searches(work) || !self.memory.searched;
+        !scans || self.scanned(pruned, apps, session, facts).await
     }
 
     /// The stored manifests of the target and of what may be there. Trouble with the first stops the row, with the second what

@@ -79,6 +79,21 @@ impl Facts {
         });
     }
 
+    /// Takes in what a removal found that everything else waits for.
+    pub fn absorb(&mut self, removal: Self) {
+        self.keep |= removal.keep;
+        self.left = removal.left;
+        self.unready.extend(removal.unready);
+        self.failed_apps.extend(removal.failed_apps);
+        if let Some(at) = removal.wake {
+            self.wake_at(at);
+        }
+        if removal.error.is_some() && (self.error.is_none() || removal.failure && !self.failure) {
+            self.failure = removal.failure;
+            self.error = removal.error;
+        }
+    }
+
     /// Asks for another look at this time.
     pub fn wake_at(&mut self, at: Instant) {
         self.wake = Some(self.wake.map_or(at, |before| before.min(at)));

@@ -23,6 +23,8 @@ pub struct Seen {
     pub placed_by: Option<String>,
     /// It is being deleted.
     pub deleting: bool,
+    /// Finalizers that it waits for, while it is being deleted.
+    pub held_by: Option<Box<str>>,
     /// It was there before us, or its chart or kind says that it stays: it is released, not deleted.
     pub keep: bool,
     /// How it is.
@@ -49,13 +51,15 @@ impl Seen {
         let ours = owner.as_deref().map(marks::field_manager).unwrap_or_default();
         let mut managers = drift::others(entries, &ours);
         managers.truncate(16);
+        let deleting = metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null());
         Some(Self {
             uid: text(metadata.get("uid"))?,
             version: version_text.parse().unwrap_or_default(),
             version_text,
             manifest: text(annotation(annotation::MANIFEST)),
             placed_by: text(annotation(annotation::PLACED_BY)),
-            deleting: metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null()),
+            deleting,
+            held_by: deleting.then(|| finalizers(metadata)).flatten(),
             keep: order::is_crd(id.kind())
                 || marks::is_adopted(object)
                 || annotation("helm.sh/resource-policy")
@@ -76,9 +80,17 @@ impl Seen {
             && self.owner == other.owner
             && self.manifest == other.manifest
             && self.deleting == other.deleting
+            && self.held_by == other.held_by
             && self.keep == other.keep
             && self.health == other.health
             && self.outcome == other.outcome
             && self.fields == other.fields
     }
+}
+
+/// The finalizers of an object, for people.
+fn finalizers(metadata: &Value) -> Option<Box<str>> {
+    let all = metadata.get("finalizers")?.as_array()?;
+    let names: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+    (!names.is_empty()).then(|| names.join(", ").into())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
-use emco_crds::deployment_intent_group::sync::DriftPolicy;
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, PrunePolicy};
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
 use emco_engine::canonical;
 use emco_engine::identity::{ClusterId, Combination};
@@ -148,6 +148,14 @@ impl Rig {
     /// Suspends the owner or resumes it, as an edit would.
     pub fn suspend(&self, suspended: bool) {
         self.policy.suspended.store(suspended, Ordering::Relaxed);
+        if let Some(sync) = &*self.sync.lock() {
+            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
+        }
+    }
+
+    /// Sets when old objects are removed, as an edit of the owner would.
+    pub fn prune(&self, prune: PrunePolicy) {
+        *self.policy.prune.lock() = prune;
         if let Some(sync) = &*self.sync.lock() {
             sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
         }

@@ -1,0 +1,223 @@
+//! When an update removes what a revision does not have any more: after, between or before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use emco_crds::State;
+use emco_crds::deployment_intent_group::sync::PrunePolicy;
+use serde_json::{Value, json};
+
+use super::rig::*;
+use crate::memory::{Fault, MemoryServer};
+use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
+
+const OLD: &str = "/api/v1/namespaces/shop/configmaps/old";
+
+fn first() -> Value {
+    config("old", "1")
+}
+
+/// A rig whose cluster has `old` and `stays`, with the next revision to be pruned so.
+async fn installed(prune: PrunePolicy, old: Value) -> Rig {
+    let rig = Rig::new(&["a"]);
+    rig.prune(prune);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![old, config("stays", "1"), deployment("web", "nginx:1")])])).await;
+    rig.until_complete("a").await;
+    rig.edge("a").take_seen();
+    rig
+}
+
+fn second() -> Vec<Value> {
+    vec![config("new", "1"), config("stays", "1"), deployment("web", "nginx:2")]
+}
+
+/// Writes as `Method name`, in their order.
+fn writes(edge: &MemoryServer) -> Vec<String> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    edge.writes().iter().map(|write| format!("{:?} {}", write.method, name(&write.path))).collect()
+}
+
+fn held(mut object: Value, by: &str) -> Value {
+    object["metadata"]["finalizers"] = json!([by]);
+    object
+}
+
+/// Takes the finalizers of an object off, as their controller would.
+async fn let_go(edge: &MemoryServer, path: &str) {
+    edge.merge(path, &json!({"metadata": {"finalizers": null}})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pruning_before_applies_nothing_until_all_old_is_gone() {
+    let rig = installed(PrunePolicy::Before, first()).await;
+    rig.target(&on("a", &[app("web", second())])).await;
+    rig.until_complete("a").await;
+    let writes = writes(&rig.edge("a"));
+    assert_eq!(writes.first().map(String::as_str), Some("Delete old"), "{writes:?}");
+    assert_eq!(writes.len(), 3, "what both revisions have is not written: {writes:?}");
+    assert_eq!(
+        rig.ours("a"),
+        ["configmaps./shop/new", "configmaps./shop/stays", "deployments.apps/shop/web"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pruning_after_apply_does_not_wait_for_readiness() {
+    let rig = installed(PrunePolicy::AfterApply, first()).await;
+    rig.edge("a").set_workloads_ready(false);
+    rig.target(&on("a", &[app("web", second())])).await;
+    rig.until_complete("a").await;
+    let writes = writes(&rig.edge("a"));
+    assert_eq!(writes.last().map(String::as_str), Some("Delete old"), "{writes:?}");
+    let row = rig.row("a").unwrap();
+    assert!(row.ready < row.total, "the workload is not ready: {row:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_object_that_must_go_first_is_named_with_its_finalizer() {
+    let rig = installed(PrunePolicy::Before, held(first(), "example.com/hold")).await;
+    rig.target(&on("a", &[app("web", second())])).await;
+    let row = rig.until_reason("a", "BlockedByPrune").await;
+    assert_eq!(row.state, State::Updating, "it waits, and is no failure yet");
+    let error = row.error.unwrap();
+    assert_eq!(error.resource.as_deref(), Some("ConfigMap/shop/old"));
+    for part in ["example.com/hold", "spec.sync.prune: Before"] {
+        assert!(error.message.contains(part), "{part}: {}", error.message);
+    }
+    assert_eq!(writes(&rig.edge("a")), ["Delete old"]);
+    rig.until("it failed after the deadline", |rig| {
+        rig.row("a").is_some_and(|row| row.state == State::UpdateFailed)
+    })
+    .await;
+    assert_eq!(rig.row("a").unwrap().error.unwrap().reason, "BlockedByPrune");
+    let_go(&rig.edge("a"), OLD).await;
+    rig.until_complete("a").await;
+    rig.until("nothing is said any more", |rig| rig.row("a").is_some_and(|row| row.error.is_none())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_of_moments_is_not_called_blocked() {
+    let rig = installed(PrunePolicy::Before, held(first(), "example.com/hold")).await;
+    rig.hub.take_seen();
+    rig.target(&on("a", &[app("web", second())])).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(rig.row("a").and_then(|row| row.error), None);
+    let_go(&rig.edge("a"), OLD).await;
+    rig.until_complete("a").await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(rig.row("a").unwrap().error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_removal_that_must_come_first_keeps_the_servers_words() {
+    let rig = installed(PrunePolicy::Before, first()).await;
+    rig.edge("a").faults(Some(Arc::new(|request, _| {
+        (request.method == Method::Delete).then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 403,
+                reason: "Forbidden".to_owned(),
+                message: "configmaps \"old\" is forbidden: User \"emco\" cannot delete".to_owned(),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        })
+    })));
+    rig.target(&on("a", &[app("web", second())])).await;
+    let row = rig.until_reason("a", "BlockedByPrune").await;
+    assert_eq!(row.state, State::UpdateFailed);
+    let message = row.error.unwrap().message;
+    assert!(message.contains("Forbidden: ") && message.contains("cannot delete"), "{message}");
+    assert!(rig.edge("a").object("/api/v1/namespaces/shop/configmaps/new").is_none());
+    rig.edge("a").faults(None);
+    rig.until_complete("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_update_goes_on_once_pruning_comes_last() {
+    let rig = installed(PrunePolicy::Before, held(first(), "example.com/hold")).await;
+    rig.target(&on("a", &[app("web", second())])).await;
+    rig.until_reason("a", "BlockedByPrune").await;
+    rig.prune(PrunePolicy::AfterReady);
+    rig.until("the new revision is applied", |rig| {
+        rig.edge("a").object("/api/v1/namespaces/shop/configmaps/new").is_some()
+    })
+    .await;
+    assert!(!rig.complete("a"));
+    let_go(&rig.edge("a"), OLD).await;
+    rig.until_complete("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_earlier_revision_blocks_what_comes_after_its_removal() {
+    let rig = installed(PrunePolicy::Before, first()).await;
+    rig.crash().await;
+    let packs = rig.hub.objects();
+    for path in packs.keys().filter_map(|key| key.strip_prefix("configmaps./emco-system/")) {
+        rig.hub.remove(&format!("/api/v1/namespaces/emco-system/configmaps/{path}"));
+    }
+    rig.target(&on("a", &[app("web", second())])).await;
+    rig.start().await;
+    rig.until_reason("a", "ContentLost").await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(rig.edge("a").writes().is_empty(), "{:?}", rig.edge("a").writes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_of_an_app_that_leaves_run_before_anything_new_comes() {
+    let rig = Rig::new(&["a"]);
+    rig.prune(PrunePolicy::Before);
+    rig.start().await;
+    let leaves = app_of(
+        "db",
+        vec![manifest(config("db", "1"), None), hook(job("bye"), &["pre-delete"], 0, &["hook-succeeded"])],
+    );
+    rig.target(&on("a", &[app("web", vec![config("c", "1")]), leaves])).await;
+    rig.until_complete("a").await;
+    rig.edge("a").take_seen();
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    rig.until_complete("a").await;
+    assert_eq!(writes(&rig.edge("a")), ["Patch bye", "Delete bye", "Delete db", "Patch c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_write_of_an_update_that_prunes_first_ends_exactly() {
+    for policy in [PrunePolicy::Before, PrunePolicy::AfterApply] {
+        for n in 0..5 {
+            for lost in [false, true] {
+                let rig = installed(policy, first()).await;
+                let died = Arc::new(tokio::sync::Notify::new());
+                let (bell, count) = (died.clone(), AtomicU64::new(0));
+                rig.edge("a").faults(Some(Arc::new(move |request, _| {
+                    if request.method == Method::Get || count.fetch_add(1, Ordering::Relaxed) != n {
+                        return None;
+                    }
+                    bell.notify_one();
+                    let gone = ApiError::Unreachable {
+                        reason: "ConnectionLost",
+                        message: "the process died".to_owned(),
+                    };
+                    Some(if lost { Fault::LoseAnswer } else { Fault::Refuse(gone) })
+                })));
+                rig.target(&on("a", &[app("web", second())])).await;
+                tokio::select! {
+                    () = rig.until_complete("a") => {}
+                    () = died.notified() => {}
+                }
+                rig.crash().await;
+                rig.edge("a").faults(None);
+                rig.start().await;
+                rig.until_complete("a").await;
+                assert_eq!(
+                    rig.ours("a"),
+                    ["configmaps./shop/new", "configmaps./shop/stays", "deployments.apps/shop/web"],
+                    "{policy:?} {n} {lost}"
+                );
+                rig.target(&nowhere()).await;
+                rig.until_complete("a").await;
+                assert!(rig.ours("a").is_empty());
+            }
+        }
+    }
+}
