@@ -2,12 +2,14 @@
 //! against it in fast tests; `e2e/tests/memory` asks it and a real API server the same and compares the answers.
 //!
 //! It knows resourceVersions, generations, finalizers, preconditions, label selectors, watches, namespaces that drain,
-//! server-side apply with field ownership, and workloads that become ready at once. It does not validate schemas, set
+//! server-side apply with field ownership, and workloads that become ready at once, and refuses
+//! changes of the fields that cannot be changed. It does not validate schemas, set
 //! defaults, run admission, or check rights; its watches send no bookmarks. It knows who owns a field, not who owns the map
 //! around it: on a real server the maker of a map that was taken away as a whole still conflicts over it.
 
 mod apply;
 mod fields;
+mod fixed;
 mod kinds;
 mod query;
 mod refusals;

@@ -67,7 +67,6 @@ table! {
     DIG_WEIGHTS = field(DIG, "spec.placement.weights");
     DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
     DIG_CONFLICTS = values(DIG, "spec.sync.conflicts", &["AdoptIfSame", "Adopt", "Force"], "Fail");
-    DIG_IMMUTABLE = values(DIG, "spec.sync.immutableFields", &["Recreate"], "Fail");
     APPROVAL = kind("DeploymentApproval", "plans of every project are carried out at once");
 }
 

@@ -35,6 +35,7 @@ impl Policies for StoredPolicies {
                 progress_deadline: dig.spec.progress_deadline(),
                 drift: dig.spec.sync.drift,
                 ignore: dig.spec.sync.ignore.clone(),
+                immutable: dig.spec.sync.immutable_fields,
                 prune: dig.spec.sync.prune,
                 namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),
                 whole_cluster: cloud.is_some_and(|cloud| cloud.spec.level == Level::Admin),

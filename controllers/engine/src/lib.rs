@@ -28,6 +28,7 @@ pub mod pin;
 pub mod place;
 pub mod placement;
 pub mod plan;
+pub mod recreate;
 pub mod refusal;
 pub mod resolve;
 pub mod rollup;

@@ -8,7 +8,7 @@ use emco_crds::composite_profile::CompositeProfileSpec;
 use emco_crds::deployment_approval::DeploymentApprovalSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::rollout::Rollout;
-use emco_crds::deployment_intent_group::sync::{ConflictPolicy, ImmutablePolicy, Sync, Unreachable};
+use emco_crds::deployment_intent_group::sync::{ConflictPolicy, Sync, Unreachable};
 use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, DesiredState};
 use emco_crds::fields::Level;
 use emco_crds::later::{self, Later};
@@ -157,11 +157,8 @@ fn check_placement(placement: &Placement) -> Option<String> {
 }
 
 fn check_sync(sync: &Sync) -> Option<String> {
-    let Sync { drift: _, conflicts, immutable_fields, prune: _, ignore: _ } = sync;
-    first([
-        (*conflicts != ConflictPolicy::Fail, instead(&later::DIG_CONFLICTS, &format!("{conflicts:?}"))),
-        (*immutable_fields != ImmutablePolicy::Fail, instead(&later::DIG_IMMUTABLE, "Recreate")),
-    ])
+    let Sync { drift: _, conflicts, immutable_fields: _, prune: _, ignore: _ } = sync;
+    first([(*conflicts != ConflictPolicy::Fail, instead(&later::DIG_CONFLICTS, &format!("{conflicts:?}")))])
 }
 
 /// What of a `DeploymentApproval` is not supported yet: all of it.
@@ -203,6 +200,7 @@ mod tests {
             "{sync: {drift: Correct, conflicts: Fail, immutableFields: Fail, prune: AfterReady}}",
             "{sync: {prune: Before}}",
             "{sync: {prune: AfterApply}}",
+            "{sync: {immutableFields: Recreate}}",
             "{sync: {drift: Report, ignore: [{kind: Deployment, jsonPointers: [/spec/replicas]}]}}",
             "{desiredState: Terminated, readyClusters: 95%, revisionHistoryLimit: 3}",
             "{unreachable: {action: Abandon, after: 24h}}",

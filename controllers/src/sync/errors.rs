@@ -1,5 +1,7 @@
 //! Turns answers of an API server into reasons that people can act on, with how soon another try makes sense.
 
+use emco_engine::recreate;
+
 use crate::runtime::api::ApiError;
 
 /// When another try makes sense.
@@ -63,11 +65,9 @@ impl Trouble {
             409 => Self::conflict(error),
             404 if lacks_namespace(error) => Self::new("Progressing", text, Retry::Soon),
             404 => Self::new("KindMissing", text, Retry::Soon),
-            422 if CANNOT_CHANGE.iter().any(|words| text.contains(words)) => {
-                // The cure comes first: the server quotes whole objects.
-                let text = format!("{IMMUTABLE}: {text}");
-                Self::new("ImmutableField", &text, Retry::Slowly)
-            }
+            // The name is another object's by now.
+            422 if names_another(error) => Self::new("Progressing", text, Retry::Soon),
+            422 if recreate::cannot_change(text) => Self::new("ImmutableField", text, Retry::Slowly),
             // Server-side apply answers 500 to what is plainly wrong in the manifest: not an outage.
             500 if text.contains("failed to create typed patch object") => {
                 Self::new("Invalid", text, Retry::Slowly)
@@ -113,9 +113,11 @@ impl Trouble {
     }
 }
 
-/// How API servers say that a field cannot be changed: most kinds, claims of volumes, `StatefulSets`, Pods.
-const CANNOT_CHANGE: [&str; 4] =
-    ["immutable", "may not be changed", "Forbidden: updates to", "Forbidden: pod updates may not change"];
+/// Whether an apply is refused because the object that it was meant for is not there any more.
+fn names_another(error: &ApiError) -> bool {
+    matches!(error, ApiError::Status { causes, .. } if causes.iter().any(|(field, _)| field == "metadata.uid"))
+}
+
 /// A server that answers with an error is not unreachable.
 pub const fn server_reason(error: &ApiError) -> &'static str {
     match error {
@@ -133,9 +135,6 @@ pub fn lacks_namespace(error: &ApiError) -> bool {
 
 /// Reason of an object whose namespace nobody makes.
 const NAMESPACE_MISSING: &str = "NamespaceMissing";
-
-/// What can be done about a field that cannot be changed.
-const IMMUTABLE: &str = "a field cannot be changed: take the change back, or delete the object on the cluster and it is made anew";
 
 /// What a server says of an object without the object (`ConfigMap "web" is invalid: ...`): the row names it already.
 fn without_object(text: &str) -> &str {
@@ -221,9 +220,7 @@ mod tests {
             let trouble = Trouble::of_apply(&status(code, message));
             assert_eq!(trouble.reason, reason, "{message}");
             let message = message.split_once("is invalid: ").map_or(message, |(_, rest)| rest);
-            assert!(trouble.message.ends_with(message), "{}", trouble.message);
-            let cured = trouble.message != message;
-            assert_eq!(cured, reason == "ImmutableField", "{}", trouble.message);
+            assert_eq!(trouble.message, message);
         }
     }
 

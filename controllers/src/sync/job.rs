@@ -23,6 +23,7 @@ use super::work::{Named, Owner, Work};
 use crate::object::LogFields;
 use crate::runtime::world::{Clock, Random};
 
+mod anew;
 mod apply;
 mod desired;
 mod drift;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule, PrunePolicy};
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy};
 
 use super::work::Owner;
 
@@ -19,6 +19,8 @@ pub struct Policy {
     pub drift: DriftPolicy,
     /// Fields left alone after the first apply.
     pub ignore: Vec<IgnoreRule>,
+    /// What is done where a field cannot be changed.
+    pub immutable: ImmutablePolicy,
     /// When objects of an earlier revision are removed.
     pub prune: PrunePolicy,
     /// Namespace on clusters that its logical cloud makes.
@@ -42,6 +44,7 @@ impl Policy {
             placed_by: format!("{}/{}", owner.namespace, owner.name),
             drift: DriftPolicy::Correct,
             ignore: Vec::new(),
+            immutable: ImmutablePolicy::Fail,
             prune: PrunePolicy::AfterReady,
             namespace: None,
             // A logical cloud is a namespace on its clusters.
@@ -50,6 +53,13 @@ impl Policy {
             suspended: false,
             pinned: None,
         }
+    }
+}
+
+impl Policy {
+    /// Whether what failed under another policy may work now.
+    pub fn tries_again(&self, before: &Self) -> bool {
+        self.requested != before.requested || self.immutable != before.immutable
     }
 }
 

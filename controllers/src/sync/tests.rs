@@ -13,6 +13,7 @@ mod lost;
 mod namespaces;
 mod notes;
 mod prune;
+mod recreate;
 mod rig;
 mod scope;
 mod silence;

@@ -16,7 +16,9 @@ pub struct Sync {
     /// What is done about objects of others.
     #[serde(default)]
     pub conflicts: ConflictPolicy,
-    /// What is done where a field cannot be changed.
+    /// What is done where a cluster's API server refuses a change because a field cannot be changed: Fail (default), or Recreate,
+    /// which deletes the object and makes it again. `PersistentVolumeClaims`, `PersistentVolumes`, Namespaces and
+    /// `CustomResourceDefinitions` are never made again.
     #[serde(default)]
     pub immutable_fields: ImmutablePolicy,
     /// When objects that a revision does not have any more are removed: `AfterReady` (default) once everything of the revision is
@@ -56,10 +58,10 @@ pub enum ConflictPolicy {
 /// What is done where a field cannot be changed.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImmutablePolicy {
-    /// It fails with the server's words.
+    /// The object fails with the server's words.
     #[default]
     Fail,
-    /// The object is deleted and made again.
+    /// The object is deleted and made again; its Pods restart.
     Recreate,
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Store, Target, has_generation, has_status};
-use crate::memory::{apply, refusals, status};
+use crate::memory::{apply, fixed, refusals, status};
 use crate::runtime::api::ApiResult;
 
 /// How a new state of an object came to be.
@@ -154,6 +154,11 @@ impl Store {
                 );
                 return Err(refusals::invalid(resource, name, "metadata.finalizers", &what));
             }
+        }
+        if target.subresource.is_empty()
+            && let Some((field, what)) = fixed::refused(resource, before, after)
+        {
+            return Err(refusals::invalid(resource, name, field, what));
         }
         if resource.group == "emco.io"
             && resource.kind == "AppContext"

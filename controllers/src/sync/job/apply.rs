@@ -66,7 +66,10 @@ impl Job {
                 Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
                 Need::Look => look.push(item.clone()),
                 Need::Renew(uid) => send.push((item.clone(), Some(uid))),
-                Need::Wait => all = false,
+                Need::Wait => {
+                    all = false;
+                    self.name_leaving(item, facts);
+                }
                 Need::Trouble(trouble) => {
                     all = false;
                     self.item_failed(item, &trouble, facts);
@@ -281,19 +284,20 @@ impl Job {
                 // The wish changed meanwhile, or it makes no sense: what is not sent yet is not sent any more.
                 let stale = || end.is_over() || halt.holds(&item.id.namespace);
                 let answer = apply(&item, uid.as_deref(), &theirs, &session, &ctx, &placed_by, stale).await;
-                (item, uid.is_some(), answer)
+                (item, uid, answer)
             }
         }))
         .buffer_unordered(ctx.in_flight);
         let mut all = true;
-        while let Some((item, there, answer)) = answers.next().await {
+        let mut refused = Vec::new();
+        while let Some((item, uid, answer)) = answers.next().await {
             let key = Key::Object(item.id.clone());
             match answer {
                 Some(Sent { answer: Ok(object), left_out, rewritten }) => {
-                    self.ctx.edge.metrics.applied(match there {
+                    self.ctx.edge.metrics.applied(match uid {
                         _ if self.memory.settled => Applied::Restored,
-                        true => Applied::Changed,
-                        false => Applied::Made,
+                        Some(_) => Applied::Changed,
+                        None => Applied::Made,
                     });
                     self.log_left_out(&item, &left_out);
                     self.memory.left_out.applied(&item.id.to_string(), left_out);
@@ -312,6 +316,11 @@ impl Job {
                     all = false;
                     let trouble = self.refusal(&item, &error);
                     self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
+                    if let Some(one) = self.to_make_anew(&item, uid.as_deref(), &error) {
+                        halt.answered();
+                        refused.push((one, error));
+                        continue;
+                    }
                     self.item_failed(&item, &trouble, facts);
                     if lacks_namespace(&error) {
                         halt.absent(&item.id.namespace);
@@ -322,6 +331,10 @@ impl Job {
                 }
                 None => all = false,
             }
+        }
+        drop(answers);
+        if !refused.is_empty() {
+            self.make_anew(refused, session, facts).await;
         }
         all
     }

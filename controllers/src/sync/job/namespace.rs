@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use super::super::absence;
 use super::super::edge::Session;
-use super::super::errors::{Trouble, lacks_namespace};
-use super::desired::Item;
+use super::super::errors::Trouble;
 use super::{Job, JobContext};
-use crate::runtime::api::{ApiError, Method, Request};
+use crate::runtime::api::{Method, Request};
 
 /// Kinds that every namespace has or that say nothing about what it is used for.
 const PASSING: [(&str, &str); 6] = [
@@ -23,16 +22,8 @@ const PASSING: [(&str, &str); 6] = [
 ];
 
 impl Job {
-    /// What the refusal of an object means.
-    pub(super) fn refusal(&self, item: &Item, error: &ApiError) -> Trouble {
-        if lacks_namespace(error) && !self.comes_by_itself(&item.id.namespace) {
-            return Trouble::no_namespace(&item.id.namespace);
-        }
-        Trouble::of_apply(error)
-    }
-
     /// Whether a namespace that is not there is made by the logical cloud or by the target itself.
-    fn comes_by_itself(&self, namespace: &str) -> bool {
+    pub(super) fn comes_by_itself(&self, namespace: &str) -> bool {
         let made = Identity {
             kind: "Namespace".to_owned(),
             name: namespace.to_owned(),

@@ -16,10 +16,11 @@ use super::{Job, Key};
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Job {
-    /// A new request to look now: what failed is tried again at once. Whoever fights over an object meets the same pauses.
+    /// A new request to look now, or another word on what may be done: what failed is tried again at once. Whoever fights over an
+    /// object meets the same pauses.
     pub(super) fn heed_policy(&mut self, work: &Work) {
         let policy = self.policy();
-        if policy.requested != self.memory.pace.requested {
+        if policy.tries_again(&self.memory.pace) {
             self.memory.backoff.retry_now(|key| !matches!(key, Key::Again(_)));
         }
         // Suspended and resumed within one pass: what was held back did not fail.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, PrunePolicy};
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, ImmutablePolicy, PrunePolicy};
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
 use emco_engine::canonical;
 use emco_engine::identity::{ClusterId, Combination};
@@ -156,6 +156,16 @@ impl Rig {
     /// Sets when old objects are removed, as an edit of the owner would.
     pub fn prune(&self, prune: PrunePolicy) {
         *self.policy.prune.lock() = prune;
+        self.edited();
+    }
+
+    /// Sets what is done where a field cannot be changed.
+    pub fn immutable(&self, immutable: ImmutablePolicy) {
+        *self.policy.immutable.lock() = immutable;
+        self.edited();
+    }
+
+    fn edited(&self) {
         if let Some(sync) = &*self.sync.lock() {
             sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
         }

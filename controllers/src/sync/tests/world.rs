@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule, PrunePolicy};
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy};
 use emco_engine::identity::ClusterId;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -146,6 +146,7 @@ impl Fence for Open {
 pub struct Paced {
     pub drift: Mutex<DriftPolicy>,
     pub ignore: Mutex<Vec<IgnoreRule>>,
+    pub immutable: Mutex<ImmutablePolicy>,
     pub prune: Mutex<PrunePolicy>,
     pub requested: Mutex<Option<String>>,
     pub suspended: AtomicBool,
@@ -161,6 +162,7 @@ impl Policies for Paced {
             placed_by: "team-a/shop".to_owned(),
             drift: *self.drift.lock(),
             ignore: self.ignore.lock().clone(),
+            immutable: *self.immutable.lock(),
             prune: *self.prune.lock(),
             namespace: self.namespace.lock().clone(),
             whole_cluster: !self.confined.load(Ordering::Relaxed),

@@ -1,0 +1,143 @@
+//! Decides whether an object whose change is refused, because a field cannot be changed, may be deleted and made again.
+
+use serde_json::Value;
+
+use crate::identity::Identity;
+use crate::order;
+
+/// How API servers say that a field cannot be changed: most kinds, claims of volumes, Services, role bindings, `StatefulSets`, Pods.
+const CANNOT_CHANGE: [&str; 8] = [
+    "immutable",
+    "may not be changed",
+    "may not change once set",
+    "can not be unset",
+    "can not be less than",
+    "cannot change roleRef",
+    "Forbidden: updates to",
+    "Forbidden: pod updates may not change",
+];
+
+/// Where a `StatefulSet` says that its claims go with it.
+const CLAIMS: &str = "/spec/persistentVolumeClaimRetentionPolicy/whenDeleted";
+
+/// Whether an API server's sentence says that a field cannot be changed.
+pub fn cannot_change(sentence: &str) -> bool {
+    CANNOT_CHANGE.iter().any(|words| sentence.contains(words))
+}
+
+/// The first field that is refused for another reason than that it cannot be changed: the object would be refused anew, too.
+/// `causes` are fields with what is said of them; words that were withheld say nothing.
+pub fn refused_besides(causes: &[(String, String)]) -> Option<&(String, String)> {
+    causes.iter().find(|(_, cause)| cause != WITHHELD && !cannot_change(cause))
+}
+
+/// What stands for the words about a Secret.
+const WITHHELD: &str = "withheld";
+
+/// Why objects of a kind are never deleted to be made again; `None` where they may be.
+pub fn kind_obstacle(id: &Identity) -> Option<String> {
+    let lost = match id.kind() {
+        ("", "PersistentVolumeClaim" | "PersistentVolume") => "its data",
+        kind if order::is_namespace(kind) => "everything in it",
+        kind if order::is_crd(kind) => "every object of its kind",
+        _ => return None,
+    };
+    Some(format!("a {} is never made anew, for {lost} would be lost", id.kind))
+}
+
+/// Why this live object is not deleted to be made again; `None` where it may be. `stays`: it outlives its deployment.
+pub fn obstacle(id: &Identity, live: &Value, stays: bool) -> Option<String> {
+    if let Some(why) = kind_obstacle(id) {
+        return Some(why);
+    }
+    if stays {
+        return Some("an object that outlives its deployment is never deleted".to_owned());
+    }
+    let claims = live.pointer(CLAIMS).and_then(Value::as_str) == Some("Delete");
+    (id.kind() == ("apps", "StatefulSet") && claims).then(|| {
+        "its claims would go with it (persistentVolumeClaimRetentionPolicy.whenDeleted: Delete): set Retain first".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn id(group: &str, kind: &str) -> Identity {
+        Identity {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: "shop".to_owned(),
+            name: "x".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_holds_data_or_others_is_never_made_anew() {
+        for (group, kind, lost) in [
+            ("", "PersistentVolumeClaim", Some("its data")),
+            ("", "PersistentVolume", Some("its data")),
+            ("", "Namespace", Some("everything in it")),
+            ("apiextensions.k8s.io", "CustomResourceDefinition", Some("every object of its kind")),
+            ("example.com", "Namespace", None),
+            ("apps", "Deployment", None),
+            ("batch", "Job", None),
+            ("", "Service", None),
+            ("storage.k8s.io", "StorageClass", None),
+        ] {
+            let said = obstacle(&id(group, kind), &json!({}), false);
+            assert_eq!(said.is_some(), lost.is_some(), "{group}/{kind}: {said:?}");
+            assert!(lost.is_none_or(|lost| said.unwrap().contains(lost)), "{group}/{kind}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_outlives_its_deployment_is_not_deleted() {
+        assert!(obstacle(&id("apps", "Deployment"), &json!({}), true).is_some());
+    }
+
+    #[test]
+    fn a_stateful_set_that_takes_its_claims_along_is_not_deleted() {
+        let with =
+            |policy: &str| json!({"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}}});
+        let set = id("apps", "StatefulSet");
+        assert!(obstacle(&set, &with("Delete"), false).unwrap().contains("Retain"));
+        assert_eq!(obstacle(&set, &with("Retain"), false), None);
+        assert_eq!(obstacle(&set, &json!({}), false), None);
+        assert_eq!(obstacle(&id("apps", "Deployment"), &with("Delete"), false), None);
+    }
+
+    #[test]
+    fn servers_say_in_many_words_that_a_field_cannot_be_changed() {
+        for (sentence, fixed) in [
+            ("Invalid value: (withheld): field is immutable", true),
+            ("Forbidden: field is immutable when `immutable` is set", true),
+            ("Forbidden: may not be changed in an update.", true),
+            ("Invalid value: (withheld): may not change once set", true),
+            ("Invalid value: (withheld): primary clusterIP can not be unset", true),
+            ("Forbidden: field can not be less than status.capacity", true),
+            ("Invalid value: (withheld): cannot change roleRef", true),
+            ("Forbidden: updates to parameters are forbidden.", true),
+            ("Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden", true),
+            ("Required value", false),
+            ("Invalid value: (withheld): must be less than 9", false),
+        ] {
+            assert_eq!(cannot_change(sentence), fixed, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_wrong_besides_keeps_the_object() {
+        let causes = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+            all.iter().map(|(field, cause)| ((*field).to_owned(), (*cause).to_owned())).collect()
+        };
+        let fixed = ("spec.selector", "Invalid value: (withheld): field is immutable");
+        let wrong = ("spec.template.spec.containers", "Required value");
+        assert_eq!(refused_besides(&causes(&[fixed])), None);
+        assert_eq!(refused_besides(&causes(&[("data", "withheld")])), None);
+        let both = causes(&[fixed, wrong]);
+        assert_eq!(refused_besides(&both).map(|(field, _)| field.as_str()), Some(wrong.0));
+    }
+}

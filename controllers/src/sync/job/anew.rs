@@ -1,0 +1,206 @@
+//! Deletes an object whose change is refused because a field cannot be changed, so that the next pass makes it again. Nothing
+//! is remembered: a process that ends in between finds an object to change, or none, and the target says the rest.
+
+use std::time::Duration;
+
+use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
+use emco_engine::{marks, recreate};
+use futures::StreamExt;
+use futures::stream;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::super::edge::Session;
+use super::super::errors::{Retry, Trouble, lacks_namespace};
+use super::super::observe::Seen;
+use super::desired::Item;
+use super::first::going;
+use super::row::Facts;
+use super::{Job, JobContext, Key};
+use crate::object::LogFields;
+use crate::runtime::api::{ApiError, Content, Method, Request};
+
+/// The reason of an object with a field that cannot be changed.
+const IMMUTABLE: &str = "ImmutableField";
+/// What helps where the owner does not want objects to be deleted.
+const OFFER: &str = "a field cannot be changed: take the change back, or delete the object and it is made anew (spec.sync.immutableFields: Recreate does so)";
+/// What helps where deleting it is no way.
+const FIXED: &str = "a field cannot be changed";
+
+/// An object whose change was refused.
+pub(super) struct Refused {
+    pub item: Item,
+    /// The very object that refuses the change.
+    pub uid: String,
+    /// What the server says.
+    words: String,
+}
+
+/// What one try to make room came to.
+enum Outcome {
+    /// It is not there any more.
+    Gone,
+    /// It is on its way out, and the watch tells its end.
+    Leaves,
+    /// Nothing was asked.
+    Waits,
+    /// It is not deleted, or not now.
+    Trouble(Trouble),
+}
+
+impl Job {
+    /// What the refusal of an object means.
+    pub(super) fn refusal(&self, item: &Item, error: &ApiError) -> Trouble {
+        if lacks_namespace(error) && !self.comes_by_itself(&item.id.namespace) {
+            return Trouble::no_namespace(&item.id.namespace);
+        }
+        let trouble = Trouble::of_apply(error);
+        if trouble.reason != IMMUTABLE {
+            return trouble;
+        }
+        match recreate::kind_obstacle(&item.id) {
+            Some(why) => fixed(&why, &trouble.message),
+            None => Trouble::new(IMMUTABLE, &format!("{OFFER}: {}", trouble.message), Retry::Slowly),
+        }
+    }
+
+    /// An object of ours that is to be deleted, because its change was refused so; `None` where it stays.
+    pub(super) fn to_make_anew(&self, item: &Item, uid: Option<&str>, error: &ApiError) -> Option<Refused> {
+        let words = Trouble::of_apply(error);
+        let wanted = self.memory.pace.immutable == ImmutablePolicy::Recreate
+            && words.reason == IMMUTABLE
+            && recreate::kind_obstacle(&item.id).is_none();
+        let uid = uid.filter(|_| wanted)?.to_owned();
+        Some(Refused { item: item.clone(), uid, words: words.message })
+    }
+
+    /// Deletes the objects whose change was refused. What is gone is made by the next pass.
+    pub(super) async fn make_anew(
+        &mut self,
+        refused: Vec<(Refused, ApiError)>,
+        session: &Session,
+        facts: &mut Facts,
+    ) {
+        let ctx = self.ctx.clone();
+        let input = self.input.clone();
+        let mut outcomes = stream::iter(refused.into_iter().map(|(refused, error)| {
+            let (ctx, session, input) = (ctx.clone(), session.clone(), input.clone());
+            async move {
+                if input.has_changed().unwrap_or(true) {
+                    return (refused, Outcome::Waits);
+                }
+                let outcome = match besides(&error) {
+                    Some(trouble) => Outcome::Trouble(trouble),
+                    None => delete(&refused, &session, &ctx).await,
+                };
+                (refused, outcome)
+            }
+        }))
+        .buffer_unordered(ctx.in_flight);
+        while let Some((refused, outcome)) = outcomes.next().await {
+            match outcome {
+                Outcome::Gone => {
+                    self.asked_to_go(&refused);
+                    self.ctx.edge.observed.forget(&refused.item.id, &refused.uid);
+                    // At once, but after this pass.
+                    facts.wake_at(Instant::now() + Duration::from_millis(1));
+                }
+                Outcome::Leaves => self.asked_to_go(&refused),
+                Outcome::Waits => {}
+                Outcome::Trouble(trouble) => self.item_failed(&refused.item, &trouble, facts),
+            }
+        }
+    }
+
+    fn asked_to_go(&mut self, refused: &Refused) {
+        self.memory.backoff.worked(&Key::Object(refused.item.id.clone()));
+        let (cluster, resource, reason) =
+            (self.ctx.edge.id.as_str(), refused.item.id.to_string(), refused.words.as_str());
+        let revision = self.revision();
+        let LogFields { project, deployment, object } = &self.ctx.log;
+        tracing::info!(
+            project,
+            deployment,
+            object,
+            cluster,
+            revision,
+            resource,
+            reason,
+            "deleted to be made again"
+        );
+    }
+
+    /// Names an object of ours that has to go before it is made again, and does not.
+    pub(super) fn name_leaving(&self, item: &Item, facts: &mut Facts) {
+        let Some(seen) = self.ctx.edge.observed.get(&item.id).filter(|seen| seen.deleting) else { return };
+        if !self.memory.settled {
+            let text = format!("it is made again when it is gone: {}", going(&seen));
+            self.name_late(Some(&item.app), &item.id, &text, facts);
+        }
+    }
+}
+
+fn fixed(why: &str, words: &str) -> Trouble {
+    Trouble::new(IMMUTABLE, &format!("{FIXED}, and {why}; take the change back: {words}"), Retry::Slowly)
+}
+
+/// What is wrong with a manifest besides: it would be refused anew, and the object would be lost.
+fn besides(error: &ApiError) -> Option<Trouble> {
+    let ApiError::Status { causes, .. } = error else { return None };
+    let (field, cause) = recreate::refused_besides(causes)?;
+    let text = format!(
+        "the object is not deleted to be made again, for its manifest is refused besides: {field}: {cause}"
+    );
+    Some(Trouble::new("Invalid", &text, Retry::Slowly))
+}
+
+/// Deletes exactly the object that refused the change, at the version that was looked at.
+async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outcome {
+    let id = &refused.item.id;
+    let Some(resource) = session.resource(id) else { return Outcome::Waits };
+    let path = resource.path(&id.namespace, Some(&id.name));
+    let live = match session.send(&ctx.edge, Request::new(Method::Get, path.clone())).await {
+        Ok(live) => live,
+        Err(error) => return failed(&error, &id.name),
+    };
+    let Some(seen) = Seen::of(id, &live).filter(|seen| seen.uid == refused.uid) else { return changed() };
+    if marks::owner_of(&live) != Some(ctx.hash.as_str()) {
+        return changed();
+    }
+    if seen.deleting {
+        ctx.edge.observed.learn(id, &live);
+        return Outcome::Waits;
+    }
+    let keeps = refused.item.manifest().is_some_and(|manifest| manifest.keep || manifest.crd_folder);
+    if let Some(why) = recreate::obstacle(id, &live, seen.keep || keeps) {
+        return Outcome::Trouble(fixed(&why, &refused.words));
+    }
+    let options = json!({
+        "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+        "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
+    });
+    match session.send(&ctx.edge, Request::new(Method::Delete, path).body(Content::Json, &options)).await {
+        // The object itself, going; or a Status that says it went.
+        Ok(answer) if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) => {
+            ctx.edge.observed.learn(id, &answer);
+            Outcome::Leaves
+        }
+        Ok(_) => Outcome::Gone,
+        Err(error) => failed(&error, &id.name),
+    }
+}
+
+fn failed(error: &ApiError, name: &str) -> Outcome {
+    if error.lacks(name) {
+        Outcome::Gone
+    } else if error.is_conflict() {
+        changed()
+    } else {
+        Outcome::Trouble(Trouble::of_request(error))
+    }
+}
+
+fn changed() -> Outcome {
+    let text = "it changed while it was to be deleted and made again";
+    Outcome::Trouble(Trouble::new("Progressing", text, Retry::Soon))
+}

@@ -1,0 +1,279 @@
+//! Fields that cannot be changed: what is deleted and made again, and what never is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use emco_crds::State;
+use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
+use emco_engine::set::SetManifest;
+use serde_json::{Value, json};
+
+use super::rig::*;
+use crate::memory::{Fault, MemoryServer};
+use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
+
+const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
+
+/// A Deployment whose selector has this value.
+fn selecting(value: &str) -> Value {
+    let mut web = deployment("web", "nginx:1");
+    web["spec"]["selector"]["matchLabels"]["tier"] = json!(value);
+    web["spec"]["template"]["metadata"]["labels"]["tier"] = json!(value);
+    web
+}
+
+fn claim(mode: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop"},
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}})
+}
+
+fn stateful(service: &str, when_deleted: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {"serviceName": service, "replicas": 1, "selector": {"matchLabels": {"app": "db"}},
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": when_deleted},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "db"}]}}}})
+}
+
+async fn installed_of(policy: ImmutablePolicy, manifests: Vec<SetManifest>) -> Rig {
+    let rig = Rig::new(&["a"]);
+    rig.immutable(policy);
+    rig.start().await;
+    rig.target(&on("a", &[app_of("web", manifests)])).await;
+    rig.until_complete("a").await;
+    rig.edge("a").take_seen();
+    rig
+}
+
+async fn installed(policy: ImmutablePolicy, object: Value) -> Rig {
+    installed_of(policy, vec![manifest(config("c", "1"), None), manifest(object, None)]).await
+}
+
+async fn update(rig: &Rig, object: Value) {
+    rig.target(&on("a", &[app("web", vec![config("c", "2"), object])])).await;
+}
+
+fn uid(rig: &Rig, path: &str) -> Value {
+    rig.edge("a").object(path).map_or(Value::Null, |object| object["metadata"]["uid"].clone())
+}
+
+fn deletes(edge: &MemoryServer) -> Vec<String> {
+    edge.writes().into_iter().filter(|write| write.method == Method::Delete).map(|write| write.path).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_cannot_be_changed_fails_and_names_recreate() {
+    let rig = installed(ImmutablePolicy::Fail, selecting("one")).await;
+    let before = uid(&rig, WEB);
+    update(&rig, selecting("two")).await;
+    let row = rig.until_reason("a", "ImmutableField").await;
+    assert_eq!(row.state, State::UpdateFailed);
+    let error = row.error.unwrap();
+    assert_eq!(error.resource.as_deref(), Some("apps/Deployment/shop/web"));
+    for part in ["spec.sync.immutableFields: Recreate", "take the change back", "spec.selector"] {
+        assert!(error.message.contains(part), "{part}: {}", error.message);
+    }
+    assert_eq!((uid(&rig, WEB), deletes(&rig.edge("a"))), (before, vec![]));
+    let live = rig.edge("a").object("/api/v1/namespaces/shop/configmaps/c").unwrap();
+    assert_eq!(live["data"]["value"], "2", "the other object is applied");
+}
+
+#[tokio::test(start_paused = true)]
+async fn recreate_deletes_the_object_once_and_makes_it_again() {
+    let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+    let before = uid(&rig, WEB);
+    update(&rig, selecting("two")).await;
+    rig.until_complete("a").await;
+    let live = rig.edge("a").object(WEB).unwrap();
+    assert_eq!(live["spec"]["selector"]["matchLabels"]["tier"], "two");
+    assert_ne!(live["metadata"]["uid"], before);
+    assert_eq!(deletes(&rig.edge("a")), [WEB]);
+    let applies =
+        rig.edge("a").writes().iter().filter(|w| w.method == Method::Patch && w.path == WEB).count();
+    assert_eq!(applies, 2, "one that is refused, and one that makes it");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(deletes(&rig.edge("a")).len(), 1);
+    assert_eq!(rig.row("a").unwrap().error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_to_recreate_takes_effect_at_once() {
+    let rig = installed(ImmutablePolicy::Fail, selecting("one")).await;
+    update(&rig, selecting("two")).await;
+    rig.until_reason("a", "ImmutableField").await;
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    let asked = tokio::time::Instant::now();
+    rig.immutable(ImmutablePolicy::Recreate);
+    rig.until_complete("a").await;
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_claim_is_never_deleted_and_says_why() {
+    for policy in [ImmutablePolicy::Fail, ImmutablePolicy::Recreate] {
+        let rig = installed(policy, claim("ReadWriteOnce")).await;
+        update(&rig, claim("ReadWriteMany")).await;
+        let message = rig.until_reason("a", "ImmutableField").await.error.unwrap().message;
+        assert!(
+            message.contains("PersistentVolumeClaim is never made anew, for its data would be lost"),
+            "{message}"
+        );
+        assert!(!message.contains("Recreate"), "it does not help: {message}");
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_its_chart_keeps_is_never_deleted() {
+    let kept = |value: &str| {
+        let mut kept = manifest(selecting(value), None);
+        kept.keep = true;
+        kept
+    };
+    let rig = installed_of(ImmutablePolicy::Recreate, vec![kept("one")]).await;
+    rig.target(&on("a", &[app_of("web", vec![kept("two")])])).await;
+    let message = rig.until_reason("a", "ImmutableField").await.error.unwrap().message;
+    assert!(message.contains("outlives its deployment"), "{message}");
+    assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_that_takes_its_claims_along_stays() {
+    let rig = installed(ImmutablePolicy::Recreate, stateful("one", "Delete")).await;
+    update(&rig, stateful("two", "Delete")).await;
+    let message = rig.until_reason("a", "ImmutableField").await.error.unwrap().message;
+    assert!(message.contains("whenDeleted: Delete"), "{message}");
+    assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new());
+    // The change that the message asks for can be made, and then the other one.
+    update(&rig, stateful("one", "Retain")).await;
+    rig.until_complete("a").await;
+    update(&rig, stateful("two", "Retain")).await;
+    rig.until_complete("a").await;
+    assert_eq!(deletes(&rig.edge("a")).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_would_be_refused_anew_is_not_deleted() {
+    let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+    rig.edge("a").faults(Some(Arc::new(|request, _| {
+        let causes = [("spec.selector", "Invalid value: x: field is immutable"), ("spec.replicas", "Invalid value: -1: must be at least 0")];
+        (request.method == Method::Patch && request.path.ends_with("/web")).then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 422,
+                reason: "Invalid".to_owned(),
+                message: "Deployment.apps \"web\" is invalid: [spec.selector: Invalid value: x: field is immutable, spec.replicas: Invalid value: -1: must be at least 0]".to_owned(),
+                retry_after: None,
+                causes: causes.map(|(field, cause)| (field.to_owned(), cause.to_owned())).to_vec(),
+            })
+        })
+    })));
+    update(&rig, selecting("two")).await;
+    let message = rig.until_reason("a", "Invalid").await.error.unwrap().message;
+    assert!(message.contains("not deleted") && message.contains("spec.replicas"), "{message}");
+    assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_go_is_named_with_its_finalizer() {
+    let mut held = selecting("one");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let rig = installed(ImmutablePolicy::Recreate, held).await;
+    update(&rig, selecting("two")).await;
+    let error = rig.until_reason("a", "BlockedByPrune").await.error.unwrap();
+    assert_eq!(error.resource.as_deref(), Some("apps/Deployment/shop/web"));
+    assert!(error.message.contains("example.com/hold"), "{}", error.message);
+    assert_eq!(deletes(&rig.edge("a")).len(), 1);
+    rig.edge("a").merge(WEB, &json!({"metadata": {"finalizers": null}})).await.unwrap();
+    rig.until_complete("a").await;
+    rig.until("nothing is said any more", |rig| rig.row("a").is_some_and(|row| row.error.is_none())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_others_made_anew_meanwhile_is_not_deleted() {
+    let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+    let edge = rig.edge("a");
+    let (inner, done) = (edge.clone(), AtomicBool::new(false));
+    edge.faults(Some(Arc::new(move |request, _| {
+        if request.method != Method::Delete || done.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let inner = inner.clone();
+        std::thread::spawn(move || {
+            inner.remove(WEB);
+            inner.put("someone", &selecting("theirs"));
+        });
+        let (reason, message) = (String::new(), "busy".to_owned());
+        Some(Fault::Refuse(ApiError::Status {
+            code: 503,
+            reason,
+            message,
+            retry_after: None,
+            causes: Vec::new(),
+        }))
+    })));
+    update(&rig, selecting("two")).await;
+    rig.until_reason("a", "NotOurs").await;
+    assert_eq!(edge.object(WEB).unwrap()["spec"]["selector"]["matchLabels"]["tier"], "theirs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_with_another_template_runs_again_and_only_once() {
+    let of = |image: &str| {
+        let mut job = job("load");
+        job["spec"]["ttlSecondsAfterFinished"] = json!(60);
+        job["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        job
+    };
+    let rig = installed(ImmutablePolicy::Recreate, of("one")).await;
+    update(&rig, of("two")).await;
+    rig.until_complete("a").await;
+    let path = "/apis/batch/v1/namespaces/shop/jobs/load";
+    let live = rig.edge("a").object(path).unwrap();
+    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "two");
+    // The cluster removes it when it ended: it was carried out.
+    rig.edge("a").remove(path);
+    rig.edge("a").take_seen();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert!(rig.edge("a").writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_write_of_a_recreation_ends_exactly() {
+    // The other object, the refused apply, the deletion, the apply.
+    for n in 0..5 {
+        for lost in [false, true] {
+            let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+            let died = Arc::new(tokio::sync::Notify::new());
+            let (bell, count) = (died.clone(), AtomicU64::new(0));
+            rig.edge("a").faults(Some(Arc::new(move |request, _| {
+                if request.method == Method::Get || count.fetch_add(1, Ordering::Relaxed) != n {
+                    return None;
+                }
+                bell.notify_one();
+                let gone = ApiError::Unreachable {
+                    reason: "ConnectionLost",
+                    message: "the process died".to_owned(),
+                };
+                Some(if lost { Fault::LoseAnswer } else { Fault::Refuse(gone) })
+            })));
+            update(&rig, selecting("two")).await;
+            tokio::select! {
+                () = rig.until_complete("a") => {}
+                () = died.notified() => {}
+            }
+            rig.crash().await;
+            rig.edge("a").faults(None);
+            rig.start().await;
+            rig.until_complete("a").await;
+            assert_eq!(rig.ours("a"), ["configmaps./shop/c", "deployments.apps/shop/web"], "{n} {lost}");
+            let live = rig.edge("a").object(WEB).unwrap();
+            assert_eq!(live["spec"]["selector"]["matchLabels"]["tier"], "two");
+            let deletes = deletes(&rig.edge("a")).len();
+            assert!(deletes <= 1 || n == 2 && lost, "{n} {lost}: {deletes}");
+            rig.target(&nowhere()).await;
+            rig.until_complete("a").await;
+            assert!(rig.ours("a").is_empty());
+        }
+    }
+}
