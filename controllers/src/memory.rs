@@ -136,7 +136,7 @@ impl MemoryServer {
         self.inner.lock().store.workloads_ready = ready;
     }
 
-    /// Everything asked since the last call.
+    /// Everything asked since the last call, but dry runs.
     pub fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.inner.lock().seen)
     }
@@ -224,7 +224,9 @@ impl MemoryServer {
             return Err(error);
         }
         let manager = query::value(request, "fieldManager").unwrap_or_default().to_owned();
-        inner.seen.push(Seen { method: request.method, path: request.path.to_string(), manager });
+        if !query::is_dry(request) {
+            inner.seen.push(Seen { method: request.method, path: request.path.to_string(), manager });
+        }
         let answer = query::answer(&mut inner.store, request);
         match fault {
             Some(Fault::LoseAnswer) => Err(unreachable("Timeout", "no answer within the time-out")),

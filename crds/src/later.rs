@@ -66,7 +66,6 @@ table! {
     DIG_DESIRED_STATE = values(DIG, "spec.desiredState", &["Planned"], "Instantiated or Terminated");
     DIG_WEIGHTS = field(DIG, "spec.placement.weights");
     DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
-    DIG_CONFLICTS = values(DIG, "spec.sync.conflicts", &["AdoptIfSame", "Adopt", "Force"], "Fail");
     APPROVAL = kind("DeploymentApproval", "plans of every project are carried out at once");
 }
 

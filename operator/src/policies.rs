@@ -35,6 +35,7 @@ impl Policies for StoredPolicies {
                 progress_deadline: dig.spec.progress_deadline(),
                 drift: dig.spec.sync.drift,
                 ignore: dig.spec.sync.ignore.clone(),
+                conflicts: dig.spec.sync.conflicts,
                 immutable: dig.spec.sync.immutable_fields,
                 prune: dig.spec.sync.prune,
                 namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),

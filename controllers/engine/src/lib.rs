@@ -7,6 +7,7 @@
 #![allow(clippy::unnecessary_box_returns)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod adopt;
 pub mod apis;
 pub mod canonical;
 pub mod cloud;

@@ -35,6 +35,15 @@ pub fn mark(mut manifest: Value, owner_hash: &str, digest: &str, placed_by: &str
     manifest
 }
 
+/// Says of a marked manifest that its object was there before: it is released on removal, never deleted.
+pub fn adopt(mut marked: Value) -> Value {
+    let metadata = marked.as_object_mut().and_then(|object| map_in(object, "metadata"));
+    if let Some(annotations) = metadata.and_then(|metadata| map_in(metadata, "annotations")) {
+        annotations.insert(annotation::ADOPTED.to_owned(), Value::from("true"));
+    }
+    marked
+}
+
 /// The map under a key; anything else that stood there makes room for one.
 fn map_in<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
     let slot = parent.entry(key).or_insert(Value::Null);
@@ -143,6 +152,16 @@ mod tests {
         assert_eq!(owner_of(&marked), Some("hash"));
         assert_eq!(manifest_of(&marked), Some("digest"));
         assert!(!is_adopted(&marked));
+    }
+
+    #[test]
+    fn an_adopted_object_says_so_and_loses_that_mark_when_it_is_released() {
+        let mut object = adopt(live(&["emco-hash", "kubectl"]));
+        assert!(is_adopted(&object));
+        let patch = release_patch(&object, "hash").unwrap();
+        json_patch::patch(&mut object, &patch).unwrap();
+        assert!(!is_adopted(&object));
+        assert_eq!(object["metadata"]["annotations"], json!({"note": "n"}));
     }
 
     fn live(managers: &[&str]) -> Value {

@@ -8,7 +8,7 @@ use emco_crds::composite_profile::CompositeProfileSpec;
 use emco_crds::deployment_approval::DeploymentApprovalSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::rollout::Rollout;
-use emco_crds::deployment_intent_group::sync::{ConflictPolicy, Sync, Unreachable};
+use emco_crds::deployment_intent_group::sync::{Sync, Unreachable};
 use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, DesiredState};
 use emco_crds::fields::Level;
 use emco_crds::later::{self, Later};
@@ -125,7 +125,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         intents,
         desired_state,
         rollout,
-        sync,
+        sync: Sync { drift: _, conflicts: _, immutable_fields: _, prune: _, ignore: _ },
         progress_deadline: _,
         hook_timeout: _,
         unreachable: Unreachable { action: _, after: _ },
@@ -141,7 +141,6 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         (*desired_state == DesiredState::Planned, instead(&later::DIG_DESIRED_STATE, "Planned")),
     ])
     .or_else(|| check_placement(placement))
-    .or_else(|| check_sync(sync))
 }
 
 fn check_placement(placement: &Placement) -> Option<String> {
@@ -154,11 +153,6 @@ fn check_placement(placement: &Placement) -> Option<String> {
             weighted(weights, &later::DIG_APP_WEIGHTS, &format!("spec.placement.apps[{app}].weights"))
         })
     })
-}
-
-fn check_sync(sync: &Sync) -> Option<String> {
-    let Sync { drift: _, conflicts, immutable_fields: _, prune: _, ignore: _ } = sync;
-    first([(*conflicts != ConflictPolicy::Fail, instead(&later::DIG_CONFLICTS, &format!("{conflicts:?}")))])
 }
 
 /// What of a `DeploymentApproval` is not supported yet: all of it.
@@ -200,7 +194,9 @@ mod tests {
             "{sync: {drift: Correct, conflicts: Fail, immutableFields: Fail, prune: AfterReady}}",
             "{sync: {prune: Before}}",
             "{sync: {prune: AfterApply}}",
-            "{sync: {immutableFields: Recreate}}",
+            "{sync: {immutableFields: Recreate, conflicts: AdoptIfSame}}",
+            "{sync: {conflicts: Adopt}}",
+            "{sync: {conflicts: Force}}",
             "{sync: {drift: Report, ignore: [{kind: Deployment, jsonPointers: [/spec/replicas]}]}}",
             "{desiredState: Terminated, readyClusters: 95%, revisionHistoryLimit: 3}",
             "{unreachable: {action: Abandon, after: 24h}}",
@@ -224,10 +220,6 @@ mod tests {
             (
                 "{desiredState: Planned}",
                 "spec.desiredState Planned is not supported yet: use Instantiated or Terminated",
-            ),
-            (
-                "{sync: {conflicts: AdoptIfSame}}",
-                "spec.sync.conflicts AdoptIfSame is not supported yet: use Fail",
             ),
             (
                 "{placement: {apps: [{app: db, allOf: [{selector: {}}], weights: [{name: cost, weight: 1}]}]}}",

@@ -13,6 +13,11 @@ pub(super) fn value<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.query.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
 }
 
+/// Whether nothing is to be stored. Of applies alone.
+pub(super) fn is_dry(request: &Request) -> bool {
+    value(request, "dryRun") == Some("All")
+}
+
 fn sendable(request: &Request) -> ApiResult<()> {
     request.fault().map_or(Ok(()), |fault| Err(crate::remote::wire::unsendable(&fault)))
 }
@@ -56,7 +61,14 @@ fn patch(
             retry_after: None,
             causes: vec![("fieldManager".to_owned(), "Required value: is required for apply patch".to_owned())],
         }),
-        Some(Content::Apply) => store.apply(target, body, manager, value(request, "force") == Some("true")),
+        Some(Content::Apply) => {
+            let force = value(request, "force") == Some("true");
+            if is_dry(request) {
+                store.try_apply(target, body, manager, force)
+            } else {
+                store.apply(target, body, manager, force)
+            }
+        }
         Some(Content::Merge) => {
             let mut object = store.get(target)?;
             let given = body.pointer("/metadata/resourceVersion").cloned();

@@ -44,6 +44,8 @@ pub enum Applied {
     Made,
     /// It had other content, or had lost our marks.
     Changed,
+    /// It was somebody else's.
+    TakenOver,
     /// Everything was there before, and somebody deleted or replaced it.
     Restored,
     /// It was refused or failed, for this reason (a closed set).
@@ -56,6 +58,7 @@ impl Applied {
         match self {
             Self::Made => ("applied", "Made"),
             Self::Changed => ("applied", "Changed"),
+            Self::TakenOver => ("applied", "TakenOver"),
             Self::Restored => ("applied", "Restored"),
             Self::Failed(reason) => ("failed", reason),
         }

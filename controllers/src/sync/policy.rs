@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy};
+use emco_crds::deployment_intent_group::sync::{
+    ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
+};
 
 use super::work::Owner;
 
@@ -19,6 +21,8 @@ pub struct Policy {
     pub drift: DriftPolicy,
     /// Fields left alone after the first apply.
     pub ignore: Vec<IgnoreRule>,
+    /// What is done about objects of others.
+    pub conflicts: ConflictPolicy,
     /// What is done where a field cannot be changed.
     pub immutable: ImmutablePolicy,
     /// When objects of an earlier revision are removed.
@@ -44,6 +48,7 @@ impl Policy {
             placed_by: format!("{}/{}", owner.namespace, owner.name),
             drift: DriftPolicy::Correct,
             ignore: Vec::new(),
+            conflicts: ConflictPolicy::Fail,
             immutable: ImmutablePolicy::Fail,
             prune: PrunePolicy::AfterReady,
             namespace: None,
@@ -59,7 +64,9 @@ impl Policy {
 impl Policy {
     /// Whether what failed under another policy may work now.
     pub fn tries_again(&self, before: &Self) -> bool {
-        self.requested != before.requested || self.immutable != before.immutable
+        self.requested != before.requested
+            || self.immutable != before.immutable
+            || self.conflicts != before.conflicts
     }
 }
 

@@ -13,7 +13,9 @@ pub struct Sync {
     /// What is done about changes by others.
     #[serde(default)]
     pub drift: DriftPolicy,
-    /// What is done about objects of others.
+    /// What is done about objects of the same name that EMCO did not make: Fail (default) sends nothing, `AdoptIfSame` takes over what
+    /// equals the manifest, Adopt what no other manager holds with other values, Force takes over everything. What was taken over is
+    /// released when the deployment goes, never deleted. Objects of another deployment are never taken over.
     #[serde(default)]
     pub conflicts: ConflictPolicy,
     /// What is done where a cluster's API server refuses a change because a field cannot be changed: Fail (default), or Recreate,
@@ -44,14 +46,14 @@ pub enum DriftPolicy {
 /// What is done about objects of others.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConflictPolicy {
-    /// Nothing is sent; the owner is named.
+    /// Nothing is sent; who has the object is named.
     #[default]
     Fail,
-    /// An object that already equals the manifest is taken over.
+    /// An object that equals the manifest is taken over; of another one the fields that differ are named.
     AdoptIfSame,
-    /// It is taken over, without overriding other managers.
+    /// The object is taken over, unless another manager holds a field with another value.
     Adopt,
-    /// It is taken over, and other managers lose their fields.
+    /// The object is taken over, and other managers lose their fields.
     Force,
 }
 

@@ -217,6 +217,28 @@ impl Store {
     }
 
     pub fn apply(&mut self, target: &Target, intent: &Value, manager: &str, force: bool) -> ApiResult<Value> {
+        let (before, object) = self.applied(target, intent, manager, force)?;
+        Ok(self.commit(target, before, object))
+    }
+
+    /// What an apply would come to.
+    pub fn try_apply(
+        &mut self,
+        target: &Target,
+        intent: &Value,
+        manager: &str,
+        force: bool,
+    ) -> ApiResult<Value> {
+        self.applied(target, intent, manager, force).map(|(_, object)| object)
+    }
+
+    fn applied(
+        &mut self,
+        target: &Target,
+        intent: &Value,
+        manager: &str,
+        force: bool,
+    ) -> ApiResult<(Option<Value>, Value)> {
         let before = self.get(target).ok();
         if before.is_none() {
             if !target.subresource.is_empty() {
@@ -248,7 +270,7 @@ impl Store {
             set_metadata(&mut object, "resourceVersion", before.pointer("/metadata/resourceVersion"));
         }
         self.stamp(target, &mut object, before.as_ref());
-        Ok(self.commit(target, before, object))
+        Ok((before, object))
     }
 
     /// Deletes, or marks where finalizers or content hold it. What is gone is answered with a Status, as servers do.

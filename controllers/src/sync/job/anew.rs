@@ -32,8 +32,11 @@ pub(super) struct Refused {
     pub item: Item,
     /// The very object that refuses the change.
     pub uid: String,
+    /// It outlives its deployment.
+    stays: bool,
     /// What the server says.
     words: String,
+    error: ApiError,
 }
 
 /// What one try to make room came to.
@@ -65,31 +68,32 @@ impl Job {
     }
 
     /// An object of ours that is to be deleted, because its change was refused so; `None` where it stays.
-    pub(super) fn to_make_anew(&self, item: &Item, uid: Option<&str>, error: &ApiError) -> Option<Refused> {
+    pub(super) fn to_make_anew(&self, item: &Item, uid: &str, error: &ApiError) -> Option<Refused> {
         let words = Trouble::of_apply(error);
         let wanted = self.memory.pace.immutable == ImmutablePolicy::Recreate
             && words.reason == IMMUTABLE
             && recreate::kind_obstacle(&item.id).is_none();
-        let uid = uid.filter(|_| wanted)?.to_owned();
-        Some(Refused { item: item.clone(), uid, words: words.message })
+        let keeps = item.manifest().is_some_and(|manifest| manifest.keep || manifest.crd_folder);
+        wanted.then(|| Refused {
+            item: item.clone(),
+            uid: uid.to_owned(),
+            stays: keeps || self.is_adopted(&item.id, uid),
+            words: words.message,
+            error: error.clone(),
+        })
     }
 
     /// Deletes the objects whose change was refused. What is gone is made by the next pass.
-    pub(super) async fn make_anew(
-        &mut self,
-        refused: Vec<(Refused, ApiError)>,
-        session: &Session,
-        facts: &mut Facts,
-    ) {
+    pub(super) async fn make_anew(&mut self, refused: Vec<Refused>, session: &Session, facts: &mut Facts) {
         let ctx = self.ctx.clone();
         let input = self.input.clone();
-        let mut outcomes = stream::iter(refused.into_iter().map(|(refused, error)| {
+        let mut outcomes = stream::iter(refused.into_iter().map(|refused| {
             let (ctx, session, input) = (ctx.clone(), session.clone(), input.clone());
             async move {
                 if input.has_changed().unwrap_or(true) {
                     return (refused, Outcome::Waits);
                 }
-                let outcome = match besides(&error) {
+                let outcome = match besides(&refused.error) {
                     Some(trouble) => Outcome::Trouble(trouble),
                     None => delete(&refused, &session, &ctx).await,
                 };
@@ -171,8 +175,7 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
         ctx.edge.observed.learn(id, &live);
         return Outcome::Waits;
     }
-    let keeps = refused.item.manifest().is_some_and(|manifest| manifest.keep || manifest.crd_folder);
-    if let Some(why) = recreate::obstacle(id, &live, seen.keep || keeps) {
+    if let Some(why) = recreate::obstacle(id, &live, seen.keep || refused.stays) {
         return Outcome::Trouble(fixed(&why, &refused.words));
     }
     let options = json!({

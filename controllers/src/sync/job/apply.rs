@@ -1,10 +1,8 @@
 //! Applies the objects of a set that are not as wanted. What is there already and ours costs no request; what others made is not
 //! touched.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_engine::identity::Identity;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
@@ -14,17 +12,10 @@ use super::super::errors::{Retry, Trouble, lacks_namespace};
 use super::super::metrics::Applied;
 use super::super::observe::Seen;
 use super::desired::Item;
-use super::foreign::{self, Foreign};
 use super::halt::Halt;
 use super::row::Facts;
-use super::send::{Sent, apply};
+use super::send::{Over, Refusal, Sending, Sent, apply};
 use super::{Job, Key};
-use crate::runtime::api::{Method, Request};
-
-/// So many names of one kind and namespace are looked up one by one; more by a list.
-const FEW: usize = 4;
-/// Pages of such a list.
-const PAGES: usize = 40;
 
 /// What has to be done about one object.
 pub(super) enum Need {
@@ -42,18 +33,12 @@ pub(super) enum Need {
     Trouble(Trouble),
 }
 
-/// What a look at the cluster found under a name.
-pub(super) enum Found {
-    Nothing,
-    Object(Box<Foreign>),
-}
-
 impl Job {
     /// Applies what is not as it shall be; true when all of it is applied now.
     pub(super) async fn ensure(&mut self, items: &[Item], session: &Session, facts: &mut Facts) -> bool {
         let mut all = true;
         let mut look: Vec<Item> = Vec::new();
-        let mut send: Vec<(Item, Option<String>)> = Vec::new();
+        let mut send: Vec<(Item, Over)> = Vec::new();
         for item in items {
             if let Some(tries) = self.memory.backoff.waiting(&Key::Object(item.id.clone())) {
                 facts.trouble(Some(&item.app), Some(&item.id), &tries.trouble, tries.count);
@@ -65,7 +50,7 @@ impl Job {
                 Need::Taken => drop(self.memory.taken.insert(item.id.clone())),
                 Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
                 Need::Look => look.push(item.clone()),
-                Need::Renew(uid) => send.push((item.clone(), Some(uid))),
+                Need::Renew(uid) => send.push((item.clone(), Over::Ours(uid))),
                 Need::Wait => {
                     all = false;
                     self.name_leaving(item, facts);
@@ -156,113 +141,10 @@ impl Job {
         item.manifest().is_some_and(|manifest| manifest.take_existing)
     }
 
-    /// Looks for objects under the names we want that our label does not show. What is surely absent is to be sent, and so
-    /// is what our manager made and only lost its label.
-    async fn look(
-        &mut self,
-        items: Vec<Item>,
-        session: &Session,
-        send: &mut Vec<(Item, Option<String>)>,
-        facts: &mut Facts,
-    ) -> bool {
-        let mut fine = true;
-        for group in by_kind(items) {
-            if self.stale() {
-                return false;
-            }
-            let found = match self.find(&group, session).await {
-                Ok(found) => found,
-                Err(trouble) => {
-                    for item in &group {
-                        self.item_failed(item, &trouble, facts);
-                    }
-                    fine = false;
-                    continue;
-                }
-            };
-            for item in group {
-                match found.get(&item.id.name) {
-                    None | Some(Found::Nothing) => send.push((item, None)),
-                    Some(Found::Object(found))
-                        if found.seen.owner.is_none() && found.seen.managers.contains(&self.ctx.manager) =>
-                    {
-                        send.push((item, Some(found.seen.uid.clone())));
-                    }
-                    Some(Found::Object(found)) => fine = self.met(&item, found, facts) && fine,
-                }
-            }
-        }
-        fine
-    }
-
-    /// An object is there that the label's watch did not show.
-    fn met(&mut self, item: &Item, found: &Foreign, facts: &mut Facts) -> bool {
-        if self.take_existing(item) || self.left_alone(item) {
-            self.memory.taken.insert(item.id.clone());
-            self.memory.backoff.worked(&Key::Object(item.id.clone()));
-            return true;
-        }
-        if found.seen.owner.is_some() {
-            // The watch is behind: it will say so.
-            self.item_failed(item, &Trouble::new("Progressing", "the watch is behind", Retry::Soon), facts);
-            return false;
-        }
-        self.item_failed(item, &foreign::trouble(&found.holder), facts);
-        false
-    }
-
-    pub(super) async fn find(
-        &self,
-        group: &[Item],
-        session: &Session,
-    ) -> Result<BTreeMap<String, Found>, Trouble> {
-        let Some((first, resource)) =
-            group.first().and_then(|item| Some((item, session.resource_of(&item.manifest()?.json)?.clone())))
-        else {
-            return Ok(BTreeMap::new());
-        };
-        let mut found = BTreeMap::new();
-        if group.len() <= FEW || !resource.listable {
-            for item in group {
-                let path = resource.path(&item.id.namespace, Some(&item.id.name));
-                match self.send(session, Request::new(Method::Get, path).metadata()).await {
-                    Ok(object) => drop(found.insert(item.id.name.clone(), found_of(&item.id, &object))),
-                    Err(error) if error.is_not_found() => {}
-                    Err(error) => return Err(Trouble::of_request(&error)),
-                }
-            }
-            return Ok(found);
-        }
-        let wanted: BTreeSet<&str> = group.iter().map(|item| item.id.name.as_str()).collect();
-        let mut next: Option<String> = None;
-        for _ in 0..PAGES {
-            let path = resource.path(&first.id.namespace, None);
-            let mut request = Request::new(Method::Get, path).metadata().query("limit", "500");
-            if let Some(next) = next.take() {
-                request = request.query("continue", next);
-            }
-            let page = self.send(session, request).await.map_err(|error| Trouble::of_request(&error))?;
-            for object in page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
-                let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-                if wanted.contains(name) {
-                    let id = Identity { name: name.to_owned(), ..Identity::clone(&first.id) };
-                    found.insert(name.to_owned(), found_of(&id, object));
-                }
-            }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(more) if !more.is_empty() => next = Some(more.to_owned()),
-                _ => return Ok(found),
-            }
-        }
-        let text =
-            format!("namespace {} holds too many objects of kind {}", first.id.namespace, first.id.kind);
-        Err(Trouble::new("Invalid", &text, Retry::Slowly))
-    }
-
     /// Sends applies, a few at a time, and takes in the answers.
     pub(super) async fn send_all(
         &mut self,
-        send: Vec<(Item, Option<String>)>,
+        send: Vec<(Item, Over)>,
         session: &Session,
         facts: &mut Facts,
     ) -> bool {
@@ -272,32 +154,40 @@ impl Job {
         let halt = Arc::new(Halt::default());
         let send: Vec<_> = send
             .into_iter()
-            .map(|(item, uid)| {
-                let theirs = if uid.is_some() { self.left_to_others(&item) } else { Vec::new() };
-                (item, uid, theirs)
+            .map(|(item, over)| {
+                let theirs = if over.uid().is_some() { self.left_to_others(&item) } else { Vec::new() };
+                let adopted = match &over {
+                    Over::Nothing => false,
+                    Over::Ours(uid) => self.is_adopted(&item.id, uid),
+                    Over::Others(_) => true,
+                };
+                (item, over, adopted, theirs)
             })
             .collect();
-        let mut answers = stream::iter(send.into_iter().map(|(item, uid, theirs)| {
+        let mut answers = stream::iter(send.into_iter().map(|(item, over, adopted, theirs)| {
             let (ctx, session, placed_by, end, halt) =
                 (ctx.clone(), session.clone(), placed_by.clone(), end.clone(), Arc::clone(&halt));
             async move {
                 // The wish changed meanwhile, or it makes no sense: what is not sent yet is not sent any more.
                 let stale = || end.is_over() || halt.holds(&item.id.namespace);
-                let answer = apply(&item, uid.as_deref(), &theirs, &session, &ctx, &placed_by, stale).await;
-                (item, uid, answer)
+                let sending =
+                    Sending { item: &item, over: &over, adopted, theirs: &theirs, placed_by: &placed_by };
+                let answer = apply(&sending, &session, &ctx, stale).await;
+                (item, over, answer)
             }
         }))
         .buffer_unordered(ctx.in_flight);
         let mut all = true;
         let mut refused = Vec::new();
-        while let Some((item, uid, answer)) = answers.next().await {
+        while let Some((item, over, answer)) = answers.next().await {
             let key = Key::Object(item.id.clone());
             match answer {
                 Some(Sent { answer: Ok(object), left_out, rewritten }) => {
-                    self.ctx.edge.metrics.applied(match uid {
+                    self.ctx.edge.metrics.applied(match &over {
                         _ if self.memory.settled => Applied::Restored,
-                        Some(_) => Applied::Changed,
-                        None => Applied::Made,
+                        Over::Others(_) => Applied::TakenOver,
+                        Over::Ours(_) => Applied::Changed,
+                        Over::Nothing => Applied::Made,
                     });
                     self.log_left_out(&item, &left_out);
                     self.memory.left_out.applied(&item.id.to_string(), left_out);
@@ -309,20 +199,31 @@ impl Job {
                     self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&*item.id);
                     self.ctx.edge.observed.learn(&item.id, &object);
+                    if let Over::Others(takeover) = &over {
+                        self.taken_over(&item, takeover);
+                    }
                     let fields = Seen::of(&item.id, &object).and_then(|seen| seen.fields);
                     self.memory.drift.applied(&item.id, fields);
                 }
-                Some(Sent { answer: Err(error), .. }) => {
+                Some(Sent { answer: Err(refusal), .. }) => {
                     all = false;
-                    let trouble = self.refusal(&item, &error);
+                    let trouble = match (&over, &refusal) {
+                        (Over::Others(takeover), _) => self.refused_takeover(&item, takeover, &refusal),
+                        (_, Refusal::Server(error)) => self.refusal(&item, error),
+                        (_, Refusal::Differs(_)) => continue,
+                    };
                     self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
-                    if let Some(one) = self.to_make_anew(&item, uid.as_deref(), &error) {
+                    if let (Over::Ours(uid), Refusal::Server(error)) = (&over, &refusal)
+                        && let Some(one) = self.to_make_anew(&item, uid, error)
+                    {
                         halt.answered();
-                        refused.push((one, error));
+                        refused.push(one);
                         continue;
                     }
                     self.item_failed(&item, &trouble, facts);
-                    if lacks_namespace(&error) {
+                    if let Refusal::Server(error) = &refusal
+                        && lacks_namespace(error)
+                    {
                         halt.absent(&item.id.namespace);
                     }
                     if halt.refused(&trouble) {
@@ -352,22 +253,4 @@ impl Job {
         let attempts = self.memory.backoff.last(&key).map_or(1, |tries| tries.count);
         facts.trouble(Some(&item.app), Some(&item.id), trouble, attempts);
     }
-}
-
-/// Together what one list shows: of one kind, in one namespace.
-pub(super) fn by_kind(items: Vec<Item>) -> impl Iterator<Item = Vec<Item>> {
-    let mut groups: BTreeMap<(String, String, String), Vec<Item>> = BTreeMap::new();
-    for item in items {
-        let key = (item.id.group.clone(), item.id.kind.clone(), item.id.namespace.clone());
-        groups.entry(key).or_default().push(item);
-    }
-    groups.into_values()
-}
-
-fn found_of(id: &Identity, object: &Value) -> Found {
-    let metadata = object.get("metadata").unwrap_or(&Value::Null);
-    Seen::of(id, object).map_or(Found::Nothing, |seen| {
-        let holder = foreign::holder(metadata, &seen.managers);
-        Found::Object(Box::new(Foreign { seen, holder }))
-    })
 }

@@ -1,6 +1,5 @@
 //! Undoes changes by others to our objects, or reports them where the owner wants no more than that. Suspicion comes of
-//! metadata alone; before anything is done, one look at the object says which fields were taken and by whom. At a pace
-//! that ends no fight by force.
+//! metadata alone; before anything is done, one look at the object says which fields were taken and by whom.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use emco_crds::RowStatus;
 use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{RowDrift, RowDrifted};
-use emco_engine::identity::{Id, Identity};
+use emco_engine::identity::Id;
 use emco_engine::shard::MOST_RESTORED;
 use emco_engine::{drift, marks};
 use futures::StreamExt;
@@ -19,19 +18,15 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::edge::Session;
-use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
 use super::super::observe::{Look, Seen};
 use super::desired::{App, Item};
 use super::row::Facts;
+use super::send::Over;
 use super::{Job, Key};
 use crate::object::LogFields;
 use crate::runtime::api::{ApiResult, Method, Request};
 
-/// So many corrections of one object, and it is a fight: from now on with long pauses, and said.
-const FIGHT: u32 = 5;
-/// So long after the last round a fight counts as over.
-const CALM: Duration = Duration::from_mins(10);
 /// Another try to look at an object that could not be read.
 const AGAIN: Duration = Duration::from_secs(30);
 /// Where replicas of a workload are.
@@ -43,19 +38,19 @@ pub(super) struct Drift {
     corrected: i64,
     /// The first objects that were put right.
     restored: Vec<String>,
-    last: Option<Time>,
+    pub(super) last: Option<Time>,
     /// By the text of the identity: objects that differ.
-    differ: BTreeMap<String, Differs>,
+    pub(super) differ: BTreeMap<String, Differs>,
     /// Our fields of an object as our own apply's answer showed them, or as they were found in order.
     baseline: BTreeMap<Id, String>,
     /// The state in which an object was found to differ.
     judged: BTreeMap<Id, String>,
 }
 
-struct Differs {
+pub(super) struct Differs {
     /// What our own apply left us with; nothing for an object that is gone.
     baseline: String,
-    by: String,
+    pub(super) by: String,
 }
 
 /// Why an object is looked at.
@@ -105,8 +100,13 @@ impl Drift {
         self.judged.remove(id);
     }
 
+    /// Whether our own apply was answered, or our fields were found in order.
+    pub fn has_applied(&self, id: &Id) -> bool {
+        self.baseline.contains_key(id)
+    }
+
     /// Counts an object that was put right, and names the first ones.
-    fn count_restored(&mut self, id: &Id) {
+    pub(super) fn count_restored(&mut self, id: &Id) {
         self.corrected += 1;
         let name = id.to_string();
         if self.restored.len() < MOST_RESTORED && !self.restored.contains(&name) {
@@ -147,6 +147,9 @@ impl Job {
             };
             if seen.owner.as_ref() != Some(&self.ctx.hash) || seen.deleting {
                 continue;
+            }
+            if seen.adopted {
+                self.note_adopted(&item.id, &seen.uid);
             }
             if seen.manifest.as_deref() != Some(&*item.token) {
                 if report && self.memory.settled {
@@ -205,6 +208,12 @@ impl Job {
         self.memory.drift.differ.insert(item.id.to_string(), Differs { baseline, by });
     }
 
+    /// Notes that others took our marks off an object, which is applied again.
+    pub(super) fn note_difference(&mut self, item: &Item, by: String) {
+        let known = self.memory.drift.differ.contains_key(&item.id.to_string());
+        self.differs(item, known, String::new(), by);
+    }
+
     /// Looks at each suspect: what differs for certain is `wrong`, all else is how things are to be.
     async fn judge(
         &mut self,
@@ -244,6 +253,7 @@ impl Job {
             let Some(manifest) = item.manifest() else { continue };
             let marked =
                 marks::mark(manifest.json.clone(), &self.ctx.hash, &item.token, &self.memory.pace.placed_by);
+            let marked = if self.is_adopted(&item.id, &now.uid) { marks::adopt(marked) } else { marked };
             let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
             let entries = entries.map_or(&[][..], Vec::as_slice);
             let mut judged = drift::judge(&marked, entries, &self.ctx.manager);
@@ -289,8 +299,11 @@ impl Job {
                 .iter()
                 .any(|key| self.memory.backoff.waiting(key).is_some())
         };
-        let send: Vec<(Item, Option<String>)> =
-            wrong.into_iter().filter(|(item, _)| !waits(item)).map(|(item, uid)| (item, Some(uid))).collect();
+        let send: Vec<(Item, Over)> = wrong
+            .into_iter()
+            .filter(|(item, _)| !waits(item))
+            .map(|(item, uid)| (item, Over::Ours(uid)))
+            .collect();
         if !send.is_empty() && !self.stale() {
             self.send_all(send, session, facts).await;
         }
@@ -310,73 +323,5 @@ impl Job {
             pointers.push(REPLICAS.to_owned());
         }
         pointers
-    }
-
-    /// Whether an object of a complete row may be made again now. Whoever keeps deleting it meets longer and longer pauses;
-    /// where changes are only reported, it stays away until another revision.
-    pub(super) fn may_restore(&mut self, item: &Item, facts: &mut Facts) -> bool {
-        if !self.memory.settled {
-            return true;
-        }
-        if self.memory.pace.drift == DriftPolicy::Report {
-            return false;
-        }
-        let key = Key::Again(item.id.clone());
-        if let Some(tries) = self.memory.backoff.waiting(&key) {
-            facts.trouble(Some(&item.app), Some(&item.id), &tries.trouble, tries.count);
-            return false;
-        }
-        true
-    }
-
-    /// Notes that an object was applied again because of others, if it was.
-    pub(super) fn restored(&mut self, item: &Item) {
-        let differed = self.memory.drift.differ.remove(&item.id.to_string());
-        if differed.is_none() && !self.memory.settled {
-            return;
-        }
-        if differed.is_none() {
-            count(&self.ctx.edge.metrics.drifts);
-        }
-        self.memory.drift.count_restored(&item.id);
-        self.memory.drift.last = super::row::now(self);
-        let key = Key::Again(item.id.clone());
-        if self.memory.backoff.last(&key).is_some_and(|tries| tries.due + CALM < Instant::now()) {
-            self.memory.backoff.worked(&key);
-        }
-        let times = self.memory.backoff.last(&key).map_or(1, |tries| tries.count + 1);
-        let (what, by) = match differed.map(|differs| differs.by).filter(|by| !by.is_empty()) {
-            Some(by) => ("changed", by),
-            None => ("deleted or replaced", "others".to_owned()),
-        };
-        let trouble = if times < FIGHT {
-            let text = format!("{} was {what} by {by} and is applied again", item.id);
-            Trouble::new("Conflict", &text, Retry::Soon)
-        } else {
-            let text = format!(
-                "{} is {what} again and again by {by}, and was put right {times} times: stop that, list the fields under spec.sync.ignore, or set spec.sync.drift: Report",
-                item.id
-            );
-            Trouble::new("DriftFight", &text, Retry::Slowly)
-        };
-        self.memory.backoff.failed(key, trouble);
-    }
-
-    /// Fights that are not over, in the row.
-    fn tell_fights(&self, facts: &mut Facts) {
-        let now = Instant::now();
-        let fights = self.memory.backoff.all().filter_map(|(key, tries)| match key {
-            Key::Again(id) if tries.trouble.reason == "DriftFight" && tries.due + CALM > now => {
-                Some((id, tries))
-            }
-            _ => None,
-        });
-        let mut fights: Vec<_> = fights.collect();
-        // The row has room for one: the first by name.
-        fights.sort_by(|(a, _), (b, _)| Identity::cmp(a, b));
-        for (id, tries) in fights {
-            facts.trouble(None, Some(id), &tries.trouble, tries.count);
-            facts.wake_at(tries.due + CALM);
-        }
     }
 }

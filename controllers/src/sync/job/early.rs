@@ -8,9 +8,11 @@ use std::sync::Arc;
 use emco_engine::identity::Id;
 
 use super::super::edge::Session;
-use super::apply::{Found, Need, by_kind};
+use super::apply::Need;
 use super::desired::{App, Item};
+use super::look::{Found, by_kind};
 use super::row::Facts;
+use super::send::Over;
 use super::{Job, Key};
 
 impl Job {
@@ -75,7 +77,7 @@ impl Job {
                 _ if waits || self.ends_unseen(item) => all = false,
                 Need::Nothing => {}
                 Need::Look => look.push(item.clone()),
-                Need::Renew(uid) => send.push((item.clone(), Some(uid))),
+                Need::Renew(uid) => send.push((item.clone(), Over::Ours(uid))),
                 Need::Taken | Need::Wait | Need::Trouble(_) => all = false,
             }
         }
@@ -92,8 +94,8 @@ impl Job {
                 };
                 match need {
                     // It is not there.
-                    Need::Look => send.push((item, None)),
-                    Need::Renew(uid) => send.push((item, Some(uid))),
+                    Need::Look => send.push((item, Over::Nothing)),
+                    Need::Renew(uid) => send.push((item, Over::Ours(uid))),
                     Need::Nothing => {}
                     Need::Taken | Need::Wait | Need::Trouble(_) => all = false,
                 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use emco_crds::sync_shard::status::RowError;
+use emco_engine::adopt;
 use emco_engine::identity::Identity;
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ const NAMED: usize = 32;
 const HOLDERS: usize = 8;
 
 /// Who has an object, as its own marks say, and where it is to be removed.
-pub(super) fn holder(metadata: &Value, managers: &[String]) -> (String, String) {
+pub(super) fn holder(metadata: &Value, managers: &[String]) -> Holder {
     let annotation = |key: &str| text(metadata, "annotations", key);
     let label = |key: &str| text(metadata, "labels", key);
     if let Some(release) = annotation("meta.helm.sh/release-name") {
@@ -28,18 +29,18 @@ pub(super) fn holder(metadata: &Value, managers: &[String]) -> (String, String) 
             Some(_) => "delete the HelmRelease".to_owned(),
             None => format!("helm uninstall {release} -n {space}"),
         };
-        return (format!("Helm release {space}/{release}{}", flux.unwrap_or_default()), remedy);
+        return Holder::tool(format!("Helm release {space}/{release}{}", flux.unwrap_or_default()), remedy);
     }
     if let Some(name) = label("kustomize.toolkit.fluxcd.io/name") {
         let space = label("kustomize.toolkit.fluxcd.io/namespace").unwrap_or("default");
-        return (format!("Flux's Kustomization {space}/{name}"), "remove it from its source".to_owned());
+        return Holder::tool(format!("Flux's Kustomization {space}/{name}"), SOURCE.to_owned());
     }
     // The tracking id begins with the Application's name.
     let tracked = annotation("argocd.argoproj.io/tracking-id").and_then(|id| id.split(':').next());
     if let Some(name) =
         tracked.or_else(|| label("argocd.argoproj.io/instance")).filter(|name| !name.is_empty())
     {
-        return (format!("Argo CD's Application {name}"), "remove it from its source".to_owned());
+        return Holder::tool(format!("Argo CD's Application {name}"), SOURCE.to_owned());
     }
     let who = if annotation("kubectl.kubernetes.io/last-applied-configuration").is_some() {
         "kubectl apply".to_owned()
@@ -48,23 +49,79 @@ pub(super) fn holder(metadata: &Value, managers: &[String]) -> (String, String) 
     } else {
         managers.join(", ")
     };
-    (who, "delete it".to_owned())
+    Holder { who, remedy: "delete it".to_owned(), tool: false }
 }
 
 fn text<'a>(metadata: &'a Value, map: &str, key: &str) -> Option<&'a str> {
     metadata.get(map)?.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The trouble with an object that exists and that EMCO did not make. The row names the object beside it.
-pub(super) fn trouble((who, remedy): &(String, String)) -> Trouble {
-    let text = format!("was not made by EMCO but by {who}: {remedy}, or change its name here");
-    Trouble { holder: Some(who.clone()), ..Trouble::new("NotOurs", &text, Retry::Slowly) }
+/// The trouble with an object that exists and that EMCO did not make. The row names the object beside it. Whose tool writes it
+/// again and again is not to be taken over beside that tool.
+pub(super) fn trouble(holder: &Holder) -> Trouble {
+    let Holder { who, remedy, tool } = holder;
+    let way = if *tool {
+        " or change its name here"
+    } else {
+        " change its name here, or take it over (spec.sync.conflicts)"
+    };
+    not_ours(holder, &format!("{MADE} {who}: {remedy},{way}"))
+}
+
+/// The trouble with one that is to be taken over only if it is the same.
+pub(super) fn differs(holder: &Holder, fields: &[String]) -> Trouble {
+    let (who, fields) = (&holder.who, adopt::named(fields));
+    not_ours(holder, &format!(
+        "{MADE} {who}, and differs in {fields}: make both alike, or set spec.sync.conflicts to Adopt or Force"
+    ))
+}
+
+/// The trouble with one whose fields other managers hold with other values.
+pub(super) fn contested(holder: &Holder, causes: &[(String, String)]) -> Trouble {
+    let fields: Vec<String> = causes.iter().map(|(field, cause)| format!("{field} ({cause})")).collect();
+    let (who, fields) = (&holder.who, adopt::named(&fields));
+    not_ours(holder, &format!(
+        "{MADE} {who}, and others hold {fields}: make both alike, or set spec.sync.conflicts: Force"
+    ))
+}
+
+/// The trouble with one that differs where nothing can be changed.
+pub(super) fn fixed(holder: &Holder, words: &str) -> Trouble {
+    let Holder { who, remedy, .. } = holder;
+    not_ours(holder, &format!(
+        "{MADE} {who}, and differs in a field that cannot be changed: {remedy}, or make both alike: {words}"
+    ))
+}
+
+fn not_ours(holder: &Holder, text: &str) -> Trouble {
+    Trouble { holder: Some(holder.who.clone()), ..Trouble::new("NotOurs", text, Retry::Slowly) }
+}
+
+/// How each of them begins.
+const MADE: &str = "was not made by EMCO but by";
+/// Where what comes from Git is removed.
+const SOURCE: &str = "remove it from its source";
+
+/// Who has an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub who: String,
+    /// How it is removed there.
+    pub remedy: String,
+    /// A tool that has an inventory of its own.
+    tool: bool,
+}
+
+impl Holder {
+    const fn tool(who: String, remedy: String) -> Self {
+        Self { who, remedy, tool: true }
+    }
 }
 
 /// An object that carries no owner, with who has it.
 pub(super) struct Foreign {
     pub seen: Seen,
-    pub holder: (String, String),
+    pub holder: Holder,
 }
 
 /// Adds to the error of a row the other objects that are in the way, by who has them: people who move in see all of them at once.
@@ -150,9 +207,9 @@ mod tests {
         );
         insta::assert_snapshot!(
             says(&json!({"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}})),
-            @"was not made by EMCO but by kubectl apply: delete it, or change its name here"
+            @"was not made by EMCO but by kubectl apply: delete it, change its name here, or take it over (spec.sync.conflicts)"
         );
-        insta::assert_snapshot!(says(&json!({})), @"was not made by EMCO but by web: delete it, or change its name here");
+        insta::assert_snapshot!(says(&json!({})), @"was not made by EMCO but by web: delete it, change its name here, or take it over (spec.sync.conflicts)");
     }
 
     fn id(n: usize) -> Identity {

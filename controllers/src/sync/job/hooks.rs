@@ -241,6 +241,11 @@ impl Job {
             self.look_again(&hook.id, facts);
             return false;
         }
+        if self.is_adopted(&hook.id, &seen.uid) {
+            let text = "was there before EMCO, and is never deleted: give the hook another name";
+            self.item_failed(hook, &Trouble::new("NotOurs", text, Retry::Slowly), facts);
+            return false;
+        }
         let Some(resource) = session.resource(&hook.id) else {
             self.item_failed(hook, &unserved(&hook.id), facts);
             return false;

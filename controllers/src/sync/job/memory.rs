@@ -30,6 +30,8 @@ pub struct Memory {
     pub fitted: BTreeMap<SetDigest, (Arc<ApiList>, Arc<Prepared>)>,
     /// Objects of others that are taken as they are.
     pub taken: BTreeSet<Id>,
+    /// Objects that were there before they were ours, by UID: their mark is said again where it was taken off.
+    pub adopted: BTreeMap<Identity, String>,
     /// Hooks that ran.
     pub hooks: Vec<RowHooks>,
     /// Since when a hook runs, by its token.
@@ -97,6 +99,7 @@ impl Memory {
             gone: Gone::default(),
             fitted: BTreeMap::new(),
             taken: BTreeSet::new(),
+            adopted: BTreeMap::new(),
             hooks: status.hooks.clone(),
             running: BTreeMap::new(),
             applied: status.applied.clone(),

@@ -107,7 +107,8 @@ impl Job {
                 continue;
             }
             let asked = self.memory.deletes.get(&id).cloned();
-            now.push((id, keep, asked));
+            let adopted = self.memory.adopted.get(&id).cloned();
+            now.push((id, keep, asked, adopted));
         }
         if now.is_empty() || self.held_up(facts) {
             return false;
@@ -117,7 +118,7 @@ impl Job {
         let ctx = self.ctx.clone();
         let end = self.pass_end();
         let halt = Arc::new(Halt::default());
-        let mut outcomes = stream::iter(now.into_iter().map(|(id, keep, asked)| {
+        let mut outcomes = stream::iter(now.into_iter().map(|(id, keep, asked, adopted)| {
             let (ctx, session, pass, halt) = (ctx.clone(), session.clone(), end.clone(), Arc::clone(&halt));
             let (unserved, wanted) = (Arc::clone(&unserved), Arc::clone(&wanted));
             async move {
@@ -126,7 +127,8 @@ impl Job {
                 } else if let Some(proof) = unserved.get(&(id.group.clone(), id.kind.clone())) {
                     proof.clone().map_or_else(Outcome::Trouble, Outcome::Gone)
                 } else {
-                    let end = End { ctx: &ctx, session: &session, id: &id, keep, wanted: &wanted };
+                    let adopted = adopted.as_deref();
+                    let end = End { ctx: &ctx, session: &session, id: &id, keep, adopted, wanted: &wanted };
                     end.step(asked.as_deref()).await
                 };
                 (id, outcome)
@@ -162,6 +164,7 @@ impl Job {
                 }
                 Outcome::Released => {
                     count(&self.ctx.edge.metrics.released);
+                    self.memory.adopted.remove(&id);
                     self.memory.backoff.worked(&key);
                     self.memory.gone.stays(id);
                     continue;
@@ -230,6 +233,8 @@ struct End<'a> {
     id: &'a Identity,
     /// It stays on the cluster, released.
     keep: bool,
+    /// UID of the object of this name that was there before it was ours.
+    adopted: Option<&'a str>,
     /// UIDs of objects that are wanted.
     wanted: &'a BTreeSet<String>,
 }
@@ -237,7 +242,7 @@ struct End<'a> {
 impl End<'_> {
     /// One step. `asked` is the UID of what was asked to go.
     async fn step(&self, asked: Option<&str>) -> Outcome {
-        let Self { ctx, session, id, keep, wanted } = *self;
+        let Self { ctx, session, id, keep, adopted, wanted } = *self;
         let Some(resource) = session.resource(id) else { return Outcome::Waits };
         let path = resource.path(&id.namespace, Some(&id.name));
         let look = ctx.edge.observed.look(id);
@@ -270,7 +275,7 @@ impl End<'_> {
         if seen.deleting || asked == Some(seen.uid.as_str()) {
             return Outcome::Waits;
         }
-        let stays = keep || seen.keep;
+        let stays = keep || seen.keep || adopted == Some(seen.uid.as_str());
         let stays = match (stays, order::is_namespace(id.kind())) {
             (false, true) => match super::namespace::holds_others(ctx, session, &id.name).await {
                 Ok(holds) => holds,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// One live object, without its content.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // four independent facts, none of them a state
 pub struct Seen {
     /// UID.
     pub uid: String,
@@ -25,6 +26,8 @@ pub struct Seen {
     pub deleting: bool,
     /// Finalizers that it waits for, while it is being deleted.
     pub held_by: Option<Box<str>>,
+    /// It was there before us.
+    pub adopted: bool,
     /// It was there before us, or its chart or kind says that it stays: it is released, not deleted.
     pub keep: bool,
     /// How it is.
@@ -51,6 +54,7 @@ impl Seen {
         let ours = owner.as_deref().map(marks::field_manager).unwrap_or_default();
         let mut managers = drift::others(entries, &ours);
         managers.truncate(16);
+        let adopted = marks::is_adopted(object);
         let deleting = metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null());
         Some(Self {
             uid: text(metadata.get("uid"))?,
@@ -60,8 +64,9 @@ impl Seen {
             placed_by: text(annotation(annotation::PLACED_BY)),
             deleting,
             held_by: deleting.then(|| finalizers(metadata)).flatten(),
+            adopted,
             keep: order::is_crd(id.kind())
-                || marks::is_adopted(object)
+                || adopted
                 || annotation("helm.sh/resource-policy")
                     .and_then(Value::as_str)
                     .is_some_and(|p| p.trim() == "keep"),

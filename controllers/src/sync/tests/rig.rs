@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, ImmutablePolicy, PrunePolicy};
+use emco_crds::deployment_intent_group::sync::{ConflictPolicy, DriftPolicy, ImmutablePolicy, PrunePolicy};
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
 use emco_engine::canonical;
 use emco_engine::identity::{ClusterId, Combination};
@@ -162,6 +162,12 @@ impl Rig {
     /// Sets what is done where a field cannot be changed.
     pub fn immutable(&self, immutable: ImmutablePolicy) {
         *self.policy.immutable.lock() = immutable;
+        self.edited();
+    }
+
+    /// Sets what is done about objects of others.
+    pub fn conflicts(&self, conflicts: ConflictPolicy) {
+        *self.policy.conflicts.lock() = conflicts;
         self.edited();
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy};
+use emco_crds::deployment_intent_group::sync::{
+    ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
+};
 use emco_engine::identity::ClusterId;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -146,6 +148,7 @@ impl Fence for Open {
 pub struct Paced {
     pub drift: Mutex<DriftPolicy>,
     pub ignore: Mutex<Vec<IgnoreRule>>,
+    pub conflicts: Mutex<ConflictPolicy>,
     pub immutable: Mutex<ImmutablePolicy>,
     pub prune: Mutex<PrunePolicy>,
     pub requested: Mutex<Option<String>>,
@@ -162,6 +165,7 @@ impl Policies for Paced {
             placed_by: "team-a/shop".to_owned(),
             drift: *self.drift.lock(),
             ignore: self.ignore.lock().clone(),
+            conflicts: *self.conflicts.lock(),
             immutable: *self.immutable.lock(),
             prune: *self.prune.lock(),
             namespace: self.namespace.lock().clone(),

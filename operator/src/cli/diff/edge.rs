@@ -212,6 +212,7 @@ impl Edge {
         let annotations = &live["metadata"]["annotations"];
         let placed_by = annotations[emco_crds::names::annotation::PLACED_BY].as_str().unwrap_or_default();
         let shall = marks::mark(manifest.json.clone(), &self.hash, &manifest.digest, placed_by);
+        let shall = if marks::is_adopted(&live) { marks::adopt(shall) } else { shall };
         let params = PatchParams::apply(&marks::field_manager(&self.hash)).force().dry_run();
         let mut fields = match api.patch(&name, &params, &Patch::Apply(&shall)).await {
             Ok(applied) => {

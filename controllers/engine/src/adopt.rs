@@ -1,0 +1,157 @@
+//! Compares an object of others with what an apply would make of it: what differs is what taking it over would change.
+
+use serde_json::{Map, Value};
+
+use emco_crds::names::{annotation, label};
+
+/// Fields named at most.
+const NAMED: usize = 3;
+
+/// Paths of the fields, as people write them, that an apply would change or add, in order. `after` is what the API server says
+/// the object would be. What only servers write, the status and our own marks do not count.
+pub fn differences(live: &Value, after: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare(&bare(live), &bare(after), "", &mut found);
+    found
+}
+
+/// The fields in a sentence: the first of them, and how many there are.
+pub fn named(fields: &[String]) -> String {
+    let first = fields.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match fields.len().checked_sub(NAMED) {
+        Some(more) if more > 0 => format!("{first} and {more} more"),
+        _ => first,
+    }
+}
+
+fn bare(object: &Value) -> Value {
+    let Some(fields) = object.as_object() else { return object.clone() };
+    let mut kept = Map::new();
+    for (key, value) in fields {
+        match key.as_str() {
+            "apiVersion" | "kind" | "status" => {}
+            "metadata" => {
+                let mut metadata = Map::new();
+                for part in ["labels", "annotations", "finalizers", "ownerReferences"] {
+                    let Some(value) = value.get(part) else { continue };
+                    metadata.insert(part.to_owned(), unmarked(value));
+                }
+                kept.insert(key.clone(), Value::Object(metadata));
+            }
+            _ => drop(kept.insert(key.clone(), value.clone())),
+        }
+    }
+    Value::Object(kept)
+}
+
+fn unmarked(value: &Value) -> Value {
+    let marks = [label::OWNER, annotation::MANIFEST, annotation::PLACED_BY, annotation::ADOPTED];
+    let mut value = value.clone();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|key, _| !marks.contains(&key.as_str()));
+    }
+    value
+}
+
+/// No difference between nothing and an empty map or list.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_nothing),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+fn compare(live: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
+    match (live, after) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                let step = if key.contains(['.', '/']) { format!("[{key}]") } else { key.clone() };
+                let at = if at.is_empty() || step.starts_with('[') {
+                    format!("{at}{step}")
+                } else {
+                    format!("{at}.{step}")
+                };
+                compare(a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null), &at, found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(a, b, &format!("{at}[{index}]"), found);
+            }
+        }
+        (a, b) if a == b || is_nothing(a) && is_nothing(b) => {}
+        _ => found.push(at.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn live() -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1", "b": "2"}, "metadata": {
+            "name": "c", "uid": "u", "resourceVersion": "7", "labels": {"app": "x"}, "managedFields": [{"manager": "kubectl"}]}})
+    }
+
+    #[test]
+    fn marks_and_what_servers_write_are_no_difference() {
+        let mut after = crate::marks::adopt(crate::marks::mark(live(), "hash", "digest", "team-a/shop"));
+        after["metadata"]["resourceVersion"] = json!("8");
+        after["metadata"]["managedFields"] = json!([{"manager": "emco-hash"}, {"manager": "kubectl"}]);
+        after["status"] = json!({"x": 1});
+        assert_eq!(differences(&live(), &after), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_field_that_would_change_is_named_by_its_path() {
+        let mut after = live();
+        after["data"] = json!({"a": "1", "b": "3", "c.d": "4"});
+        after["metadata"]["labels"]["app.kubernetes.io/name"] = json!("web");
+        after["spec"] = json!({"list": [{"x": 1}]});
+        assert_eq!(
+            differences(&live(), &after),
+            ["data.b", "data[c.d]", "metadata.labels[app.kubernetes.io/name]", "spec"]
+        );
+        let (one, two) = (json!({"l": [{"x": 1}, {"x": 2}]}), json!({"l": [{"x": 1}, {"x": 3}]}));
+        assert_eq!(differences(&one, &two), ["l[1].x"]);
+    }
+
+    #[test]
+    fn a_sentence_names_the_first_fields_and_counts_the_rest() {
+        let fields = |n: usize| (0..n).map(|n| format!("f{n}")).collect::<Vec<_>>();
+        assert_eq!(named(&fields(1)), "f0");
+        assert_eq!(named(&fields(3)), "f0, f1, f2");
+        assert_eq!(named(&fields(5)), "f0, f1, f2 and 2 more");
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!(null)),
+            any::<bool>().prop_map(Value::from),
+            (0..3).prop_map(Value::from),
+            "[a-c]".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 24, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("[a-c]", inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_object_never_differs_from_itself_and_both_ways_alike(a in values(), b in values()) {
+            let (a, b) = (json!({"spec": a}), json!({"spec": b}));
+            prop_assert_eq!(differences(&a, &a), Vec::<String>::new());
+            prop_assert_eq!(differences(&a, &b), differences(&b, &a));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Takes over objects of others, as far as the owner wants that. One that is taken over carries a mark, which every later apply
+//! says again: it is released when its deployment goes, never deleted.
+
+use emco_crds::deployment_intent_group::sync::ConflictPolicy;
+use emco_engine::identity::{Id, Identity};
+
+use super::super::errors::{Retry, Trouble};
+use super::Job;
+use super::desired::Item;
+use super::foreign::{self, Foreign, Holder};
+use super::row::Facts;
+use super::send::{Over, Refusal};
+use super::{Key, row};
+use crate::object::LogFields;
+use crate::runtime::api::ApiError;
+
+/// An object of others that is to be ours.
+#[derive(Clone)]
+pub(super) struct Takeover {
+    /// The very object.
+    pub uid: String,
+    /// What may become of it and of other managers' fields.
+    pub how: ConflictPolicy,
+    pub holder: Holder,
+}
+
+impl Job {
+    /// An object of others as it is applied over; `None` where the owner does not want that. Objects of hooks are deleted between
+    /// runs, so they are never taken over.
+    pub(super) fn take_over(&self, item: &Item, found: &Foreign) -> Option<Over> {
+        let how = self.memory.pace.conflicts;
+        let wanted =
+            how != ConflictPolicy::Fail && item.manifest().is_some_and(|manifest| manifest.hook.is_none());
+        let (uid, holder) = (found.seen.uid.clone(), found.holder.clone());
+        wanted.then_some(Over::Others(Takeover { uid, how, holder }))
+    }
+
+    /// What the refusal of a takeover means.
+    pub(super) fn refused_takeover(&self, item: &Item, takeover: &Takeover, refusal: &Refusal) -> Trouble {
+        match refusal {
+            Refusal::Differs(fields) => foreign::differs(&takeover.holder, fields),
+            Refusal::Server(ApiError::Status { code: 409, causes, .. }) if !causes.is_empty() => {
+                foreign::contested(&takeover.holder, causes)
+            }
+            Refusal::Server(error) => {
+                let trouble = Trouble::of_apply(error);
+                match trouble.reason {
+                    "ImmutableField" => foreign::fixed(&takeover.holder, &trouble.message),
+                    _ => self.refusal(item, error),
+                }
+            }
+        }
+    }
+
+    /// Records an object that is ours now and was there before.
+    pub(super) fn taken_over(&mut self, item: &Item, takeover: &Takeover) {
+        self.memory.adopted.insert((*item.id).clone(), takeover.uid.clone());
+        let (cluster, resource, revision) = (self.ctx.edge.id.as_str(), item.id.to_string(), self.revision());
+        let from = takeover.holder.who.as_str();
+        let LogFields { project, deployment, object } = &self.ctx.log;
+        tracing::info!(project, deployment, object, cluster, revision, resource, from, "taken over");
+    }
+
+    /// Whether this very object was there before it was ours, as its mark says now or said before somebody took it off.
+    pub(super) fn is_adopted(&self, id: &Identity, uid: &str) -> bool {
+        self.memory.adopted.get(id).is_some_and(|adopted| adopted == uid)
+            || self.ctx.edge.observed.get(id).is_some_and(|seen| seen.uid == uid && seen.adopted)
+    }
+
+    /// Notes what the mark of an object says, so that it can be said again.
+    pub(super) fn note_adopted(&mut self, id: &Id, uid: &str) {
+        if self.memory.adopted.get(&**id).is_none_or(|known| known != uid) {
+            self.memory.adopted.insert((**id).clone(), uid.to_owned());
+        }
+    }
+
+    /// Whether an object of ours without any mark may have been there before it was ours: nobody knows who took the marks off while
+    /// no operator ran, and what was taken over is never deleted.
+    pub(super) fn may_be_adopted(&self, item: &Item, found: &Foreign) -> bool {
+        found.seen.manifest.is_none()
+            && self.memory.pace.conflicts != ConflictPolicy::Fail
+            && !self.memory.drift.has_applied(&item.id)
+    }
+
+    /// Whether an object that others stripped of our label after we applied it may be applied again now. Whoever keeps doing it
+    /// meets longer and longer pauses, and is named.
+    pub(super) fn may_mark_again(&mut self, item: &Item, found: &Foreign, facts: &mut Facts) -> bool {
+        if !self.memory.drift.has_applied(&item.id) {
+            return true;
+        }
+        let by = self.others(found);
+        if self.memory.settled {
+            self.note_difference(item, by);
+            return true;
+        }
+        if let Some(tries) = self.memory.backoff.waiting(&Key::Again(item.id.clone())) {
+            facts.trouble(Some(&item.app), Some(&item.id), &tries.trouble, tries.count);
+            return false;
+        }
+        self.again(item, "changed", &by);
+        true
+    }
+
+    fn others(&self, found: &Foreign) -> String {
+        let others = found.seen.managers.iter().filter(|manager| **manager != self.ctx.manager);
+        let names: Vec<&str> = others.map(String::as_str).collect();
+        if names.is_empty() { "others".to_owned() } else { names.join(", ") }
+    }
+
+    /// Objects of others that are going already are waited for.
+    pub(super) fn wait_for_end(&mut self, item: &Item, facts: &mut Facts) {
+        let text = "an object of this name that EMCO did not make is being deleted";
+        self.item_failed(item, &Trouble::new("Progressing", text, Retry::Soon), facts);
+        facts.wake_at(row::deadline(self));
+    }
+}
