@@ -62,6 +62,11 @@ impl AuditEvent {
         !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
+    /// Whether nothing was to be stored.
+    pub fn is_dry(&self) -> bool {
+        self.uri.split(['?', '&']).any(|part| part.starts_with("dryRun="))
+    }
+
     /// Whether it is about a Lease: the pulse of nodes and leaders.
     pub fn is_lease(&self) -> bool {
         self.group == "coordination.k8s.io" && self.resource == "leases"

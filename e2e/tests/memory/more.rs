@@ -1,9 +1,10 @@
 //! What is compared otherwise than by one answer: watches, and the ownership of a workload's fields.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use emco_controllers::runtime::api::{ApiServerExt as _, Content, Method, Request, WatchEvent};
+use emco_controllers::runtime::api::{ApiError, ApiServerExt as _, Content, Method, Request, WatchEvent};
 use emco_engine::path::ApiPath;
 use emco_engine::selector::LabelSelector;
 use futures::StreamExt as _;
@@ -114,6 +115,98 @@ async fn what_an_apply_owns_of_a_workload_is_written_alike() {
             told.push((plain(&ours["fieldsV1"]), refused.code(), refused.to_string()));
         }
         ensure!(told[0] == told[1], "{told:#?}");
+        anyhow::Ok(())
+    };
+    script.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dry_run_tells_what_an_apply_would_come_to_and_stores_nothing() {
+    let pair = pair("dry").await;
+    let path = format!("{}/a", pair.maps());
+    let script = async {
+        let mut told = Vec::new();
+        for side in [&pair.real, &pair.memory] {
+            let apply = |manager: &str, force: bool, dry: bool, value: &str| {
+                let mut request = Request::new(Method::Patch, ApiPath::split(&path))
+                    .query("fieldManager", manager)
+                    .query("force", force.to_string());
+                if dry {
+                    request = request.query("dryRun", "All");
+                }
+                request.body(Content::Apply, &map("a", &json!({"x": value})))
+            };
+            let made = side.server.send(apply("one", false, false, "1")).await?;
+            let tried = side.server.send(apply("two", true, true, "2")).await?;
+            let refused =
+                side.server.send(apply("two", false, true, "2")).await.err().context("a conflict")?;
+            let now = side.server.send(Request::new(Method::Get, ApiPath::split(&path))).await?;
+            ensure!(now["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"], "{now}");
+            let same = tried["metadata"]["uid"] == made["metadata"]["uid"];
+            told.push((tried["data"].clone(), same, refused.to_string(), now["data"].clone()));
+        }
+        ensure!(told[0] == told[1], "{told:#?}");
+        anyhow::Ok(())
+    };
+    script.await.unwrap();
+}
+
+#[tokio::test]
+async fn fields_that_cannot_be_changed_are_refused_in_the_same_words() {
+    let pair = pair("fixed").await;
+    let template = |image: &str| {
+        json!({"metadata": {"labels": {"a": "b"}}, "spec": {
+        "restartPolicy": "Always", "containers": [{"name": "c", "image": image}]}})
+    };
+    let labels = |value: &str| json!({"matchLabels": {"a": "b", "t": value}});
+    let of = |kind: &str, value: &str| {
+        let (api_version, plural, body) = match kind {
+            "Deployment" | "DaemonSet" => {
+                let mut template = template("i");
+                template["metadata"]["labels"]["t"] = json!(value);
+                let plural = if kind == "Deployment" { "deployments" } else { "daemonsets" };
+                ("apps/v1", plural, json!({"spec": {"selector": labels(value), "template": template}}))
+            }
+            "StatefulSet" => {
+                let selector = json!({"matchLabels": {"a": "b"}});
+                let spec = json!({"selector": selector, "serviceName": value, "template": template("i")});
+                ("apps/v1", "statefulsets", json!({"spec": spec}))
+            }
+            "RoleBinding" => {
+                let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": value});
+                ("rbac.authorization.k8s.io/v1", "rolebindings", json!({"roleRef": role}))
+            }
+            _ => {
+                let mut template = template(value);
+                template["spec"]["restartPolicy"] = json!("Never");
+                ("batch/v1", "jobs", json!({"spec": {"template": template}}))
+            }
+        };
+        let mut object = body;
+        object["apiVersion"] = json!(api_version);
+        object["kind"] = json!(kind);
+        object["metadata"] = json!({"name": "x"});
+        (format!("/apis/{api_version}/namespaces/fixed/{plural}/x"), object)
+    };
+    let script = async {
+        for kind in ["Deployment", "DaemonSet", "StatefulSet", "RoleBinding", "Job"] {
+            let mut told = Vec::new();
+            for side in [&pair.real, &pair.memory] {
+                let apply = |value: &str| {
+                    let (path, object) = of(kind, value);
+                    let request =
+                        Request::new(Method::Patch, ApiPath::split(&path)).query("fieldManager", "one");
+                    request.body(Content::Apply, &object)
+                };
+                side.server.send(apply("one")).await?;
+                let refused = side.server.send(apply("two")).await.err().context("a refusal")?;
+                let ApiError::Status { code, causes, .. } = refused else { anyhow::bail!("{refused}") };
+                // Built-in kinds are validated twice, and then say everything twice.
+                let causes: BTreeSet<(String, String)> = causes.into_iter().collect();
+                told.push((code, causes));
+            }
+            ensure!(told[0] == told[1], "{kind}: {told:#?}");
+        }
         anyhow::Ok(())
     };
     script.await.unwrap();

@@ -1,0 +1,109 @@
+//! In: updates that prune first, that change what cannot be changed, or that meet objects of others. Out: what happens is what
+//! `spec.sync` says, by the edge's own API server and its audit log; no volume and nothing of others is lost.
+
+mod adopt;
+mod anew;
+mod prune;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud};
+use emco_e2e::audit::AuditMark;
+use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
+use emco_e2e::operator::{SharedOperator, chart_map, deployment, is, project, wait};
+use emco_e2e::package::Package;
+
+static STAGE: SharedOperator =
+    SharedOperator::new(|| BedSpec::hub().with(PlaneSpec::edge("a").audit(Audit::Writes)), &["a"]);
+
+/// So long nothing may happen. Silence has no event to wait for.
+const SILENCE: Duration = Duration::from_secs(8);
+
+/// A project whose namespace is on the edge, with the charts.
+async fn start(name: &str, chart: &Package) -> Result<&'static Bed> {
+    let (bed, _) = STAGE.get().await?;
+    project(bed, name).await?;
+    chart_map(bed, name, "charts", std::slice::from_ref(chart)).await?;
+    wait(bed, name, "default", |cloud: &LogicalCloud| {
+        is(cloud.status.as_ref(), emco_crds::conditions::types::READY, "True")
+    })
+    .await?;
+    Ok(bed)
+}
+
+/// Applies the deployment `shop` with values of its app and `spec.sync`.
+async fn deploy(bed: &Bed, namespace: &str, chart: &Package, values: &str, sync: &str) -> Result<()> {
+    let spec = format!(
+        "placement: {{allOf: [{{provider: acme, cluster: a}}]}}\noverrideValues: [{{app: web, values: {values}}}]\nsync: {sync}"
+    );
+    let chart = std::slice::from_ref(chart);
+    bed.hub().kubectl().apply(&deployment(namespace, "shop", chart, &spec)).await.map(drop)
+}
+
+/// Waits until the deployment fails on the edge for a reason, and answers the message.
+async fn fails(bed: &Bed, namespace: &str, reason: &str) -> Result<String> {
+    fails_of(bed, namespace, "shop", reason).await
+}
+
+/// The same of another deployment.
+async fn fails_of(bed: &Bed, namespace: &str, name: &str, reason: &str) -> Result<String> {
+    wait(bed, namespace, name, |dig: &DeploymentIntentGroup| message(dig, reason)).await
+}
+
+/// Waits until what is said for a reason passes a check.
+async fn says(bed: &Bed, namespace: &str, reason: &str, check: impl Fn(&str) -> Result<()>) -> Result<()> {
+    wait(bed, namespace, "shop", |dig: &DeploymentIntentGroup| {
+        let message = message(dig, reason)?;
+        check(&message).map_err(|error| format!("{error:#}"))
+    })
+    .await
+}
+
+fn message(dig: &DeploymentIntentGroup, reason: &str) -> Result<String, String> {
+    let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+    let found = failing.iter().find(|one| one.reason == reason).map(|one| one.message.clone());
+    found.ok_or_else(|| format!("{failing:?}"))
+}
+
+/// Waits until nothing fails.
+async fn well(bed: &Bed, namespace: &str) -> Result<()> {
+    wait(bed, namespace, "shop", |dig: &DeploymentIntentGroup| {
+        let settled = dig.status.as_ref().is_some_and(|status| {
+            status.observed_generation == dig.metadata.generation
+                && !status.failing.iter().any(|one| one.reason == "ImmutableField")
+        });
+        if settled { Ok(()) } else { Err(format!("{:?}", dig.status.as_ref().map(|status| &status.failing))) }
+    })
+    .await
+}
+
+/// Writes of the operator in a namespace of the edge, as `VERB RESOURCE NAME`.
+fn writes(bed: &Bed, namespace: &str, since: AuditMark) -> Result<Vec<String>> {
+    let ours = |event: &emco_e2e::audit::AuditEvent| {
+        event.user == "emco" && event.is_write() && event.namespace == namespace && !event.is_dry()
+    };
+    let events = bed.edge("a").audit_since(since)?;
+    Ok(events.into_iter().filter(ours).map(|e| format!("{} {} {}", e.verb, e.resource, e.name)).collect())
+}
+
+/// What kubectl prints of a field of an object on the edge.
+async fn field(bed: &Bed, namespace: &str, object: &str, path: &str) -> Result<String> {
+    let path = format!("jsonpath={path}");
+    bed.edge("a")
+        .kubectl()
+        .run(&["get", object, "-n", namespace, "-o", &path])
+        .await
+        .context(object.to_owned())
+}
+
+async fn uid(bed: &Bed, namespace: &str, object: &str) -> Result<String> {
+    field(bed, namespace, object, "{.metadata.uid}").await
+}
+
+fn has(message: &str, parts: &[&str]) -> Result<()> {
+    for part in parts {
+        anyhow::ensure!(message.contains(part), "{part:?} is not in: {message}");
+    }
+    Ok(())
+}
