@@ -4,6 +4,7 @@ mod absence;
 mod adopt;
 mod answers;
 mod crash;
+mod deaths;
 mod drift;
 mod early;
 mod errors;

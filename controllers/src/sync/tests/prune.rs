@@ -1,13 +1,13 @@
 //! When an update removes what a revision does not have any more: after, between or before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use emco_crds::State;
 use emco_crds::deployment_intent_group::sync::PrunePolicy;
 use serde_json::{Value, json};
 
+use super::deaths;
 use super::rig::*;
 use crate::memory::{Fault, MemoryServer};
 use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
@@ -182,42 +182,25 @@ async fn hooks_of_an_app_that_leaves_run_before_anything_new_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_at_any_write_of_an_update_that_prunes_first_ends_exactly() {
+async fn a_crash_at_any_write_of_an_update_that_prunes_early_ends_exactly() {
     for policy in [PrunePolicy::Before, PrunePolicy::AfterApply] {
-        for n in 0..5 {
-            for lost in [false, true] {
-                let rig = installed(policy, first()).await;
-                let died = Arc::new(tokio::sync::Notify::new());
-                let (bell, count) = (died.clone(), AtomicU64::new(0));
-                rig.edge("a").faults(Some(Arc::new(move |request, _| {
-                    if request.method == Method::Get || count.fetch_add(1, Ordering::Relaxed) != n {
-                        return None;
-                    }
-                    bell.notify_one();
-                    let gone = ApiError::Unreachable {
-                        reason: "ConnectionLost",
-                        message: "the process died".to_owned(),
-                    };
-                    Some(if lost { Fault::LoseAnswer } else { Fault::Refuse(gone) })
-                })));
+        let undisturbed = installed(policy, first()).await;
+        undisturbed.target(&on("a", &[app("web", second())])).await;
+        undisturbed.until_complete("a").await;
+        for death in deaths::all(4, 5) {
+            let rig = installed(policy, first()).await;
+            let story = async {
                 rig.target(&on("a", &[app("web", second())])).await;
-                tokio::select! {
-                    () = rig.until_complete("a") => {}
-                    () = died.notified() => {}
-                }
-                rig.crash().await;
-                rig.edge("a").faults(None);
-                rig.start().await;
                 rig.until_complete("a").await;
-                assert_eq!(
-                    rig.ours("a"),
-                    ["configmaps./shop/new", "configmaps./shop/stays", "deployments.apps/shop/web"],
-                    "{policy:?} {n} {lost}"
-                );
-                rig.target(&nowhere()).await;
-                rig.until_complete("a").await;
-                assert!(rig.ours("a").is_empty());
-            }
+            };
+            death.strikes(&rig, story).await;
+            rig.until_complete("a").await;
+            rig.until("nothing is said any more", |rig| rig.row("a").is_some_and(|row| row.error.is_none()))
+                .await;
+            assert_eq!(deaths::end(&rig), deaths::end(&undisturbed), "{policy:?} {death:?}");
+            rig.target(&nowhere()).await;
+            rig.until_complete("a").await;
+            assert!(rig.ours("a").is_empty());
         }
     }
 }
