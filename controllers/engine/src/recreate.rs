@@ -25,14 +25,22 @@ pub fn cannot_change(sentence: &str) -> bool {
     CANNOT_CHANGE.iter().any(|words| sentence.contains(words))
 }
 
-/// The first field that is refused for another reason than that it cannot be changed: the object would be refused anew, too.
-/// `causes` are fields with what is said of them; words that were withheld say nothing.
-pub fn refused_besides(causes: &[(String, String)]) -> Option<&(String, String)> {
-    causes.iter().find(|(_, cause)| cause != WITHHELD && !cannot_change(cause))
+/// How an API server refuses a type that needs an address, of a Service that has none.
+const NO_ADDRESS: &str = "may not be set to 'None' for";
+
+/// Whether a sentence about this manifest says that a field cannot be changed. A Service keeps that it has no address where its
+/// manifest does not say so any more, and is refused because of it.
+pub fn is_fixed(manifest: &Value, sentence: &str) -> bool {
+    let says = |pointer: &str| manifest.pointer(pointer).is_some();
+    cannot_change(sentence)
+        || sentence.contains(NO_ADDRESS) && !says("/spec/clusterIP") && !says("/spec/clusterIPs")
 }
 
-/// What stands for the words about a Secret.
-const WITHHELD: &str = "withheld";
+/// The first field that is refused for another reason than that it cannot be changed: the object would be refused anew, too.
+/// `causes` are fields with what is said of them.
+pub fn refused_besides<'a>(manifest: &Value, causes: &'a [(String, String)]) -> Option<&'a (String, String)> {
+    causes.iter().find(|(_, cause)| !is_fixed(manifest, cause))
+}
 
 /// Why objects of a kind are never deleted to be made again; `None` where they may be.
 pub fn kind_obstacle(id: &Identity) -> Option<String> {
@@ -130,14 +138,28 @@ mod tests {
 
     #[test]
     fn a_field_that_is_wrong_besides_keeps_the_object() {
-        let causes = |all: &[(&str, &str)]| -> Vec<(String, String)> {
-            all.iter().map(|(field, cause)| ((*field).to_owned(), (*cause).to_owned())).collect()
-        };
         let fixed = ("spec.selector", "Invalid value: (withheld): field is immutable");
         let wrong = ("spec.template.spec.containers", "Required value");
-        assert_eq!(refused_besides(&causes(&[fixed])), None);
-        assert_eq!(refused_besides(&causes(&[("data", "withheld")])), None);
-        let both = causes(&[fixed, wrong]);
-        assert_eq!(refused_besides(&both).map(|(field, _)| field.as_str()), Some(wrong.0));
+        assert_eq!(besides(&json!({}), &[fixed]), None);
+        assert_eq!(besides(&json!({}), &[("data", "withheld")]).as_deref(), Some("data"), "nobody knows");
+        assert_eq!(besides(&json!({}), &[fixed, wrong]).as_deref(), Some(wrong.0));
+    }
+
+    #[test]
+    fn a_service_that_gets_an_address_is_fixed_unless_it_refuses_one() {
+        let kept = (
+            "spec.clusterIPs[0]",
+            "Invalid value: (withheld): may not be set to 'None' for NodePort services",
+        );
+        assert_eq!(besides(&json!({"spec": {"type": "NodePort"}}), &[kept]), None);
+        for wrong in [json!({"clusterIP": "None"}), json!({"clusterIPs": ["None"]})] {
+            assert_eq!(besides(&json!({"spec": wrong}), &[kept]).as_deref(), Some(kept.0));
+        }
+    }
+
+    fn besides(manifest: &Value, causes: &[(&str, &str)]) -> Option<String> {
+        let causes: Vec<(String, String)> =
+            causes.iter().map(|(field, cause)| ((*field).to_owned(), (*cause).to_owned())).collect();
+        refused_besides(manifest, &causes).map(|(field, _)| field.clone())
     }
 }

@@ -11,7 +11,7 @@ const CLAIM: &str = "Forbidden: spec is immutable after creation except resource
                      bound claims";
 
 /// Group, kind, pointer; the field that is named and what is said of it.
-const FIXED: [(&str, &str, &str, &str, &str); 9] = [
+const FIXED: [(&str, &str, &str, &str, &str); 10] = [
     ("apps", "Deployment", "/spec/selector", "spec.selector", PLAIN),
     ("apps", "DaemonSet", "/spec/selector", "spec.selector", PLAIN),
     ("apps", "StatefulSet", "/spec/serviceName", "spec", STATEFUL),
@@ -19,6 +19,7 @@ const FIXED: [(&str, &str, &str, &str, &str); 9] = [
     ("batch", "Job", "/spec/template", "spec.template", PLAIN),
     ("", "PersistentVolumeClaim", "/spec/accessModes", "spec", CLAIM),
     ("", "Service", "/spec/clusterIP", "spec.clusterIP", PLAIN),
+    ("", "Secret", "/type", "type", PLAIN),
     (
         "storage.k8s.io",
         "StorageClass",

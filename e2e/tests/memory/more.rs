@@ -172,6 +172,7 @@ async fn fields_that_cannot_be_changed_are_refused_in_the_same_words() {
                 let spec = json!({"selector": selector, "serviceName": value, "template": template("i")});
                 ("apps/v1", "statefulsets", json!({"spec": spec}))
             }
+            "Secret" => ("v1", "secrets", json!({"type": format!("example.com/{value}")})),
             "RoleBinding" => {
                 let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": value});
                 ("rbac.authorization.k8s.io/v1", "rolebindings", json!({"roleRef": role}))
@@ -186,10 +187,11 @@ async fn fields_that_cannot_be_changed_are_refused_in_the_same_words() {
         object["apiVersion"] = json!(api_version);
         object["kind"] = json!(kind);
         object["metadata"] = json!({"name": "x"});
-        (format!("/apis/{api_version}/namespaces/fixed/{plural}/x"), object)
+        let root = if api_version == "v1" { "api" } else { "apis" };
+        (format!("/{root}/{api_version}/namespaces/fixed/{plural}/x"), object)
     };
     let script = async {
-        for kind in ["Deployment", "DaemonSet", "StatefulSet", "RoleBinding", "Job"] {
+        for kind in ["Deployment", "DaemonSet", "StatefulSet", "Secret", "RoleBinding", "Job"] {
             let mut told = Vec::new();
             for side in [&pair.real, &pair.memory] {
                 let apply = |value: &str| {

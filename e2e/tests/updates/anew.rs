@@ -7,7 +7,7 @@ use emco_e2e::operator::{chart, deployed};
 use emco_e2e::wait::wait_for_object;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
-use super::{deploy, fails, has, start, uid, writes};
+use super::{deploy, fails, field, has, start, uid, writes};
 
 const ALL: &str = r#"
 apiVersion: apps/v1
@@ -35,6 +35,36 @@ spec:
   {{- end }}
   selector: {app: web}
   ports: [{port: 80}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: typed}
+spec:
+  {{- if eq .Values.tier "one" }}
+  clusterIP: None
+  {{- else }}
+  type: NodePort
+  {{- end }}
+  selector: {app: web}
+  ports: [{port: 80}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: out}
+spec:
+  {{- if eq .Values.tier "one" }}
+  selector: {app: web}
+  ports: [{port: 80}]
+  {{- else }}
+  type: ExternalName
+  externalName: web.example.com
+  {{- end }}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key}
+type: example.com/{{ .Values.tier }}
+stringData: {key: {{ .Values.tier }}}
 ---
 apiVersion: apps/v1
 kind: StatefulSet
@@ -70,17 +100,19 @@ data: {tier: {{ .Values.tier }}}
 "#;
 
 /// The objects that cannot be changed, as kubectl and the audit log name them.
-const OBJECTS: [(&str, &str); 6] = [
+const OBJECTS: [(&str, &str); 8] = [
     ("deployments", "web"),
     ("jobs", "load"),
     ("services", "web"),
+    ("services", "typed"),
+    ("secrets", "key"),
     ("statefulsets", "db"),
     ("rolebindings", "web"),
     ("configmaps", "fixed"),
 ];
 
 #[tokio::test]
-async fn every_kind_of_object_that_cannot_be_changed_is_made_again_and_volumes_stay() {
+async fn what_cannot_be_changed_is_made_again_and_volumes_stay() {
     let all = chart("web", "1.0.0", &[("values.yaml", "tier: one\n"), ("templates/all.yaml", ALL)]).unwrap();
     let bed = start("anew", &all).await.unwrap();
     bed.explain(async {
@@ -94,6 +126,7 @@ async fn every_kind_of_object_that_cannot_be_changed_is_made_again_and_volumes_s
         }
         let class = uid(bed, "anew", "storageclasses/updates-fast").await?;
         let claim = uid(bed, "anew", "pvc/data-db-0").await?;
+        let out = uid(bed, "anew", "services/out").await?;
         let mark = bed.edge("a").audit_mark()?;
         deploy(bed, "anew", &all, "{tier: two}", "{}").await?;
         let message = fails(bed, "anew", "ImmutableField").await?;
@@ -113,6 +146,10 @@ async fn every_kind_of_object_that_cannot_be_changed_is_made_again_and_volumes_s
         }
         ensure!(uid(bed, "anew", "storageclasses/updates-fast").await? != class);
         ensure!(uid(bed, "anew", "pvc/data-db-0").await? == claim, "the claim was lost");
+        ensure!(field(bed, "anew", "services/typed", "{.spec.type}").await? == "NodePort");
+        // A type that the API server can change is changed in place.
+        ensure!(field(bed, "anew", "services/out", "{.spec.type}").await? == "ExternalName");
+        ensure!(uid(bed, "anew", "services/out").await? == out, "deleted without need");
         let mut wanted: Vec<String> =
             OBJECTS.iter().map(|(kind, name)| format!("delete {kind} {name}")).collect();
         wanted.sort();

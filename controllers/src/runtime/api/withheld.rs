@@ -20,6 +20,9 @@ const TYPED: &str = "failed to create typed patch object";
 /// What it says of a field that it does not know.
 const UNDECLARED: &str = ": field not declared in schema";
 
+/// What it says of a field that cannot be changed.
+const IMMUTABLE: &str = "field is immutable";
+
 /// The Secret that a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
@@ -49,7 +52,7 @@ impl Subject {
                 let message = subject.sentence(code, &reason, &message, &causes);
                 let causes = causes
                     .iter()
-                    .map(|(field, cause)| (or(plain(field), "a field"), or(manager(cause), "withheld")))
+                    .map(|(field, cause)| (or(plain(field), "a field"), or(known(cause), "withheld")))
                     .collect();
                 ApiError::Status { code, reason, message, retry_after, causes }
             }
@@ -140,6 +143,11 @@ fn plain(field: &str) -> String {
     }
 }
 
+/// What a cause says in words of the server's own.
+fn known(cause: &str) -> String {
+    if cause.contains(IMMUTABLE) { format!("the {IMMUTABLE}") } else { manager(cause) }
+}
+
 /// A conflict names the other manager; every other cause may quote.
 fn manager(cause: &str) -> String {
     let named = cause.strip_prefix("conflict with \"").and_then(|rest| rest.split_once('"'));
@@ -226,6 +234,14 @@ mod tests {
                 .0
                 .contains("immutable")
         );
+        let (_, fixed) = withheld(
+            422,
+            "",
+            &[("type", &format!("Invalid value: {VALUE}: {IMMUTABLE}")), ("data[pin]", VALUE)],
+        );
+        let ApiError::Status { causes, .. } = fixed else { panic!("a Status") };
+        let said: Vec<&str> = causes.iter().map(|(_, cause)| cause.as_str()).collect();
+        assert_eq!(said, ["the field is immutable", "withheld"]);
         let unknown = format!("{TYPED} (/p; /v1, Kind=Secret): .stringdata: field not declared in schema");
         assert!(withheld(500, &unknown, &[]).0.ends_with("): .stringdata: field not declared in schema"));
         let (_, error) =

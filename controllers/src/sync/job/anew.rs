@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
+use emco_engine::set::SetManifest;
 use emco_engine::{marks, recreate};
 use futures::StreamExt;
 use futures::stream;
@@ -26,6 +27,9 @@ const IMMUTABLE: &str = "ImmutableField";
 const OFFER: &str = "a field cannot be changed: take the change back, or delete the object and it is made anew (spec.sync.immutableFields: Recreate does so)";
 /// What helps where deleting it is no way.
 const FIXED: &str = "a field cannot be changed";
+
+/// Why an object stays whose label others took off.
+const UNMARKED: &str = "others took EMCO's label off the object, so it may be theirs";
 
 /// An object whose change was refused.
 pub(super) struct Refused {
@@ -57,7 +61,7 @@ impl Job {
         if lacks_namespace(error) && !self.comes_by_itself(&item.id.namespace) {
             return Trouble::no_namespace(&item.id.namespace);
         }
-        let trouble = Trouble::of_apply(error);
+        let trouble = words(item, error);
         if trouble.reason != IMMUTABLE {
             return trouble;
         }
@@ -69,7 +73,7 @@ impl Job {
 
     /// An object of ours that is to be deleted, because its change was refused so; `None` where it stays.
     pub(super) fn to_make_anew(&self, item: &Item, uid: &str, error: &ApiError) -> Option<Refused> {
-        let words = Trouble::of_apply(error);
+        let words = words(item, error);
         let wanted = self.memory.pace.immutable == ImmutablePolicy::Recreate
             && words.reason == IMMUTABLE
             && recreate::kind_obstacle(&item.id).is_none();
@@ -93,7 +97,7 @@ impl Job {
                 if input.has_changed().unwrap_or(true) {
                     return (refused, Outcome::Waits);
                 }
-                let outcome = match besides(&refused.error) {
+                let outcome = match besides(&refused) {
                     Some(trouble) => Outcome::Trouble(trouble),
                     None => delete(&refused, &session, &ctx).await,
                 };
@@ -148,10 +152,25 @@ fn fixed(why: &str, words: &str) -> Trouble {
     Trouble::new(IMMUTABLE, &format!("{FIXED}, and {why}; take the change back: {words}"), Retry::Slowly)
 }
 
+/// A refusal in the server's words, by what it says of this manifest.
+pub(super) fn words(item: &Item, error: &ApiError) -> Trouble {
+    let trouble = Trouble::of_apply(error);
+    let fixed = |manifest: &SetManifest| match error {
+        ApiError::Status { code: 422, causes, .. } => {
+            causes.iter().any(|(_, cause)| recreate::is_fixed(&manifest.json, cause))
+        }
+        _ => false,
+    };
+    match trouble.reason {
+        "Invalid" if item.manifest().is_some_and(fixed) => Trouble { reason: IMMUTABLE, ..trouble },
+        _ => trouble,
+    }
+}
+
 /// What is wrong with a manifest besides: it would be refused anew, and the object would be lost.
-fn besides(error: &ApiError) -> Option<Trouble> {
-    let ApiError::Status { causes, .. } = error else { return None };
-    let (field, cause) = recreate::refused_besides(causes)?;
+fn besides(refused: &Refused) -> Option<Trouble> {
+    let ApiError::Status { causes, .. } = &refused.error else { return None };
+    let (field, cause) = recreate::refused_besides(&refused.item.manifest()?.json, causes)?;
     let text = format!(
         "the object is not deleted to be made again, for its manifest is refused besides: {field}: {cause}"
     );
@@ -168,8 +187,10 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
         Err(error) => return failed(&error, &id.name),
     };
     let Some(seen) = Seen::of(id, &live).filter(|seen| seen.uid == refused.uid) else { return changed() };
-    if marks::owner_of(&live) != Some(ctx.hash.as_str()) {
-        return changed();
+    match marks::owner_of(&live) {
+        Some(owner) if owner == ctx.hash => {}
+        Some(_) => return changed(),
+        None => return Outcome::Trouble(fixed(UNMARKED, &refused.words)),
     }
     if seen.deleting {
         ctx.edge.observed.learn(id, &live);

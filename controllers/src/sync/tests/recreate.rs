@@ -1,7 +1,7 @@
 //! Fields that cannot be changed: what is deleted and made again, and what never is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use emco_crds::State;
@@ -9,6 +9,7 @@ use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
 use emco_engine::set::SetManifest;
 use serde_json::{Value, json};
 
+use super::deaths;
 use super::rig::*;
 use crate::memory::{Fault, MemoryServer};
 use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
@@ -217,6 +218,21 @@ async fn an_object_that_others_made_anew_meanwhile_is_not_deleted() {
     assert_eq!(edge.object(WEB).unwrap()["spec"]["selector"]["matchLabels"]["tier"], "theirs");
 }
 
+/// The server's words about a Secret are withheld, but that a field cannot be changed.
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_another_type_is_made_again() {
+    let of = |kind: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "type": format!("example.com/{kind}"),
+            "metadata": {"name": "key", "namespace": "shop"}, "data": {"key": "eA=="}})
+    };
+    let rig = installed(ImmutablePolicy::Recreate, of("one")).await;
+    update(&rig, of("two")).await;
+    rig.until_complete("a").await;
+    let path = "/api/v1/namespaces/shop/secrets/key";
+    assert_eq!(rig.edge("a").object(path).unwrap()["type"], "example.com/two");
+    assert_eq!(deletes(&rig.edge("a")), [path]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_job_with_another_template_runs_again_and_only_once() {
     let of = |image: &str| {
@@ -239,41 +255,38 @@ async fn a_job_with_another_template_runs_again_and_only_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_whose_label_others_took_off_is_not_deleted() {
+    let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+    rig.crash().await;
+    let off = json!({"metadata": {"labels": null}});
+    rig.edge("a").merge(WEB, &off).await.unwrap();
+    update(&rig, selecting("two")).await;
+    rig.start().await;
+    let message = rig.until_reason("a", "ImmutableField").await.error.unwrap().message;
+    assert!(message.contains("took EMCO's label off"), "{message}");
+    assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_crash_at_any_write_of_a_recreation_ends_exactly() {
-    // The other object, the refused apply, the deletion, the apply.
-    for n in 0..5 {
-        for lost in [false, true] {
-            let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
-            let died = Arc::new(tokio::sync::Notify::new());
-            let (bell, count) = (died.clone(), AtomicU64::new(0));
-            rig.edge("a").faults(Some(Arc::new(move |request, _| {
-                if request.method == Method::Get || count.fetch_add(1, Ordering::Relaxed) != n {
-                    return None;
-                }
-                bell.notify_one();
-                let gone = ApiError::Unreachable {
-                    reason: "ConnectionLost",
-                    message: "the process died".to_owned(),
-                };
-                Some(if lost { Fault::LoseAnswer } else { Fault::Refuse(gone) })
-            })));
+    let undisturbed = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+    update(&undisturbed, selecting("two")).await;
+    undisturbed.until_complete("a").await;
+    // The other object, the refused apply, the deletion, the apply; a status for each state between.
+    for death in deaths::all(5, 5) {
+        let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+        let story = async {
             update(&rig, selecting("two")).await;
-            tokio::select! {
-                () = rig.until_complete("a") => {}
-                () = died.notified() => {}
-            }
-            rig.crash().await;
-            rig.edge("a").faults(None);
-            rig.start().await;
             rig.until_complete("a").await;
-            assert_eq!(rig.ours("a"), ["configmaps./shop/c", "deployments.apps/shop/web"], "{n} {lost}");
-            let live = rig.edge("a").object(WEB).unwrap();
-            assert_eq!(live["spec"]["selector"]["matchLabels"]["tier"], "two");
-            let deletes = deletes(&rig.edge("a")).len();
-            assert!(deletes <= 1 || n == 2 && lost, "{n} {lost}: {deletes}");
-            rig.target(&nowhere()).await;
-            rig.until_complete("a").await;
-            assert!(rig.ours("a").is_empty());
-        }
+        };
+        death.strikes(&rig, story).await;
+        rig.until_complete("a").await;
+        rig.until("nothing is said any more", |rig| rig.row("a").is_some_and(|row| row.error.is_none()))
+            .await;
+        assert_eq!(deaths::end(&rig), deaths::end(&undisturbed), "{death:?}");
+        assert_eq!(deletes(&rig.edge("a")).len(), 1, "{death:?}");
+        rig.target(&nowhere()).await;
+        rig.until_complete("a").await;
+        assert!(rig.ours("a").is_empty());
     }
 }
