@@ -247,6 +247,11 @@ impl ApiError {
         self.code() == 409
     }
 
+    /// 409 because other managers hold fields with other values.
+    pub fn is_contested(&self) -> bool {
+        matches!(self, Self::Status { code: 409, causes, .. } if !causes.is_empty())
+    }
+
     /// 409 because an object of that name exists.
     pub fn already_exists(&self) -> bool {
         self.reason() == "AlreadyExists"

@@ -44,7 +44,7 @@ pub enum Applied {
     Made,
     /// It had other content, or had lost our marks.
     Changed,
-    /// It was somebody else's.
+    /// Others made it.
     TakenOver,
     /// Everything was there before, and somebody deleted or replaced it.
     Restored,

@@ -17,6 +17,7 @@ mod notes;
 mod prune;
 mod recreate;
 mod rig;
+mod rivals;
 mod scope;
 mod silence;
 mod suspended;

@@ -1,4 +1,4 @@
-//! Objects that somebody else made on the edge before.
+//! Objects that others made on the edge before.
 
 use std::convert::Infallible;
 
@@ -33,13 +33,14 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       containers:
-      - {name: web, image: example.com/web, resources: {requests: {cpu: 100m, memory: 1Gi}}, ports: [{containerPort: 80}]}
+      - {name: web, image: example.com/web, resources: {requests: {cpu: "0.5", memory: 1Gi}}, ports: [{containerPort: 80}]}
 "#;
 
-/// The same as people write it by hand, without what servers fill in, and with other spellings of the same quantities.
+/// The same as people write it by hand, without what servers fill in, and with other spellings of the same quantities. The API
+/// server keeps neither the chart's `0.5` nor these `1024Mi`.
 fn by_hand(say: &str) -> String {
     WEB.replace("{{ .Values.say | quote }}", &format!("\"{say}\""))
-        .replace("100m", "\"0.1\"")
+        .replace("\"0.5\"", "500m")
         .replace("1Gi", "1024Mi")
 }
 
@@ -50,7 +51,7 @@ fn web() -> Package {
 const OBJECTS: [&str; 3] = ["cm/note", "svc/web", "deploy/web"];
 
 #[tokio::test]
-async fn what_people_made_alike_is_taken_over_without_a_restart_and_left_in_the_end() {
+async fn what_people_made_alike_is_taken_over_and_left_in_the_end() {
     let chart = web();
     let bed = start("alike", &chart).await.unwrap();
     bed.explain(async {
@@ -173,8 +174,8 @@ async fn of_two_deployments_that_take_one_object_the_first_has_it_until_it_goes(
             "release: till\nplacement: {allOf: [{provider: acme, cluster: a}]}\nsync: {conflicts: Force}";
         let second = emco_e2e::operator::deployment("both", "till", std::slice::from_ref(&chart), spec);
         bed.hub().kubectl().apply(&second).await?;
-        let told = super::fails_of(bed, "both", "till", "Conflict").await?;
-        has(&told, &["both/shop"])?;
+        let message = super::fails_of(bed, "both", "till", "Conflict").await?;
+        has(&message, &["both/shop"])?;
         bed.hub().kubectl().run(&["delete", "dig", "shop", "-n", "both"]).await?;
         let now = ["annotate", "dig", "till", "-n", "both", "emco.io/requestedAt=now"];
         bed.hub().kubectl().run(&now).await?;

@@ -1,5 +1,4 @@
-//! In: updates that prune first, that change what cannot be changed, or that meet objects of others. Out: what happens is what
-//! `spec.sync` says, by the edge's own API server and its audit log; no volume and nothing of others is lost.
+//! Tests `spec.sync` on real control planes: pruning first, fields that cannot be changed, objects of others.
 
 mod adopt;
 mod anew;
@@ -17,7 +16,7 @@ use emco_e2e::package::Package;
 static STAGE: SharedOperator =
     SharedOperator::new(|| BedSpec::hub().with(PlaneSpec::edge("a").audit(Audit::Writes)), &["a"]);
 
-/// So long nothing may happen. Silence has no event to wait for.
+/// The time in which nothing may happen. Silence has no event to wait for.
 const SILENCE: Duration = Duration::from_secs(8);
 
 /// A project whose namespace is on the edge, with the charts.

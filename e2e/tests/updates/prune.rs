@@ -1,7 +1,10 @@
-//! Old objects that go first.
+//! Old objects that go first, or before the new ones are ready.
 
 use anyhow::ensure;
-use emco_e2e::operator::{chart, deployed};
+use emco_crds::DeploymentIntentGroup;
+use emco_e2e::operator::{SOON, chart, deployed, wait};
+use emco_e2e::wait::{wait_for_object, wait_until_gone};
+use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::{deploy, fails, has, start, writes};
 
@@ -46,6 +49,44 @@ async fn nothing_new_comes_before_what_must_go_first_is_gone() {
         let all = writes(bed, "first", mark)?;
         ensure!(all == ["delete configmaps old", "patch configmaps new"], "{all:?}");
         Ok(())
+    })
+    .await;
+}
+
+const DOOR: &str = "
+{{- if .Values.door }}
+apiVersion: v1
+kind: Service
+metadata: {name: door}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
+{{- end }}
+";
+
+#[tokio::test]
+async fn old_objects_go_once_the_new_ones_are_applied_ready_or_not() {
+    let values = "name: old\nhold: false\ndoor: false\n";
+    let files = [("values.yaml", values), ("templates/note.yaml", NOTE), ("templates/door.yaml", DOOR)];
+    let note = chart("web", "1.0.0", &files).unwrap();
+    let bed = start("applied", &note).await.unwrap();
+    bed.explain(async {
+        deploy(bed, "applied", &note, "{name: old}", "{}").await?;
+        deployed(bed, "applied", "shop", 1).await?;
+        // Nobody gives the Service an address: it never becomes ready.
+        deploy(bed, "applied", &note, "{name: new, door: true}", "{}").await?;
+        let notes = bed.edge("a").api::<ConfigMap>("applied").await?;
+        wait_for_object(notes.clone(), "new", SOON, |_| true).await?;
+        wait(bed, "applied", "shop", |dig: &DeploymentIntentGroup| {
+            let status = dig.status.as_ref();
+            let counts = status.and_then(|status| Some((status.deployed.as_ref()?, status.ready.as_ref()?)));
+            match counts {
+                Some((deployed, ready)) if (deployed.applied, ready.not_ready) == (2, 1) => Ok(()),
+                _ => Err(format!("{counts:?}")),
+            }
+        })
+        .await?;
+        ensure!(notes.get_opt("old").await?.is_some(), "its successor is not ready");
+        deploy(bed, "applied", &note, "{name: new, door: true}", "{prune: AfterApply}").await?;
+        wait_until_gone(notes, "old", SOON).await
     })
     .await;
 }

@@ -210,7 +210,7 @@ impl Job {
                     let trouble = match (&over, &refusal) {
                         (Over::Others(takeover), _) => self.refused_takeover(&item, takeover, &refusal),
                         (_, Refusal::Server(error)) => self.refusal(&item, error),
-                        (_, Refusal::Differs(_)) => continue,
+                        (_, Refusal::Differs(_) | Refusal::Taken) => continue,
                     };
                     self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
                     if let (Over::Ours(uid), Refusal::Server(error)) = (&over, &refusal)

@@ -90,7 +90,12 @@ impl Job {
             for item in group {
                 let need = match found.get(&item.id.name) {
                     None | Some(Found::Nothing) => Need::Look,
-                    Some(Found::Object(found)) => self.compare(&item, &found.seen),
+                    Some(Found::Object(found)) => {
+                        if found.seen.adopted {
+                            self.note_adopted(&item.id, &found.seen.uid);
+                        }
+                        self.compare(&item, &found.seen)
+                    }
                 };
                 match need {
                     // It is not there.

@@ -12,14 +12,14 @@ use super::desired::Item;
 use super::row::{self, Facts};
 use super::{Job, Key};
 
-/// So many corrections of one object, and it is a fight: from now on with long pauses, and said.
+/// Corrections of one object after which it is a fight: from then on with long pauses, and reported.
 const FIGHT: u32 = 5;
-/// So long after the last round a fight counts as over.
+/// After this time without a round a fight counts as over.
 const CALM: Duration = Duration::from_mins(10);
 
 impl Job {
-    /// Whether an object of a complete row may be made again now. Whoever keeps deleting it meets longer and longer pauses;
-    /// where changes are only reported, it stays away until another revision.
+    /// Whether an object of a complete row may be made again now. Each round of a fight has a longer pause; where changes are
+    /// only reported, the object stays away until another revision.
     pub(super) fn may_restore(&mut self, item: &Item, facts: &mut Facts) -> bool {
         if !self.memory.settled {
             return true;

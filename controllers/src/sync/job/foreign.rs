@@ -71,26 +71,35 @@ pub(super) fn trouble(holder: &Holder) -> Trouble {
 /// The trouble with one that is to be taken over only if it is the same.
 pub(super) fn differs(holder: &Holder, fields: &[String]) -> Trouble {
     let (who, fields) = (&holder.who, adopt::named(fields));
-    not_ours(holder, &format!(
-        "{MADE} {who}, and differs in {fields}: make both alike, or set spec.sync.conflicts to Adopt or Force"
-    ))
+    not_ours(
+        holder,
+        &format!(
+            "{MADE} {who}, and differs in {fields}: make both alike, or set spec.sync.conflicts to Adopt or Force"
+        ),
+    )
 }
 
 /// The trouble with one whose fields other managers hold with other values.
 pub(super) fn contested(holder: &Holder, causes: &[(String, String)]) -> Trouble {
     let fields: Vec<String> = causes.iter().map(|(field, cause)| format!("{field} ({cause})")).collect();
     let (who, fields) = (&holder.who, adopt::named(&fields));
-    not_ours(holder, &format!(
-        "{MADE} {who}, and others hold {fields}: make both alike, or set spec.sync.conflicts: Force"
-    ))
+    not_ours(
+        holder,
+        &format!(
+            "{MADE} {who}, and others hold {fields}: make both alike, or set spec.sync.conflicts: Force"
+        ),
+    )
 }
 
 /// The trouble with one that differs where nothing can be changed.
 pub(super) fn fixed(holder: &Holder, words: &str) -> Trouble {
     let Holder { who, remedy, .. } = holder;
-    not_ours(holder, &format!(
-        "{MADE} {who}, and differs in a field that cannot be changed: {remedy}, or make both alike: {words}"
-    ))
+    not_ours(
+        holder,
+        &format!(
+            "{MADE} {who}, and differs in a field that cannot be changed: {remedy}, or make both alike: {words}"
+        ),
+    )
 }
 
 fn not_ours(holder: &Holder, text: &str) -> Trouble {

@@ -37,17 +37,24 @@ impl Over {
     }
 
     /// Whether fields of other managers are taken.
-    const fn forces(&self) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Ours(_) => true,
-            Self::Others(takeover) => matches!(takeover.how, ConflictPolicy::Force),
-        }
+    fn forces(&self) -> bool {
+        matches!(self, Self::Ours(_)) || self.takes(ConflictPolicy::Force)
     }
 
-    /// Whether the object must equal its manifest already.
-    const fn compares(&self) -> bool {
-        matches!(self, Self::Others(takeover) if matches!(takeover.how, ConflictPolicy::AdoptIfSame))
+    /// Whether it is an object of others that is taken over in this way.
+    fn takes(&self, how: ConflictPolicy) -> bool {
+        matches!(self, Self::Others(takeover) if takeover.how == how)
+    }
+
+    /// The version that was looked at, where fields are taken from others: another deployment may have taken the object over
+    /// since, and its marks are fields, too.
+    fn version(&self) -> Option<Value> {
+        match self {
+            Self::Others(takeover) if takeover.how == ConflictPolicy::Force => {
+                Some(Value::from(takeover.version.as_str()))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -56,6 +63,8 @@ pub(super) enum Refusal {
     Server(ApiError),
     /// An object of others has other values in these fields.
     Differs(Vec<String>),
+    /// Another deployment took the object over since it was looked at.
+    Taken,
 }
 
 /// What an apply came to.
@@ -95,34 +104,32 @@ pub(super) async fn apply(
     let manifest = item.manifest()?;
     let resource: &ApiResource = session.resource_of(&manifest.json)?;
     let path = resource.path(&item.id.namespace, Some(&item.id.name));
+    let patch = Patch { path, session, ctx };
     let mut body = manifest.json.clone();
     if let (false, Some(metadata)) =
         (resource.namespaced, body.get_mut("metadata").and_then(Value::as_object_mut))
     {
         metadata.remove("namespace");
     }
-    let mut live = Value::Null;
-    if over.compares() || matches!(over, Over::Ours(_)) && !theirs.is_empty() {
-        live = match session.send(&ctx.edge, Request::new(Method::Get, path.clone())).await {
-            Ok(live) => live,
+    let mut version = over.version();
+    match over {
+        Over::Ours(_) if !theirs.is_empty() => match patch.live().await {
+            Ok(live) => {
+                let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+                let entries = entries.map_or(&[][..], Vec::as_slice);
+                // Without an entry of ours nothing is known to be others': all of it is said.
+                if let Some(fields) = drift::entry(entries, &ctx.manager, "Apply") {
+                    drift::owned::leave(&mut body, &live, fields, theirs);
+                    version = live.pointer("/metadata/resourceVersion").cloned();
+                }
+            }
             // The watch tells its end.
             Err(error) if error.is_not_found() => return None,
             Err(error) => return Some(Sent::refused(Refusal::Server(error))),
-        };
-    }
-    if matches!(over, Over::Others(_)) {
+        },
         // Nothing is ours yet: what is left to others is not said.
-        drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs);
-    }
-    let mut version = live.pointer("/metadata/resourceVersion").cloned();
-    if !over.compares() && !live.is_null() {
-        let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-        let entries = entries.map_or(&[][..], Vec::as_slice);
-        // Without an entry of ours nothing is known to be others': all of it is said.
-        match drift::entry(entries, &ctx.manager, "Apply") {
-            Some(fields) => drift::owned::leave(&mut body, &live, fields, theirs),
-            None => version = None,
-        }
+        Over::Others(_) => drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs),
+        Over::Ours(_) | Over::Nothing => {}
     }
     let mut marked = marks::mark(body, &ctx.hash, &item.token, placed_by);
     if adopted {
@@ -134,21 +141,22 @@ pub(super) async fn apply(
         metadata.insert("uid".to_owned(), Value::from(uid));
         metadata.extend(version.map(|version| ("resourceVersion".to_owned(), version)));
     }
-    let patch = Patch { path, session, ctx };
     let mut left_out = Vec::new();
-    if over.compares() {
-        // With force: all that the apply would change is told, whoever has it.
-        match patch.send(&mut marked, true, true, &mut left_out, &stale).await? {
-            Ok(after) => {
-                let fields = adopt::differences(&live, &after);
-                if !fields.is_empty() {
-                    return Some(Sent::refused(Refusal::Differs(fields)));
-                }
-            }
-            Err(error) => return Some(Sent::refused(Refusal::Server(error))),
+    let mut force = over.forces();
+    if over.takes(ConflictPolicy::AdoptIfSame) {
+        match patch.compare(&mut marked, &mut left_out, &stale).await? {
+            Ok(()) => force = true,
+            Err(refusal) => return Some(Sent::refused(refusal)),
         }
     }
-    let answer = patch.send(&mut marked, over.forces(), false, &mut left_out, &stale).await?;
+    let mut answer = patch.send(&mut marked, force, false, &mut left_out, &stale).await?;
+    // Managers that hold the same value in another spelling, such as 0.1 of a CPU and 100m, lose nothing.
+    if over.takes(ConflictPolicy::Adopt)
+        && answer.as_ref().is_err_and(ApiError::is_contested)
+        && patch.compare(&mut marked, &mut left_out, &stale).await?.is_ok()
+    {
+        answer = patch.send(&mut marked, true, false, &mut left_out, &stale).await?;
+    }
     let rewritten = answer.as_ref().map(|live| rewritten(&marked, live, &ctx.manager)).unwrap_or_default();
     Some(Sent { answer: answer.map_err(Refusal::Server), left_out, rewritten })
 }
@@ -161,6 +169,40 @@ struct Patch<'a> {
 }
 
 impl Patch<'_> {
+    /// The object as it is.
+    async fn live(&self) -> ApiResult<Value> {
+        self.session.send(&self.ctx.edge, Request::new(Method::Get, self.path.clone())).await
+    }
+
+    /// Whether an apply with force would change nothing of an object of others, by the API server's own word. The apply that
+    /// follows is about the version that was compared.
+    async fn compare(
+        &self,
+        marked: &mut Value,
+        left_out: &mut Vec<String>,
+        stale: &impl Fn() -> bool,
+    ) -> Option<Result<(), Refusal>> {
+        let live = match self.live().await {
+            Ok(live) => live,
+            Err(error) => return Some(Err(Refusal::Server(error))),
+        };
+        if marks::owner_of(&live).is_some() {
+            return Some(Err(Refusal::Taken));
+        }
+        if let (Some(version), Some(metadata)) = (
+            live.pointer("/metadata/resourceVersion"),
+            marked.get_mut("metadata").and_then(Value::as_object_mut),
+        ) {
+            metadata.insert("resourceVersion".to_owned(), version.clone());
+        }
+        let after = match self.send(marked, true, true, left_out, stale).await? {
+            Ok(after) => after,
+            Err(error) => return Some(Err(Refusal::Server(error))),
+        };
+        let fields = adopt::differences(&live, &after);
+        Some(if fields.is_empty() { Ok(()) } else { Err(Refusal::Differs(fields)) })
+    }
+
     /// Sends an apply, or asks what it would come to, without the fields that the cluster does not know.
     async fn send(
         &self,

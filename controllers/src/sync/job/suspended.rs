@@ -16,8 +16,8 @@ use super::{Job, Key};
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Job {
-    /// A new request to look now, or another word on what may be done: what failed is tried again at once. Whoever fights over an
-    /// object meets the same pauses.
+    /// A new request to look now, or an edit of what may be done: what failed is tried again at once. Pauses of a fight over an
+    /// object stay.
     pub(super) fn heed_policy(&mut self, work: &Work) {
         let policy = self.policy();
         if policy.tries_again(&self.memory.pace) {

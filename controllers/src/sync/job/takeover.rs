@@ -5,12 +5,11 @@ use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::identity::{Id, Identity};
 
 use super::super::errors::{Retry, Trouble};
-use super::Job;
 use super::desired::Item;
 use super::foreign::{self, Foreign, Holder};
 use super::row::Facts;
 use super::send::{Over, Refusal};
-use super::{Key, row};
+use super::{Job, Key, anew, row};
 use crate::object::LogFields;
 use crate::runtime::api::ApiError;
 
@@ -19,6 +18,8 @@ use crate::runtime::api::ApiError;
 pub(super) struct Takeover {
     /// The very object.
     pub uid: String,
+    /// The version that was looked at.
+    pub version: String,
     /// What may become of it and of other managers' fields.
     pub how: ConflictPolicy,
     pub holder: Holder,
@@ -31,19 +32,27 @@ impl Job {
         let how = self.memory.pace.conflicts;
         let wanted =
             how != ConflictPolicy::Fail && item.manifest().is_some_and(|manifest| manifest.hook.is_none());
-        let (uid, holder) = (found.seen.uid.clone(), found.holder.clone());
-        wanted.then_some(Over::Others(Takeover { uid, how, holder }))
+        let Foreign { seen, holder } = found;
+        let (uid, version, holder) = (seen.uid.clone(), seen.version_text.clone(), holder.clone());
+        wanted.then_some(Over::Others(Takeover { uid, version, how, holder }))
     }
 
     /// What the refusal of a takeover means.
     pub(super) fn refused_takeover(&self, item: &Item, takeover: &Takeover, refusal: &Refusal) -> Trouble {
         match refusal {
             Refusal::Differs(fields) => foreign::differs(&takeover.holder, fields),
+            Refusal::Taken => {
+                Trouble::new("Progressing", "another deployment took it over at this moment", Retry::Soon)
+            }
             Refusal::Server(ApiError::Status { code: 409, causes, .. }) if !causes.is_empty() => {
                 foreign::contested(&takeover.holder, causes)
             }
+            Refusal::Server(error) if error.lacks(&item.id.name) => {
+                let text = "it was deleted while it was to be taken over";
+                Trouble::new("Progressing", text, Retry::Soon)
+            }
             Refusal::Server(error) => {
-                let trouble = Trouble::of_apply(error);
+                let trouble = anew::words(item, error);
                 match trouble.reason {
                     "ImmutableField" => foreign::fixed(&takeover.holder, &trouble.message),
                     _ => self.refusal(item, error),
@@ -61,7 +70,7 @@ impl Job {
         tracing::info!(project, deployment, object, cluster, revision, resource, from, "taken over");
     }
 
-    /// Whether this very object was there before it was ours, as its mark says now or said before somebody took it off.
+    /// Whether this very object was there before it was ours, as its mark says, or said before others took it off.
     pub(super) fn is_adopted(&self, id: &Identity, uid: &str) -> bool {
         self.memory.adopted.get(id).is_some_and(|adopted| adopted == uid)
             || self.ctx.edge.observed.get(id).is_some_and(|seen| seen.uid == uid && seen.adopted)
@@ -82,8 +91,8 @@ impl Job {
             && !self.memory.drift.has_applied(&item.id)
     }
 
-    /// Whether an object that others stripped of our label after we applied it may be applied again now. Whoever keeps doing it
-    /// meets longer and longer pauses, and is named.
+    /// Whether an object that others stripped of our label after we applied it may be applied again now. Each round has a longer
+    /// pause, and the others are named.
     pub(super) fn may_mark_again(&mut self, item: &Item, found: &Foreign, facts: &mut Facts) -> bool {
         if !self.memory.drift.has_applied(&item.id) {
             return true;

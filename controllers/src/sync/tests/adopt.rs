@@ -1,20 +1,25 @@
 //! Objects that others made: what is taken over, what is not, and that nothing of it is ever deleted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
+use emco_engine::identity::ClusterId;
+use emco_engine::set::ManifestSet;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
+use super::deaths;
 use super::rig::*;
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiError, ApiServer as _, ApiServerExt as _, Content, Method, Request};
+use crate::runtime::api::{ApiServerExt as _, Method};
 
-const MAP: &str = "/api/v1/namespaces/shop/configmaps/c";
+pub const MAP: &str = "/api/v1/namespaces/shop/configmaps/c";
 
-/// A cluster where somebody made a map with this value, and an engine with this policy that is to make one with `1`.
-async fn meeting(policy: ConflictPolicy, value: &str) -> Rig {
+/// A cluster where kubectl made a map with this value, and an engine with this policy that is to make one with `1`.
+pub async fn meeting(policy: ConflictPolicy, value: &str) -> Rig {
     let rig = Rig::new(&["a"]);
     rig.conflicts(policy);
     rig.edge("a").put("kubectl", &config("c", value));
@@ -24,25 +29,29 @@ async fn meeting(policy: ConflictPolicy, value: &str) -> Rig {
     rig
 }
 
-fn live(rig: &Rig) -> Value {
+pub fn live(rig: &Rig) -> Value {
     rig.edge("a").object(MAP).unwrap_or_default()
 }
 
-fn mark(rig: &Rig) -> Value {
+pub fn mark(rig: &Rig) -> Value {
     live(rig)["metadata"]["annotations"]["emco.io/adopted"].clone()
 }
 
-fn deletes(edge: &MemoryServer) -> usize {
+pub fn deletes(edge: &MemoryServer) -> usize {
     edge.writes().iter().filter(|write| write.method == Method::Delete).count()
 }
 
-/// Writes fields as another manager that takes them.
-async fn take(edge: &MemoryServer, manager: &str, object: &Value) {
-    let request = Request::new(Method::Patch, MAP)
-        .query("fieldManager", manager)
-        .query("force", "true")
-        .body(Content::Apply, object);
-    edge.send(request).await.unwrap();
+/// Keeps answers to looks at the map back until a gate opens: the first ones at one gate, all others at another. The map can
+/// change meanwhile.
+pub fn hold_looks(rig: &Rig, first: u64) -> [Arc<Semaphore>; 2] {
+    let gates = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+    let (held, count) = (gates.clone(), AtomicU64::new(0));
+    rig.edge("a").faults(Some(Arc::new(move |request, _| {
+        let looks = request.method == Method::Get && request.path == MAP;
+        let later = || count.fetch_add(1, Ordering::Relaxed) >= first;
+        looks.then(|| Fault::Hold(Arc::clone(&held[usize::from(later())])))
+    })));
+    gates
 }
 
 async fn removed(rig: &Rig, value: &str) {
@@ -175,87 +184,6 @@ async fn a_mark_that_others_take_off_is_put_back_and_nothing_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_deployments_one_adopts_and_the_other_names_it() {
-    let rig = meeting(ConflictPolicy::Adopt, "1").await;
-    rig.until_complete("a").await;
-    for policy in [ConflictPolicy::Adopt, ConflictPolicy::Force] {
-        rig.conflicts(policy);
-        rig.target_of("till", &on("a", &[app("web", vec![config("c", "2")])])).await;
-        rig.until("the other one says so", |rig| {
-            rig.row_of("till", "a").and_then(|row| row.error).is_some_and(|error| error.reason == "Conflict")
-        })
-        .await;
-        let message = rig.row_of("till", "a").unwrap().error.unwrap().message;
-        assert!(message.contains("team-a/shop"), "{message}");
-        tokio::time::sleep(Duration::from_mins(20)).await;
-        assert_eq!(rig.ours("a"), ["configmaps./shop/c"]);
-        assert_eq!(live(&rig)["data"]["value"], "1");
-    }
-    // Released by the first, it is the second's: still nobody's to delete.
-    rig.conflicts(ConflictPolicy::Force);
-    rig.target(&nowhere()).await;
-    rig.until("the other one has it", |rig| live(rig)["data"]["value"] == "2").await;
-    rig.target_of("till", &nowhere()).await;
-    rig.until("it is released again", |rig| mark(rig).is_null()).await;
-    assert_eq!(live(&rig)["data"]["value"], "2");
-    assert_eq!(deletes(&rig.edge("a")), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_object_that_another_deployment_made_is_not_taken_from_it() {
-    let rig = Rig::new(&["a"]);
-    rig.conflicts(ConflictPolicy::Force);
-    rig.start().await;
-    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
-    rig.until_complete("a").await;
-    rig.edge("a").take_seen();
-    rig.target_of("till", &on("a", &[app("web", vec![config("c", "2")])])).await;
-    rig.until("the other one says so", |rig| {
-        rig.row_of("till", "a").and_then(|row| row.error).is_some_and(|error| error.reason == "Conflict")
-    })
-    .await;
-    tokio::time::sleep(Duration::from_mins(20)).await;
-    assert!(rig.edge("a").writes().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_controller_that_writes_back_what_was_forced_is_named() {
-    let rig = meeting(ConflictPolicy::Force, "theirs").await;
-    rig.until_complete("a").await;
-    for _ in 0..1800 {
-        if live(&rig)["data"]["value"] == "1" {
-            take(&rig.edge("a"), "other-operator", &config("c", "theirs")).await;
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-    let error = rig.until_reason("a", "DriftFight").await.error.unwrap();
-    assert!(error.message.contains("other-operator"), "{}", error.message);
-    let writes = rig.edge("a").writes().iter().filter(|w| w.manager.starts_with("emco-")).count();
-    assert!((5..=17).contains(&writes), "{writes} writes in half an hour");
-}
-
-/// One that replaces whole objects takes our marks off, too.
-#[tokio::test(start_paused = true)]
-async fn a_controller_that_takes_our_marks_off_is_named_too() {
-    let rig = meeting(ConflictPolicy::Force, "theirs").await;
-    rig.until_complete("a").await;
-    let theirs = json!({"metadata": {"labels": null, "annotations": null}, "data": {"value": "theirs"}});
-    for _ in 0..1800 {
-        if !mark(&rig).is_null() {
-            let request = Request::new(Method::Patch, MAP)
-                .query("fieldManager", "other-operator")
-                .body(Content::Merge, &theirs);
-            rig.edge("a").send(request).await.unwrap();
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-    let error = rig.until_reason("a", "DriftFight").await.error.unwrap();
-    assert!(error.message.contains("other-operator"), "{}", error.message);
-    let writes = rig.edge("a").writes().iter().filter(|w| w.manager.starts_with("emco-")).count();
-    assert!((5..=17).contains(&writes), "{writes} writes in half an hour");
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_object_of_a_hook_is_never_taken_over() {
     let rig = Rig::new(&["a"]);
     rig.conflicts(ConflictPolicy::Force);
@@ -288,62 +216,94 @@ async fn an_adopted_object_is_never_deleted_to_be_made_again() {
     assert_eq!(deletes(&rig.edge("a")), 0);
 }
 
+/// An engine that looked so often at the map, and waits for the next answer: once before the lists came, once afterwards, and
+/// once to compare it.
+pub async fn looked(policy: ConflictPolicy, times: u64) -> (Rig, Arc<Semaphore>) {
+    let rig = Rig::new(&["a"]);
+    rig.conflicts(policy);
+    rig.edge("a").put("kubectl", &config("c", "1"));
+    let [before, after] = hold_looks(&rig, times);
+    before.add_permits(1);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    (rig, after)
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_crash_at_any_write_of_a_takeover_leaves_one_adopted_object() {
+async fn an_object_that_goes_before_it_is_compared_is_made() {
+    let (rig, gate) = looked(ConflictPolicy::AdoptIfSame, 1).await;
+    rig.edge("a").remove(MAP);
+    let gone = tokio::time::Instant::now();
+    gate.add_permits(1);
+    rig.until_complete("a").await;
+    assert!(gone.elapsed() < Duration::from_secs(10), "{:?}", gone.elapsed());
+    assert_eq!(mark(&rig), Value::Null, "it is EMCO's own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_changes_while_it_is_compared_is_compared_again() {
+    let (rig, gate) = looked(ConflictPolicy::AdoptIfSame, 2).await;
+    rig.edge("a").put("kubectl", &config("c", "theirs"));
+    gate.add_permits(1);
+    rig.until_reason("a", "NotOurs").await;
+    assert_eq!((live(&rig)["data"]["value"].clone(), mark(&rig)), (json!("theirs"), Value::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_before_the_lists_are_there_keeps_the_mark() {
+    let rig = meeting(ConflictPolicy::Adopt, "1").await;
+    rig.until_complete("a").await;
+    rig.crash().await;
+    let gate = Arc::new(Semaphore::new(0));
+    let held = Arc::clone(&gate);
+    rig.edge("a").faults(Some(Arc::new(move |request, _| {
+        let lists = request.method == Method::Get && request.path == "/api/v1/configmaps";
+        lists.then(|| Fault::Hold(Arc::clone(&held)))
+    })));
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    rig.start().await;
+    rig.until("it is updated", |rig| live(rig)["data"]["value"] == "2").await;
+    assert_eq!((mark(&rig), rig.complete("a")), (json!("true"), false));
+    gate.add_permits(1);
+    rig.until_complete("a").await;
+    removed(&rig, "2").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_write_of_a_takeover_ends_exactly() {
     for policy in [ConflictPolicy::AdoptIfSame, ConflictPolicy::Adopt, ConflictPolicy::Force] {
-        // The takeover, an object beside it, an update, the release.
-        for n in 0..6 {
-            for lost in [false, true] {
-                let rig = Rig::new(&["a"]);
-                rig.conflicts(policy);
-                rig.edge("a").put("kubectl", &config("c", "1"));
-                let died = Arc::new(tokio::sync::Notify::new());
-                let (bell, count) = (died.clone(), AtomicU64::new(0));
-                rig.edge("a").faults(Some(Arc::new(move |request, _| {
-                    let dry = request.query.iter().any(|(key, _)| *key == "dryRun");
-                    if request.method == Method::Get || dry || count.fetch_add(1, Ordering::Relaxed) != n {
-                        return None;
-                    }
-                    bell.notify_one();
-                    let gone = ApiError::Unreachable {
-                        reason: "ConnectionLost",
-                        message: "the process died".to_owned(),
-                    };
-                    Some(if lost { Fault::LoseAnswer } else { Fault::Refuse(gone) })
-                })));
-                let set = |value: &str| on("a", &[app("web", vec![config("c", value), config("d", "1")])]);
-                rig.start().await;
-                rig.target(&set("1")).await;
-                let on_its_way = async {
-                    rig.until_complete("a").await;
-                    rig.target(&set("2")).await;
-                    rig.until_complete("a").await;
-                    rig.target(&nowhere()).await;
-                    rig.until_complete("a").await;
-                };
-                tokio::select! {
-                    () = on_its_way => {}
-                    () = died.notified() => {}
-                }
-                rig.crash().await;
-                rig.edge("a").faults(None);
-                rig.start().await;
-                // Released with 2, it differs from 1; not taken over yet, from 2.
-                if n < 3 {
-                    rig.target(&set("1")).await;
-                    rig.until_complete("a").await;
-                }
-                rig.target(&set("2")).await;
+        let undisturbed = Rig::new(&["a"]);
+        taken_updated_released(&undisturbed, policy, &AtomicU64::new(0)).await;
+        // The takeover, an object beside it, an update, the release, a deletion; a status for each state between.
+        for death in deaths::all(6, 7) {
+            let (rig, stage) = (Rig::new(&["a"]), AtomicU64::new(0));
+            death.strikes(&rig, taken_updated_released(&rig, policy, &stage)).await;
+            if stage.load(Ordering::Relaxed) == 0 {
+                rig.target(&both("1")).await;
                 rig.until_complete("a").await;
-                assert_eq!((live(&rig)["data"]["value"].clone(), mark(&rig)), (json!("2"), json!("true")));
-                rig.target(&nowhere()).await;
-                rig.until_complete("a").await;
-                assert!(
-                    rig.edge("a").object(MAP).is_some(),
-                    "{policy:?} {n} {lost}: what was there before is there"
-                );
-                assert!(rig.ours("a").is_empty(), "{policy:?} {n} {lost}");
             }
+            rig.target(&both("2")).await;
+            rig.until_complete("a").await;
+            assert_eq!((live(&rig)["data"]["value"].clone(), mark(&rig)), (json!("2"), json!("true")));
+            rig.target(&nowhere()).await;
+            rig.until_complete("a").await;
+            assert_eq!(deaths::end(&rig), deaths::end(&undisturbed), "{policy:?} {death:?}");
         }
+    }
+}
+
+fn both(value: &str) -> BTreeMap<ClusterId, Vec<Arc<ManifestSet>>> {
+    on("a", &[app("web", vec![config("c", value), config("d", "1")])])
+}
+
+async fn taken_updated_released(rig: &Rig, policy: ConflictPolicy, stage: &AtomicU64) {
+    rig.conflicts(policy);
+    rig.edge("a").put("kubectl", &config("c", "1"));
+    rig.start().await;
+    for next in [both("1"), both("2"), nowhere()] {
+        rig.target(&next).await;
+        rig.until_complete("a").await;
+        stage.fetch_add(1, Ordering::Relaxed);
     }
 }
