@@ -191,7 +191,7 @@ impl Job {
 
     async fn pass(&mut self, work: &Work) -> Pass {
         self.heed_policy(work);
-        let mut facts = Facts::default();
+        let mut facts = Facts { begun: Some(Instant::now()), ..Facts::default() };
         if work.fenced {
             facts.trouble(None, None, &Trouble::new("Progressing", FENCED, Retry::WhenBack), 1);
             facts.keep = true;

@@ -90,11 +90,11 @@ impl Job {
     /// Deletes the objects whose change was refused. What is gone is made by the next pass.
     pub(super) async fn make_anew(&mut self, refused: Vec<Refused>, session: &Session, facts: &mut Facts) {
         let ctx = self.ctx.clone();
-        let input = self.input.clone();
+        let end = self.pass_end();
         let mut outcomes = stream::iter(refused.into_iter().map(|refused| {
-            let (ctx, session, input) = (ctx.clone(), session.clone(), input.clone());
+            let (ctx, session, end) = (ctx.clone(), session.clone(), end.clone());
             async move {
-                if input.has_changed().unwrap_or(true) {
+                if end.is_over() {
                     return (refused, Outcome::Waits);
                 }
                 let outcome = match besides(&refused) {

@@ -31,6 +31,8 @@ pub(super) struct Count {
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)] // four independent answers, none of them a state
 pub(super) struct Facts {
+    /// When the pass began.
+    pub begun: Option<Instant>,
     pub unreachable: bool,
     /// The cluster was not asked anything: whether it can be reached is as it was.
     pub unasked: bool,
@@ -94,8 +96,11 @@ impl Facts {
         }
     }
 
-    /// Asks for another look at this time.
+    /// Asks for another look at this time. What was due when the pass began has its turn in it, and must not hide a later time.
     pub fn wake_at(&mut self, at: Instant) {
+        if self.begun.is_some_and(|begun| at <= begun) {
+            return;
+        }
         self.wake = Some(self.wake.map_or(at, |before| before.min(at)));
     }
 
