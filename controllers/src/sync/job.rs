@@ -138,6 +138,7 @@ impl Job {
                 }
             }
             let first = before.is_none();
+            self.memory.blank &= before.as_ref().is_none_or(|before| before.target == work.target);
             before = Some(work.clone());
             if first && self.is_complete(&work) && self.calm().await {
                 continue;

@@ -39,8 +39,13 @@ impl Job {
                 }
                 _ => None,
             };
-            let (event, _) = self.hook_events(had.is_some());
-            if !app.hooks(event).is_empty() {
+            // Where the row says nothing, the lists tell whether this is an upgrade.
+            let events = if had.is_some() {
+                vec![self.hook_events(true).0]
+            } else {
+                vec!["pre-install", "pre-upgrade"]
+            };
+            if events.iter().any(|event| !app.hooks(event).is_empty()) {
                 all = false;
                 continue;
             }

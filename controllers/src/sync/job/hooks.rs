@@ -53,7 +53,9 @@ impl Job {
             // far as this hub knows, they are this one's: a hub made anew finds what the one before did.
             let mut cleared = true;
             let anew = self.memory.applied_named.is_none();
-            for item in events.iter().flat_map(|event| app.hooks(event)) {
+            let (past, due): (Vec<&str>, Vec<&str>) =
+                events.iter().partition(|event| self.is_past(work, app, event));
+            for item in due.iter().flat_map(|event| app.hooks(event)) {
                 if anew && matches!(self.outcome(&item, false), Some(Ok(()))) {
                     continue;
                 }
@@ -62,7 +64,11 @@ impl Job {
             if !cleared || self.stale() {
                 return false;
             }
-            self.memory.hooks.push(RowHooks { set: run.clone(), done: Vec::new() });
+            let marks =
+                |event: &&str| app.hooks(event).iter().map(|hook| mark_of(hook, event)).collect::<Vec<_>>();
+            self.memory
+                .hooks
+                .push(RowHooks { set: run.clone(), done: past.iter().flat_map(marks).collect() });
             self.record_hooks(work).await;
         }
         for hook in hooks {
@@ -98,6 +104,33 @@ impl Job {
             (true, false) => ("pre-upgrade", "post-upgrade"),
             (true, true) => ("pre-rollback", "post-rollback"),
         }
+    }
+
+    /// Whether the hooks of an event ran in a state of the hub whose statuses were not restored: objects of the app are there, and
+    /// they are sent when the hooks before the installation ended.
+    fn is_past(&self, work: &Work, app: &App, event: &str) -> bool {
+        event == "pre-install" && self.is_there(work, app, |_| true)
+    }
+
+    /// Whether the row says nothing of work, and an earlier revision of the app is on the cluster: what comes is an upgrade.
+    pub(super) fn has_earlier(&self, work: &Work, app: &App) -> bool {
+        self.is_there(work, app, |is_of_target| !is_of_target)
+    }
+
+    /// Whether the row says nothing of work, and an object of the app that `counts`, asked with whether it is as the target has it, is on
+    /// the cluster. What was given up and is taken back is another life, with hooks of its own.
+    fn is_there(&self, work: &Work, app: &App, counts: impl Fn(bool) -> bool) -> bool {
+        let taken_back =
+            !work.held_identities.is_empty() || work.held.iter().any(|(_, held)| held.is_found());
+        let [_, waves @ ..] = &app.stages;
+        let there = |item: &Item| {
+            let seen = self.ctx.edge.observed.get(&item.id);
+            seen.is_some_and(|seen| {
+                seen.owner.as_ref() == Some(&self.ctx.hash)
+                    && counts(seen.manifest.as_deref() == Some(&*item.token))
+            })
+        };
+        self.memory.blank && !taken_back && waves.iter().flatten().any(there)
     }
 
     /// Whether hooks of an upgrade to this very set are on the cluster: they ran, and the status that said so was not restored.

@@ -265,7 +265,7 @@ impl Job {
         }
         let before = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&*app.name));
         let same = before == Some(app.digest());
-        let upgrade = before.is_some() || self.ran_as_upgrade(app);
+        let upgrade = before.is_some() || self.ran_as_upgrade(app) || self.has_earlier(work, app);
         let (pre, post) = self.hook_events(upgrade);
         if !same && !self.hooks(work, app, pre, &[pre, post], session, facts).await {
             return Step::Waiting;

@@ -34,6 +34,8 @@ pub struct Memory {
     pub adopted: BTreeMap<Identity, String>,
     /// Hooks that ran.
     pub hooks: Vec<RowHooks>,
+    /// The row said nothing of work when the job began, and the target is that of then: it is new, or its status is lost.
+    pub blank: bool,
     /// Since when a hook runs, by its token.
     pub running: BTreeMap<String, Instant>,
     /// What was completely applied last.
@@ -101,6 +103,10 @@ impl Memory {
             taken: BTreeSet::new(),
             adopted: BTreeMap::new(),
             hooks: status.hooks.clone(),
+            blank: status.applied.is_none()
+                && status.hooks.is_empty()
+                && status.applied_count == 0
+                && status.counts.is_none_or(|counts| counts.applied == 0),
             running: BTreeMap::new(),
             applied: status.applied.clone(),
             applied_named: work.applied.clone(),

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use super::super::edge::Session;
 use super::super::suspension::PassEnd;
 use super::super::work::Work;
-use super::apply::{Found, by_kind};
 use super::desired::{App, Item};
+use super::look::{Found, by_kind};
 use super::row::Facts;
 use super::{Job, Key};
 

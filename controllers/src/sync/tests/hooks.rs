@@ -251,3 +251,83 @@ async fn a_hook_before_and_after_the_rest_runs_both_times_though_it_has_no_delet
     rig.until_complete("a").await;
     assert_eq!(patched(&rig), ["runner", "both", "c", "runner", "both"]);
 }
+
+/// A hub made of copies without statuses: what it says of the rows is gone, the specs are as they were.
+async fn statuses_are_lost(rig: &Rig) {
+    rig.crash().await;
+    let path = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards/dig-shop-s00";
+    let mut shard = rig.hub.object(path).unwrap();
+    rig.hub.remove(path);
+    shard.as_object_mut().unwrap().remove("status");
+    shard["metadata"].as_object_mut().unwrap().retain(|key, _| ["name", "namespace"].contains(&key.as_str()));
+    rig.hub.put("restore", &shard);
+    patched(rig);
+    rig.start().await;
+}
+
+/// Its only hook is of the installation.
+fn drawn_once(value: &str) -> std::sync::Arc<emco_engine::set::ManifestSet> {
+    let draw = hook(job(&format!("draw-{value}")), &["pre-install"], 0, &[]);
+    app_of("web", vec![draw, manifest(config("c", value), None)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_before_an_installation_do_not_run_again_when_statuses_are_lost() {
+    for values in [&["1"][..], &["1", "2"]] {
+        let rig = Rig::new(&["a"]);
+        rig.start().await;
+        for value in values {
+            rig.target(&on("a", &[drawn_once(value)])).await;
+            rig.until_complete("a").await;
+        }
+        rig.edge("a").remove("/apis/batch/v1/namespaces/shop/jobs/draw-1");
+        statuses_are_lost(&rig).await;
+        rig.until_complete("a").await;
+        let writes: Vec<_> = rig.edge("a").writes().into_iter().map(|write| write.path).collect();
+        let of_app: Vec<_> = writes.iter().filter(|path| path.contains("/namespaces/shop/")).collect();
+        assert!(of_app.is_empty(), "{values:?}: {of_app:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_nothing_proves_to_have_run_runs_when_statuses_are_lost() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[drawn_once("1")])).await;
+    rig.until_complete("a").await;
+    // As if the hub had been lost before the first object of the app was sent.
+    for gone in ["/api/v1/namespaces/shop/configmaps/c", "/apis/batch/v1/namespaces/shop/jobs/draw-1"] {
+        rig.edge("a").remove(gone);
+    }
+    statuses_are_lost(&rig).await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig), ["draw-1", "c"]);
+    // A hook after the rest may have been missed: it runs once more.
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let announce = hook(job("announce"), &["post-install"], 0, &["hook-succeeded"]);
+    rig.target(&on("a", &[app_of("web", vec![manifest(config("c", "1"), None), announce])])).await;
+    rig.until_complete("a").await;
+    statuses_are_lost(&rig).await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig), ["announce"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_revision_that_is_there_is_upgraded_when_statuses_are_lost() {
+    let set = |value: &str| {
+        let install = hook(job("install"), &["pre-install"], 0, &["hook-succeeded"]);
+        let upgrade = hook(job("upgrade"), &["pre-upgrade"], 0, &["hook-succeeded"]);
+        app_of("web", vec![install, upgrade, manifest(config("c", value), None)])
+    };
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[set("1")])).await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig), ["install", "c"]);
+    rig.crash().await;
+    rig.target(&on("a", &[set("2")])).await;
+    statuses_are_lost(&rig).await;
+    rig.until_complete("a").await;
+    assert_eq!(patched(&rig), ["upgrade", "c"]);
+}
