@@ -125,7 +125,29 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
             "an_object_whose_kind_comes_late_is_made_once_and_kept",
         ],
     ),
-    ("The object is somebody else's", &["a_foreign_object_is_named_with_its_manager_and_nothing_is_sent"]),
+    (
+        "A change touches a field that cannot be changed",
+        &[
+            "a_field_that_cannot_be_changed_fails_and_names_recreate",
+            "what_cannot_be_changed_is_made_again_and_volumes_stay",
+            "a_volume_claim_is_never_deleted_and_says_why",
+        ],
+    ),
+    (
+        "The object is somebody else's",
+        &[
+            "a_foreign_object_is_named_with_its_manager_and_nothing_is_sent",
+            "what_people_made_alike_is_taken_over_and_left_in_the_end",
+            "what_differs_is_listed_then_held_by_its_manager_then_forced",
+        ],
+    ),
+    (
+        "An old object does not go, with `spec.sync.prune: Before`",
+        &[
+            "nothing_new_comes_before_what_must_go_first_is_gone",
+            "an_object_that_does_not_go_is_named_with_its_finalizer",
+        ],
+    ),
     ("A hook fails", &["a_hook_that_does_not_end_holds_the_rest_and_fails_by_its_timeout"]),
     (
         "Somebody deletes what was placed",

@@ -53,26 +53,32 @@ async fn nothing_new_comes_before_what_must_go_first_is_gone() {
     .await;
 }
 
-const DOOR: &str = "
-{{- if .Values.door }}
-apiVersion: v1
-kind: Service
-metadata: {name: door}
-spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
+/// Its Pod fits on no node.
+const STUCK: &str = "
+{{- if .Values.stuck }}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: stuck}
+spec:
+  selector: {matchLabels: {app: stuck}}
+  template:
+    metadata: {labels: {app: stuck}}
+    spec:
+      nodeSelector: {example.com/rack: nowhere}
+      containers: [{name: web, image: example.com/web}]
 {{- end }}
 ";
 
 #[tokio::test]
 async fn old_objects_go_once_the_new_ones_are_applied_ready_or_not() {
-    let values = "name: old\nhold: false\ndoor: false\n";
-    let files = [("values.yaml", values), ("templates/note.yaml", NOTE), ("templates/door.yaml", DOOR)];
+    let values = "name: old\nhold: false\nstuck: false\n";
+    let files = [("values.yaml", values), ("templates/note.yaml", NOTE), ("templates/stuck.yaml", STUCK)];
     let note = chart("web", "1.0.0", &files).unwrap();
     let bed = start("applied", &note).await.unwrap();
     bed.explain(async {
         deploy(bed, "applied", &note, "{name: old}", "{}").await?;
         deployed(bed, "applied", "shop", 1).await?;
-        // Nobody gives the Service an address: it never becomes ready.
-        deploy(bed, "applied", &note, "{name: new, door: true}", "{}").await?;
+        deploy(bed, "applied", &note, "{name: new, stuck: true}", "{}").await?;
         let notes = bed.edge("a").api::<ConfigMap>("applied").await?;
         wait_for_object(notes.clone(), "new", SOON, |_| true).await?;
         wait(bed, "applied", "shop", |dig: &DeploymentIntentGroup| {
@@ -85,7 +91,7 @@ async fn old_objects_go_once_the_new_ones_are_applied_ready_or_not() {
         })
         .await?;
         ensure!(notes.get_opt("old").await?.is_some(), "its successor is not ready");
-        deploy(bed, "applied", &note, "{name: new, door: true}", "{prune: AfterApply}").await?;
+        deploy(bed, "applied", &note, "{name: new, stuck: true}", "{prune: AfterApply}").await?;
         wait_until_gone(notes, "old", SOON).await
     })
     .await;
