@@ -19,6 +19,7 @@ mod upgrades;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -102,7 +103,7 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
         all.join(", ")
     );
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    runtime.block_on(Box::pin(play(&program, &charts, &cases)))
+    runtime.block_on(Box::pin(play(&program, &charts, cases)))
 }
 
 /// A chart that is tried.
@@ -127,9 +128,9 @@ impl Tried {
     }
 }
 
-async fn play(program: &Path, charts: &[Tried], cases: &[Case]) -> Result<()> {
+async fn play(program: &Path, charts: &[Tried], cases: Vec<Case>) -> Result<()> {
     let spec = BedSpec::hub().edges(&EDGES).edges(&[REFERENCE]).with_helm();
-    let bed = Bed::start(spec).await?;
+    let bed = Arc::new(Bed::start(spec).await?);
     println!("rendering {} upgrades as Helm's dry run on a server does", cases.len());
     Box::pin(upgrades::compare(&bed, cases)).await?;
     println!("deploying {} charts, and upgrading them", charts.len());
@@ -153,7 +154,7 @@ async fn play(program: &Path, charts: &[Tried], cases: &[Case]) -> Result<()> {
         println!("\nthe end of the operator's log:\n{}", operator.process().log_tail(20));
     }
     drop(operator);
-    bed.end().await?;
+    Arc::into_inner(bed).context("a task still uses the control planes")?.end().await?;
     println!("{} passed, {failed} failed", charts.len() - failed);
     ensure!(failed == 0, "{failed} of {} charts are not as Helm makes them", charts.len());
     Ok(())

@@ -37,8 +37,8 @@ const LATER: i64 = 86_400 + 3_600 + 60 + 1;
 const RELEASE: &str = "myrel";
 /// What both sides take for the version of the cluster.
 pub const KUBE_VERSION: &str = "1.32.0";
-/// Charts at a time.
-const AT_ONCE: usize = 2;
+/// Charts at a time: Helm asks its cluster while others are rendered.
+const AT_ONCE: usize = 4;
 
 /// What became of one chart.
 enum Outcome {
@@ -54,17 +54,22 @@ enum Outcome {
 }
 
 /// Renders all of them; an error when one is not as Helm renders it.
-pub async fn compare(bed: &Bed, cases: &[Case]) -> Result<()> {
+pub async fn compare(bed: &Arc<Bed>, cases: Vec<Case>) -> Result<()> {
     let start = Instant::now();
     let apis = Arc::new(apis(bed).await?);
-    let alone = RwLock::new(());
-    let tried = cases.iter().enumerate().map(|(number, case)| {
-        let (apis, alone) = (Arc::clone(&apis), &alone);
-        async move { (case, Box::pin(try_case(bed, case, number, &apis, alone)).await) }
+    let alone = Arc::new(RwLock::new(()));
+    // Each in a task of its own: they compute, and one task would have one processor.
+    let tried = cases.into_iter().enumerate().map(|(number, case)| {
+        let (bed, apis, alone) = (Arc::clone(bed), Arc::clone(&apis), Arc::clone(&alone));
+        tokio::spawn(async move {
+            let outcome = Box::pin(try_case(&bed, &case, number, &apis, &alone)).await;
+            (case, outcome)
+        })
     });
     let mut tried = futures::stream::iter(tried).buffer_unordered(AT_ONCE);
     let (mut same, mut looked_up, mut refused, mut on_purpose, mut failed) = (0, 0, 0, 0, 0);
-    while let Some((case, outcome)) = tried.next().await {
+    while let Some(ended) = tried.next().await {
+        let (case, outcome) = ended.context("a chart's task ended in the middle")?;
         match outcome {
             Ok(Outcome::Same { looks_up }) => {
                 same += 1;
