@@ -33,10 +33,14 @@ fn bare(object: &Value) -> Value {
             "metadata" => {
                 let mut metadata = Map::new();
                 for part in ["labels", "annotations", "finalizers", "ownerReferences"] {
-                    let Some(value) = value.get(part) else { continue };
-                    metadata.insert(part.to_owned(), unmarked(value));
+                    // An object that had no label has none again without ours.
+                    if let Some(value) = value.get(part).map(unmarked).filter(|value| !is_empty(value)) {
+                        metadata.insert(part.to_owned(), value);
+                    }
                 }
-                kept.insert(key.clone(), Value::Object(metadata));
+                if !metadata.is_empty() {
+                    kept.insert(key.clone(), Value::Object(metadata));
+                }
             }
             _ => drop(kept.insert(key.clone(), value.clone())),
         }
@@ -53,16 +57,15 @@ fn unmarked(value: &Value) -> Value {
     value
 }
 
-/// No difference between nothing and an empty map or list.
-fn is_nothing(value: &Value) -> bool {
+fn is_empty(value: &Value) -> bool {
     match value {
-        Value::Null => true,
-        Value::Object(map) => map.values().all(is_nothing),
+        Value::Object(map) => map.is_empty(),
         Value::Array(items) => items.is_empty(),
-        _ => false,
+        _ => value.is_null(),
     }
 }
 
+/// Both sides are a server's own answers: an empty map is something else than none, for many selectors mean all by it.
 fn compare(live: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     match (live, after) {
         (Value::Object(a), Value::Object(b)) => {
@@ -74,7 +77,10 @@ fn compare(live: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
                 } else {
                     format!("{at}.{step}")
                 };
-                compare(a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null), &at, found);
+                match (a.get(key), b.get(key)) {
+                    (Some(a), Some(b)) => compare(a, b, &at, found),
+                    _ => found.push(at),
+                }
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
@@ -82,7 +88,7 @@ fn compare(live: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
                 compare(a, b, &format!("{at}[{index}]"), found);
             }
         }
-        (a, b) if a == b || is_nothing(a) && is_nothing(b) => {}
+        (a, b) if a == b => {}
         _ => found.push(at.to_owned()),
     }
 }
@@ -120,6 +126,30 @@ mod tests {
         );
         let (one, two) = (json!({"l": [{"x": 1}, {"x": 2}]}), json!({"l": [{"x": 1}, {"x": 3}]}));
         assert_eq!(differences(&one, &two), ["l[1].x"]);
+    }
+
+    #[test]
+    fn an_empty_selector_is_not_the_same_as_none() {
+        let peer = json!({"podSelector": {"matchLabels": {"app": "x"}}});
+        let mut open = peer.clone();
+        open["namespaceSelector"] = json!({});
+        let policy = |peer: &Value| json!({"spec": {"ingress": [{"from": [peer]}]}});
+        assert_eq!(
+            differences(&policy(&peer), &policy(&open)),
+            ["spec.ingress[0].from[0].namespaceSelector"],
+            "it lets all namespaces in"
+        );
+        let budget = |spec: Value| json!({"kind": "PodDisruptionBudget", "spec": spec});
+        let (none, all) =
+            (budget(json!({"minAvailable": 1})), budget(json!({"minAvailable": 1, "selector": {}})));
+        assert_eq!(differences(&none, &all), ["spec.selector"]);
+    }
+
+    #[test]
+    fn marks_on_an_object_without_metadata_of_its_own_are_no_difference() {
+        let live = json!({"metadata": {"name": "c", "uid": "u"}, "data": {"a": "1"}});
+        let after = crate::marks::adopt(crate::marks::mark(live.clone(), "hash", "digest", "team-a/shop"));
+        assert_eq!(differences(&live, &after), Vec::<String>::new());
     }
 
     #[test]

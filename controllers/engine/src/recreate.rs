@@ -6,8 +6,9 @@ use crate::identity::Identity;
 use crate::order;
 
 /// How API servers say that a field cannot be changed: most kinds, claims of volumes, Services, role bindings, `StatefulSets`, Pods.
-const CANNOT_CHANGE: [&str; 8] = [
-    "immutable",
+const CANNOT_CHANGE: [&str; 9] = [
+    "is immutable",
+    "are immutable",
     "may not be changed",
     "may not change once set",
     "can not be unset",
@@ -129,6 +130,9 @@ mod tests {
             ("Invalid value: (withheld): cannot change roleRef", true),
             ("Forbidden: updates to parameters are forbidden.", true),
             ("Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden", true),
+            ("Invalid value: (withheld): Value is immutable", true),
+            ("spec.volumes: Forbidden: volumes are immutable", true),
+            ("image tags must be immutable: use digests", false),
             ("Required value", false),
             ("Invalid value: (withheld): must be less than 9", false),
         ] {

@@ -22,7 +22,7 @@ const QUOTING_BYTES: usize = 4 << 20;
 /// Longest explanation of our own.
 const MESSAGE_BYTES: usize = 256;
 /// Causes kept of a Status.
-const CAUSES: usize = 16;
+pub const CAUSES: usize = 16;
 /// Answers larger than this are parsed on a thread that may block.
 const LARGE: usize = 1 << 20;
 /// One event of a watch; an object is at most 3 MiB in etcd's limit.

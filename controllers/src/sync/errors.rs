@@ -2,7 +2,8 @@
 
 use emco_engine::recreate;
 
-use crate::runtime::api::ApiError;
+use crate::remote::wire::CAUSES;
+use crate::runtime::api::{ApiError, withheld};
 
 /// When another try makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +119,19 @@ fn names_another(error: &ApiError) -> bool {
     matches!(error, ApiError::Status { causes, .. } if causes.iter().any(|(field, _)| field == "metadata.uid"))
 }
 
+/// What stands for the field of a rule about a whole object.
+const NO_FIELD: &str = "<nil>";
+
+/// Whether a refusal is the API server's own validation of an object and names each field that it refuses. Admission and rules
+/// that name no field may refuse the object anew after a deletion; and of more causes than are kept, some are unknown.
+pub fn names_each_field(error: &ApiError) -> bool {
+    let ApiError::Status { code: 422, message, causes, .. } = error else { return false };
+    let named = |field: &str| !["", NO_FIELD, withheld::UNNAMED].contains(&field);
+    withheld::is_validation(message)
+        && (1..CAUSES).contains(&causes.len())
+        && causes.iter().all(|(field, _)| named(field))
+}
+
 /// A server that answers with an error is not unreachable.
 pub const fn server_reason(error: &ApiError) -> &'static str {
     match error {
@@ -139,9 +153,7 @@ const NAMESPACE_MISSING: &str = "NamespaceMissing";
 /// What a server says of an object without the object (`ConfigMap "web" is invalid: ...`): the row names it already.
 fn without_object(text: &str) -> &str {
     match text.split_once(" is invalid:") {
-        Some((object, rest)) if object.ends_with('"') && object.split_whitespace().count() == 2 => {
-            rest.trim_start()
-        }
+        Some((_, rest)) if withheld::is_validation(text) => rest.trim_start(),
         _ => text,
     }
 }
@@ -221,6 +233,29 @@ mod tests {
             assert_eq!(trouble.reason, reason, "{message}");
             let message = message.split_once("is invalid: ").map_or(message, |(_, rest)| rest);
             assert_eq!(trouble.message, message);
+        }
+    }
+
+    #[test]
+    fn only_validation_with_all_its_fields_proves_what_is_refused() {
+        let own = "Deployment.apps \"web\" is invalid: spec.selector: Invalid value: field is immutable";
+        let of = |message: &str, fields: &[&str]| {
+            let causes = fields.iter().map(|field| ((*field).to_owned(), "field is immutable".to_owned()));
+            let (reason, causes) = ("Invalid".to_owned(), causes.collect());
+            ApiError::Status { code: 422, reason, message: message.to_owned(), retry_after: None, causes }
+        };
+        assert!(names_each_field(&of(own, &["spec.selector"])));
+        let policy = "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: it is immutable";
+        let webhook = "admission webhook \"w\" denied the request: spec.selector is immutable";
+        for (message, fields) in [
+            (own, &[][..]),
+            (own, &["spec.selector", ""][..]),
+            (own, &["<nil>"][..]),
+            (own, &["spec"; CAUSES][..]),
+            (policy, &[""][..]),
+            (webhook, &["spec.selector"][..]),
+        ] {
+            assert!(!names_each_field(&of(message, fields)), "{message} {fields:?}");
         }
     }
 

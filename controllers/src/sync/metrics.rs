@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub struct SyncMetrics {
     /// Objects deleted on clusters.
     pub deleted: AtomicU64,
-    /// Objects let go of without being deleted.
+    /// Objects released without being deleted.
     pub released: AtomicU64,
     /// Hooks that ran to their end, well or not.
     pub hooks: AtomicU64,

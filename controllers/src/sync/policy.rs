@@ -13,7 +13,7 @@ use super::work::Owner;
 pub struct Policy {
     /// How long a hook may run.
     pub hook_timeout: Duration,
-    /// Without progress for so long, the row counts as failed. Work goes on.
+    /// After this time without progress the row counts as failed. Work goes on.
     pub progress_deadline: Duration,
     /// For people on the cluster: `project/name`.
     pub placed_by: String,

@@ -16,6 +16,7 @@ mod namespaces;
 mod notes;
 mod prune;
 mod recreate;
+mod restored;
 mod rig;
 mod rivals;
 mod scope;

@@ -22,6 +22,18 @@ const UNDECLARED: &str = ": field not declared in schema";
 
 /// What it says of a field that cannot be changed.
 const IMMUTABLE: &str = "field is immutable";
+/// What is kept of that where the API server's own validation says it of a Secret.
+const FIXED: &str = ": the field is immutable: 422 ";
+/// A field of a Secret whose name is withheld, or that has none.
+pub const UNNAMED: &str = "a field";
+
+/// Whether a refusal is the API server's own validation of an object (`Deployment.apps "web" is invalid: ...`). What admission
+/// denies begins with other words.
+pub fn is_validation(message: &str) -> bool {
+    let named = |object: &str| object.ends_with('"') && object.split_whitespace().count() == 2;
+    message.split_once(" is invalid:").is_some_and(|(object, _)| named(object))
+        || message.starts_with("Secret ") && message.contains(FIXED)
+}
 
 /// The Secret that a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +64,7 @@ impl Subject {
                 let message = subject.sentence(code, &reason, &message, &causes);
                 let causes = causes
                     .iter()
-                    .map(|(field, cause)| (or(plain(field), "a field"), or(known(cause), "withheld")))
+                    .map(|(field, cause)| (or(plain(field), UNNAMED), or(known(cause), "withheld")))
                     .collect();
                 ApiError::Status { code, reason, message, retry_after, causes }
             }
@@ -92,8 +104,10 @@ impl Subject {
         }
         let fields = fields(words, causes);
         let at = if fields.is_empty() { String::new() } else { format!(" at {}", fields.join(", ")) };
-        let why = if words.contains("immutable") {
+        let why = if words.contains("immutable") && is_validation(words) {
             ": the field is immutable"
+        } else if words.contains("immutable") {
+            " (its words speak of something immutable)"
         } else if words.contains(TYPED) {
             " (failed to create typed patch object)"
         } else {
@@ -221,6 +235,20 @@ mod tests {
         let base64 =
             format!("Secret \"pin\" is invalid: data[pin]: Invalid value: \"{VALUE}\": illegal base64");
         assert!(withheld(422, &base64, &[("data[pin]", &base64)]).0.contains("data[pin]"));
+    }
+
+    #[test]
+    fn only_what_validation_says_of_a_secret_counts_as_validation() {
+        let said = |words: &str| withheld(422, words, &[("type", "field is immutable")]).0;
+        let own = said("Secret \"pin\" is invalid: type: Invalid value: \"x\": field is immutable");
+        assert!(is_validation(&own) && own.contains("the field is immutable"), "{own}");
+        let denied =
+            said("admission webhook \"w\" denied the request: Secret \"pin\" is invalid: field is immutable");
+        assert!(!is_validation(&denied) && !denied.contains("is immutable"), "{denied}");
+        assert!(is_validation("Deployment.apps \"web\" is invalid: spec.selector: Required value"));
+        assert!(!is_validation(
+            "deployments.apps \"web\" is forbidden: denied request: \"x\" is invalid: no"
+        ));
     }
 
     #[test]

@@ -24,12 +24,7 @@ impl Collector for SyncCounters {
             counter.encode(encoder.encode_descriptor(name, help, unit, counter.metric_type())?)
         };
         counter("edge_deletes", "Objects deleted on clusters", None, &sync.deleted)?;
-        counter(
-            "edge_releases",
-            "Objects on clusters let go of without being deleted",
-            None,
-            &sync.released,
-        )?;
+        counter("edge_releases", "Objects on clusters released without being deleted", None, &sync.released)?;
         counter("edge_hooks", "Hooks that ran to their end", None, &sync.hooks)?;
         counter("edge_lists", "Lists of a kind read from a cluster", None, &sync.lists)?;
         counter("edge_drifts", "Objects found changed by others", None, &sync.drifts)?;

@@ -5,31 +5,40 @@ use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
 use emco_engine::set::SetManifest;
-use emco_engine::{marks, recreate};
+use emco_engine::{drift, marks, recreate};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::super::edge::Session;
-use super::super::errors::{Retry, Trouble, lacks_namespace};
+use super::super::errors::{Retry, Trouble, lacks_namespace, names_each_field};
 use super::super::observe::Seen;
 use super::desired::Item;
 use super::first::going;
 use super::row::Facts;
+use super::send::entries;
 use super::{Job, JobContext, Key};
 use crate::object::LogFields;
-use crate::runtime::api::{ApiError, Content, Method, Request};
+use crate::runtime::api::{ApiError, Content, IntoPath, Method, Request};
 
 /// The reason of an object with a field that cannot be changed.
 const IMMUTABLE: &str = "ImmutableField";
 /// What helps where the owner does not want objects to be deleted.
 const OFFER: &str = "a field cannot be changed: take the change back, or delete the object and it is made anew (spec.sync.immutableFields: Recreate does so)";
+/// The same of an owner that has no such field.
+const PLAIN: &str =
+    "a field cannot be changed: take the change back, or delete the object and it is made anew";
 /// What helps where deleting it is no way.
 const FIXED: &str = "a field cannot be changed";
 
 /// Why an object stays whose label others took off.
 const UNMARKED: &str = "others took EMCO's label off the object, so it may be theirs";
+/// Why an object stays that has our label alone.
+const COPIED: &str = "EMCO has no field of the object, so others may have copied its label";
+/// Why an object stays whose refusal does not name each field.
+const UNPROVEN: &str =
+    "the refusal does not prove that it could be made again, so it is never deleted for it";
 
 /// An object whose change was refused.
 pub(super) struct Refused {
@@ -67,7 +76,11 @@ impl Job {
         }
         match recreate::kind_obstacle(&item.id) {
             Some(why) => fixed(&why, &trouble.message),
-            None => Trouble::new(IMMUTABLE, &format!("{OFFER}: {}", trouble.message), Retry::Slowly),
+            None if !names_each_field(error) => fixed(UNPROVEN, &trouble.message),
+            None => {
+                let offer = if self.has_sync_policy() { OFFER } else { PLAIN };
+                Trouble::new(IMMUTABLE, &format!("{offer}: {}", trouble.message), Retry::Slowly)
+            }
         }
     }
 
@@ -76,6 +89,7 @@ impl Job {
         let words = words(item, error);
         let wanted = self.memory.pace.immutable == ImmutablePolicy::Recreate
             && words.reason == IMMUTABLE
+            && names_each_field(error)
             && recreate::kind_obstacle(&item.id).is_none();
         let keeps = item.manifest().is_some_and(|manifest| manifest.keep || manifest.crd_folder);
         wanted.then(|| Refused {
@@ -122,6 +136,7 @@ impl Job {
 
     fn asked_to_go(&mut self, refused: &Refused) {
         self.memory.backoff.worked(&Key::Object(refused.item.id.clone()));
+        self.memory.drift.awaits(&refused.item.id);
         let (cluster, resource, reason) =
             (self.ctx.edge.id.as_str(), refused.item.id.to_string(), refused.words.as_str());
         let revision = self.revision();
@@ -192,6 +207,9 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
         Some(_) => return changed(),
         None => return Outcome::Trouble(fixed(UNMARKED, &refused.words)),
     }
+    if drift::entry(entries(&live), &ctx.manager, "Apply").is_none() {
+        return Outcome::Trouble(fixed(COPIED, &refused.words));
+    }
     if seen.deleting {
         ctx.edge.observed.learn(id, &live);
         return Outcome::Waits;
@@ -199,11 +217,7 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
     if let Some(why) = recreate::obstacle(id, &live, seen.keep || refused.stays) {
         return Outcome::Trouble(fixed(&why, &refused.words));
     }
-    let options = json!({
-        "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
-        "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
-    });
-    match session.send(&ctx.edge, Request::new(Method::Delete, path).body(Content::Json, &options)).await {
+    match session.send(&ctx.edge, delete_request(path, &seen)).await {
         // The object itself, going; or a Status that says it went.
         Ok(answer) if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) => {
             ctx.edge.observed.learn(id, &answer);
@@ -212,6 +226,15 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
         Ok(_) => Outcome::Gone,
         Err(error) => failed(&error, &id.name),
     }
+}
+
+/// The deletion of exactly the object that was looked at, in the state that was looked at.
+pub(super) fn delete_request(path: impl IntoPath, seen: &Seen) -> Request {
+    let options = json!({
+        "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+        "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
+    });
+    Request::new(Method::Delete, path).body(Content::Json, &options)
 }
 
 fn failed(error: &ApiError, name: &str) -> Outcome {

@@ -19,7 +19,7 @@ use super::{Job, Key};
 
 /// What has to be done about one object.
 pub(super) enum Need {
-    /// It is as it shall be.
+    /// It is as wanted.
     Nothing,
     /// It is somebody else's, and taken as it is.
     Taken,
@@ -34,7 +34,7 @@ pub(super) enum Need {
 }
 
 impl Job {
-    /// Applies what is not as it shall be; true when all of it is applied now.
+    /// Applies what is not as wanted; true when all of it is applied now.
     pub(super) async fn ensure(&mut self, items: &[Item], session: &Session, facts: &mut Facts) -> bool {
         let mut all = true;
         let mut look: Vec<Item> = Vec::new();
@@ -157,9 +157,8 @@ impl Job {
             .map(|(item, over)| {
                 let theirs = if over.uid().is_some() { self.left_to_others(&item) } else { Vec::new() };
                 let adopted = match &over {
-                    Over::Nothing => false,
-                    Over::Ours(uid) => self.is_adopted(&item.id, uid),
                     Over::Others(_) => true,
+                    over => over.uid().is_some_and(|uid| self.is_adopted(&item.id, uid)),
                 };
                 (item, over, adopted, theirs)
             })
@@ -182,11 +181,12 @@ impl Job {
         while let Some((item, over, answer)) = answers.next().await {
             let key = Key::Object(item.id.clone());
             match answer {
-                Some(Sent { answer: Ok(object), left_out, rewritten }) => {
+                Some(Sent { answer: Ok(object), left_out, rewritten, met }) => {
                     self.ctx.edge.metrics.applied(match &over {
                         _ if self.memory.settled => Applied::Restored,
                         Over::Others(_) => Applied::TakenOver,
-                        Over::Ours(_) => Applied::Changed,
+                        Over::Nothing if met => Applied::TakenOver,
+                        Over::Ours(_) | Over::Stripped(_) => Applied::Changed,
                         Over::Nothing => Applied::Made,
                     });
                     self.log_left_out(&item, &left_out);
@@ -195,15 +195,21 @@ impl Job {
                     self.memory.backoff.worked(&key);
                     self.memory.backoff.worked(&Key::Server);
                     halt.answered();
-                    self.restored(&item);
+                    if !self.restored(&item)
+                        && let Some(by) = over.stripped_by()
+                    {
+                        self.again(&item, "changed", by);
+                    }
                     self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&*item.id);
                     self.ctx.edge.observed.learn(&item.id, &object);
+                    let seen = Seen::of(&item.id, &object);
                     if let Over::Others(takeover) = &over {
-                        self.taken_over(&item, takeover);
+                        self.taken_over(&item, &takeover.uid, &takeover.holder.who);
+                    } else if let Some(seen) = seen.as_ref().filter(|_| met) {
+                        self.taken_over(&item, &seen.uid, &seen.managers.join(", "));
                     }
-                    let fields = Seen::of(&item.id, &object).and_then(|seen| seen.fields);
-                    self.memory.drift.applied(&item.id, fields);
+                    self.memory.drift.applied(&item.id, seen.and_then(|seen| seen.fields));
                 }
                 Some(Sent { answer: Err(refusal), .. }) => {
                     all = false;
@@ -213,7 +219,7 @@ impl Job {
                         (_, Refusal::Differs(_) | Refusal::Taken) => continue,
                     };
                     self.ctx.edge.metrics.applied(Applied::Failed(trouble.reason));
-                    if let (Over::Ours(uid), Refusal::Server(error)) = (&over, &refusal)
+                    if let (true, Some(uid), Refusal::Server(error)) = (over.is_ours(), over.uid(), &refusal)
                         && let Some(one) = self.to_make_anew(&item, uid, error)
                     {
                         halt.answered();

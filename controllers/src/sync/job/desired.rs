@@ -126,7 +126,7 @@ pub(super) fn distinct(apps: Vec<App>) -> Result<Vec<App>, Trouble> {
 /// What may be there and is not to be.
 #[derive(Default)]
 pub(super) struct PruneSet {
-    /// Identity to whether it stays on the cluster, let go of.
+    /// Identity to whether it stays on the cluster, released.
     pub objects: BTreeMap<Identity, bool>,
     /// Something of it cannot be read: nothing is removed.
     pub lost: bool,
@@ -160,7 +160,7 @@ impl Job {
         fitted
     }
 
-    /// Everything the row says may be there, without what shall be.
+    /// Everything the row says may be there, without what is wanted.
     pub(super) async fn pruned(
         &self,
         work: &Work,
@@ -229,7 +229,7 @@ impl Job {
             }
         }
         let resources: Vec<ApiResource> = kinds.into_values().collect();
-        // Nothing to be watched is the word for an owner that is let go of.
+        // Nothing to be watched is the word for an owner whose watches end.
         if resources.is_empty() {
             return;
         }

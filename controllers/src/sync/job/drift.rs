@@ -1,7 +1,7 @@
 //! Undoes changes by others to our objects, or reports them where the owner wants no more than that. Suspicion comes of
 //! metadata alone; before anything is done, one look at the object says which fields were taken and by whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub(super) struct Drift {
     baseline: BTreeMap<Id, String>,
     /// The state in which an object was found to differ.
     judged: BTreeMap<Id, String>,
+    /// Objects that were deleted to be made again.
+    awaited: BTreeSet<Id>,
 }
 
 pub(super) struct Differs {
@@ -76,7 +78,7 @@ impl Drift {
 
     /// For the row; `None` where nobody changed anything.
     pub fn row(&self) -> Option<RowDrift> {
-        let Self { corrected, restored, last, differ, baseline: _, judged: _ } = self;
+        let Self { corrected, restored, last, differ, baseline: _, judged: _, awaited: _ } = self;
         if *corrected == 0 && differ.is_empty() {
             return None;
         }
@@ -98,6 +100,17 @@ impl Drift {
     pub fn applied(&mut self, id: &Id, fields: Option<String>) {
         self.baseline.insert(id.clone(), fields.unwrap_or_default());
         self.judged.remove(id);
+        self.awaited.remove(id);
+    }
+
+    /// An object was deleted to be made again.
+    pub fn awaits(&mut self, id: &Id) {
+        self.awaited.insert(id.clone());
+    }
+
+    /// Whether an object was deleted to be made again, and is not yet.
+    pub fn is_awaited(&self, id: &Id) -> bool {
+        self.awaited.contains(id)
     }
 
     /// Whether our own apply was answered, or our fields were found in order.
@@ -132,6 +145,7 @@ impl Job {
         let mut before = std::mem::take(&mut self.memory.drift.differ);
         let mut suspects = Vec::new();
         let mut wrong = Vec::new();
+        let mut unmarked = Vec::new();
         for item in apps.iter().flat_map(App::items) {
             if self.left_alone(item) {
                 continue;
@@ -151,6 +165,10 @@ impl Job {
             if seen.adopted {
                 self.note_adopted(&item.id, &seen.uid);
             }
+            let lacks_mark = !seen.adopted && self.is_adopted(&item.id, &seen.uid);
+            if lacks_mark && report {
+                unmarked.push((item.clone(), Arc::clone(&seen)));
+            }
             if seen.manifest.as_deref() != Some(&*item.token) {
                 if report && self.memory.settled {
                     self.differs(item, known.is_some(), String::new(), seen.managers.join(", "));
@@ -162,6 +180,9 @@ impl Job {
             let now = seen.fields.as_deref().unwrap_or_default();
             // Nearly all of them nearly always.
             if known.is_none() && had.is_some_and(|had| drift::same(had, now, scaled)) {
+                if lacks_mark && !report {
+                    unmarked.push((item.clone(), Arc::clone(&seen)));
+                }
                 continue;
             }
             // Known from the row, after a restart; otherwise as it is seen first.
@@ -191,6 +212,9 @@ impl Job {
         self.judge(suspects, &mut wrong, session, facts).await;
         if !report {
             self.correct(wrong, session, facts).await;
+        }
+        if !self.memory.pace.suspended {
+            self.mark_adopted(unmarked, session, facts).await;
         }
         self.tell_fights(facts);
     }

@@ -82,6 +82,8 @@ impl Job {
                 _ if waits || self.ends_unseen(item) => all = false,
                 Need::Nothing => {}
                 Need::Look => look.push(item.clone()),
+                // An object of an earlier revision proves that this is an upgrade: it stays until that is recorded.
+                Need::Renew(_) if self.memory.blank => all = false,
                 Need::Renew(uid) => send.push((item.clone(), Over::Ours(uid))),
                 Need::Taken | Need::Wait | Need::Trouble(_) => all = false,
             }
@@ -105,12 +107,14 @@ impl Job {
                 match need {
                     // It is not there.
                     Need::Look => send.push((item, Over::Nothing)),
+                    Need::Renew(_) if self.memory.blank => all = false,
                     Need::Renew(uid) => send.push((item, Over::Ours(uid))),
                     Need::Nothing => {}
                     Need::Taken | Need::Wait | Need::Trouble(_) => all = false,
                 }
             }
         }
+        self.memory.unsent &= send.is_empty();
         self.send_all(send, session, facts).await && all
     }
 }

@@ -19,13 +19,13 @@ const CALM: Duration = Duration::from_mins(10);
 
 impl Job {
     /// Whether an object of a complete row may be made again now. Each round of a fight has a longer pause; where changes are
-    /// only reported, the object stays away until another revision.
+    /// only reported, the object stays away until another revision, unless it was deleted to be made again.
     pub(super) fn may_restore(&mut self, item: &Item, facts: &mut Facts) -> bool {
         if !self.memory.settled {
             return true;
         }
         if self.memory.pace.drift == DriftPolicy::Report {
-            return false;
+            return self.memory.drift.is_awaited(&item.id);
         }
         let key = Key::Again(item.id.clone());
         if let Some(tries) = self.memory.backoff.waiting(&key) {
@@ -35,11 +35,11 @@ impl Job {
         true
     }
 
-    /// Notes that an object was applied again because of others, if it was.
-    pub(super) fn restored(&mut self, item: &Item) {
+    /// Notes that an object was applied again because of others; false where it was not.
+    pub(super) fn restored(&mut self, item: &Item) -> bool {
         let differed = self.memory.drift.differ.remove(&item.id.to_string());
         if differed.is_none() && !self.memory.settled {
-            return;
+            return false;
         }
         if differed.is_none() {
             count(&self.ctx.edge.metrics.drifts);
@@ -50,6 +50,7 @@ impl Job {
             Some(by) => self.again(item, "changed", &by),
             None => self.again(item, "deleted or replaced", "others"),
         }
+        true
     }
 
     /// Counts one more round over an object, and says who is in it.
@@ -63,8 +64,13 @@ impl Job {
             let text = format!("{} was {what} by {by} and is applied again", item.id);
             Trouble::new("Conflict", &text, Retry::Soon)
         } else {
+            let ways = if self.has_sync_policy() {
+                "stop that, list the fields under spec.sync.ignore, or set spec.sync.drift: Report"
+            } else {
+                "stop that"
+            };
             let text = format!(
-                "{} is {what} again and again by {by}, and was put right {times} times: stop that, list the fields under spec.sync.ignore, or set spec.sync.drift: Report",
+                "{} is {what} again and again by {by}, and was put right {times} times: {ways}",
                 item.id
             );
             Trouble::new("DriftFight", &text, Retry::Slowly)

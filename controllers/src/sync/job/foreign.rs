@@ -57,10 +57,10 @@ fn text<'a>(metadata: &'a Value, map: &str, key: &str) -> Option<&'a str> {
 }
 
 /// The trouble with an object that exists and that EMCO did not make. The row names the object beside it. Whose tool writes it
-/// again and again is not to be taken over beside that tool.
-pub(super) fn trouble(holder: &Holder) -> Trouble {
+/// again and again is not to be taken over beside that tool. `offers`: the owner can have it taken over.
+pub(super) fn trouble(holder: &Holder, offers: bool) -> Trouble {
     let Holder { who, remedy, tool } = holder;
-    let way = if *tool {
+    let way = if *tool || !offers {
         " or change its name here"
     } else {
         " change its name here, or take it over (spec.sync.conflicts)"
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn says(metadata: &Value) -> String {
-        trouble(&holder(metadata, &["web".to_owned()])).message
+        trouble(&holder(metadata, &["web".to_owned()]), true).message
     }
 
     #[test]
@@ -219,6 +219,12 @@ mod tests {
             @"was not made by EMCO but by kubectl apply: delete it, change its name here, or take it over (spec.sync.conflicts)"
         );
         insta::assert_snapshot!(says(&json!({})), @"was not made by EMCO but by web: delete it, change its name here, or take it over (spec.sync.conflicts)");
+    }
+
+    #[test]
+    fn no_takeover_is_offered_where_it_does_not_help() {
+        let said = trouble(&holder(&json!({}), &["web".to_owned()]), false).message;
+        assert_eq!(said, "was not made by EMCO but by web: delete it, or change its name here");
     }
 
     fn id(n: usize) -> Identity {

@@ -20,6 +20,8 @@ use super::unready::unready;
 use super::{Job, Key};
 use crate::runtime::api::{Content, Method, Request};
 
+mod past;
+
 /// What is there of an earlier run.
 enum Left {
     Nothing(Absent),
@@ -54,7 +56,7 @@ impl Job {
             let mut cleared = true;
             let anew = self.memory.applied_named.is_none();
             let (past, due): (Vec<&str>, Vec<&str>) =
-                events.iter().partition(|event| self.is_past(work, app, event));
+                events.iter().partition(|event| self.is_past(app, event));
             for item in due.iter().flat_map(|event| app.hooks(event)) {
                 if anew && matches!(self.outcome(&item, false), Some(Ok(()))) {
                     continue;
@@ -76,7 +78,7 @@ impl Job {
                 return false;
             }
             let done = mark_of(&hook, event);
-            if self.memory.hooks.iter().any(|record| record.set == run && record.done.contains(&done)) {
+            if self.is_recorded(&run, &done) {
                 continue;
             }
             match self.hook(&hook, session, facts).await {
@@ -104,42 +106,6 @@ impl Job {
             (true, false) => ("pre-upgrade", "post-upgrade"),
             (true, true) => ("pre-rollback", "post-rollback"),
         }
-    }
-
-    /// Whether the hooks of an event ran in a state of the hub whose statuses were not restored: objects of the app are there, and
-    /// they are sent when the hooks before the installation ended.
-    fn is_past(&self, work: &Work, app: &App, event: &str) -> bool {
-        event == "pre-install" && self.is_there(work, app, |_| true)
-    }
-
-    /// Whether the row says nothing of work, and an earlier revision of the app is on the cluster: what comes is an upgrade.
-    pub(super) fn has_earlier(&self, work: &Work, app: &App) -> bool {
-        self.is_there(work, app, |is_of_target| !is_of_target)
-    }
-
-    /// Whether the row says nothing of work, and an object of the app that `counts`, asked with whether it is as the target has it, is on
-    /// the cluster. What was given up and is taken back is another life, with hooks of its own.
-    fn is_there(&self, work: &Work, app: &App, counts: impl Fn(bool) -> bool) -> bool {
-        let taken_back =
-            !work.held_identities.is_empty() || work.held.iter().any(|(_, held)| held.is_found());
-        let [_, waves @ ..] = &app.stages;
-        let there = |item: &Item| {
-            let seen = self.ctx.edge.observed.get(&item.id);
-            seen.is_some_and(|seen| {
-                seen.owner.as_ref() == Some(&self.ctx.hash)
-                    && counts(seen.manifest.as_deref() == Some(&*item.token))
-            })
-        };
-        self.memory.blank && !taken_back && waves.iter().flatten().any(there)
-    }
-
-    /// Whether hooks of an upgrade to this very set are on the cluster: they ran, and the status that said so was not restored.
-    pub(super) fn ran_as_upgrade(&self, app: &App) -> bool {
-        ["pre-upgrade", "post-upgrade"].iter().flat_map(|event| app.hooks(event)).any(|hook| {
-            self.ctx.edge.observed.get(&hook.id).is_some_and(|seen| {
-                seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_deref() == Some(&*hook.token)
-            })
-        })
     }
 
     /// Deletes what is to go once it succeeded: after the last hook of the event, since hooks are made of several objects,
@@ -274,7 +240,7 @@ impl Job {
             self.look_again(&hook.id, facts);
             return false;
         }
-        if self.is_adopted(&hook.id, &seen.uid) {
+        if seen.adopted || self.is_adopted(&hook.id, &seen.uid) {
             let text = "was there before EMCO, and is never deleted: give the hook another name";
             self.item_failed(hook, &Trouble::new("NotOurs", text, Retry::Slowly), facts);
             return false;
@@ -286,9 +252,9 @@ impl Job {
         let path = resource.path(&hook.id.namespace, Some(&hook.id.name));
         let options = json!({
             "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
-            "preconditions": {"uid": seen.uid},
+            "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
         });
-        match self.send(session, Request::new(Method::Delete, path).body(Content::Json, &options)).await {
+        match self.send(session, Request::new(Method::Delete, &path).body(Content::Json, &options)).await {
             Ok(answer) => {
                 if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
                     self.ctx.edge.observed.learn(&hook.id, &answer);
@@ -299,6 +265,15 @@ impl Job {
             Err(error) if Absent::of_answer(&error, &hook.id.name).is_some() => {
                 self.ctx.edge.observed.forget(&hook.id, &seen.uid);
                 true
+            }
+            Err(error) if error.is_conflict() => {
+                // The next try is of the version that is there now.
+                if let Ok(live) = self.send(session, Request::new(Method::Get, path)).await {
+                    self.ctx.edge.observed.learn(&hook.id, &live);
+                }
+                let text = "it changed while it was to be removed";
+                self.item_failed(hook, &Trouble::new("Progressing", text, Retry::Soon), facts);
+                false
             }
             Err(error) => {
                 self.item_failed(hook, &Trouble::of_request(&error), facts);

@@ -38,12 +38,13 @@ impl Job {
         let Some((apps, mut pruned)) = self.content(work, target, session, facts).await else { return };
         let settled = self.is_complete(work);
         self.memory.settled = settled;
+        self.memory.blank |= self.memory.unsent;
         self.memory.sets = apps.iter().map(|app| Arc::clone(&app.set)).collect();
         self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
         let suspended = self.memory.pace.suspended;
         let first = self.prunes_first();
-        let waits = first && (pruned.lost || !pruned.objects.is_empty() || self.searches(work));
-        if !settled && !suspended && !waits && !self.listed(session, &apps) {
+        // Where old objects go first, the lists have to show those that only their label gives away.
+        if !settled && !suspended && !first && !self.listed(session, &apps) {
             let there = self.early(&apps, session, facts).await;
             if there && Instant::now() < self.ctx.calm_until {
                 // Lists of thousands of objects wait until others had their turn, too.
@@ -55,6 +56,7 @@ impl Job {
         if self.stale() || !self.observed(session, &apps, &pruned, facts) {
             return;
         }
+        self.record_past(work, &apps).await;
         if suspended {
             self.find_taken(&apps, session, facts).await;
             self.drifted(&apps, session, facts).await;
@@ -265,7 +267,7 @@ impl Job {
         }
         let before = self.memory.applied_named.as_ref().and_then(|named| named.apps.get(&*app.name));
         let same = before == Some(app.digest());
-        let upgrade = before.is_some() || self.ran_as_upgrade(app) || self.has_earlier(work, app);
+        let upgrade = before.is_some() || self.is_upgrade(app);
         let (pre, post) = self.hook_events(upgrade);
         if !same && !self.hooks(work, app, pre, &[pre, post], session, facts).await {
             return Step::Waiting;

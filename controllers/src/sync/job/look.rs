@@ -84,7 +84,7 @@ impl Job {
             if found.seen.adopted || self.may_be_adopted(item, found) {
                 self.note_adopted(&item.id, &found.seen.uid);
             }
-            return Met::Over(Over::Ours(found.seen.uid.clone()));
+            return Met::Over(self.over_stripped(item, found));
         }
         if self.take_existing(item) || self.left_alone(item) {
             self.memory.taken.insert(item.id.clone());
@@ -97,7 +97,8 @@ impl Job {
             return Met::Trouble;
         }
         let Some(over) = self.take_over(item, found) else {
-            self.item_failed(item, &foreign::trouble(&found.holder), facts);
+            let trouble = foreign::trouble(&found.holder, self.may_take_over(item));
+            self.item_failed(item, &trouble, facts);
             return Met::Trouble;
         };
         if found.seen.deleting {

@@ -20,6 +20,7 @@ use super::undeclared::LeftOuts;
 use super::unready::Naming;
 
 /// What a job remembers between passes. All of it can be lost: the status and the cluster say the rest.
+#[allow(clippy::struct_excessive_bools)] // four independent facts, none of them a state
 pub struct Memory {
     pub backoff: Backoff<Key>,
     /// Objects we asked to delete, by UID.
@@ -34,8 +35,11 @@ pub struct Memory {
     pub adopted: BTreeMap<Identity, String>,
     /// Hooks that ran.
     pub hooks: Vec<RowHooks>,
-    /// The row said nothing of work when the job began, and the target is that of then: it is new, or its status is lost.
+    /// The row said nothing of work when the job began, so it is new, or its status is lost; and what was sent since is of this target
+    /// alone. Until the lists are there, and what they prove of hooks is recorded.
     pub blank: bool,
+    /// The same, and nothing was sent at all: another target finds what this one would have found.
+    pub unsent: bool,
     /// Since when a hook runs, by its token.
     pub running: BTreeMap<String, Instant>,
     /// What was completely applied last.
@@ -95,6 +99,10 @@ pub enum Key {
 impl Memory {
     /// What is known when a job begins: what the row says.
     pub fn new(ctx: &JobContext, work: &Work, status: RowStatus) -> Self {
+        let blank = status.applied.is_none()
+            && status.hooks.is_empty()
+            && status.applied_count == 0
+            && status.counts.is_none_or(|counts| counts.applied == 0);
         Self {
             backoff: Backoff::new(ctx.random.clone()),
             deletes: BTreeMap::new(),
@@ -103,10 +111,8 @@ impl Memory {
             taken: BTreeSet::new(),
             adopted: BTreeMap::new(),
             hooks: status.hooks.clone(),
-            blank: status.applied.is_none()
-                && status.hooks.is_empty()
-                && status.applied_count == 0
-                && status.counts.is_none_or(|counts| counts.applied == 0),
+            blank,
+            unsent: blank,
             running: BTreeMap::new(),
             applied: status.applied.clone(),
             applied_named: work.applied.clone(),

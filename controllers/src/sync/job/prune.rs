@@ -10,7 +10,7 @@ use emco_engine::path::ApiPath;
 use emco_engine::{marks, order};
 use futures::StreamExt;
 use futures::stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::absence::{self, Absent};
@@ -18,6 +18,7 @@ use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
 use super::super::observe::{Look, Seen};
+use super::anew::delete_request;
 use super::desired::{App, PruneSet};
 use super::halt::Halt;
 use super::row::Facts;
@@ -35,7 +36,7 @@ enum Outcome {
     Kept,
     /// Asked to go; the UID of what was asked.
     Asked(String),
-    /// Was let go of: it stays, without our marks.
+    /// Was released: it stays, without our marks.
     Released,
     /// It is being deleted, or something else must come first.
     Waits,
@@ -62,7 +63,7 @@ impl Job {
         let stays: Vec<Identity> = all.clone().filter(|id| order::is_crd(id.kind())).collect();
         let mut groups = order::removal(all);
         if !stays.is_empty() {
-            // Kinds end last: an object of a kind that is let go of must still be found.
+            // Kinds end last: an object of a kind that is released must still be found.
             groups.push(stays);
         }
         for group in groups {
@@ -301,12 +302,7 @@ impl End<'_> {
 
     async fn delete(&self, path: &ApiPath, seen: &Seen) -> Outcome {
         let Self { ctx, session, id, .. } = *self;
-        let options = json!({
-            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
-            "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
-        });
-        let request = Request::new(Method::Delete, path).body(Content::Json, &options);
-        let error = match session.send(&ctx.edge, request).await {
+        let error = match session.send(&ctx.edge, delete_request(path, seen)).await {
             Ok(answer) => {
                 // The object itself, going; or a Status that says it went.
                 if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {

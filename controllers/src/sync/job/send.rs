@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::edge::Session;
 use super::desired::Item;
-use super::takeover::Takeover;
+use super::takeover::{Stripped, Takeover};
 use super::{JobContext, undeclared};
 use crate::runtime::api::{ApiError, ApiResult, Content, Method, Request};
 
@@ -24,6 +24,8 @@ pub(super) enum Over {
     Nothing,
     /// An object of ours, by UID: with force, and over this very object alone.
     Ours(String),
+    /// An object of ours whose label others took off: with force, at the version that was looked at.
+    Stripped(Stripped),
     /// An object of others that becomes ours.
     Others(Takeover),
 }
@@ -32,13 +34,28 @@ impl Over {
     pub const fn uid(&self) -> Option<&str> {
         match self {
             Self::Nothing => None,
-            Self::Ours(uid) | Self::Others(Takeover { uid, .. }) => Some(uid.as_str()),
+            Self::Ours(uid) | Self::Stripped(Stripped { uid, .. }) | Self::Others(Takeover { uid, .. }) => {
+                Some(uid.as_str())
+            }
         }
+    }
+
+    /// Who took our marks off an object that we applied before, if somebody did.
+    pub fn stripped_by(&self) -> Option<&str> {
+        match self {
+            Self::Nothing | Self::Ours(_) => None,
+            Self::Stripped(Stripped { by, .. }) | Self::Others(Takeover { by, .. }) => by.as_deref(),
+        }
+    }
+
+    /// Whether it is ours already, with its label or without.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours(_) | Self::Stripped(_))
     }
 
     /// Whether fields of other managers are taken.
     fn forces(&self) -> bool {
-        matches!(self, Self::Ours(_)) || self.takes(ConflictPolicy::Force)
+        self.is_ours() || self.takes(ConflictPolicy::Force)
     }
 
     /// Whether it is an object of others that is taken over in this way.
@@ -46,13 +63,14 @@ impl Over {
         matches!(self, Self::Others(takeover) if takeover.how == how)
     }
 
-    /// The version that was looked at, where fields are taken from others: another deployment may have taken the object over
-    /// since, and its marks are fields, too.
+    /// The version that was looked at, where fields are taken from others and no label says that it is ours: another deployment may
+    /// have taken the object over since, and its marks are fields, too.
     fn version(&self) -> Option<Value> {
         match self {
             Self::Others(takeover) if takeover.how == ConflictPolicy::Force => {
                 Some(Value::from(takeover.version.as_str()))
             }
+            Self::Stripped(stripped) => Some(Value::from(stripped.version.as_str())),
             _ => None,
         }
     }
@@ -74,11 +92,13 @@ pub(super) struct Sent {
     pub left_out: Vec<String>,
     /// Fields that its admission rewrote.
     pub rewritten: Vec<String>,
+    /// It was to be made, and others had made it since the look.
+    pub met: bool,
 }
 
 impl Sent {
     const fn refused(refusal: Refusal) -> Self {
-        Self { answer: Err(refusal), left_out: Vec::new(), rewritten: Vec::new() }
+        Self { answer: Err(refusal), left_out: Vec::new(), rewritten: Vec::new(), met: false }
     }
 }
 
@@ -113,14 +133,12 @@ pub(super) async fn apply(
     }
     let mut version = over.version();
     match over {
-        Over::Ours(_) if !theirs.is_empty() => match patch.live().await {
+        Over::Ours(_) | Over::Stripped(_) if !theirs.is_empty() => match patch.live().await {
             Ok(live) => {
-                let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-                let entries = entries.map_or(&[][..], Vec::as_slice);
                 // Without an entry of ours nothing is known to be others': all of it is said.
-                if let Some(fields) = drift::entry(entries, &ctx.manager, "Apply") {
+                if let Some(fields) = drift::entry(entries(&live), &ctx.manager, "Apply") {
                     drift::owned::leave(&mut body, &live, fields, theirs);
-                    version = live.pointer("/metadata/resourceVersion").cloned();
+                    version = version.or_else(|| live.pointer("/metadata/resourceVersion").cloned());
                 }
             }
             // The watch tells its end.
@@ -129,7 +147,7 @@ pub(super) async fn apply(
         },
         // Nothing is ours yet: what is left to others is not said.
         Over::Others(_) => drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs),
-        Over::Ours(_) | Over::Nothing => {}
+        Over::Ours(_) | Over::Stripped(_) | Over::Nothing => {}
     }
     let mut marked = marks::mark(body, &ctx.hash, &item.token, placed_by);
     if adopted {
@@ -157,8 +175,27 @@ pub(super) async fn apply(
     {
         answer = patch.send(&mut marked, true, false, &mut left_out, &stale).await?;
     }
+    // It was there before it was ours: the mark follows at once. Where that fails, the next pass puts it on.
+    let met = matches!(over, Over::Nothing)
+        && answer.as_ref().is_ok_and(|live| !drift::others(entries(live), &ctx.manager).is_empty());
+    if met {
+        if let (Ok(live), Some(metadata)) =
+            (&answer, marked.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            metadata.extend(live.pointer("/metadata/uid").map(|uid| ("uid".to_owned(), uid.clone())));
+        }
+        marked = marks::adopt(marked);
+        if let Some(Ok(live)) = patch.send(&mut marked, false, false, &mut left_out, &stale).await {
+            answer = Ok(live);
+        }
+    }
     let rewritten = answer.as_ref().map(|live| rewritten(&marked, live, &ctx.manager)).unwrap_or_default();
-    Some(Sent { answer: answer.map_err(Refusal::Server), left_out, rewritten })
+    Some(Sent { answer: answer.map_err(Refusal::Server), left_out, rewritten, met })
+}
+
+/// The `managedFields` of an object.
+pub(super) fn entries(live: &Value) -> &[Value] {
+    live.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice)
 }
 
 /// Where an apply goes.
@@ -242,8 +279,7 @@ impl Patch<'_> {
 
 /// Fields that the cluster's admission changed on the way: their names, as people write them.
 fn rewritten(marked: &Value, live: &Value, manager: &str) -> Vec<String> {
-    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let entries = entries.map_or(&[][..], Vec::as_slice);
+    let entries = entries(live);
     // Mostly only the values differ; where admission's changes are an update in our name, that says so, too.
     let mut pointers = super::rewritten::pointers(marked, live);
     if drift::entry(entries, manager, "Update").is_some() {

@@ -1,17 +1,28 @@
 //! Takes over objects of others, as far as the owner wants that. One that is taken over carries a mark, which every later apply
 //! says again: it is released when its deployment goes, never deleted.
 
-use emco_crds::deployment_intent_group::sync::ConflictPolicy;
-use emco_engine::identity::{Id, Identity};
+use std::sync::Arc;
+use std::time::Duration;
 
+use emco_crds::deployment_intent_group::sync::ConflictPolicy;
+use emco_crds::names::annotation;
+use emco_engine::identity::{Id, Identity};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
+use super::super::observe::Seen;
 use super::desired::Item;
 use super::foreign::{self, Foreign, Holder};
 use super::row::Facts;
 use super::send::{Over, Refusal};
 use super::{Job, Key, anew, row};
 use crate::object::LogFields;
-use crate::runtime::api::ApiError;
+use crate::runtime::api::{ApiError, Content, Method, Request};
+
+/// Another try to put the mark on an object.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// An object of others that is to be ours.
 #[derive(Clone)]
@@ -23,6 +34,19 @@ pub(super) struct Takeover {
     /// What may become of it and of other managers' fields.
     pub how: ConflictPolicy,
     pub holder: Holder,
+    /// Who took our marks off, where we applied it before and the row is not complete.
+    pub by: Option<String>,
+}
+
+/// An object of ours whose label others took off.
+#[derive(Clone)]
+pub(super) struct Stripped {
+    /// The very object.
+    pub uid: String,
+    /// The version that was looked at.
+    pub version: String,
+    /// Who took it off, where we applied the object before and the row is not complete.
+    pub by: Option<String>,
 }
 
 impl Job {
@@ -30,11 +54,27 @@ impl Job {
     /// runs, so they are never taken over.
     pub(super) fn take_over(&self, item: &Item, found: &Foreign) -> Option<Over> {
         let how = self.memory.pace.conflicts;
-        let wanted =
-            how != ConflictPolicy::Fail && item.manifest().is_some_and(|manifest| manifest.hook.is_none());
+        let wanted = how != ConflictPolicy::Fail && self.may_take_over(item);
         let Foreign { seen, holder } = found;
         let (uid, version, holder) = (seen.uid.clone(), seen.version_text.clone(), holder.clone());
-        wanted.then_some(Over::Others(Takeover { uid, version, how, holder }))
+        let by = self.stripped_by(item, found);
+        wanted.then_some(Over::Others(Takeover { uid, version, how, holder, by }))
+    }
+
+    /// Whether its owner could have an object of others taken over for this one.
+    pub(super) fn may_take_over(&self, item: &Item) -> bool {
+        self.has_sync_policy() && item.manifest().is_some_and(|manifest| manifest.hook.is_none())
+    }
+
+    /// Whether the owner says how it is kept as wanted: a logical cloud has no `spec.sync`.
+    pub(super) fn has_sync_policy(&self) -> bool {
+        self.ctx.owner.kind == "DeploymentIntentGroup"
+    }
+
+    /// An object of ours that others stripped of our label, as it is applied again.
+    pub(super) fn over_stripped(&self, item: &Item, found: &Foreign) -> Over {
+        let (uid, version) = (found.seen.uid.clone(), found.seen.version_text.clone());
+        Over::Stripped(Stripped { uid, version, by: self.stripped_by(item, found) })
     }
 
     /// What the refusal of a takeover means.
@@ -44,7 +84,7 @@ impl Job {
             Refusal::Taken => {
                 Trouble::new("Progressing", "another deployment took it over at this moment", Retry::Soon)
             }
-            Refusal::Server(ApiError::Status { code: 409, causes, .. }) if !causes.is_empty() => {
+            Refusal::Server(error @ ApiError::Status { causes, .. }) if error.is_contested() => {
                 foreign::contested(&takeover.holder, causes)
             }
             Refusal::Server(error) if error.lacks(&item.id.name) => {
@@ -62,10 +102,9 @@ impl Job {
     }
 
     /// Records an object that is ours now and was there before.
-    pub(super) fn taken_over(&mut self, item: &Item, takeover: &Takeover) {
-        self.memory.adopted.insert((*item.id).clone(), takeover.uid.clone());
+    pub(super) fn taken_over(&mut self, item: &Item, uid: &str, from: &str) {
+        self.note_adopted(&item.id, uid);
         let (cluster, resource, revision) = (self.ctx.edge.id.as_str(), item.id.to_string(), self.revision());
-        let from = takeover.holder.who.as_str();
         let LogFields { project, deployment, object } = &self.ctx.log;
         tracing::info!(project, deployment, object, cluster, revision, resource, from, "taken over");
     }
@@ -91,14 +130,14 @@ impl Job {
             && !self.memory.drift.has_applied(&item.id)
     }
 
-    /// Whether an object that others stripped of our label after we applied it may be applied again now. Each round has a longer
-    /// pause, and the others are named.
+    /// Whether an object that others stripped of our label after we applied it may be applied again now. Each round that put it right
+    /// makes the next pause longer.
     pub(super) fn may_mark_again(&mut self, item: &Item, found: &Foreign, facts: &mut Facts) -> bool {
         if !self.memory.drift.has_applied(&item.id) {
             return true;
         }
-        let by = self.others(found);
         if self.memory.settled {
+            let by = self.others(&found.seen);
             self.note_difference(item, by);
             return true;
         }
@@ -106,12 +145,52 @@ impl Job {
             facts.trouble(Some(&item.app), Some(&item.id), &tries.trouble, tries.count);
             return false;
         }
-        self.again(item, "changed", &by);
         true
     }
 
-    fn others(&self, found: &Foreign) -> String {
-        let others = found.seen.managers.iter().filter(|manager| **manager != self.ctx.manager);
+    /// Who is to be named when the object is applied again. A complete row names them as a difference.
+    fn stripped_by(&self, item: &Item, found: &Foreign) -> Option<String> {
+        let names = !self.memory.settled && self.memory.drift.has_applied(&item.id);
+        names.then(|| self.others(&found.seen))
+    }
+
+    /// Puts the mark on objects that were taken over and do not carry it, and nothing else: the mark alone keeps them from being
+    /// deleted once this process is gone.
+    pub(super) async fn mark_adopted(
+        &mut self,
+        unmarked: Vec<(Item, Arc<Seen>)>,
+        session: &Session,
+        facts: &mut Facts,
+    ) {
+        for (item, seen) in unmarked {
+            if self.stale() {
+                return;
+            }
+            let Some(resource) = session.resource(&item.id) else { continue };
+            if self.memory.backoff.waiting(&Key::Again(item.id.clone())).is_some() {
+                continue;
+            }
+            let path = resource.path(&item.id.namespace, Some(&item.id.name));
+            let patch = json!({"metadata": {
+                "uid": seen.uid, "resourceVersion": seen.version_text, "annotations": {(annotation::ADOPTED): "true"},
+            }});
+            let request = Request::new(Method::Patch, path)
+                .query("fieldManager", self.ctx.manager.as_str())
+                .body(Content::Merge, &patch);
+            match self.send(session, request).await {
+                Ok(object) => {
+                    self.ctx.edge.observed.learn(&item.id, &object);
+                    let by = self.others(&seen);
+                    self.again(&item, "changed", &by);
+                }
+                // Mostly another version is there by now.
+                Err(_) => facts.wake_at(Instant::now() + AGAIN),
+            }
+        }
+    }
+
+    fn others(&self, seen: &Seen) -> String {
+        let others = seen.managers.iter().filter(|manager| **manager != self.ctx.manager);
         let names: Vec<&str> = others.map(String::as_str).collect();
         if names.is_empty() { "others".to_owned() } else { names.join(", ") }
     }

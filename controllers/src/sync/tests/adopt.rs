@@ -184,6 +184,42 @@ async fn a_mark_that_others_take_off_is_put_back_and_nothing_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mark_is_put_back_also_where_changes_are_only_reported() {
+    use emco_crds::deployment_intent_group::sync::DriftPolicy;
+    let rig = meeting(ConflictPolicy::Adopt, "1").await;
+    rig.until_complete("a").await;
+    rig.drift(DriftPolicy::Report);
+    // Its first look at what it took over is over.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let off = json!({"metadata": {"annotations": {"emco.io/adopted": null}}, "data": {"value": "theirs"}});
+    rig.edge("a").merge(MAP, &off).await.unwrap();
+    rig.until("it is marked again", |rig| mark(rig) == json!("true")).await;
+    assert_eq!(live(&rig)["data"]["value"], "theirs", "nothing else is written");
+    rig.crash().await;
+    rig.start().await;
+    removed(&rig, "theirs").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_make_between_look_and_apply_is_never_deleted() {
+    for policy in [ConflictPolicy::Fail, ConflictPolicy::Adopt] {
+        let rig = Rig::new(&["a"]);
+        rig.conflicts(policy);
+        let [gate, _] = hold_looks(&rig, u64::MAX);
+        rig.start().await;
+        rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        rig.edge("a").put("kubectl", &config("c", "1"));
+        gate.add_permits(1);
+        rig.until_complete("a").await;
+        assert_eq!(mark(&rig), json!("true"), "{policy:?}");
+        rig.crash().await;
+        rig.start().await;
+        removed(&rig, "1").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_object_of_a_hook_is_never_taken_over() {
     let rig = Rig::new(&["a"]);
     rig.conflicts(ConflictPolicy::Force);
@@ -191,7 +227,8 @@ async fn the_object_of_a_hook_is_never_taken_over() {
     rig.start().await;
     let hooked = vec![hook(job("migrate"), &["pre-install"], 0, &[]), manifest(config("d", "1"), None)];
     rig.target(&on("a", &[app_of("web", hooked)])).await;
-    rig.until_reason("a", "NotOurs").await;
+    let message = rig.until_reason("a", "NotOurs").await.error.unwrap().message;
+    assert!(!message.contains("spec.sync.conflicts"), "it does not help: {message}");
     assert_eq!(deletes(&rig.edge("a")), 0);
 }
 

@@ -1,11 +1,17 @@
 //! Hooks run where they belong, once, and their failure is one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use emco_engine::set::ManifestSet;
 use serde_json::{Value, json};
 
 use super::rig::*;
-use crate::runtime::api::{ApiServer, ApiServerExt, Method};
+use crate::memory::Fault;
+use crate::runtime::api::{ApiError, ApiServer, ApiServerExt, Method};
 
-fn web(image: &str) -> std::sync::Arc<emco_engine::set::ManifestSet> {
+fn web(image: &str) -> Arc<ManifestSet> {
     app_of(
         "web",
         vec![
@@ -18,7 +24,8 @@ fn web(image: &str) -> std::sync::Arc<emco_engine::set::ManifestSet> {
     )
 }
 
-fn patched(rig: &Rig) -> Vec<String> {
+/// Names of what was applied since the last question.
+pub fn patched(rig: &Rig) -> Vec<String> {
     let last = |path: String| path.rsplit('/').next().unwrap().to_owned();
     let seen = rig.edge("a").take_seen();
     seen.into_iter().filter(|s| s.method == Method::Patch).map(|s| last(s.path)).collect()
@@ -211,7 +218,7 @@ async fn a_job_that_somebody_deletes_before_it_ends_is_made_again() {
             |rig: &Rig| rig.row("a").and_then(|row| row.drift).is_some_and(|drift| drift.corrected == 1);
         rig.until("it is made again", again).await;
         end_and_delete(&rig, "seed", ended(), false).await;
-        tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+        tokio::time::sleep(Duration::from_mins(10)).await;
         assert!(again(&rig) && rig.edge("a").object(path).is_none(), "once it ended, it is done");
     }
 }
@@ -252,82 +259,65 @@ async fn a_hook_before_and_after_the_rest_runs_both_times_though_it_has_no_delet
     assert_eq!(patched(&rig), ["runner", "both", "c", "runner", "both"]);
 }
 
-/// A hub made of copies without statuses: what it says of the rows is gone, the specs are as they were.
-async fn statuses_are_lost(rig: &Rig) {
-    rig.crash().await;
-    let path = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards/dig-shop-s00";
-    let mut shard = rig.hub.object(path).unwrap();
-    rig.hub.remove(path);
-    shard.as_object_mut().unwrap().remove("status");
-    shard["metadata"].as_object_mut().unwrap().retain(|key, _| ["name", "namespace"].contains(&key.as_str()));
-    rig.hub.put("restore", &shard);
-    patched(rig);
-    rig.start().await;
-}
-
-/// Its only hook is of the installation.
-fn drawn_once(value: &str) -> std::sync::Arc<emco_engine::set::ManifestSet> {
-    let draw = hook(job(&format!("draw-{value}")), &["pre-install"], 0, &[]);
-    app_of("web", vec![draw, manifest(config("c", value), None)])
-}
-
 #[tokio::test(start_paused = true)]
-async fn hooks_before_an_installation_do_not_run_again_when_statuses_are_lost() {
-    for values in [&["1"][..], &["1", "2"]] {
-        let rig = Rig::new(&["a"]);
-        rig.start().await;
-        for value in values {
-            rig.target(&on("a", &[drawn_once(value)])).await;
-            rig.until_complete("a").await;
-        }
-        rig.edge("a").remove("/apis/batch/v1/namespaces/shop/jobs/draw-1");
-        statuses_are_lost(&rig).await;
-        rig.until_complete("a").await;
-        let writes: Vec<_> = rig.edge("a").writes().into_iter().map(|write| write.path).collect();
-        let of_app: Vec<_> = writes.iter().filter(|path| path.contains("/namespaces/shop/")).collect();
-        assert!(of_app.is_empty(), "{values:?}: {of_app:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hook_that_nothing_proves_to_have_run_runs_when_statuses_are_lost() {
-    let rig = Rig::new(&["a"]);
-    rig.start().await;
-    rig.target(&on("a", &[drawn_once("1")])).await;
-    rig.until_complete("a").await;
-    // As if the hub had been lost before the first object of the app was sent.
-    for gone in ["/api/v1/namespaces/shop/configmaps/c", "/apis/batch/v1/namespaces/shop/jobs/draw-1"] {
-        rig.edge("a").remove(gone);
-    }
-    statuses_are_lost(&rig).await;
-    rig.until_complete("a").await;
-    assert_eq!(patched(&rig), ["draw-1", "c"]);
-    // A hook after the rest may have been missed: it runs once more.
-    let rig = Rig::new(&["a"]);
-    rig.start().await;
-    let announce = hook(job("announce"), &["post-install"], 0, &["hook-succeeded"]);
-    rig.target(&on("a", &[app_of("web", vec![manifest(config("c", "1"), None), announce])])).await;
-    rig.until_complete("a").await;
-    statuses_are_lost(&rig).await;
-    rig.until_complete("a").await;
-    assert_eq!(patched(&rig), ["announce"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_earlier_revision_that_is_there_is_upgraded_when_statuses_are_lost() {
+async fn a_hook_object_of_others_is_kept_where_its_kind_may_not_be_listed() {
+    let path = "/apis/batch/v1/namespaces/shop/jobs/migrate";
     let set = |value: &str| {
-        let install = hook(job("install"), &["pre-install"], 0, &["hook-succeeded"]);
-        let upgrade = hook(job("upgrade"), &["pre-upgrade"], 0, &["hook-succeeded"]);
-        app_of("web", vec![install, upgrade, manifest(config("c", value), None)])
+        let migrate = hook(job("migrate"), &["pre-install", "pre-upgrade"], 0, &["before-hook-creation"]);
+        on("a", &[app_of("web", vec![migrate, manifest(config("c", value), None)])])
     };
     let rig = Rig::new(&["a"]);
     rig.start().await;
-    rig.target(&on("a", &[set("1")])).await;
+    rig.target(&set("1")).await;
     rig.until_complete("a").await;
-    assert_eq!(patched(&rig), ["install", "c"]);
     rig.crash().await;
-    rig.target(&on("a", &[set("2")])).await;
-    statuses_are_lost(&rig).await;
+    let edge = rig.edge("a");
+    let adopted = json!({"metadata": {"annotations": {"emco.io/adopted": "true"}}});
+    edge.merge(path, &adopted).await.unwrap();
+    edge.faults(Some(Arc::new(|request, _| {
+        (request.method == Method::Get && request.path.ends_with("/jobs")).then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 403,
+                reason: "Forbidden".to_owned(),
+                message: "User \"hub\" cannot list jobs at the cluster scope".to_owned(),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        })
+    })));
+    edge.take_seen();
+    rig.target(&set("2")).await;
+    rig.start().await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(edge.writes().is_empty(), "{:?}", edge.writes());
+    assert!(edge.take_seen().iter().any(|seen| seen.path == path), "it is looked at");
+    assert!(edge.object(path).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_changed_while_it_was_cleared_is_looked_at_again() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[web("nginx:1")])).await;
     rig.until_complete("a").await;
-    assert_eq!(patched(&rig), ["upgrade", "c"]);
+    patched(&rig);
+    let refused = Arc::new(AtomicBool::new(false));
+    let once = Arc::clone(&refused);
+    rig.edge("a").faults(Some(Arc::new(move |request, _| {
+        let (_, body) = request.body.as_ref().filter(|_| request.method == Method::Delete)?;
+        let options: Value = serde_json::from_slice(body).ok()?;
+        options.pointer("/preconditions/resourceVersion")?;
+        let changed = ApiError::Status {
+            code: 409,
+            reason: "Conflict".to_owned(),
+            message: "the object has been modified".to_owned(),
+            retry_after: None,
+            causes: Vec::new(),
+        };
+        (!once.swap(true, Ordering::Relaxed)).then_some(Fault::Refuse(changed))
+    })));
+    rig.target(&on("a", &[web("nginx:2")])).await;
+    rig.until_complete("a").await;
+    assert!(refused.load(Ordering::Relaxed), "the deletion names the version that was looked at");
+    assert_eq!(patched(&rig), ["migrate", "web"]);
 }

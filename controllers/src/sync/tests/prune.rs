@@ -204,3 +204,16 @@ async fn a_crash_at_any_write_of_an_update_that_prunes_early_ends_exactly() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn pruning_before_waits_for_what_the_label_alone_shows() {
+    let rig = installed(PrunePolicy::Before, first()).await;
+    rig.crash().await;
+    // A hub made anew has no inventory of what is there.
+    rig.hub.remove(&format!("{SHARDS}/dig-shop-s00"));
+    rig.target(&on("a", &[app("web", second())])).await;
+    rig.start().await;
+    rig.until_complete("a").await;
+    let writes = writes(&rig.edge("a"));
+    assert_eq!(writes.first().map(String::as_str), Some("Delete old"), "{writes:?}");
+}

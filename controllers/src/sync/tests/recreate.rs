@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use emco_crds::State;
-use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
+use emco_crds::deployment_intent_group::sync::{DriftPolicy, ImmutablePolicy};
 use emco_engine::set::SetManifest;
 use serde_json::{Value, json};
 
 use super::deaths;
 use super::rig::*;
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
+use crate::runtime::api::{ApiError, ApiServer as _, ApiServerExt as _, Content, Method, Request};
 
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
+const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
 
 /// A Deployment whose selector has this value.
 fn selecting(value: &str) -> Value {
@@ -75,7 +76,7 @@ async fn a_field_that_cannot_be_changed_fails_and_names_recreate() {
         assert!(error.message.contains(part), "{part}: {}", error.message);
     }
     assert_eq!((uid(&rig, WEB), deletes(&rig.edge("a"))), (before, vec![]));
-    let live = rig.edge("a").object("/api/v1/namespaces/shop/configmaps/c").unwrap();
+    let live = rig.edge("a").object(CONFIG).unwrap();
     assert_eq!(live["data"]["value"], "2", "the other object is applied");
 }
 
@@ -173,6 +174,86 @@ async fn an_object_that_would_be_refused_anew_is_not_deleted() {
     let message = rig.until_reason("a", "Invalid").await.error.unwrap().message;
     assert!(message.contains("not deleted") && message.contains("spec.replicas"), "{message}");
     assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new());
+}
+
+/// What denies the change may deny the object anew, and says no field or its own.
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_change_admission_denies_is_never_deleted() {
+    let policy = "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ";
+    let webhook = "admission webhook \"w.example.com\" denied the request: ";
+    for (from, says, field, reason) in [
+        (policy, "image tags must be immutable: use digests", Some(""), "Invalid"),
+        (policy, "tags are immutable", Some(""), "ImmutableField"),
+        (webhook, "spec.selector: field is immutable", Some("spec.selector"), "ImmutableField"),
+        (webhook, "field is immutable", None, "ImmutableField"),
+    ] {
+        let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+        let causes: Vec<_> = field.map(|field| (field.to_owned(), says.to_owned())).into_iter().collect();
+        let denial = ApiError::Status {
+            code: 422,
+            reason: "Invalid".to_owned(),
+            message: format!("{from}{says}"),
+            retry_after: None,
+            causes,
+        };
+        rig.edge("a").faults(Some(Arc::new(move |request, _| {
+            let denied = request.method == Method::Patch && request.path == WEB;
+            denied.then(|| Fault::Refuse(denial.clone()))
+        })));
+        update(&rig, selecting("two")).await;
+        let message = rig.until_reason("a", reason).await.error.unwrap().message;
+        assert!(reason == "Invalid" || message.contains("never deleted"), "{message}");
+        assert!(!message.contains("Recreate"), "it does not help: {message}");
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new(), "{from}{says}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_with_our_label_and_none_of_our_fields_is_not_deleted() {
+    let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+    rig.crash().await;
+    let copied = json!([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]);
+    let request = Request::new(Method::Patch, WEB).body(Content::JsonPatch, &copied);
+    rig.edge("a").send(request).await.unwrap();
+    update(&rig, selecting("two")).await;
+    rig.start().await;
+    let message = rig.until_reason("a", "ImmutableField").await.error.unwrap().message;
+    assert!(message.contains("may have copied its label"), "{message}");
+    assert_eq!(deletes(&rig.edge("a")), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_to_report_keeps_no_object_away_that_was_deleted() {
+    let rig = installed(ImmutablePolicy::Recreate, selecting("one")).await;
+    let (policy, gone) = (Arc::clone(&rig.policy), AtomicBool::new(false));
+    rig.edge("a").faults(Some(Arc::new(move |request, _| {
+        if request.path != CONFIG {
+            return None;
+        }
+        if request.method == Method::Delete {
+            gone.store(true, Ordering::Relaxed);
+            *policy.drift.lock() = DriftPolicy::Report;
+        }
+        // As a server does once others have made it immutable.
+        let refused = request.method == Method::Patch && !gone.load(Ordering::Relaxed);
+        let says = "Forbidden: field is immutable when `immutable` is set";
+        refused.then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 422,
+                reason: "Invalid".to_owned(),
+                message: format!("ConfigMap \"c\" is invalid: data: {says}"),
+                retry_after: None,
+                causes: vec![("data".to_owned(), says.to_owned())],
+            })
+        })
+    })));
+    rig.edge("a").put("kubectl-edit", &config("c", "theirs"));
+    rig.until("it is deleted", |rig| deletes(&rig.edge("a")) == [CONFIG]).await;
+    rig.until("it is made again", |rig| {
+        rig.edge("a").object(CONFIG).is_some_and(|live| live["data"]["value"] == "1")
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

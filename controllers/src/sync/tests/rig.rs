@@ -10,10 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
 use emco_crds::deployment_intent_group::sync::{ConflictPolicy, DriftPolicy, ImmutablePolicy, PrunePolicy};
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
-use emco_engine::canonical;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::pack;
-use emco_engine::set::{HookSpec, ManifestSet, Phase, SetManifest};
+use emco_engine::set::ManifestSet;
 use emco_engine::snapshot::Installation;
 use emco_engine::{marks, shard};
 use futures::StreamExt;
@@ -21,12 +20,15 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+pub use self::sets::*;
 use super::world::{FakeEdges, FixedClock, Open, Paced};
 use crate::memory::MemoryServer;
 use crate::runtime::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
 use crate::runtime::world::testing::Counter;
 use crate::runtime::world::{Clock, World};
 use crate::sync::{Sync, SyncContext, SyncSettings};
+
+mod sets;
 
 pub const KEY: [u8; 32] = [7; 32];
 pub const SHARDS: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards";
@@ -140,17 +142,13 @@ impl Rig {
     /// Sets what is done about changes by others, as an edit of the owner would.
     pub fn drift(&self, drift: DriftPolicy) {
         *self.policy.drift.lock() = drift;
-        if let Some(sync) = &*self.sync.lock() {
-            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
-        }
+        self.edited();
     }
 
     /// Suspends the owner or resumes it, as an edit would.
     pub fn suspend(&self, suspended: bool) {
         self.policy.suspended.store(suspended, Ordering::Relaxed);
-        if let Some(sync) = &*self.sync.lock() {
-            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
-        }
+        self.edited();
     }
 
     /// Sets when old objects are removed, as an edit of the owner would.
@@ -180,9 +178,7 @@ impl Rig {
     /// Asks for a look now, as the annotation of the owner would.
     pub fn request(&self, text: &str) {
         *self.policy.requested.lock() = Some(text.to_owned());
-        if let Some(sync) = &*self.sync.lock() {
-            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
-        }
+        self.edited();
     }
 
     /// Ends the engine wherever it is: nothing is finished, nothing is told.
@@ -354,57 +350,4 @@ impl Rig {
         let mine = |object: &Value| marks::owner_of(object) == Some(self.hash.as_str());
         self.edge(name).objects().into_iter().filter(|(_, object)| mine(object)).map(|(key, _)| key).collect()
     }
-}
-
-fn set(app: &str, manifests: Vec<SetManifest>) -> Arc<ManifestSet> {
-    let digest = canonical::set_digest(&KEY, &manifests);
-    Arc::new(ManifestSet { digest, app: app.to_owned(), manifests })
-}
-
-/// A set of plain manifests.
-pub fn app(name: &str, manifests: Vec<Value>) -> Arc<ManifestSet> {
-    let mut all: Vec<SetManifest> = manifests.into_iter().map(|json| manifest(json, None)).collect();
-    emco_engine::order::sort(&mut all);
-    set(name, all)
-}
-
-/// A set of manifests that are made already.
-pub fn app_of(name: &str, mut manifests: Vec<SetManifest>) -> Arc<ManifestSet> {
-    emco_engine::order::sort(&mut manifests);
-    set(name, manifests)
-}
-
-pub fn manifest(json: Value, hook: Option<HookSpec>) -> SetManifest {
-    let digest = canonical::manifest_digest(&KEY, &json);
-    let phase: Phase = emco_engine::order::phase_of(&json, hook.as_ref());
-    SetManifest { digest, phase, hook, crd_folder: false, keep: false, take_existing: false, json }
-}
-
-pub fn hook(json: Value, events: &[&str], weight: i32, policies: &[&str]) -> SetManifest {
-    let text = |all: &[&str]| all.iter().map(|t| (*t).to_owned()).collect();
-    manifest(json, Some(HookSpec { events: text(events), weight, delete_policies: text(policies) }))
-}
-
-pub fn config(name: &str, value: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"value": value}})
-}
-
-pub fn deployment(name: &str, image: &str) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": image}]}}}})
-}
-
-pub fn job(name: &str) -> Value {
-    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}}})
-}
-
-/// The same sets on one cluster.
-pub fn on(name: &str, sets: &[Arc<ManifestSet>]) -> BTreeMap<ClusterId, Vec<Arc<ManifestSet>>> {
-    BTreeMap::from([(cluster(name), sets.to_vec())])
-}
-
-pub fn nowhere() -> BTreeMap<ClusterId, Vec<Arc<ManifestSet>>> {
-    BTreeMap::new()
 }

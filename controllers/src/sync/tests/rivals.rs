@@ -1,5 +1,7 @@
 //! Others who want the same object: another deployment, or a controller that writes back what was taken over.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
@@ -8,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::adopt::{MAP, deletes, hold_looks, live, looked, mark, meeting};
 use super::rig::*;
-use crate::memory::MemoryServer;
-use crate::runtime::api::{ApiServer as _, ApiServerExt as _, Content, Method, Request};
+use crate::memory::{Fault, MemoryServer};
+use crate::runtime::api::{ApiError, ApiServer as _, ApiServerExt as _, Content, Method, Request};
 
 /// Writes fields as another manager that takes them.
 async fn take(edge: &MemoryServer, manager: &str, object: &Value) {
@@ -102,6 +104,38 @@ async fn a_controller_that_takes_our_marks_off_is_named_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tries_that_put_nothing_right_are_no_rounds_of_a_fight() {
+    let rig = Rig::new(&["a"]);
+    rig.edge("a").set_workloads_ready(false);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1"), deployment("web", "nginx:1")])])).await;
+    rig.until("all is applied", |rig| rig.ours("a").len() == 2).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let tries = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&tries);
+    rig.edge("a").faults(Some(Arc::new(move |request, _| {
+        let engine = |(key, value): &(&str, String)| *key == "fieldManager" && value.starts_with("emco-");
+        if request.method != Method::Patch || request.path != MAP || !request.query.iter().any(engine) {
+            return None;
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        let (reason, message) = ("Forbidden".to_owned(), "it is not allowed".to_owned());
+        let causes = Vec::new();
+        Some(Fault::Refuse(ApiError::Status { code: 403, reason, message, retry_after: None, causes }))
+    })));
+    let off = json!({"metadata": {"labels": null}});
+    let request =
+        Request::new(Method::Patch, MAP).query("fieldManager", "other-operator").body(Content::Merge, &off);
+    rig.edge("a").send(request).await.unwrap();
+    rig.until("it is refused again and again", |_| tries.load(Ordering::Relaxed) == 6).await;
+    rig.edge("a").faults(None);
+    let asked = tokio::time::Instant::now();
+    rig.request("now");
+    rig.until("it is marked again", |rig| rig.ours("a").len() == 2).await;
+    assert!(asked.elapsed() < Duration::from_secs(5), "no pause of a fight: {:?}", asked.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_deployments_that_force_one_object_at_once_one_has_it() {
     let rig = Rig::new(&["a"]);
     rig.conflicts(ConflictPolicy::Force);
@@ -143,4 +177,29 @@ async fn an_object_that_another_deployment_took_since_the_look_stays_there() {
         .await;
         assert_eq!(marks::owner_of(&live(&rig)), Some("other"), "{policy:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stripped_object_that_another_took_since_the_look_stays_there() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.crash().await;
+    rig.edge("a").merge(MAP, &json!({"metadata": {"labels": null}})).await.unwrap();
+    // One look before the lists came, and one afterwards.
+    let [first, second] = hold_looks(&rig, 1);
+    first.add_permits(1);
+    rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
+    rig.start().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let theirs = json!({"metadata": {"labels": {"emco.io/owner": "other"}, "annotations": {"emco.io/placed-by": "b/x"}}});
+    rig.edge("a").merge(MAP, &theirs).await.unwrap();
+    second.add_permits(1);
+    rig.until("it says whose it is", |rig| {
+        rig.row("a").and_then(|row| row.error).is_some_and(|error| error.message.contains("belongs to b/x"))
+    })
+    .await;
+    let now = live(&rig);
+    assert_eq!((marks::owner_of(&now), now["data"]["value"].as_str()), (Some("other"), Some("1")));
 }

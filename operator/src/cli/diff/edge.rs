@@ -100,7 +100,7 @@ pub fn failed(error: &kube::Error) -> anyhow::Error {
 pub type Kinds = BTreeMap<(String, String), Option<(ApiResource, ApiCapabilities)>>;
 
 impl Edge {
-    /// Compares what shall be there with what is: how many objects were looked at, and those that differ.
+    /// Compares what is wanted there with what is: how many objects were looked at, and those that differ.
     pub async fn compare(
         &self,
         wanted: &[(String, SetManifest)],
@@ -185,7 +185,7 @@ impl Edge {
         Ok(found)
     }
 
-    /// One object; nothing where it is as it shall be.
+    /// One object; nothing where it is as wanted.
     async fn one(
         &self,
         api: &Api<DynamicObject>,
@@ -211,17 +211,17 @@ impl Edge {
         let live = serde_json::to_value(&live).context("an object cannot be read")?;
         let annotations = &live["metadata"]["annotations"];
         let placed_by = annotations[emco_crds::names::annotation::PLACED_BY].as_str().unwrap_or_default();
-        let shall = marks::mark(manifest.json.clone(), &self.hash, &manifest.digest, placed_by);
-        let shall = if marks::is_adopted(&live) { marks::adopt(shall) } else { shall };
+        let wanted = marks::mark(manifest.json.clone(), &self.hash, &manifest.digest, placed_by);
+        let wanted = if marks::is_adopted(&live) { marks::adopt(wanted) } else { wanted };
         let params = PatchParams::apply(&marks::field_manager(&self.hash)).force().dry_run();
-        let mut fields = match api.patch(&name, &params, &Patch::Apply(&shall)).await {
+        let mut fields = match api.patch(&name, &params, &Patch::Apply(&wanted)).await {
             Ok(applied) => {
                 compare::fields(&live, &serde_json::to_value(&applied).context("an answer cannot be read")?)
             }
             // The operator leaves out fields that a cluster does not know; the rest is compared without the server.
             Err(kube::Error::Api(status)) if status.message.contains("typed patch object") => {
                 let message = "it has fields that the cluster does not know, which are left out";
-                let known = known_to(&live, &shall);
+                let known = known_to(&live, &wanted);
                 let fields = compare::fields(&live, &known);
                 return Ok((!fields.is_empty()).then(|| (Change::Update, message.to_owned(), fields)));
             }
@@ -293,19 +293,20 @@ impl Edge {
 }
 
 /// The live object with the values of a manifest, as far as the live one has such fields.
-fn known_to(live: &Value, shall: &Value) -> Value {
-    match (live, shall) {
-        (Value::Object(live), Value::Object(shall)) => Value::Object(
+fn known_to(live: &Value, wanted: &Value) -> Value {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => Value::Object(
             live.iter()
                 .map(|(key, value)| {
-                    let value = shall.get(key).map_or_else(|| value.clone(), |shall| known_to(value, shall));
+                    let value =
+                        wanted.get(key).map_or_else(|| value.clone(), |wanted| known_to(value, wanted));
                     (key.clone(), value)
                 })
                 .collect(),
         ),
-        (Value::Array(live), Value::Array(shall)) if live.len() == shall.len() => {
-            Value::Array(live.iter().zip(shall).map(|(live, shall)| known_to(live, shall)).collect())
+        (Value::Array(live), Value::Array(wanted)) if live.len() == wanted.len() => {
+            Value::Array(live.iter().zip(wanted).map(|(live, wanted)| known_to(live, wanted)).collect())
         }
-        _ => shall.clone(),
+        _ => wanted.clone(),
     }
 }
