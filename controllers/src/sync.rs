@@ -10,6 +10,7 @@ use emco_crds::SyncShard;
 use emco_engine::marks;
 use emco_engine::snapshot::Installation;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -161,8 +162,12 @@ impl Sync {
         self.inbox.ring();
     }
 
-    /// Works until stopped; returns when every task has ended.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+    /// Works until stopped; returns when every task has ended. Boxed, so that it is compiled here and not by who awaits it.
+    pub fn run(self: Arc<Self>, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.work(stop))
+    }
+
+    async fn work(self: Arc<Self>, stop: CancellationToken) {
         let mut dispatcher = Dispatcher::new(self.clone(), &stop);
         let metrics = self.metrics.clone();
         let mut moves = self.ctx.connections.changes();
@@ -184,7 +189,7 @@ impl Sync {
                         dispatcher.ring(&hash);
                     }
                     metrics.jobs.store(dispatcher.jobs() as u64, std::sync::atomic::Ordering::Relaxed);
-                    // Tasks that have ended are let go of.
+                    // Of tasks that have ended nothing is kept.
                     while dispatcher.tasks.try_join_next().is_some() {}
                 }
                 cluster = moves.next() => match cluster {

@@ -61,9 +61,13 @@ const AT_ONCE: u16 = 12;
 /// Deployments looked at once. How many of them plan is for [`deployment::PlanTurns`] to say.
 const DEPLOYMENTS_AT_ONCE: u16 = 16;
 
-/// Runs all watches and controllers until `stop`.
+/// Runs all watches and controllers until `stop`. Boxed, so that they are compiled here and not by who awaits them.
+pub fn drive(parts: Parts, stop: CancellationToken) -> BoxFuture<'static, Result<(), DriveError>> {
+    drive_all(parts, stop).boxed()
+}
+
 #[allow(clippy::too_many_lines)] // one paragraph per kind
-pub async fn drive(parts: Parts, stop: CancellationToken) -> Result<(), DriveError> {
+async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveError> {
     let Parts { ctx, writers, client, sync, metrics } = parts;
     let triggers = Arc::new(Triggers::default());
     let stores = ctx.stores.clone();
