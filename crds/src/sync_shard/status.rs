@@ -281,10 +281,11 @@ pub struct RowApp {
 /// Hooks of a set that ran on a cluster: they do not run again after a restart.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowHooks {
-    /// The set.
+    /// The set; `upgrade` or `installed` for what was found on a cluster after its record was lost.
     #[schemars(length(max = 64))]
     pub set: String,
-    /// Digests of the hook manifests that finished.
+    /// Digests of the hook manifests that finished. Of `upgrade` the apps that an earlier revision is there of, of `installed` the sets
+    /// that are there.
     #[schemars(length(max = 256), inner(length(max = 128)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<String>,
