@@ -1,6 +1,7 @@
 //! Runs reconcilers to rest against a hub in memory, on objects as administrators make them.
 
 mod abandoned;
+mod approvals;
 mod behind;
 mod chart_sources;
 mod clocks;
@@ -29,6 +30,7 @@ mod pinned;
 mod planted;
 mod quiet;
 mod remarks;
+mod removals;
 mod renamed;
 mod restored;
 mod rig;

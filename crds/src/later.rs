@@ -1,20 +1,16 @@
-//! Kinds and fields that a later version will honour: the operator refuses them by this table, and `kubectl explain` says so.
+//! Fields that a later version will honour: the operator refuses them by this table, and `kubectl explain` says so.
 
-/// A field, some of its values, or a kind, that this version does not honour.
+/// A field, or some of its values, that this version does not honour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Later {
     /// Kind of the object.
     pub kind: &'static str,
-    /// Path of the field; `[]` stands for any item of a list. Empty: the kind as a whole.
+    /// Path of the field; `[]` stands for any item of a list.
     pub path: &'static str,
     /// The values that are refused; empty: the field as a whole.
     pub values: &'static [&'static str],
-    /// What to write instead, or what holds without the kind; empty: nothing.
+    /// What to write instead; empty: nothing.
     pub instead: &'static str,
-}
-
-const fn kind(kind: &'static str, instead: &'static str) -> Later {
-    Later { kind, path: "", values: &[], instead }
 }
 
 const fn field(kind: &'static str, path: &'static str) -> Later {
@@ -45,9 +41,6 @@ const DIG: &str = "DeploymentIntentGroup";
 const LEVELS: &[&str] = &["Standard", "Privileged"];
 
 table! {
-    PROJECT_APPROVAL_MODE = values(PROJECT, "spec.approval.mode", &["Manual"], "Automatic");
-    PROJECT_APPROVAL_SCOPE = values(PROJECT, "spec.approval.scope", &["Plan"], "Inputs");
-    PROJECT_CONFIRM_DELETION = values(PROJECT, "spec.confirmDeletion", &["Always"], "Never");
     PROJECT_DEPLOYMENTS = field(PROJECT, "spec.limits.deploymentIntentGroups");
     PROJECT_OBJECTS = field(PROJECT, "spec.limits.objectsPerApp");
     PROJECT_MEMBERS = field(PROJECT, "spec.members");
@@ -66,15 +59,13 @@ table! {
     DIG_DESIRED_STATE = values(DIG, "spec.desiredState", &["Planned"], "Instantiated or Terminated");
     DIG_WEIGHTS = field(DIG, "spec.placement.weights");
     DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
-    APPROVAL = kind("DeploymentApproval", "plans of every project are carried out at once");
+    APPROVAL_WAVE = field("DeploymentApproval", "spec.wave");
 }
 
 impl Later {
     /// What the refusal says of it: the field as `at`, and the only thing that helps now.
     pub fn refusal(&self, at: &str, value: &str) -> String {
-        if self.path.is_empty() {
-            format!("a {} is not supported yet: delete it; {}", self.kind, self.instead)
-        } else if self.values.is_empty() {
+        if self.values.is_empty() {
             format!("{at} is not supported yet: remove the field")
         } else {
             format!("{at} {value} is not supported yet: use {}", self.instead)
@@ -83,9 +74,7 @@ impl Later {
 
     /// What `kubectl explain` adds.
     pub fn explanation(&self) -> String {
-        if self.path.is_empty() {
-            format!("Not supported yet: {}.", self.instead)
-        } else if self.values.is_empty() {
+        if self.values.is_empty() {
             "Not supported yet: leave it out.".to_owned()
         } else {
             format!("Not supported yet: {}; use {}.", self.values.join(", "), self.instead)

@@ -1,8 +1,10 @@
-//! Says what a deployment that is suspended, or pinned to a stored revision, does not do, and what comes when that ends.
+//! Says what a deployment does not do that is suspended, pinned to a stored revision, or waits for an approval, and what comes when that
+//! ends.
 
 use emco_crds::deployment_intent_group::status::{Pending, PendingRequires};
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
 
+use crate::approval::{Wait, short};
 use crate::conditions::truncate;
 use crate::rollup::Verdict;
 
@@ -16,6 +18,8 @@ pub struct Hold {
     pub suspended: bool,
     /// The revision that `spec.revision` pins.
     pub pinned: Option<i64>,
+    /// The approval that the newest plan lacks.
+    pub awaits: Option<Wait>,
     /// What comes when that ends, or why nothing could come.
     pub next: Next,
 }
@@ -33,27 +37,43 @@ pub enum Next {
 }
 
 impl Hold {
-    /// What the condition Ready says of what runs. A failure that is observed stays one.
-    pub fn ready(&self, running: Verdict) -> Verdict {
+    /// What the condition Ready says of what runs, if a revision does. A failure that is observed stays one.
+    pub fn ready(&self, running: Verdict, runs: bool) -> Verdict {
         let Verdict { status, reason, message } = running;
-        let reason = match (status, self.suspended, self.pinned.is_some()) {
-            (_, true, _) if status == "True" || is_progress(reason) => Reason::Suspended.as_str(),
-            ("True", false, true) => Reason::Pinned.as_str(),
+        let reason = match (status, self.suspended, self.pinned.is_some(), &self.awaits) {
+            (_, true, _, _) if status == "True" || is_progress(reason) => Reason::Suspended.as_str(),
+            ("True", false, true, _) => Reason::Pinned.as_str(),
+            // Beside a revision that runs, a plan that waits says nothing about it.
+            (_, false, false, Some(wait)) if !runs => wait.reason.as_str(),
             _ => reason,
         };
+        if !runs && !self.suspended && self.awaits.is_some() {
+            return Verdict { status, reason, message: self.sentence() };
+        }
         Verdict { status, reason, message: format!("{message}; {}", self.sentence()) }
     }
 
     /// What is held back, by which field, and what waits.
     pub fn sentence(&self) -> String {
-        let what = match (self.suspended, self.pinned) {
-            (true, _) => "suspended: nothing is written to clusters until spec.suspend is unset".to_owned(),
-            (false, Some(revision)) => format!("spec.revision pins revision {revision}"),
-            (false, None) => String::new(),
+        let what = match (self.suspended, self.pinned, &self.awaits) {
+            (false, None, Some(wait)) => {
+                return match &self.next {
+                    Next::Revision(revision, _) => format!("revision {revision} waits: {}", wait.message),
+                    Next::Same | Next::Refused(_) => wait.message.clone(),
+                };
+            }
+            (true, _, _) => {
+                "suspended: nothing is written to clusters until spec.suspend is unset".to_owned()
+            }
+            (false, Some(revision), _) => format!("spec.revision pins revision {revision}"),
+            (false, None, None) => String::new(),
         };
         let next = match (&self.next, self.suspended) {
             (Next::Same, _) => return what,
-            (Next::Revision(revision, summary), true) => format!("then comes revision {revision}: {summary}"),
+            (Next::Revision(revision, summary), true) => {
+                let first = self.awaits.as_ref().map(|wait| format!("; {}", wait.message));
+                format!("then comes revision {revision}: {summary}{}", first.unwrap_or_default())
+            }
             (Next::Revision(revision, summary), false) => {
                 format!("without it comes revision {revision}: {summary}")
             }
@@ -65,12 +85,11 @@ impl Hold {
     /// For `status.pending`: `digest` is that of the plan that would be carried out.
     pub fn pending(&self, digest: &str) -> Option<Pending> {
         let Next::Revision(revision, summary) = &self.next else { return None };
-        let short: String = digest.trim_start_matches("sha256:").chars().take(12).collect();
         Some(Pending {
             digest: digest.to_owned(),
-            short_digest: short,
+            short_digest: short(digest),
             revision: *revision,
-            requires: PendingRequires::Nothing,
+            requires: self.awaits.as_ref().map_or(PendingRequires::Nothing, |wait| wait.requires),
             summary: truncate(summary, LONGEST),
             apps: Vec::new(),
             explain: None,
@@ -92,14 +111,14 @@ mod tests {
     }
 
     fn held(suspended: bool, pinned: Option<i64>) -> Hold {
-        Hold { suspended, pinned, next: Next::Same }
+        Hold { suspended, pinned, ..Hold::default() }
     }
 
     #[test]
     fn what_is_ready_stays_ready_and_says_why_nothing_is_done() {
-        let ready = held(true, Some(2)).ready(running("True", "Ready"));
+        let ready = held(true, Some(2)).ready(running("True", "Ready"), true);
         assert_eq!((ready.status, ready.reason), ("True", "Suspended"));
-        let ready = held(false, Some(2)).ready(running("True", "Ready"));
+        let ready = held(false, Some(2)).ready(running("True", "Ready"), true);
         assert_eq!((ready.status, ready.reason), ("True", "Pinned"));
         assert_eq!(ready.message, "2 of 2 clusters ready; spec.revision pins revision 2");
     }
@@ -113,9 +132,9 @@ mod tests {
             ("Unreachable", "Unreachable"),
             ("ProgressDeadlineExceeded", "ProgressDeadlineExceeded"),
         ] {
-            assert_eq!(hold.ready(running("False", reason)).reason, said);
+            assert_eq!(hold.ready(running("False", reason), true).reason, said);
         }
-        assert_eq!(held(false, Some(2)).ready(running("False", "Progressing")).reason, "Progressing");
+        assert_eq!(held(false, Some(2)).ready(running("False", "Progressing"), true).reason, "Progressing");
     }
 
     #[test]
@@ -128,5 +147,28 @@ mod tests {
         assert_eq!(held(true, None).pending("sha256:0"), None);
         let sentence = "suspended: nothing is written to clusters until spec.suspend is unset; then comes revision 4: web on 1 cluster";
         assert_eq!(hold.sentence(), sentence);
+    }
+    #[test]
+    fn a_plan_that_awaits_approval_leaves_what_runs_as_it_is() {
+        let wait = Wait {
+            reason: Reason::AwaitingApproval,
+            requires: PendingRequires::Approval,
+            digest: "sha256:0123".to_owned(),
+            message: "approve digest 0123".to_owned(),
+        };
+        let next = Next::Revision(4, "web on 1 cluster".to_owned());
+        let hold = Hold { awaits: Some(wait), next, ..Hold::default() };
+        let ready = hold.ready(running("True", "Ready"), true);
+        assert_eq!((ready.status, ready.reason), ("True", "Ready"));
+        assert_eq!(ready.message, "2 of 2 clusters ready; revision 4 waits: approve digest 0123");
+        let first = hold.ready(running("False", "Progressing"), false);
+        assert_eq!((first.status, first.reason), ("False", "AwaitingApproval"));
+        assert_eq!(first.message, "revision 4 waits: approve digest 0123");
+        assert_eq!(hold.pending("sha256:0123").unwrap().requires, PendingRequires::Approval);
+        let suspended = Hold { suspended: true, ..hold };
+        assert_eq!(suspended.ready(running("True", "Ready"), true).reason, "Suspended");
+        assert!(
+            suspended.sentence().ends_with("then comes revision 4: web on 1 cluster; approve digest 0123")
+        );
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod adopt;
 pub mod apis;
+pub mod approval;
 pub mod canonical;
 pub mod cloud;
 pub mod conditions;

@@ -13,9 +13,7 @@ use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, DesiredState
 use emco_crds::fields::Level;
 use emco_crds::later::{self, Later};
 use emco_crds::logical_cloud::{CloudCredentials, Isolation, LogicalCloudSpec, Provision};
-use emco_crds::project::{
-    Approval, ApprovalMode, ApprovalScope, ConfirmDeletion, ProjectLimits, ProjectLogicalCloud, ProjectSpec,
-};
+use emco_crds::project::{Approval, ProjectLimits, ProjectLogicalCloud, ProjectSpec};
 
 /// The sentence for a field as a whole.
 fn remove(field: &Later) -> String {
@@ -32,15 +30,15 @@ fn first(findings: impl IntoIterator<Item = (bool, String)>) -> Option<String> {
     findings.into_iter().find(|(found, _)| *found).map(|(_, sentence)| sentence)
 }
 
-/// What of a Project is not supported yet. `removalBudget` is reported, so it is not in here.
+/// What of a Project is not supported yet.
 pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     let ProjectSpec {
         namespace: _,
-        approval: Approval { mode, scope },
+        approval: Approval { mode: _, scope: _ },
         logical_cloud,
         chart_sources: _,
         removal_budget: _,
-        confirm_deletion,
+        confirm_deletion: _,
         limits,
         members,
     } = spec;
@@ -48,9 +46,6 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     }
     let level = logical_cloud.map(|ProjectLogicalCloud { level }| level);
     first([
-        (*mode != ApprovalMode::Automatic, instead(&later::PROJECT_APPROVAL_MODE, "Manual")),
-        (*scope != ApprovalScope::Inputs, instead(&later::PROJECT_APPROVAL_SCOPE, "Plan")),
-        (*confirm_deletion != ConfirmDeletion::Never, instead(&later::PROJECT_CONFIRM_DELETION, "Always")),
         (
             limits.as_ref().is_some_and(|l| l.deployment_intent_groups.is_some()),
             remove(&later::PROJECT_DEPLOYMENTS),
@@ -155,17 +150,17 @@ fn check_placement(placement: &Placement) -> Option<String> {
     })
 }
 
-/// What of a `DeploymentApproval` is not supported yet: all of it.
-pub fn check_approval(spec: &DeploymentApprovalSpec) -> String {
+/// What of a `DeploymentApproval` is not supported yet.
+pub fn check_approval(spec: &DeploymentApprovalSpec) -> Option<String> {
     let DeploymentApprovalSpec {
         deployment_intent_group_ref: _,
         digest: _,
-        wave: _,
+        wave,
         decision: _,
         approved_by: _,
         comment: _,
     } = spec;
-    remove(&later::APPROVAL)
+    wave.as_ref().map(|_| remove(&later::APPROVAL_WAVE))
 }
 
 #[cfg(test)]
@@ -205,8 +200,7 @@ mod tests {
             assert_eq!(dig(yaml), None, "{yaml}");
         }
         assert_eq!(check_project(&serde_json::from_str("{}").unwrap()), None);
-        let project =
-            "{logicalCloud: {level: Admin}, approval: {mode: Automatic, scope: Inputs}, removalBudget: 30%}";
+        let project = "{logicalCloud: {level: Admin}, approval: {mode: Manual, scope: Plan}, removalBudget: 30%, confirmDeletion: Always}";
         assert_eq!(check_project(&serde_yaml::from_str(project).unwrap()), None);
         let cloud = "{level: Admin, provision: Eager, isolation: None}";
         assert_eq!(check_logical_cloud(&serde_yaml::from_str(cloud).unwrap()), None);
@@ -245,8 +239,6 @@ mod tests {
     fn with(later: &Later, value: &str) -> serde_json::Value {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
             _ if !value.is_empty() => json!(value),
-            // A kind as a whole.
-            "" => json!(null),
             "deploymentIntentGroups" | "objectsPerApp" => json!(1),
             "members" => json!([{"role": "Viewer", "subjects": [{"kind": "User", "name": "a"}]}]),
             "quotas" => json!([{"name": "a", "hard": {"pods": "1"}}]),
@@ -259,6 +251,7 @@ mod tests {
             "dependsOn" => json!([{"app": "db"}]),
             "intents" => json!([{"kind": "A", "name": "b"}]),
             "rollout" => json!({"maxConcurrent": "25%"}),
+            "wave" => json!("canary"),
             "weights" => json!([{"name": "cost", "weight": 1}]),
             other => panic!("no sample for {other}"),
         };
@@ -274,9 +267,6 @@ mod tests {
             _ => json!({}),
         };
         let path = later.path.trim_start_matches("spec.");
-        if path.is_empty() {
-            return spec;
-        }
         if let Some((list, field)) = path.split_once("[].") {
             let item = match later.kind {
                 "CompositeApp" => json!({"name": "web", "chart": {}, field: sample}),
@@ -307,7 +297,7 @@ mod tests {
                     "Project" => check_project(&read(later, &spec)),
                     "LogicalCloud" => check_logical_cloud(&read(later, &spec)),
                     "CompositeApp" => check_composite_app(&read(later, &spec)),
-                    "DeploymentApproval" => Some(check_approval(&read(later, &spec))),
+                    "DeploymentApproval" => check_approval(&read(later, &spec)),
                     _ => check_dig(&read(later, &spec)),
                 };
                 let path = later.path.replace("[]", "[web]");

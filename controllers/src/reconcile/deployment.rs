@@ -14,6 +14,7 @@ use emco_engine::conditions;
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
+use k8s_openapi::jiff::Timestamp;
 
 use crate::abandon;
 use crate::object::finalizers;
@@ -30,6 +31,7 @@ use crate::target;
 use emco_engine::set::combinations;
 use emco_engine::snapshot::uids;
 
+pub mod approved;
 mod events;
 mod finish;
 mod gather;
@@ -44,6 +46,8 @@ use planned::Planned;
 
 /// When a deployment looks again whose stored content is lost: packs that come back from a backup are not watched.
 const LOST_CONTENT: Duration = Duration::from_mins(1);
+/// When a deployment looks again whose inputs or approvals are others on the hub than they were planned with: the watches bring the rest.
+const MOVED: Duration = Duration::from_millis(200);
 
 /// Brings one deployment to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
@@ -88,7 +92,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     };
     let begun = tokio::time::Instant::now();
     let newest = store::newest(ctx, &owner).await?;
-    let mut awaits = None;
+    let (mut awaits, mut looks_again) = (None, None);
     let planned = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
         Err(refusal) => Err(refusal),
         Ok(gathered) if gathered.awaits_charts && is_at_rest(&dig) => {
@@ -108,7 +112,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let planned = match (pin, planned) {
         (Some(Ok(pin)), planned) => {
             let plan = planned.map(|(_, plan)| plan);
-            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(pin), plan);
+            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(pin), None, plan);
             Planned::Held(Box::new(Box::pin(held).await?))
         }
         (Some(Err(refusal)), _) | (None, Err(refusal)) => {
@@ -117,20 +121,27 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             }
             Planned::Refused(refusal, store::targeted(ctx, &owner, newest.as_ref(), said).await?)
         }
-        (None, Ok((_, plan))) if dig.spec.is_suspended() => {
-            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), None, Ok(plan));
-            Planned::Held(Box::new(Box::pin(held).await?))
-        }
         (None, Ok((gathered, plan))) => {
-            let carried = carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone(), begun);
-            match Box::pin(carried).await? {
-                // What was read while planning is no longer what is there: the watches bring the rest.
-                Carried::Moved => return Ok(Outcome::After(Duration::from_millis(200))),
-                Carried::Refused(refusal) => Planned::Refused(refusal, newest),
-                Carried::Out(stored) => {
-                    held::forget(ctx, &owner);
-                    Planned::Done(Box::new(plan), *stored)
+            let gate = Box::pin(approved::gate(ctx, &dig, &owner, newest.as_ref(), &plan)).await?;
+            let wait = gate.wait(ctx);
+            if wait.is_some() || dig.spec.is_suspended() {
+                looks_again = gate.until.map(|until| after(ctx, until));
+                let held = held::hold(ctx, &dig, &owner, newest.as_ref(), None, wait, Ok(plan));
+                let held = Box::pin(held).await?;
+                Box::pin(held::maintain(ctx, &owner, &held, &uids(&gathered.snapshot.clusters))).await?;
+                Planned::Held(Box::new(held))
+            } else if gate.is_open(ctx).await? {
+                let carried = carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone(), begun);
+                match Box::pin(carried).await? {
+                    Carried::Moved => return Ok(Outcome::After(MOVED)),
+                    Carried::Refused(refusal) => Planned::Refused(refusal, newest),
+                    Carried::Out(stored) => {
+                        held::forget(ctx, &owner);
+                        Planned::Done(Box::new(plan), *stored)
+                    }
                 }
+            } else {
+                return Ok(Outcome::After(MOVED));
             }
         }
     };
@@ -139,7 +150,13 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     let outcome = report(ctx, &dig, &owner, &planned).await?;
     let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, &owner, policy));
-    Ok(outcome.at_latest(abandons).at_latest(awaits))
+    Ok(outcome.at_latest(abandons).at_latest(awaits).at_latest(looks_again))
+}
+
+/// The time until then, at least a second.
+fn after(ctx: &Context, until: Timestamp) -> Duration {
+    let seconds = until.duration_since(ctx.now()).as_secs().max(1);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(1))
 }
 
 /// Whether it was complete as it is now.
@@ -160,9 +177,9 @@ fn awaits_clusters(ctx: &Context, owner: &Owner) -> bool {
 
 /// What people read first, then the rest.
 async fn report(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner, planned: &Planned) -> Reconciled {
-    let (outcome, rolled) = report::write(ctx, dig, owner, planned).await?;
+    let rolled = report::write(ctx, dig, owner, planned).await?;
     finish::finish(ctx, dig, owner, planned, &rolled).await?;
-    Ok(outcome)
+    Ok(Outcome::Settled)
 }
 
 /// Whether what explains the newest revision is not written yet.

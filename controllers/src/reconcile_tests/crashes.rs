@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::approvals::{approval, pending, waiting};
 use super::deaths;
 use super::life::*;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
@@ -62,4 +63,40 @@ async fn a_death_at_any_write_of_a_termination_changes_nothing_in_the_end() {
 #[tokio::test(start_paused = true)]
 async fn a_death_at_any_write_of_a_deletion_changes_nothing_in_the_end() {
     at_every_write(true, delete, 12).await;
+}
+
+fn approve(life: &Life) {
+    life.put(&approval("yes", "shop", &pending(life), "Approved"));
+}
+
+/// Beside what was approved, an edit waits.
+async fn edit_waits() -> Life {
+    let mut life = waiting("Plan").await;
+    approve(&life);
+    life.settle().await;
+    update(&life);
+    life.settle().await;
+    life
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_at_any_write_after_an_approval_changes_nothing_in_the_end() {
+    let first = async || waiting("Plan").await;
+    deaths::at_every_write(first, approve, async |_: &mut Life| {}, 15).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_rejected_at_any_write_of_its_refusal_is_never_carried_out() {
+    let change = |life: &Life| {
+        life.put(&approval("no", "shop", &pending(life), "Rejected"));
+        life.put(&approval("second", "shop", &pending(life), "Approved"));
+    };
+    let check = async |life: &mut Life, how: &str| {
+        assert_eq!(life.says("Approved").1, "Rejected", "{how}");
+        let revision = life.dig()["status"]["revision"].clone();
+        assert_eq!(revision, 1, "{how}");
+        let stored = names(&life.rig.hub, &format!("{TENANT}/appcontexts")).await;
+        assert!(!stored.contains(&"dig-shop-2".to_owned()), "{how}: {stored:?}");
+    };
+    Box::pin(deaths::at_each_write(edit_waits, change, check, 3)).await;
 }

@@ -20,7 +20,8 @@ use crate::memory::{MemoryServer, Seen};
 use crate::object::events::EventDedup;
 use crate::object::meta::{name, namespace as namespace_of};
 use crate::reconcile::{
-    cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, orphans, project,
+    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud,
+    orphans, project,
 };
 use crate::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::remote::testing::kubeconfig;
@@ -156,6 +157,7 @@ impl Rig {
         self.ctx.stores.cloud_namespaces.rebuild(&self.ctx.stores.clouds.sorted());
         list(&mut self.writers.apps, &objects, "CompositeApp");
         list(&mut self.writers.profiles, &objects, "CompositeProfile");
+        list(&mut self.writers.approvals, &objects, "DeploymentApproval");
         list(&mut self.writers.contexts, &objects, "AppContext");
         list(&mut self.writers.namespaces, &objects, "Namespace");
     }
@@ -211,6 +213,7 @@ impl Rig {
         each!(profiles, o => composite_profile::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(apps, o => composite_app::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(digs, o => deployment::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        each!(approvals, o => approval::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         let owner = |namespace: &str, owner: &emco_crds::app_context::OwnerRef| {
             (namespace.to_owned(), owner.kind.clone(), owner.name.clone())
         };

@@ -31,7 +31,7 @@ mod sources;
 mod stream;
 
 use control::control;
-use predicates::{ClusterChanged, RefsChanged, RowsChanged, SyncPolicyChanged};
+use predicates::{ApprovalChanged, ClusterChanged, PlanChanged, RefsChanged, RowsChanged, SyncPolicyChanged};
 use stream::{Change, watch};
 
 /// What the driver drives.
@@ -162,6 +162,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         }
     );
     let (refs_changed, policy_changed) = (RefsChanged::default(), SyncPolicyChanged::default());
+    let plan_changed = PlanChanged::default();
     let dig_sync = Arc::clone(&sync);
     let planner = Arc::clone(&ctx);
     let planned = Arc::clone(&triggers);
@@ -179,17 +180,25 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
                 triggers.dig(stores, dig);
                 triggers.owner(namespace(dig), "DeploymentIntentGroup", name(dig));
             }
+            if plan_changed.changed(&change) {
+                triggers.plan(stores, dig);
+            }
             if policy_changed.changed(&change) {
                 dig_sync.policy_changed("DeploymentIntentGroup", namespace(dig), name(dig));
             }
         }
     );
+    let approval_changed = ApprovalChanged::default();
     kind!(
         approvals,
         emco_crds::DeploymentApproval,
         AT_ONCE,
         local(|c, ns, n| Box::pin(async move { approval::reconcile(&c, &ns, &n).await })),
-        |_: &Stores, _: &Triggers, _: Change<'_, _>| {}
+        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::DeploymentApproval>| {
+            if approval_changed.changed(&change) {
+                triggers.approval(stores, change.object);
+            }
+        }
     );
 
     let rows_changed = RowsChanged::default();

@@ -6,8 +6,8 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use emco_crds::{
-    Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentIntentGroup, LogicalCloud, Project,
-    SyncShard,
+    Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
+    LogicalCloud, Project, SyncShard,
 };
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
@@ -222,6 +222,25 @@ impl Triggers {
         self.projects.all(&stores.projects.sorted());
         // Who had a release first may have gone.
         self.digs.all(&stores.digs.within(within));
+    }
+
+    /// A deployment has another plan: the approvals that name it, or the plan.
+    pub fn plan(&self, stores: &Stores, dig: &DeploymentIntentGroup) {
+        let pending = dig.status.as_ref().and_then(|status| status.pending.as_ref());
+        let names = |approval: &DeploymentApproval| {
+            approval.spec.deployment_intent_group_ref.name == name(dig)
+                || pending.is_some_and(|pending| pending.digest == approval.spec.digest)
+        };
+        let all = stores.approvals.within(namespace(dig));
+        self.approvals.all(all.iter().filter(|approval| names(approval)));
+    }
+
+    /// An approval came or went: the deployment that it names, and the other approvals of the digest, which it may supersede.
+    pub fn approval(&self, stores: &Stores, approval: &DeploymentApproval) {
+        let within = namespace(approval);
+        self.digs.enqueue(within, &approval.spec.deployment_intent_group_ref.name);
+        let all = stores.approvals.within(within);
+        self.approvals.all(all.iter().filter(|other| other.spec.digest == approval.spec.digest));
     }
 
     /// An owner of shards came or went, or something of its own did.

@@ -15,13 +15,15 @@ use crate::runtime::context::{Context, Failure};
 
 /// Footprints of revisions that ran at any time within `window`: those made in it, and the one that it began with; each
 /// different one once. With them, when the oldest of them is no longer in it. Nothing where only the newest ran: then
-/// nothing was removed.
+/// nothing was removed. `since` is the oldest revision that counts.
 pub async fn recent_placements(
     ctx: &Context,
     owner: &Owner,
     window: SignedDuration,
+    since: Option<i64>,
 ) -> Result<(Vec<PlacementSummary>, Option<Timestamp>), Failure> {
-    let all = contexts(ctx, owner);
+    let mut all = contexts(ctx, owner);
+    all.retain(|context| since.is_none_or(|since| context.spec.revision >= since));
     let (mut within, until) = within(&all, ctx.now(), window);
     if within.len() < 2 {
         within.clear();
@@ -36,7 +38,7 @@ pub async fn recent_placements(
             Some(known) => known,
             None => match load(ctx, context).await? {
                 Ok(running) => ctx.revisions.placements.lock().put(&owner.hash, uid, &running.assignment),
-                // What cannot be read any more counts for nothing: this is a report.
+                // Where it was is not known any more. What runs is known from its own content.
                 Err(_) => continue,
             },
         };

@@ -87,7 +87,8 @@ const STAGES: [Stage; 28] = [
     ("DeploymentIntentGroup", "shop", "without-secret", "InProgress", "Progressing"),
     // Ready speaks of what runs, and nothing runs: that is what is wanted, and only Argo CD has a word for it.
     ("DeploymentIntentGroup", "shop", "ended", "InProgress", "Suspended"),
-    ("DeploymentApproval", "shop", "early", "Failed", "Degraded"),
+    // No plan has its digest yet.
+    ("DeploymentApproval", "shop", "early", "InProgress", "Progressing"),
     ("AppContext", "shop", "dig-web-1", "Current", "Healthy"),
     ("SyncShard", "shop", "of web", "Current", "Healthy"),
     ("SyncShard", "shop", "of refused", "InProgress", "Degraded"),

@@ -10,22 +10,31 @@ use crate::set::Assignment;
 /// No budget is so small that not even this many clusters may lose an app.
 const ALWAYS: usize = 2;
 
-/// Says which apps leave more clusters than the budget allows; `None` where none does. `lately` is which app was on which
-/// cluster at any time within the last 24 hours: what was removed in many small steps counts as in one. A cluster that has
-/// the app again does not count.
+/// Says which apps would leave more clusters than the budget allows; `None` where none would. `plan` says who would have what, `runs`
+/// which app is on which cluster now: an app that leaves none of those is none of the plan's doing. `lately` is which app was on which
+/// cluster besides at any time within the last 24 hours: what was removed in many small steps counts as in one. A cluster that gets the
+/// app again does not count.
 pub fn over_budget<'a>(
-    now: &Assignment,
+    plan: &Assignment,
+    runs: impl IntoIterator<Item = (&'a str, &'a ClusterId)>,
     lately: impl IntoIterator<Item = (&'a str, &'a ClusterId)>,
     budget: &PercentOrCount,
 ) -> Option<String> {
+    let has = |app: &str, cluster: &ClusterId| plan.get(cluster).is_some_and(|apps| apps.contains_key(app));
     let mut had: BTreeMap<&str, BTreeSet<&ClusterId>> = BTreeMap::new();
+    let mut leaves: BTreeSet<&str> = BTreeSet::new();
+    for (app, cluster) in runs {
+        had.entry(app).or_default().insert(cluster);
+        if !has(app, cluster) {
+            leaves.insert(app);
+        }
+    }
     for (app, cluster) in lately {
         had.entry(app).or_default().insert(cluster);
     }
     let mut over = Vec::new();
-    for (app, had) in &had {
-        let has = |cluster: &&&ClusterId| now.get(**cluster).is_some_and(|apps| apps.contains_key(*app));
-        let removed = had.len() - had.iter().filter(has).count();
+    for (app, had) in had.iter().filter(|(app, _)| leaves.contains(*app)) {
+        let removed = had.iter().filter(|cluster| !has(app, cluster)).count();
         if removed > allowed(budget, had.len()) {
             over.push(format!(
                 "app {app} leaves {removed} of the {} clusters it had within 24 hours",
@@ -77,13 +86,13 @@ mod tests {
             .collect()
     }
 
-    fn over(now: &Assignment, lately: &[Assignment], budget: &PercentOrCount) -> Option<String> {
-        let had = lately.iter().flatten();
-        over_budget(
-            now,
-            had.flat_map(|(cluster, apps)| apps.keys().map(move |app| (app.as_str(), cluster))),
-            budget,
-        )
+    fn pairs(assignment: &Assignment) -> impl Iterator<Item = (&str, &ClusterId)> {
+        assignment.iter().flat_map(|(cluster, apps)| apps.keys().map(move |app| (app.as_str(), cluster)))
+    }
+
+    /// `ran` are the assignments of the last day; the last one runs.
+    fn over(plan: &Assignment, ran: &[Assignment], budget: &PercentOrCount) -> Option<String> {
+        over_budget(plan, pairs(ran.last().unwrap()), ran.iter().flat_map(pairs), budget)
     }
 
     #[test]
@@ -109,5 +118,12 @@ mod tests {
         assert_eq!(over(&on(1..=2), &steps[3..], &text("50%")), None);
         assert!(over(&on(1..=2), &steps, &text("50%")).unwrap().contains("leaves 4 of the 6"));
         assert_eq!(over(&on(1..=6), &steps, &text("50%")), None, "what came back never left");
+        let done = [on(1..=6), on(1..=2)];
+        assert_eq!(
+            over(&on(1..=2), &done, &text("50%")),
+            None,
+            "a plan that removes nothing waits for nothing"
+        );
+        assert!(over(&on(1..=1), &done, &text("50%")).unwrap().contains("leaves 5 of the 6"));
     }
 }

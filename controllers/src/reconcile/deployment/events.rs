@@ -16,9 +16,8 @@ pub async fn tell(
     dig: &DeploymentIntentGroup,
     status: &DeploymentIntentGroupStatus,
     rolled: &DigRollup,
-    over: &str,
 ) {
-    for (warning, reason, note) in news(dig.status.as_ref(), status, rolled, over) {
+    for (warning, reason, note) in news(dig.status.as_ref(), status, rolled) {
         events::emit(ctx, dig, warning, reason, &note).await;
     }
 }
@@ -27,7 +26,6 @@ fn news(
     before: Option<&DeploymentIntentGroupStatus>,
     now: &DeploymentIntentGroupStatus,
     rolled: &DigRollup,
-    over: &str,
 ) -> Vec<(bool, &'static str, String)> {
     let mut news = Vec::new();
     let said = |type_: &str| {
@@ -74,8 +72,15 @@ fn news(
     {
         news.push((true, "RenderWarning", remark.clone()));
     }
-    if !over.is_empty() && said(types::APPROVED).is_empty() {
-        news.push((true, "RemovalBudget", over.to_owned()));
+    let held = |status: &DeploymentIntentGroupStatus| {
+        let approved = status.condition(types::APPROVED);
+        let held = approved.filter(|approved| approved.reason == Reason::RemovalNeedsConfirmation.as_str());
+        held.map(|approved| approved.message.clone())
+    };
+    if let Some(note) = held(now)
+        && before.and_then(held).is_none()
+    {
+        news.push((true, "RemovalBudget", note));
     }
     news.extend(newly_failed(before, now).map(|(reason, note)| (true, reason, note)));
     news

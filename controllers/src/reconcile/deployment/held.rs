@@ -1,10 +1,12 @@
-//! Holds the newest plan back while a deployment is suspended or pinned, and works out what waits.
+//! Holds the newest plan back while a deployment is suspended, pinned or waits for an approval, and works out what waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use emco_crds::DeploymentIntentGroup;
+use emco_engine::approval::Wait;
 use emco_engine::hold::{Hold, Next};
+use emco_engine::identity::ClusterId;
 use emco_engine::plan::{Plan, difference};
 use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assignment, combinations};
@@ -14,6 +16,7 @@ use super::pinned::Pin;
 use super::planned::Held;
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
+use crate::target;
 
 /// Key of a plan that waits, among the contents of stored revisions.
 fn key(owner: &Owner) -> String {
@@ -66,6 +69,7 @@ pub async fn hold(
     owner: &Owner,
     newest: Option<&Stored>,
     pin: Option<Pin>,
+    awaits: Option<Wait>,
     plan: Result<Plan, Box<Refusal>>,
 ) -> Result<Held, Failure> {
     if let Ok(plan) = &plan {
@@ -75,6 +79,8 @@ pub async fn hold(
     let suspended = dig.spec.is_suspended();
     let (stored, assignment) = match &pin {
         Some(pin) if !suspended => (Some(pin.stored.clone()), pin.assignment.clone()),
+        // What was stored for this plan and is not targeted yet does not run.
+        _ if awaits.is_some() && store::targets(ctx, owner).is_empty() => (None, Assignment::new()),
         _ => running(ctx, owner, newest, said).await?,
     };
     let runs = stored.as_ref().map(|stored| stored.running.as_ref());
@@ -96,14 +102,29 @@ pub async fn hold(
                 let number = newest.max(said).unwrap_or_default() + 1;
                 (Next::Revision(number, changes(runs, plan)), plan.plan_digest.clone())
             }
-            (None, Some(newest)) if stored.as_ref().is_some_and(|runs| runs.name != newest.name) => {
+            (None, Some(newest)) if stored.as_ref().is_none_or(|runs| runs.name != newest.name) => {
                 (Next::Revision(newest.spec.revision, changes(runs, plan)), newest.spec.digest.clone())
             }
             (None, _) => (Next::Same, String::new()),
         },
     };
-    let hold = Hold { suspended, pinned: dig.spec.revision, next };
+    // What has to be approved is named by what the approval covers.
+    let digest = awaits.as_ref().map_or(digest, |wait| wait.digest.clone());
+    let hold = Hold { suspended, pinned: dig.spec.revision, awaits, next };
     Ok(Held { stored, assignment, plan, hold, digest })
+}
+
+/// Keeps the rows of what runs beside a plan that waits for an approval: clusters that are heard of for the first time or replaced get it,
+/// and rows name stored revisions. No cluster comes or goes. A suspended deployment is left alone.
+pub async fn maintain(
+    ctx: &Context,
+    owner: &Owner,
+    held: &Held,
+    uids: &BTreeMap<ClusterId, String>,
+) -> Result<(), Failure> {
+    let Some(stored) = held.stored.as_ref().filter(|_| !held.hold.suspended) else { return Ok(()) };
+    target::retarget(ctx, owner, stored.spec.revision, &combinations(&held.assignment), uids).await?;
+    Ok(())
 }
 
 fn changes(runs: Option<&Running>, plan: &Plan) -> String {

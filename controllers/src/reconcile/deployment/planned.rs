@@ -1,5 +1,6 @@
 //! Says what became of a plan, for what is reported and finished afterwards.
 
+use emco_engine::approval::Wait;
 use emco_engine::hold::{Hold, Next};
 use emco_engine::placement::AppPlacement;
 use emco_engine::plan::Plan;
@@ -14,7 +15,7 @@ pub enum Planned {
     Refused(Box<Refusal>, Option<Stored>),
     /// There is one; stored, unless nothing could be rendered yet.
     Done(Box<Plan>, Option<Stored>),
-    /// It is not carried out: the deployment is suspended, or pinned to a stored revision.
+    /// It is not carried out: the deployment is suspended, pinned to a stored revision, or waits for an approval.
     Held(Box<Held>),
 }
 
@@ -57,6 +58,11 @@ impl Planned {
             Self::Done(..) => None,
             Self::Held(held) => held.plan.as_ref().err().map(AsRef::as_ref),
         }
+    }
+
+    /// The approval that it lacks.
+    pub fn awaits(&self) -> Option<&Wait> {
+        self.held().and_then(|held| held.hold.awaits.as_ref())
     }
 
     pub fn held(&self) -> Option<&Held> {

@@ -1,7 +1,6 @@
 //! Writes the deployment's status from a plan or its refusal and the results of its shards.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use emco_crds::app_context::OwnerRef;
 use emco_crds::conditions::{Condition, types};
@@ -10,40 +9,38 @@ use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
 use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, SyncShardStatus};
-use emco_engine::hold::{Hold, Next};
+use emco_engine::hold::Hold;
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::placement::AppPlacement;
-use emco_engine::plan::{Plan, over_budget as over, sentence};
+use emco_engine::plan::{Plan, sentence};
+use emco_engine::refusal::Refusal;
 use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
-use emco_engine::set::{Assignment, combinations};
+use emco_engine::set::combinations;
 use emco_engine::text::counted;
 use emco_engine::{conditions, shard};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 
+use super::approved;
 use super::events;
 use super::planned::Planned;
 use crate::abandon;
 use crate::object::meta;
 use crate::object::status;
-use crate::reconcile::composite_app;
 use crate::remote::State as Link;
-use crate::runtime::context::{Context, Failure, Outcome};
+use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner};
 use crate::target;
-
-/// Removals of so long count together.
-const BUDGET_WINDOW: SignedDuration = SignedDuration::from_hours(24);
 
 /// Reason of a stage that refused nothing, in the order of `types::STAGES`.
 const PASSED: [&str; types::STAGES.len()] = ["ReferencesFound", "Automatic", "ClustersChosen", "Rendered"];
 
-/// Writes the status where it differs; answers what it was made of, too.
+/// Writes the status where it differs; answers what it was made of.
 pub async fn write(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     owner: &Owner,
     planned: &Planned,
-) -> Result<(Outcome, DigRollup), Failure> {
+) -> Result<DigRollup, Failure> {
     let mut status = dig.status.clone().unwrap_or_default();
     let before = before(&status);
     let stored = planned.stored();
@@ -77,7 +74,7 @@ pub async fn write(
         placement: &placement,
         ready_clusters: Some(&dig.spec.ready_clusters),
         before: &before,
-        approved: planned.plan().is_some(),
+        approved: planned.plan().is_some() && planned.awaits().is_none(),
         removing: false,
         suspended: dig.spec.is_suspended(),
         abandoned: &abandoned,
@@ -86,7 +83,7 @@ pub async fn write(
         rolled.deployed.message = format!("{}; {}", rolled.deployed.message, lost.sentence(dig, "dig"));
     }
     if let Some(held) = planned.held() {
-        rolled.ready = held.hold.ready(rolled.ready);
+        rolled.ready = held.hold.ready(rolled.ready, stored.is_some());
     }
     let keeps_placement = match planned {
         Planned::Refused(..) => true,
@@ -110,43 +107,12 @@ pub async fn write(
     status.pending = planned.held().and_then(|held| held.hold.pending(&held.digest));
     status.history = history(ctx, dig, owner);
     status.last_handled_request = super::request(dig);
-    let (over, until) = match planned {
-        Planned::Done(plan, _) => over_budget(ctx, owner, &plan.assignment).await?,
-        Planned::Held(held) if !held.hold.suspended => over_budget(ctx, owner, &held.assignment).await?,
-        Planned::Refused(..) | Planned::Held(..) => (String::new(), None),
-    };
-    state(ctx, dig, &mut status, planned, &rolled, &over);
+    status.approval = approved::record(ctx, owner, stored, dig.status.as_ref());
+    state(ctx, dig, &mut status, planned, &rolled);
     if status::write(ctx, dig, dig.status.as_ref(), &status).await? {
-        events::tell(ctx, dig, &status, &rolled, &over).await;
+        events::tell(ctx, dig, &status, &rolled).await;
     }
-    // What was removed is no longer lately at some time, and nothing else would say so.
-    let outcome = match until {
-        Some(until) if !over.is_empty() => {
-            let seconds = until.duration_since(ctx.now()).as_secs().max(1);
-            Outcome::After(Duration::from_secs(u64::try_from(seconds).unwrap_or(1)))
-        }
-        _ => Outcome::Settled,
-    };
-    Ok((outcome, rolled))
-}
-
-/// Says when apps left more clusters than the project's removal budget, and until when that counts at most. It is carried out
-/// all the same: there are no approvals yet.
-async fn over_budget(
-    ctx: &Context,
-    owner: &Owner,
-    assignment: &Assignment,
-) -> Result<(String, Option<Timestamp>), Failure> {
-    let Some(project) = composite_app::project(ctx, &owner.namespace) else {
-        return Ok((String::new(), None));
-    };
-    let (ran, until) = store::recent_placements(ctx, owner, BUDGET_WINDOW).await?;
-    let lately = ran.iter().flat_map(|had| had.iter());
-    let lately = lately.flat_map(|(app, clusters)| clusters.iter().map(|id| (app.as_str(), id.as_ref())));
-    let over = over(assignment, lately, &project.spec.removal_budget);
-    let said =
-        over.map(|over| format!("{over}; it is carried out all the same, as approvals do not exist yet"));
-    Ok((said.unwrap_or_default(), until))
+    Ok(rolled)
 }
 
 /// States as they are stored: the next ones move from them.
@@ -276,17 +242,18 @@ fn state(
     status: &mut DeploymentIntentGroupStatus,
     planned: &Planned,
     rolled: &DigRollup,
-    over: &str,
 ) {
     let generation = meta::generation(dig);
     let now = ctx.now();
     status.set_observed_generation(generation);
     let revision = status.revision;
+    let approval = status.approval.clone();
     let list = status.conditions_mut();
     let mut say = |type_: &str, state: &str, reason: &str, message: &str| {
         conditions::set(list, type_, state, reason, message, generation, now);
     };
     let unplanned = planned.refusal();
+    let awaits = planned.awaits();
     let refused_at =
         unplanned.and_then(|refusal| types::STAGES.iter().position(|type_| *type_ == refusal.condition));
     for (at, (type_, reason)) in types::STAGES.into_iter().zip(PASSED).enumerate() {
@@ -297,11 +264,24 @@ fn state(
             (Some(_), Some(refused)) if at > refused => {
                 say(type_, "Unknown", "Progressing", "an earlier step was refused");
             }
-            _ => say(type_, "True", reason, &stage_message(planned, type_, over)),
+            _ => match (awaits, &approval) {
+                (Some(wait), _) if type_ == types::APPROVED => {
+                    say(type_, "False", wait.reason.as_str(), &wait.message);
+                }
+                (None, Some(approval)) if type_ == types::APPROVED => {
+                    let (name, by) = (approval.name.as_deref(), approval.approved_by.as_deref());
+                    let message = format!("{} by {}", name.unwrap_or_default(), by.unwrap_or_default());
+                    say(type_, "True", Reason::ApprovedBy.as_str(), &message);
+                }
+                _ => say(type_, "True", reason, &stage_message(planned, type_)),
+            },
         }
     }
-    // What is pinned runs whatever becomes of the plan beside it.
-    let refusal = unplanned.filter(|_| planned.held().is_none());
+    // What is pinned runs whatever becomes of the plan beside it; what a person rejects is refused as what cannot be planned.
+    let rejected = awaits
+        .filter(|wait| wait.reason.stalled())
+        .map(|wait| Refusal::new(types::APPROVED, wait.reason, wait.message.as_str()));
+    let refusal = unplanned.filter(|_| planned.held().is_none()).or(rejected.as_deref());
     let rolled_ready = &rolled.ready;
     if revision.is_some() {
         say(types::DEPLOYED, rolled.deployed.status, rolled.deployed.reason, &rolled.deployed.message);
@@ -323,10 +303,14 @@ fn state(
     }
     let ready = revision.is_some() && refusal.is_none() && rolled_ready.status == "True";
     let stalled = refusal.is_some_and(|refusal| refusal.stalled);
-    let waits = planned.held().is_some_and(|held| held.hold.suspended && held.hold.waits());
+    let suspended = planned.held().is_some_and(|held| held.hold.suspended);
+    let waits = planned.held().is_some_and(|held| (suspended || awaits.is_some()) && held.hold.waits());
     let settled = refusal.is_none() && rolled.deployed.status == "True" && ready && !waits;
     let (reason, message) = match refusal {
         Some(refusal) => (refusal.reason, refusal.message.as_str()),
+        None if awaits.is_some() && !suspended => {
+            awaits.map_or(("", ""), |wait| (wait.reason.as_str(), wait.message.as_str()))
+        }
         None if !ready || waits => (rolled_ready.reason, rolled_ready.message.as_str()),
         None => (rolled.deployed.reason, rolled.deployed.message.as_str()),
     };
@@ -361,7 +345,7 @@ fn pinned(
         Planned::Refused(refusal, _) => ("False", refusal.reason, refusal.message.clone()),
         Planned::Done(..) => ("False", Reason::Progressing.as_str(), String::new()),
         Planned::Held(held) => {
-            let hold = Hold { suspended: false, pinned: Some(revision), next: Next::Same };
+            let hold = Hold { pinned: Some(revision), ..Hold::default() };
             let waits = held.stored.as_ref().is_none_or(|stored| stored.spec.revision != revision);
             if waits {
                 ("False", Reason::Suspended.as_str(), held.hold.sentence())
@@ -373,7 +357,7 @@ fn pinned(
     conditions::set(list, types::PINNED, state, reason, &message, generation, now);
 }
 
-fn stage_message(planned: &Planned, type_: &str, over: &str) -> String {
+fn stage_message(planned: &Planned, type_: &str) -> String {
     let Some(plan) = planned.plan() else { return String::new() };
     match type_ {
         types::PLACED => {
@@ -384,7 +368,6 @@ fn stage_message(planned: &Planned, type_: &str, over: &str) -> String {
                 .collect();
             format!("{} on {}", counted(plan.placement.len(), "app"), counted(clusters.len(), "cluster"))
         }
-        types::APPROVED => over.to_owned(),
         // A remark refuses nothing: the charts are rendered.
         types::RENDERED => sentence(&plan.remarks),
         _ => String::new(),

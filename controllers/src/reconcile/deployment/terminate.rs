@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::deployment_intent_group::sync::UnreachableAction;
-use emco_crds::names::finalizer;
+use emco_crds::names::{annotation, finalizer};
+use emco_crds::project::ConfirmDeletion;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
 use emco_engine::rollup::{self, DigInputs, DigRollup};
@@ -16,6 +19,7 @@ use crate::abandon;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status;
+use crate::reconcile::composite_app;
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Outcome, Reconciled};
 use crate::store::{self, Owner};
@@ -25,19 +29,22 @@ use crate::target::{self, Removal};
 pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {
     let deleting = meta::deleting(dig);
     let suspended = dig.spec.is_suspended();
+    let mut unconfirmed = unconfirmed(ctx, dig, owner);
+    let waits = suspended || unconfirmed.is_some();
     held::forget(ctx, owner);
-    let unreachable = Some(&dig.spec.unreachable).filter(|_| !suspended);
+    let unreachable = Some(&dig.spec.unreachable).filter(|_| !waits);
     let give_up = abandon::AbandonPolicy::of(dig, unreachable);
-    if !suspended && abandon::abandon(ctx, dig, owner, give_up).await? {
+    if !waits && abandon::abandon(ctx, dig, owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
     if target::search_confirmed(ctx, owner, dig).await? {
         return Ok(Outcome::Settled);
     }
     target::invalidate_lost(ctx, owner);
-    let ending = if suspended && target::has_rows(ctx, owner).await? {
+    let ending = if waits && target::has_rows(ctx, owner).await? {
         Removal::Waiting
     } else {
+        unconfirmed = None;
         target::remove_all(ctx, owner, !deleting).await?
     };
     if ending == Removal::Done && deleting {
@@ -59,7 +66,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         before: &before(&status),
         approved: true,
         removing: true,
-        suspended,
+        suspended: waits,
         abandoned: &abandoned,
     });
     fill(&mut status, &rolled, false);
@@ -71,8 +78,12 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let (reason, message) = if !done {
         let lost = target::lost_content(ctx, owner).await?;
         let lost = lost.map(|lost| format!("; {}", lost.sentence(dig, "dig"))).unwrap_or_default();
-        let reason = if suspended { "Suspended" } else { "Terminating" };
-        (reason, still(dig, &rolled) + &lost)
+        let reason = match &unconfirmed {
+            _ if suspended => "Suspended",
+            Some(_) => Reason::RemovalNeedsConfirmation.as_str(),
+            None => "Terminating",
+        };
+        (reason, still(dig, &rolled, unconfirmed.as_deref()) + &lost)
     } else if let Some(given_up) = rollup::given_up(&abandoned) {
         ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
@@ -95,11 +106,35 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     Ok(outcome.at_latest((ending == Removal::Unseen).then_some(store::SHOWN)))
 }
 
+/// The command that confirms the deletion, where the project wants it confirmed and it is not.
+fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<String> {
+    let project = composite_app::project(ctx, &owner.namespace)?;
+    // What is terminated by an edit is removed already.
+    let holds = meta::deleting(dig) && dig.spec.desired_state != DesiredState::Terminated;
+    if !holds || project.spec.confirm_deletion != ConfirmDeletion::Always {
+        return None;
+    }
+    let stored = || store::contexts(ctx, owner).first().map(|context| context.spec.digest.clone());
+    // Before the first revision there is nothing to lose.
+    let digest = dig.status.as_ref().and_then(|status| status.digest.clone()).or_else(stored)?;
+    if meta::annotation(dig, annotation::CONFIRM) == Some(digest.as_str()) {
+        return None;
+    }
+    let (name, namespace, key) = (&owner.name, &owner.namespace, annotation::CONFIRM);
+    Some(format!("kubectl annotate dig {name} -n {namespace} --overwrite {key}={digest}"))
+}
+
 /// What is waited for, and what a person can do about a cluster that may never come back.
-fn still(dig: &DeploymentIntentGroup, rolled: &DigRollup) -> String {
+fn still(dig: &DeploymentIntentGroup, rolled: &DigRollup, confirm: Option<&str>) -> String {
     let mut text = format!("{} still to be cleaned", counted(rolled.left, "cluster"));
     if dig.spec.is_suspended() {
         text.push_str("; suspended: nothing is removed until spec.suspend is unset");
+        return text;
+    }
+    if let Some(command) = confirm {
+        text.push_str(&format!(
+            "; the project wants deletions confirmed (spec.confirmDeletion), and nothing is removed before: {command}"
+        ));
         return text;
     }
     if let Some(first) = rolled.failing.first() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::names::annotation;
-use emco_crds::{Cluster, Conditioned, DeploymentIntentGroup, SyncShard};
+use emco_crds::{Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, SyncShard};
 use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -70,6 +70,29 @@ impl SyncPolicyChanged {
             let held = (spec.is_suspended(), spec.revision);
             json!([spec.sync, spec.progress_deadline, spec.hook_timeout, requested, held])
         })
+    }
+}
+
+/// What approvals read of deployments: which plans they have and had.
+#[derive(Default)]
+pub struct PlanChanged(Mutex<BTreeMap<String, Value>>);
+
+impl PlanChanged {
+    pub fn changed(&self, change: &Change<'_, DeploymentIntentGroup>) -> bool {
+        let status = change.object.status.as_ref();
+        let pending = status.and_then(|status| status.pending.as_ref()).map(|pending| &pending.digest);
+        changed(&self.0, change, || json!([pending, status.map(|s| (s.revision, &s.digest))]))
+    }
+}
+
+/// What deployments read of approvals: not what became of them.
+#[derive(Default)]
+pub struct ApprovalChanged(Mutex<BTreeMap<String, Value>>);
+
+impl ApprovalChanged {
+    pub fn changed(&self, change: &Change<'_, DeploymentApproval>) -> bool {
+        let approval = change.object;
+        changed(&self.0, change, || json!([approval.spec, meta::deleting(approval)]))
     }
 }
 
@@ -143,6 +166,22 @@ mod tests {
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, false));
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), true), (true, true));
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, true), "made again");
+    }
+
+    #[test]
+    fn approvals_hear_of_another_plan_and_of_nothing_else() {
+        let plan_changed = PlanChanged::default();
+        let says = |status: Value| {
+            let mut dig = dig(json!({}));
+            dig.status = serde_json::from_value(status).unwrap();
+            plan_changed.changed(&Change { object: &dig, gone: false })
+        };
+        let pending = |digest: &str| json!({"digest": digest, "shortDigest": digest, "revision": 2, "requires": "Approval"});
+        assert!(says(json!({"revision": 1})));
+        assert!(!says(json!({"revision": 1, "release": "shop"})));
+        assert!(says(json!({"revision": 1, "pending": pending("a")})));
+        assert!(says(json!({"revision": 1, "pending": pending("b")})));
+        assert!(says(json!({"revision": 2})));
     }
 
     #[test]

@@ -1,0 +1,142 @@
+//! Removals that wait: those beyond the budget of the project, and deletions that it wants confirmed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::approvals::{decide, edges, page, project};
+use super::life::*;
+use super::rig::secret;
+use super::shop::{TENANT, deployment, labelled, objects, values};
+use crate::memory::MemoryServer;
+use crate::runtime::api::ApiServerExt as _;
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_waits_for_its_confirmation_where_the_project_wants_one() {
+    let mut life = Life::with(&objects());
+    life.put(&project(&json!({"confirmDeletion": "Always"})));
+    life.settle().await;
+    let path = format!("{TENANT}/deploymentintentgroups/shop");
+    let digest = life.dig()["status"]["digest"].as_str().unwrap().to_owned();
+    let before = edges(&life);
+    life.delete(&path).await;
+    life.settle().await;
+    life.restart().await;
+    life.settle().await;
+    let (status, reason, message) = life.says("Ready");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "RemovalNeedsConfirmation"));
+    let command = format!("kubectl annotate dig shop -n team-a --overwrite emco.io/confirm={digest}");
+    assert!(message.ends_with(&format!("and nothing is removed before: {command}")), "{message}");
+    assert_eq!((&life.dig()["status"]["state"], edges(&life)), (&json!("TerminateStopped"), before));
+    let confirm = |text: &str| json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
+    life.rig.hub.merge(&path, &confirm("sha256:0")).await.unwrap();
+    life.settle().await;
+    assert!(!life.dig().is_null(), "another digest confirms nothing");
+    life.rig.hub.merge(&path, &confirm(&digest)).await.unwrap();
+    life.settle().await;
+    assert_eq!((life.dig(), life.names_on("a")), (Value::Null, vec!["namespaces.//team-a".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_terminated_by_an_edit_is_removed_without_a_confirmation() {
+    let mut life = Life::with(&objects());
+    life.put(&project(&json!({"confirmDeletion": "Always"})));
+    life.settle().await;
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    assert_eq!((&life.dig()["status"]["state"], life.names_on("a").len()), (&json!("Terminated"), 1));
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_ran_is_deleted_without_a_confirmation() {
+    let mut life = Life::with(&objects());
+    let policy = json!({"confirmDeletion": "Always", "approval": {"mode": "Manual", "scope": "Inputs"}});
+    life.put(&project(&policy));
+    life.settle().await;
+    assert_eq!(life.dig()["status"]["state"], "Created");
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+}
+
+/// Everything on the hub says that it was made on 1 January 2026: from the clock's start back to an hour later.
+const TO_THE_FIRST_HOUR: Duration = Duration::from_secs(1_795_000_000 - 1_767_225_600 - 3600);
+
+/// The shop on four clusters.
+async fn on_four() -> Life {
+    let names = ["a", "b", "c", "d"];
+    let mut life = Life::joined(names.into_iter().map(|name| (name, MemoryServer::new())).collect());
+    for object in objects() {
+        life.put(&object);
+    }
+    for name in ["c", "d"] {
+        life.put(&secret(name));
+        life.put(&labelled(name, &json!({"tier": "edge"})));
+    }
+    life.settle().await;
+    life
+}
+
+/// All clusters but `a` are no edges any more.
+fn leave(life: &Life) {
+    life.put(&labelled("b", &json!({"disk": "fast"})));
+    for name in ["c", "d"] {
+        life.put(&labelled(name, &json!({})));
+    }
+}
+
+fn has_page(life: &Life, edge: &str) -> bool {
+    life.names_on(edge).iter().any(|name| name.ends_with("/page"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_beyond_the_budget_waits_in_automatic_projects_too() {
+    let mut life = on_four().await;
+    assert_eq!(life.says("Approved").1, "Automatic");
+    leave(&life);
+    life.settle().await;
+    let (status, reason, message) = life.says("Approved");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "RemovalNeedsConfirmation"));
+    let why = "app web leaves 3 of the 4 clusters it had within 24 hours: more than the project's removalBudget 50% (at least 2); approve digest ";
+    assert!(message.starts_with(why), "{message}");
+    assert_eq!(life.dig()["status"]["pending"]["requires"], "RemovalConfirmation");
+    assert_eq!((page(&life, "c"), life.says("Ready").0), (json!("red"), "True".into()));
+    let events = life.rig.hub.objects().into_values();
+    assert_eq!(events.filter(|o| o["kind"] == "Event" && o["reason"] == "RemovalBudget").count(), 1);
+    decide(&mut life, "yes", "Approved").await;
+    assert_eq!((has_page(&life, "c"), page(&life, "a")), (false, json!("red")));
+    // What is removed is removed: the next edit waits for nothing.
+    life.put(&values("blue"));
+    life.settle().await;
+    assert_eq!((page(&life, "a"), life.says("Approved").1), (json!("blue"), "Automatic".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn removals_in_small_steps_count_as_one_until_a_plan_is_confirmed() {
+    let mut life = on_four().await;
+    life.rig.clock.back(TO_THE_FIRST_HOUR);
+    life.put(&labelled("c", &json!({})));
+    life.settle().await;
+    life.put(&labelled("d", &json!({})));
+    life.settle().await;
+    assert_eq!((has_page(&life, "d"), life.says("Approved").1), (false, "Automatic".into()));
+    life.put(&labelled("b", &json!({"disk": "fast"})));
+    life.settle().await;
+    assert_eq!((has_page(&life, "b"), life.says("Approved").1), (true, "RemovalNeedsConfirmation".into()));
+    decide(&mut life, "yes", "Approved").await;
+    assert!(!has_page(&life, "b"));
+    for name in ["b", "c"] {
+        life.put(&labelled(name, &json!({"tier": "edge", "disk": "fast"})));
+    }
+    // Another digest than what was approved.
+    life.put(&values("blue"));
+    life.settle().await;
+    leave(&life);
+    life.settle().await;
+    assert_eq!((has_page(&life, "b"), life.says("Approved").1), (false, "Automatic".into()), "2 of 3");
+}
