@@ -12,6 +12,7 @@ pub mod args;
 mod check;
 mod clusters;
 mod complete;
+mod decide;
 mod diff;
 mod explain;
 mod git;
@@ -136,6 +137,8 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Rollback(args) => Box::pin(hold::rollback(args)).await,
         DeploymentCommand::Suspend(args) => Box::pin(hold::suspend(args)).await,
         DeploymentCommand::Resume(args) => Box::pin(hold::resume(args)).await,
+        DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,
+        DeploymentCommand::Reject(args) => Box::pin(decide::reject(args)).await,
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
         DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,

@@ -29,6 +29,12 @@ pub enum DeploymentCommand {
     /// Let a suspended deployment go on: what was edited and what others changed meanwhile is carried out and put right.
     #[command(after_help = EXIT_CODES)]
     Resume(HoldArgs),
+    /// Approve the plan of a deployment that waits, in your own name: it is carried out.
+    #[command(after_help = EXIT_CODES)]
+    Approve(DecideArgs),
+    /// Reject the plan of a deployment that waits: it is not carried out, even if it is approved.
+    #[command(after_help = EXIT_CODES)]
+    Reject(DecideArgs),
     /// Ask the operator to look at a deployment, a composite application or a cluster now, and wait until it has.
     #[command(after_help = EXIT_CODES)]
     Reconcile(ReconcileArgs),
@@ -160,6 +166,23 @@ pub struct HoldArgs {
     /// Which.
     #[command(flatten)]
     pub named: NamedDeployment,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco approve` and `kubectl emco reject`.
+#[derive(Args, Debug)]
+pub struct DecideArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Digest of the plan, or its first digits: refused where another plan waits. That of the plan that waits if not given.
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
+    /// What is kept with the decision, for people.
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<String>,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,

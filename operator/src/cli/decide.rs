@@ -1,0 +1,267 @@
+//! Approves or rejects the plan of a deployment that waits.
+
+use emco_crds::deployment_approval::Decision;
+use emco_crds::deployment_intent_group::status::Pending;
+use emco_crds::fields::NameRef;
+use emco_crds::names::manager;
+use emco_crds::{DeploymentApproval, DeploymentApprovalSpec, DeploymentIntentGroup};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Resource};
+use serde::Serialize;
+
+use super::args::deployments::DecideArgs;
+use super::hub::{self, Hub};
+use super::output::machine;
+use super::{Outcome, print};
+
+/// Longest part of a deployment's name in an approval's: with the digest and what the server adds it stays below 63.
+const LONGEST: usize = 43;
+/// Fewest digits that stand for a digest.
+const FEWEST: usize = 6;
+
+/// What was done.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Done {
+    deployment: String,
+    decision: Decision,
+    digest: String,
+    /// Name of the `DeploymentApproval`.
+    approval: String,
+    /// Whether it was created now.
+    created: bool,
+    by: String,
+    /// The `DeploymentApproval` that rejects the digest all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rejected: Option<String>,
+}
+
+/// `kubectl emco approve`.
+pub async fn approve(args: DecideArgs) -> anyhow::Result<Outcome> {
+    decide(args, Decision::Approved).await
+}
+
+/// `kubectl emco reject`.
+pub async fn reject(args: DecideArgs) -> anyhow::Result<Outcome> {
+    decide(args, Decision::Rejected).await
+}
+
+async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome> {
+    let DecideArgs { named, digest, comment, output } = args;
+    let hub = hub::connect(&named.hub).await?;
+    let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
+    let group = hub.deployment(&namespace, &name).await?;
+    let pending = group.status.as_ref().and_then(|status| status.pending.as_ref());
+    let digest =
+        choose(pending, digest.as_deref()).map_err(|why| anyhow::anyhow!("{namespace}/{name}: {why}"))?;
+    let by = user(&hub).await?;
+    let api = Api::<DeploymentApproval>::namespaced(hub.client.clone(), &namespace);
+    let all = hub.list(api.clone(), &ListParams::default(), "deployment approvals", Some(&namespace)).await?;
+    let same = all.iter().find(|approval| {
+        let spec = &approval.spec;
+        (&spec.deployment_intent_group_ref.name, &spec.digest, &spec.approved_by, spec.decision)
+            == (&name, &digest, &by, decision)
+            && spec.wave.is_none()
+            && approval.metadata.deletion_timestamp.is_none()
+    });
+    let created = same.is_none();
+    let approval = if let Some(same) = same {
+        same.metadata.name.clone().unwrap_or_default()
+    } else {
+        let object = object(&group, &digest, decision, &by, comment);
+        let params = PostParams { field_manager: Some(manager::CLI.to_owned()), ..PostParams::default() };
+        let made = api.create(&params, &object).await.map_err(|error| {
+            hub.sentence(&error, "create a deployment approval of", &format!("{namespace}/{name}"))
+        })?;
+        made.metadata.name.unwrap_or_default()
+    };
+    let no = all.iter().find(|approval| {
+        let spec = &approval.spec;
+        (&spec.deployment_intent_group_ref.name, &spec.digest, spec.decision)
+            == (&name, &digest, Decision::Rejected)
+            && approval.metadata.deletion_timestamp.is_none()
+    });
+    let rejected = no.filter(|_| decision == Decision::Approved).and_then(|no| no.metadata.name.clone());
+    let deployment = format!("{namespace}/{name}");
+    let done = Done { deployment, decision, digest, approval, created, by, rejected };
+    if let Some(text) = machine(output, &done)? {
+        print(&text)?;
+        return Ok(Outcome::AsWanted);
+    }
+    print(&said(&done, pending))?;
+    Ok(Outcome::AsWanted)
+}
+
+/// What was done, in words.
+fn said(done: &Done, pending: Option<&Pending>) -> String {
+    let Done { deployment, decision, digest, approval, created, by, rejected } = done;
+    let what = match decision {
+        Decision::Approved => "approved",
+        Decision::Rejected => "rejected",
+    };
+    let before = if *created { "" } else { " (it was so before)" };
+    let plan = match pending.filter(|pending| pending.digest == *digest) {
+        Some(pending) if pending.summary.is_empty() => format!("revision {}", pending.revision),
+        Some(pending) => format!("revision {}, {}", pending.revision, pending.summary),
+        None => "no plan has it now: it is for one that comes".to_owned(),
+    };
+    let rejected = rejected
+        .as_ref()
+        .map(|no| format!("; it is not carried out while DeploymentApproval {no} rejects it"));
+    let rejected = rejected.unwrap_or_default();
+    format!(
+        "{deployment}: digest {} is {what} by {by}, as {approval}{before}; {plan}{rejected}\n",
+        short(digest)
+    )
+}
+
+fn short(digest: &str) -> String {
+    digest.trim_start_matches("sha256:").chars().take(12).collect()
+}
+
+/// The digest that is meant: that of the plan that waits, or one that is given as a whole.
+fn choose(pending: Option<&Pending>, asked: Option<&str>) -> Result<String, String> {
+    let waits = pending.map(|pending| pending.digest.as_str());
+    let Some(asked) = asked else {
+        return waits.map(str::to_owned).ok_or_else(|| "no plan of it waits".to_owned());
+    };
+    let digits = asked.trim_start_matches("sha256:");
+    if digits.len() < FEWEST
+        || digits.len() > 64
+        || !digits.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
+    {
+        return Err(format!("{asked} is no digest: give at least {FEWEST} of its 64 hexadecimal digits"));
+    }
+    let is_it = |waits: &&str| waits.trim_start_matches("sha256:").starts_with(digits);
+    match waits.filter(is_it) {
+        Some(waits) => Ok(waits.to_owned()),
+        // It may be of a change that is not applied yet.
+        None if digits.len() == 64 => Ok(format!("sha256:{digits}")),
+        None => Err(match waits {
+            Some(waits) => {
+                format!("the plan that waits has digest {}, not {digits}: look at it again", short(waits))
+            }
+            None => format!("no plan of it waits: give all digits of {digits} for a plan that comes"),
+        }),
+    }
+}
+
+/// The user name that the hub knows the caller by: nothing else is taken for `approvedBy`.
+async fn user(hub: &Hub) -> anyhow::Result<String> {
+    let review = SelfSubjectReview::default();
+    let answer = Api::<SelfSubjectReview>::all(hub.client.clone())
+        .create(&PostParams::default(), &review)
+        .await
+        .map_err(|error| hub.sentence(&error, "ask for", "your user name"))?;
+    let name = answer.status.and_then(|status| status.user_info).and_then(|user| user.username);
+    name.filter(|name| !name.is_empty())
+        .ok_or_else(|| anyhow::anyhow!("the hub {} does not say your user name", hub.url))
+}
+
+fn object(
+    group: &DeploymentIntentGroup,
+    digest: &str,
+    decision: Decision,
+    by: &str,
+    comment: Option<String>,
+) -> DeploymentApproval {
+    let name = group.metadata.name.clone().unwrap_or_default();
+    let start: String = name.chars().take(LONGEST).collect();
+    let mut object = DeploymentApproval::default();
+    object.metadata.generate_name = Some(format!("{start}-{}-", short(digest)));
+    object.metadata.namespace.clone_from(&group.metadata.namespace);
+    // It goes with its deployment; those that are applied from Git stay.
+    object.metadata.owner_references = Some(vec![OwnerReference {
+        api_version: DeploymentIntentGroup::api_version(&()).into_owned(),
+        kind: DeploymentIntentGroup::kind(&()).into_owned(),
+        name: name.clone(),
+        uid: group.metadata.uid.clone().unwrap_or_default(),
+        ..OwnerReference::default()
+    }]);
+    object.spec = DeploymentApprovalSpec {
+        deployment_intent_group_ref: NameRef { name },
+        digest: digest.to_owned(),
+        wave: None,
+        decision,
+        approved_by: by.to_owned(),
+        comment,
+    };
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    fn pending() -> Pending {
+        Pending {
+            digest: DIGEST.to_owned(),
+            revision: 2,
+            summary: "web on 1 cluster: 1 resource changed".to_owned(),
+            ..Pending::default()
+        }
+    }
+
+    #[test]
+    fn the_plan_that_waits_is_meant_where_no_digest_is_given() {
+        assert_eq!(choose(Some(&pending()), None), Ok(DIGEST.to_owned()));
+        assert_eq!(choose(None, None).unwrap_err(), "no plan of it waits");
+    }
+
+    #[test]
+    fn some_digits_have_to_be_those_of_the_plan_that_waits() {
+        for asked in ["012345", "0123456789ab", "sha256:0123456789ab", DIGEST] {
+            assert_eq!(choose(Some(&pending()), Some(asked)), Ok(DIGEST.to_owned()), "{asked}");
+        }
+        assert_eq!(
+            choose(Some(&pending()), Some("9f2c41d07a3b")).unwrap_err(),
+            "the plan that waits has digest 0123456789ab, not 9f2c41d07a3b: look at it again"
+        );
+        let long = "0".repeat(65);
+        for asked in ["01234", "latest", long.as_str()] {
+            let why = choose(Some(&pending()), Some(asked)).unwrap_err();
+            assert_eq!(why, format!("{asked} is no digest: give at least 6 of its 64 hexadecimal digits"));
+        }
+    }
+
+    #[test]
+    fn a_whole_digest_may_be_of_a_plan_that_comes() {
+        let other = format!("sha256:{}", "f".repeat(64));
+        assert_eq!(choose(Some(&pending()), Some(&other)), Ok(other.clone()));
+        assert_eq!(choose(None, Some(&other)), Ok(other));
+    }
+
+    #[test]
+    fn an_approval_goes_with_its_deployment_and_has_a_name_that_fits() {
+        let mut group = DeploymentIntentGroup::default();
+        group.metadata.name = Some("a".repeat(53));
+        group.metadata.uid = Some("u".to_owned());
+        let made = object(&group, DIGEST, Decision::Rejected, "ann", None);
+        let prefix = made.metadata.generate_name.unwrap();
+        assert!(prefix.ends_with("-0123456789ab-") && prefix.len() + 5 <= 63, "{prefix}");
+        assert_eq!(made.metadata.owner_references.unwrap().first().unwrap().uid, "u");
+        assert_eq!((made.spec.decision, made.spec.approved_by.as_str()), (Decision::Rejected, "ann"));
+    }
+
+    #[test]
+    fn what_was_decided_is_said_with_what_it_does() {
+        let done = Done {
+            deployment: "team-a/shop".to_owned(),
+            decision: Decision::Approved,
+            digest: DIGEST.to_owned(),
+            approval: "shop-0123456789ab-x".to_owned(),
+            created: true,
+            by: "ann".to_owned(),
+            rejected: None,
+        };
+        let text = "team-a/shop: digest 0123456789ab is approved by ann, as shop-0123456789ab-x; revision 2, web on 1 cluster: 1 resource changed";
+        assert_eq!(said(&done, Some(&pending())), format!("{text}\n"));
+        let rejected = Done { rejected: Some("no".to_owned()), ..done };
+        let text = format!("{text}; it is not carried out while DeploymentApproval no rejects it\n");
+        assert_eq!(said(&rejected, Some(&pending())), text);
+    }
+}
