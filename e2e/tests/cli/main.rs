@@ -3,6 +3,7 @@
 
 mod add;
 mod check;
+mod decide;
 mod edges;
 mod hold;
 mod looks;

@@ -251,6 +251,24 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "A plan waits for an approval, is rejected, or would take an app off too many clusters",
+        &[
+            "an_edit_waits_beside_what_runs_and_survives_a_restart",
+            "any_rejection_of_a_digest_wins_until_it_is_deleted",
+            "a_removal_beyond_the_budget_waits_in_automatic_projects_too",
+            "a_plan_is_carried_out_once_approved_and_refused_once_rejected",
+            "a_plan_beyond_the_removal_budget_waits_for_its_own_approval",
+            "a_plan_rejected_at_any_write_of_its_refusal_is_never_carried_out",
+        ],
+    ),
+    (
+        "A deployment is deleted whose project wants deletions confirmed",
+        &[
+            "a_deletion_waits_for_its_confirmation_where_the_project_wants_one",
+            "a_deletion_removes_nothing_until_its_command_confirms_it",
+        ],
+    ),
+    (
         "A revision is pinned that cannot be had",
         &[
             "a_revision_that_cannot_be_had_is_refused_and_what_runs_stays",

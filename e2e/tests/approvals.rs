@@ -1,0 +1,109 @@
+//! Tests on real control planes what a project holds back: removals beyond its budget, and deletions that nobody confirmed.
+
+use anyhow::{Context as _, Result, ensure};
+use emco_crds::DeploymentIntentGroup;
+use emco_crds::conditions::{Conditioned as _, types};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::operator::{SharedOperator, chart, chart_map, deployed, deployment, project, wait};
+
+const EDGES: [&str; 4] = ["a", "b", "c", "d"];
+const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
+const ON_A: &str = "placement: {allOf: [{provider: acme, cluster: a}]}";
+const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: one}\n";
+
+/// Nothing runs on these edges: what is deployed there is ready when it is there.
+static STAGE: SharedOperator = SharedOperator::new(
+    || EDGES.iter().fold(BedSpec::hub(), |spec, edge| spec.with(PlaneSpec::new(edge, Parts::ApiServer))),
+    &EDGES,
+);
+
+/// Applies the deployment `shop` of a project.
+async fn deploy(bed: &Bed, tenant: &str, spec: &str) -> Result<()> {
+    let charts = [chart("note", "1.0.0", &[("templates/note.yaml", NOTE)])?];
+    chart_map(bed, tenant, "charts", &charts).await?;
+    bed.hub().kubectl().apply(&deployment(tenant, "shop", &charts, spec)).await.map(drop)
+}
+
+/// Waits until a condition has this reason.
+async fn says(bed: &Bed, tenant: &str, type_: &str, reason: &str) -> Result<DeploymentIntentGroup> {
+    wait(bed, tenant, "shop", |dig: &DeploymentIntentGroup| {
+        let condition = dig.status.as_ref().and_then(|status| status.condition(type_));
+        match condition {
+            Some(found) if found.reason == reason => Ok(dig.clone()),
+            found => Err(format!("{found:?}")),
+        }
+    })
+    .await
+}
+
+async fn note(bed: &Bed, edge: &str, tenant: &str) -> Result<String> {
+    bed.edge(edge).kubectl().run(&["get", "configmap", "note", "-n", tenant, "-o", "name"]).await
+}
+
+async fn gone(bed: &Bed, edge: &str, tenant: &str) -> Result<()> {
+    let wait = ["wait", "configmap/note", "-n", tenant, "--for=delete", "--timeout=30s"];
+    bed.edge(edge).kubectl().run(&wait).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_plan_beyond_the_removal_budget_waits_for_its_own_approval() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        project(bed, "budget").await?;
+        deploy(bed, "budget", EVERYWHERE).await?;
+        deployed(bed, "budget", "shop", 1).await?;
+        deploy(bed, "budget", ON_A).await?;
+        let held = says(bed, "budget", types::APPROVED, "RemovalNeedsConfirmation").await?;
+        let status = held.status.context("it has no status")?;
+        let message = status.condition(types::APPROVED).map(|found| found.message.clone());
+        let message = message.unwrap_or_default();
+        ensure!(message.starts_with("app note leaves 3 of the 4 clusters"), "{message}");
+        for edge in EDGES {
+            note(bed, edge, "budget").await?;
+        }
+        let digest = status.pending.context("nothing is pending")?.digest;
+        let kubectl = bed.hub().kubectl();
+        let who = kubectl.run(&["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"]).await?;
+        let approval = format!(
+            "
+apiVersion: emco.io/v1alpha1
+kind: DeploymentApproval
+metadata: {{name: leave, namespace: budget}}
+spec: {{deploymentIntentGroupRef: {{name: shop}}, digest: \"{digest}\", approvedBy: \"{who}\"}}
+"
+        );
+        kubectl.apply(&approval).await?;
+        deployed(bed, "budget", "shop", 2).await?;
+        for edge in ["b", "c", "d"] {
+            gone(bed, edge, "budget").await?;
+        }
+        note(bed, "a", "budget").await.map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deletion_removes_nothing_until_its_command_confirms_it() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        project(bed, "confirms").await?;
+        deploy(bed, "confirms", ON_A).await?;
+        deployed(bed, "confirms", "shop", 1).await?;
+        let kubectl = bed.hub().kubectl();
+        let always = r#"{"spec":{"confirmDeletion":"Always"}}"#;
+        kubectl.run(&["patch", "eproj", "confirms", "--type=merge", "-p", always]).await?;
+        let seen = "--for=jsonpath={.status.observedGeneration}=2";
+        kubectl.run(&["wait", "projects.emco.io/confirms", seen, "--timeout=30s"]).await?;
+        kubectl.run(&["delete", "dig", "shop", "-n", "confirms", "--wait=false"]).await?;
+        let held = says(bed, "confirms", types::READY, "RemovalNeedsConfirmation").await?;
+        let status = held.status.context("it has no status")?;
+        let message = status.condition(types::READY).map(|found| found.message.clone()).unwrap_or_default();
+        note(bed, "a", "confirms").await?;
+        let command = message.split_once("before: kubectl ").context(message.clone())?.1;
+        kubectl.run(&command.split(' ').collect::<Vec<_>>()).await?;
+        let end = ["wait", "dig/shop", "-n", "confirms", "--for=delete", "--timeout=30s"];
+        kubectl.run(&end).await?;
+        gone(bed, "a", "confirms").await
+    })
+    .await;
+}
