@@ -27,13 +27,13 @@ def prepare(packages, deadline):
     """Everything before the tests themselves. Answers what failed, or None.
 
     What tests run beside our own programs (Kubernetes, Helm, Prometheus) is built by our own program, from Go: as soon as that
-    one is there, beside all other builds.
+    one is there, beside all other builds. So is what the container image is made of: for a while a build has work for one
+    processor alone.
     """
     # With an example, libraries get the features that tests want of them, and are not built once more for the tests.
     first = [[CARGO, "build", "--workspace", "--bins", "--example", "crdgen"]]
     e2e = os.path.join(TARGET, "debug", "emco-e2e")
-    # What the container image is made of, and what is compared with Helm later, so it costs nothing besides. A test looks at it.
-    checks = [[CARGO, "build", "--workspace", "--all-targets"], [e2e, "before"], ["make", "static"]]
+    checks = [[CARGO, "build", "--workspace", "--all-targets"], [e2e, "before"]]
     if not packages:
         first.insert(0, [CARGO, "fmt", "--all", "--check"])
         checks[1:1] = [
@@ -44,14 +44,16 @@ def prepare(packages, deadline):
     for check in first:
         if run(check, deadline):
             return " ".join(check)
-    others = Command([e2e, "programs"], deadline)
+    # A test looks at the image's programs; they are compared with Helm later, so they cost nothing besides.
+    others = [Command([e2e, "programs"], deadline), Command(["make", "static"], deadline)]
     try:
         for check in checks:
             if run(check, deadline):
                 return " ".join(check)
-        return others.name if others.wait() else None
+        return next((other.name for other in others if other.wait()), None)
     finally:
-        others.end()
+        for other in others:
+            other.end()
 
 
 def test(packages, deadline):
