@@ -43,8 +43,8 @@ pub(super) struct Drift {
     pub(super) differ: BTreeMap<String, Differs>,
     /// Our fields of an object as our own apply's answer showed them, or as they were found in order.
     baseline: BTreeMap<Id, String>,
-    /// The state in which an object was found to differ.
-    judged: BTreeMap<Id, String>,
+    /// What was looked at when an object was found to differ: while it is the same, so is the answer.
+    judged: BTreeMap<Id, Judged>,
     /// Objects that were deleted to be made again.
     awaited: BTreeSet<Id>,
 }
@@ -53,6 +53,15 @@ pub(super) struct Differs {
     /// What our own apply left us with; nothing for an object that is gone.
     baseline: String,
     pub(super) by: String,
+}
+
+/// All that an answer may be another one for. The version and not our fields alone: who has the others is in the answer, too, and
+/// fields that come back by a patch in our name ([`Job::mark_adopted`]) leave what our own apply has as it is.
+#[derive(PartialEq, Eq)]
+struct Judged {
+    version: String,
+    /// Fields that are left to others.
+    theirs: Vec<String>,
 }
 
 /// Why an object is looked at.
@@ -198,8 +207,7 @@ impl Job {
                 self.memory.drift.baseline.insert(item.id.clone(), baseline);
                 continue;
             }
-            let certain =
-                known.is_some() && self.memory.drift.judged.get(&item.id).map(String::as_str) == Some(now);
+            let certain = known.is_some() && self.is_judged(item, &seen);
             if let Some(known) = known {
                 self.memory.drift.differ.insert(item.id.to_string(), known);
             }
@@ -217,6 +225,13 @@ impl Job {
             self.mark_adopted(unmarked, session, facts).await;
         }
         self.tell_fights(facts);
+    }
+
+    /// Whether the object was found to differ just as it is now.
+    fn is_judged(&self, item: &Item, seen: &Seen) -> bool {
+        self.memory.drift.judged.get(&item.id).is_some_and(|judged| {
+            judged.version == seen.version_text && judged.theirs == self.left_to_others(item)
+        })
     }
 
     /// An object of a complete row that is not there and should be.
@@ -283,12 +298,12 @@ impl Job {
             let mut judged = drift::judge(&marked, entries, &self.ctx.manager);
             let theirs = self.left_to_others(&item);
             judged.taken.retain(|pointer| !drift::owned::covers(&theirs, pointer));
-            let fields = now.fields.unwrap_or_default();
+            let ours = now.fields.unwrap_or_default();
             // Of an object that is seen for the first time nobody knows what the cluster made of our apply: what nobody has
             // may never have been ours.
-            let doubtful = first && judged.by.is_empty() && !fields.is_empty();
+            let doubtful = first && judged.by.is_empty() && !ours.is_empty();
             if judged.taken.is_empty() || doubtful {
-                self.memory.drift.baseline.insert(item.id.clone(), fields);
+                self.memory.drift.baseline.insert(item.id.clone(), ours);
                 self.memory.drift.judged.remove(&item.id);
                 continue;
             }
@@ -310,7 +325,8 @@ impl Job {
             // Something else than what it is now, so that it stays a difference after a restart.
             let baseline = if first { "unknown".to_owned() } else { baseline };
             self.memory.drift.baseline.insert(item.id.clone(), baseline.clone());
-            self.memory.drift.judged.insert(item.id.clone(), fields);
+            let judged = Judged { version: now.version_text, theirs };
+            self.memory.drift.judged.insert(item.id.clone(), judged);
             self.differs(&item, known.is_some(), baseline, by);
             wrong.push((item, now.uid));
         }

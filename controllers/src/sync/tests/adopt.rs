@@ -201,6 +201,24 @@ async fn a_mark_is_put_back_also_where_changes_are_only_reported() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mark_that_was_put_back_is_no_difference_any_more() {
+    use emco_crds::deployment_intent_group::sync::DriftPolicy;
+    let rig = meeting(ConflictPolicy::Adopt, "1").await;
+    rig.until_complete("a").await;
+    rig.drift(DriftPolicy::Report);
+    // Its first look at what it took over is over.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let off = json!({"metadata": {"annotations": {"emco.io/adopted": null}}});
+    rig.edge("a").merge(MAP, &off).await.unwrap();
+    rig.until("it is marked again", |rig| mark(rig) == json!("true")).await;
+    let reported = |rig: &Rig| rig.row("a").unwrap().drift.map_or(0, |drift| drift.reported);
+    rig.until("the report is taken back", |rig| reported(rig) == 0).await;
+    rig.edge("a").take_seen();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert!(rig.edge("a").writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_others_make_between_look_and_apply_is_never_deleted() {
     for policy in [ConflictPolicy::Fail, ConflictPolicy::Adopt] {
         let rig = Rig::new(&["a"]);

@@ -83,6 +83,39 @@ async fn what_is_only_reported_is_put_right_the_moment_the_owner_says_so() {
     assert_eq!(rig.ours("a").len(), 2);
 }
 
+/// Objects that were looked at since the last question, in order.
+fn looks(rig: &Rig) -> Vec<String> {
+    let seen = rig.edge("a").take_seen();
+    let gets = seen.into_iter().filter(|seen| seen.method == Method::Get);
+    let mut paths: Vec<String> = gets.map(|seen| seen.path).filter(|path| path.contains("/shop/")).collect();
+    paths.sort();
+    paths
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_differs_is_looked_at_again_only_when_it_changed() {
+    const D: &str = "/api/v1/namespaces/shop/configmaps/d";
+    let rig = installed(vec![config("c", "1"), config("d", "1"), config("e", "1")]).await;
+    rig.drift(DriftPolicy::Report);
+    let edge = rig.edge("a");
+    for name in ["c", "d"] {
+        edge.put("kubectl-edit", &config(name, "theirs"));
+    }
+    rig.until("both are reported", |rig| differing(rig) == 2).await;
+    assert_eq!(looks(&rig), [CONFIG, D], "once each");
+    // A pass for every change of another object of ours.
+    for value in ["x", "y", "z"] {
+        edge.merge("/api/v1/namespaces/shop/configmaps/e", &json!({"data": {"more": value}})).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!((looks(&rig), differing(&rig)), (vec![], 2));
+    // What changed is looked at, and it alone: somebody else has the field now.
+    edge.put("other-operator", &config("c", "another"));
+    let by = |rig: &Rig| rig.row("a").unwrap().drift.unwrap().objects[0].by.clone();
+    rig.until("the other one is named", |rig| by(rig) == "other-operator").await;
+    assert_eq!(looks(&rig), [CONFIG]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_keeps_changing_a_field_is_named_and_met_with_long_pauses() {
     let rig = installed(vec![config("c", "1")]).await;
