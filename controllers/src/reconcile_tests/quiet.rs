@@ -104,6 +104,23 @@ async fn a_revision_that_is_everywhere_is_written_about_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_to_look_now_is_echoed_and_changes_nothing_else() {
+    let mut life = at_rest().await;
+    let edges: Vec<_> = life.edges.values().map(versions).collect();
+    let mut dig = page("two");
+    dig["metadata"]["annotations"] = json!({"emco.io/requestedAt": "now"});
+    life.put(&dig);
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        life.next().await;
+        all.extend(kinds(&life));
+    }
+    assert_eq!(all, ["Put deploymentintentgroups/status"]);
+    assert_eq!(life.dig()["status"]["lastHandledRequest"], "now");
+    assert_eq!(edges, life.edges.values().map(versions).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_owner_is_left_alone_for_a_moment_only() {
     let mut life = at_rest().await;
     life.put(&page("three"));
