@@ -19,6 +19,7 @@ mod forgotten;
 mod growing;
 mod kept_charts;
 mod life;
+mod limits;
 mod log;
 mod logged;
 mod long_plans;

@@ -41,8 +41,6 @@ const DIG: &str = "DeploymentIntentGroup";
 const LEVELS: &[&str] = &["Standard", "Privileged"];
 
 table! {
-    PROJECT_DEPLOYMENTS = field(PROJECT, "spec.limits.deploymentIntentGroups");
-    PROJECT_OBJECTS = field(PROJECT, "spec.limits.objectsPerApp");
     PROJECT_MEMBERS = field(PROJECT, "spec.members");
     PROJECT_LEVEL = values(PROJECT, "spec.logicalCloud.level", LEVELS, "Admin");
     CLOUD_LEVEL = values(CLOUD, "spec.level", LEVELS, "Admin");

@@ -162,12 +162,13 @@ pub enum ConfirmDeletion {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectLimits {
-    /// How many deployment intent groups.
+    /// How many `DeploymentIntentGroup`s the namespace may have; no limit if absent. The oldest come first; one beyond the limit waits
+    /// (`TooManyDeployments`), unless it has a revision already.
     #[schemars(range(min = 0, max = 10_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment_intent_groups: Option<i32>,
-    /// How many objects one app may have on one cluster.
-    #[schemars(range(min = 1, max = 100_000))]
+    /// How many objects one app may have on one cluster; 5000 if absent. A plan with more is refused, and what runs stays.
+    #[schemars(range(min = 1, max = 5_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects_per_app: Option<i32>,
     /// How much the stored revisions of one `DeploymentIntentGroup` may take together; 256Mi if absent. A plan that would

@@ -180,6 +180,7 @@ reasons!(
         ChartNotReady,
         Fetching,
         DuplicateRelease,
+        TooManyDeployments,
         DependencyCycle,
         RevisionUnavailable,
         FormatUnknown,
@@ -298,6 +299,7 @@ impl DeploymentIntentGroupReason {
         matches!(
             self,
             Self::DuplicateRelease
+                | Self::TooManyDeployments
                 | Self::Rejected
                 | Self::AppNotFound
                 | Self::TemplateError

@@ -19,6 +19,7 @@ mod budget;
 mod build;
 mod change;
 mod findings;
+mod limits;
 pub mod lookup;
 mod render;
 mod work;
@@ -98,6 +99,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     };
     plan.change = change::change(&resolved, &plan);
     if plan.change.is_some() {
+        limits::check(snapshot, &plan)?;
         plan.explanation = explain::write(&place::explain(&request, &plan.placement));
     }
     Ok(plan)

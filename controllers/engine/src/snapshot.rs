@@ -141,6 +141,8 @@ pub struct Snapshot {
     pub installation: Arc<Installation>,
     /// Name of the Project.
     pub project: String,
+    /// Most objects that an app may have on one cluster, as the Project says.
+    pub objects_per_app: Option<usize>,
     /// The group that is planned.
     pub dig: Arc<DeploymentIntentGroup>,
     /// `None`: not found.

@@ -45,15 +45,8 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     if let Some(ProjectLimits { deployment_intent_groups: _, objects_per_app: _, stored_bytes: _ }) = limits {
     }
     let level = logical_cloud.map(|ProjectLogicalCloud { level }| level);
-    first([
-        (
-            limits.as_ref().is_some_and(|l| l.deployment_intent_groups.is_some()),
-            remove(&later::PROJECT_DEPLOYMENTS),
-        ),
-        (limits.as_ref().is_some_and(|l| l.objects_per_app.is_some()), remove(&later::PROJECT_OBJECTS)),
-        (!members.is_empty(), remove(&later::PROJECT_MEMBERS)),
-    ])
-    .or_else(|| level.and_then(|level| check_level(&later::PROJECT_LEVEL, level)))
+    first([(!members.is_empty(), remove(&later::PROJECT_MEMBERS))])
+        .or_else(|| level.and_then(|level| check_level(&later::PROJECT_LEVEL, level)))
 }
 
 /// Standard and Privileged need accounts and roles on the clusters, which come later.
@@ -200,7 +193,7 @@ mod tests {
             assert_eq!(dig(yaml), None, "{yaml}");
         }
         assert_eq!(check_project(&serde_json::from_str("{}").unwrap()), None);
-        let project = "{logicalCloud: {level: Admin}, approval: {mode: Manual, scope: Plan}, removalBudget: 30%, confirmDeletion: Always}";
+        let project = "{logicalCloud: {level: Admin}, approval: {mode: Manual, scope: Plan}, removalBudget: 30%, confirmDeletion: Always, limits: {deploymentIntentGroups: 5, objectsPerApp: 100, storedBytes: 1Mi}}";
         assert_eq!(check_project(&serde_yaml::from_str(project).unwrap()), None);
         let cloud = "{level: Admin, provision: Eager, isolation: None}";
         assert_eq!(check_logical_cloud(&serde_yaml::from_str(cloud).unwrap()), None);
@@ -239,7 +232,6 @@ mod tests {
     fn with(later: &Later, value: &str) -> serde_json::Value {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
             _ if !value.is_empty() => json!(value),
-            "deploymentIntentGroups" | "objectsPerApp" => json!(1),
             "members" => json!([{"role": "Viewer", "subjects": [{"kind": "User", "name": "a"}]}]),
             "quotas" => json!([{"name": "a", "hard": {"pods": "1"}}]),
             "podSecurity" => json!("Restricted"),

@@ -202,6 +202,7 @@ fn base() -> Case {
         ]
         .into(),
         namespace: None,
+        objects_per_app: None,
         level: None,
         before: None,
         missing: BTreeSet::new(),

@@ -4,6 +4,7 @@ use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
 use emco_crds::names::{annotation, finalizer, label};
 use emco_crds::project::{ProjectCounts, ProjectStatus};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
+use emco_engine::text::counted;
 use emco_engine::{cloud, holders, unsupported};
 use kube::Resource;
 use serde_json::json;
@@ -83,12 +84,24 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
                 &message,
             );
         } else {
-            let message = format!("namespace {namespace}");
+            let message = format!("namespace {namespace}{}", beyond_limit(&project, digs.len()));
             status::set_ready(ctx, &mut status, generation, &ReadyState::Ready, "NamespaceReady", &message);
         }
     }
     status::write(ctx, project.as_ref(), project.status.as_ref(), &status).await?;
     Ok(Outcome::Settled)
+}
+
+/// What is said where the limit of deployments was lowered below what there is.
+fn beyond_limit(project: &Project, digs: usize) -> String {
+    let most = project.spec.limits.as_ref().and_then(|limits| limits.deployment_intent_groups);
+    match most.filter(|most| usize::try_from(*most).is_ok_and(|most| digs > most)) {
+        Some(most) => format!(
+            "; it has {}, and spec.limits.deploymentIntentGroups allows {most}: those that run stay",
+            counted(digs, "deployment intent group")
+        ),
+        None => String::new(),
+    }
 }
 
 /// Makes the logical cloud `default` where the project keeps one. One that exists is left as it is: its level is its own.

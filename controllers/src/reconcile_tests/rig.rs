@@ -141,7 +141,7 @@ impl Rig {
     pub fn see_all_but_shards(&mut self) {
         self.see_all_but_shards_and_groups();
         let objects = self.hub.objects();
-        list(&mut self.writers.digs, &objects, "DeploymentIntentGroup");
+        self.list_groups(&objects);
     }
 
     /// The same while that of deployments is, too.
@@ -162,6 +162,11 @@ impl Rig {
         list(&mut self.writers.namespaces, &objects, "Namespace");
     }
 
+    fn list_groups(&mut self, objects: &BTreeMap<String, Value>) {
+        list(&mut self.writers.digs, objects, "DeploymentIntentGroup");
+        self.ctx.stores.deployment_places.rebuild(&self.ctx.stores.digs.sorted());
+    }
+
     /// The watch of shards has shown nothing yet.
     pub fn unsee_shards(&mut self) {
         list(&mut self.writers.shards, &BTreeMap::new(), "SyncShard");
@@ -169,13 +174,13 @@ impl Rig {
 
     /// The watches of deployments and logical clouds have shown nothing yet.
     pub fn unsee_groups_and_clouds(&mut self) {
-        list(&mut self.writers.digs, &BTreeMap::new(), "DeploymentIntentGroup");
+        self.list_groups(&BTreeMap::new());
         list(&mut self.writers.clouds, &BTreeMap::new(), "LogicalCloud");
     }
 
     /// The watch of deployments has shown nothing yet.
     pub fn unsee_groups(&mut self) {
-        list(&mut self.writers.digs, &BTreeMap::new(), "DeploymentIntentGroup");
+        self.list_groups(&BTreeMap::new());
     }
 
     /// The watch of providers has shown nothing yet.

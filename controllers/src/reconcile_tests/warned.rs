@@ -122,7 +122,7 @@ async fn a_project_that_gets_no_namespace_is_a_warning() {
     for (name, spec, reason) in [
         ("stranger", json!({"namespace": "plain"}), "NamespaceNotOurs"),
         ("second", json!({"namespace": "team-a"}), "NamespaceTaken"),
-        ("asks", json!({"limits": {"objectsPerApp": 5}}), "NotSupportedYet"),
+        ("asks", json!({"logicalCloud": {"level": "Standard"}}), "NotSupportedYet"),
     ] {
         rig.hub.put("test", &emco("Project", None, name, &spec));
         rig.settle().await;

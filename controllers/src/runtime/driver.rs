@@ -177,7 +177,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             let _stopped =
                 planner.turns.changed(namespace(dig), name(dig), meta::generation(dig), meta::deleting(dig));
             if refs_changed.changed(&change) {
-                triggers.dig(stores, dig);
+                triggers.dig(stores, dig, change.gone);
                 triggers.owner(namespace(dig), "DeploymentIntentGroup", name(dig));
             }
             if plan_changed.changed(&change) {

@@ -18,8 +18,10 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 mod cloud_namespaces;
+mod deployment_places;
 
 pub use cloud_namespaces::CloudNamespaces;
+pub use deployment_places::DeploymentPlaces;
 
 /// A namespace of the hub, as metadata.
 pub type NamespaceMeta = PartialObjectMeta<Namespace>;
@@ -51,6 +53,8 @@ pub struct Stores {
     pub namespaces: Store<NamespaceMeta>,
     /// Logical clouds by their namespace on clusters.
     pub cloud_namespaces: Arc<CloudNamespaces>,
+    /// Deployments by namespace and age.
+    pub deployment_places: Arc<DeploymentPlaces>,
     /// What was listed.
     pub listed: Arc<Listed>,
 }
@@ -165,6 +169,7 @@ pub fn stores() -> (Stores, Writers) {
             shards,
             namespaces,
             cloud_namespaces: Arc::default(),
+            deployment_places: Arc::default(),
             listed: Arc::default(),
         },
         Writers {

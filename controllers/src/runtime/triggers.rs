@@ -212,15 +212,16 @@ impl Triggers {
     }
 
     /// A deployment: what it names, so that holders are counted, and its project.
-    pub fn dig(&self, stores: &Stores, dig: &DeploymentIntentGroup) {
+    pub fn dig(&self, stores: &Stores, dig: &DeploymentIntentGroup, gone: bool) {
         let within = namespace(dig);
+        stores.deployment_places.note(dig, gone);
         self.apps.enqueue(within, &dig.spec.composite_app_ref.name);
         self.clouds.enqueue(within, &dig.spec.logical_cloud_ref.name);
         if let Some(profile) = &dig.spec.composite_profile_ref {
             self.profiles.enqueue(within, &profile.name);
         }
         self.projects.all(&stores.projects.sorted());
-        // Who had a release first may have gone.
+        // Who had a release or a place first may have gone.
         self.digs.all(&stores.digs.within(within));
     }
 

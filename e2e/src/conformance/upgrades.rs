@@ -242,6 +242,7 @@ fn installed(
             random_key: [2; 32],
         }),
         project: "charts".to_owned(),
+        objects_per_app: None,
         dig: Arc::new(serde_json::from_value(object("DeploymentIntentGroup", spec))?),
         composite_app: Some(Arc::new(serde_json::from_value(object(
             "CompositeApp",

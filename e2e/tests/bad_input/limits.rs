@@ -154,3 +154,68 @@ async fn a_plan_beyond_what_its_project_may_store_is_refused_and_what_runs_stays
     })
     .await;
 }
+
+#[tokio::test]
+async fn limits_of_a_project_are_kept_and_what_runs_stays() {
+    let template = "{{- range $i := until (int .Values.count) }}\n---\napiVersion: v1\nkind: ConfigMap\n\
+                    metadata: {name: {{ $.Release.Name }}-{{ $i }}}\ndata: {say: {{ $.Values.say | quote }}}\n{{- end }}\n";
+    let notes = of_one_file("notes", template).unwrap();
+    let project = "bounded";
+    let bed = start(project, std::slice::from_ref(&notes)).await;
+    bed.explain(async {
+        let kubectl = bed.hub().kubectl();
+        let limit = async |deployments: usize, objects: usize| {
+            let patch = format!(
+                r#"{{"spec":{{"limits":{{"deploymentIntentGroups":{deployments},"objectsPerApp":{objects}}}}}}}"#
+            );
+            kubectl.run(&["patch", "eproj", project, "--type=merge", "-p", &patch]).await.map(drop)
+        };
+        let apply = async |name: &str, count: usize, say: &str| {
+            let spec = format!(
+                "placement: {{allOf: [{{provider: acme, cluster: a}}]}}\n\
+                 overrideValues: [{{app: notes, values: {{count: {count}, say: {say}}}}}]"
+            );
+            kubectl.apply(&deployment(project, name, std::slice::from_ref(&notes), &spec)).await.map(drop)
+        };
+        let refused = async |name: &str, type_: &str, reason: &str, parts: &[&str]| {
+            let said = says::<DeploymentIntentGroup, _>(bed, project, name, type_, reason).await?;
+            super::has(&said, parts);
+            anyhow::Ok(())
+        };
+        let error = limit(2, 5001).await.unwrap_err().to_string();
+        ensure!(error.contains("should be less than or equal to 5000"), "{error}");
+        limit(2, 3).await?;
+        for name in ["first", "second"] {
+            apply(name, 2, "one").await?;
+            deployed(bed, project, name, 1).await?;
+        }
+        apply("third", 2, "one").await?;
+        let count = ["has 3 deployment intent groups", "allows 2 (spec.limits.deploymentIntentGroups)"];
+        refused("third", types::RESOLVED, "TooManyDeployments", &count).await?;
+        // Lowered below what runs.
+        limit(1, 1).await?;
+        let beyond = "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].message}=namespace bounded; it has 3 deployment \
+                      intent groups, and spec.limits.deploymentIntentGroups allows 1: those that run stay";
+        kubectl.run(&["wait", "eproj", project, beyond, "--timeout=60s"]).await?;
+        apply("second", 2, "two").await?;
+        deployed(bed, project, "second", 2).await?;
+        apply("first", 3, "two").await?;
+        let objects = ["app notes makes 3 objects for acme/a", "allows 1 (spec.limits.objectsPerApp)"];
+        refused("first", types::RENDERED, "OutputTooLarge", &objects).await?;
+        let named = |names: &[&str]| {
+            names.iter().map(|name| format!("ConfigMap/{project}/{name}")).collect::<Vec<_>>()
+        };
+        let runs = ours(bed, "a", "configmaps", Some(project)).await?;
+        assert_eq!(runs, named(&["first-0", "first-1", "second-0", "second-1"]), "what runs stays");
+        // A place is free, and the objects are allowed.
+        kubectl.run(&["delete", "dig", "second", "-n", project, "--wait=false"]).await?;
+        wait_until_gone(bed.hub().api::<DeploymentIntentGroup>(project).await?, "second", SOON).await?;
+        limit(2, 3).await?;
+        deployed(bed, project, "first", 2).await?;
+        deployed(bed, project, "third", 1).await?;
+        let runs = ours(bed, "a", "configmaps", Some(project)).await?;
+        assert_eq!(runs, named(&["first-0", "first-1", "first-2", "third-0", "third-1"]));
+        Ok(())
+    })
+    .await;
+}

@@ -40,6 +40,8 @@ pub struct Case {
     pub namespace: Option<String>,
     /// Level of the logical cloud.
     pub level: Option<String>,
+    /// Most objects of an app on one cluster.
+    pub objects_per_app: Option<usize>,
     /// Over the fields above, to make what ran before.
     pub before: Option<Value>,
     /// Nothing is found for these: `compositeApp`, `profile`, `cloud`, or an app's chart.
@@ -101,6 +103,7 @@ impl Case {
     fn earlier(&self, before: &Value) -> Self {
         let mut case = self.clone();
         case.before = None;
+        case.objects_per_app = None;
         for (field, value) in before.as_object().unwrap() {
             let text = serde_yaml::to_string(value).unwrap();
             match field.as_str() {
@@ -140,6 +143,7 @@ impl Case {
                 random_key: [2; 32],
             }),
             project: "team-a".to_owned(),
+            objects_per_app: self.objects_per_app,
             dig: Arc::new(object("DeploymentIntentGroup", "shop", spec)),
             composite_app: self.found("compositeApp").then(|| {
                 let mut app: CompositeApp = object("CompositeApp", &name, json!({"apps": apps}));

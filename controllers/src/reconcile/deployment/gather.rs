@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::fields::Level;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, Project};
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
 use emco_engine::resolve;
 use emco_engine::snapshot::{ChartFacts, Snapshot, SourceKey};
+use emco_engine::text::counted;
 use futures::future::{try_join, try_join3};
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -57,6 +58,10 @@ pub async fn gather(
             format!("no Project owns namespace {namespace}: create one with spec.namespace {namespace}");
         return Ok(Err(refused("NoProject", false, message)));
     };
+    let limits = project.spec.limits.as_ref();
+    if let Some(refusal) = without_place(ctx, dig, newest, &project) {
+        return Ok(Err(refusal));
+    }
     if let Some(other) = same_release(ctx, dig) {
         let message = format!(
             "release {} in logical cloud {} is DeploymentIntentGroup {other}'s, which had it first: set another spec.release in a new object",
@@ -94,12 +99,15 @@ pub async fn gather(
         level,
         awaits_charts,
         limit: Limit::of(
-            project.spec.limits.as_ref().and_then(|limits| limits.stored_bytes.as_ref()),
+            limits.and_then(|limits| limits.stored_bytes.as_ref()),
             usize::try_from(dig.spec.revision_history_limit).unwrap_or(10),
         ),
         snapshot: Snapshot {
             installation: Arc::clone(&ctx.installation),
             project: meta::name(project.as_ref()).to_owned(),
+            objects_per_app: limits
+                .and_then(|limits| limits.objects_per_app)
+                .map(|most| usize::try_from(most).unwrap_or_default()),
             dig: Arc::clone(dig),
             composite_app: app,
             profile,
@@ -115,6 +123,29 @@ pub async fn gather(
         },
         sources,
     }))
+}
+
+/// Why a deployment may not begin: its namespace has more of them than its Project allows, and as many are older. One that has a
+/// revision stays, and may change, also where the limit was lowered.
+fn without_place(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    newest: Option<&Stored>,
+    project: &Project,
+) -> Option<Box<Refusal>> {
+    let most = project.spec.limits.as_ref()?.deployment_intent_groups?;
+    let runs = newest.is_some() || dig.status.as_ref().is_some_and(|status| status.revision.is_some());
+    let places = &ctx.stores.deployment_places;
+    if runs || places.has_one(dig, usize::try_from(most).unwrap_or_default()) {
+        return None;
+    }
+    let namespace = meta::namespace(dig);
+    let message = format!(
+        "namespace {namespace} has {}, and Project {} allows {most} (spec.limits.deploymentIntentGroups), of which the oldest come first: delete others, or have the limit raised",
+        counted(places.count(namespace), "deployment intent group"),
+        meta::name(project),
+    );
+    Some(refused("TooManyDeployments", true, message))
 }
 
 /// Another deployment of the same cloud that has the release already: the one that is recorded to have a revision of it,
