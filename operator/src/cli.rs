@@ -33,6 +33,7 @@ mod scheduling;
 mod status;
 mod stored;
 mod uninstall;
+mod wait;
 mod watched;
 
 use args::{Args, ClusterCommand, Command, DeploymentCommand};
@@ -140,6 +141,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,
         DeploymentCommand::Reject(args) => Box::pin(decide::reject(args)).await,
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
+        DeploymentCommand::Wait(args) => Box::pin(wait::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
         DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,
         DeploymentCommand::Exec(args) => Box::pin(on_edge::exec(args)).await,

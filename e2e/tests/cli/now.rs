@@ -38,6 +38,64 @@ async fn reconcile_waits_until_the_operator_has_looked_and_says_how_it_stands() 
 }
 
 #[tokio::test]
+async fn wait_ends_when_a_deployment_is_as_asked_for_or_the_time_is_over() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        deploy(bed, "waits", EVERYWHERE).await?;
+        let kubectl = bed.hub().kubectl();
+        let wait = async |words: &[&str]| run(bed, &[&["wait", "waits/till"][..], words].concat()).await;
+        wait(&["--for=applied"]).await?.is(0, &["waits/till is applied: 2 clusters have revision 1"]);
+        wait(&["--for=ready", "--timeout=0s"]).await?.is(0, &["waits/till is ready"]);
+        // It comes while somebody waits.
+        let patch = "spec: {overrideValues: [{app: note, values: {key: another}}]}";
+        let edit = async || {
+            let edit = ["patch", "dig", "till", "-n", "waits", "--type=merge", "-p", patch];
+            kubectl.run(&edit).await.map(drop)
+        };
+        let (said, edited) = tokio::join!(wait(&["--for=revision=2", "--timeout=2m", "-o", "json"]), edit());
+        edited?;
+        let said = said?;
+        said.is(0, &[]);
+        let answer: serde_json::Value = serde_json::from_str(&said.out)?;
+        assert_eq!(
+            answer,
+            serde_json::json!({"deployment": "waits/till", "for": "revision=2", "met": true, "revision": 2,
+                "message": "2 clusters have revision 2"})
+        );
+        // What is refused is not applied, though what ran goes on.
+        let patch = "spec: {overrideValues: [{app: nothing, values: {a: 1}}]}";
+        kubectl.run(&["patch", "dig", "till", "-n", "waits", "--type=merge", "-p", patch]).await?;
+        let refused = wait(&["--for=applied", "--timeout=5s"]).await?;
+        refused.is(3, &["waits/till is not applied after 5 s: Resolved is False (AppNotFound)"]);
+        wait(&["--for=delete", "--timeout=0s"])
+            .await?
+            .is(3, &["waits/till is not gone", "nobody deletes it"]);
+        for (words, code, said) in [
+            (&["wait", "waits/none", "--for=ready"][..], 1, "there is no deployment intent group none"),
+            (&["wait", "waits/till", "--for=wave=canary"], 2, "without waves"),
+            (&["wait", "waits/till", "--for=soon"], 2, "write applied, ready, revision=NUMBER or delete"),
+            (&["wait", "waits/till"], 2, "--for"),
+            (&["wait", "--help"], 0, "3 it was not so before the time was over"),
+        ] {
+            run(bed, words).await?.is(code, &[said]);
+        }
+        let delete =
+            async || kubectl.run(&["delete", "dig", "till", "-n", "waits", "--wait=false"]).await.map(drop);
+        let (gone, left, deleted) = tokio::join!(
+            wait(&["--for=delete", "--timeout=2m"]),
+            wait(&["--for=revision=9", "--timeout=2m"]),
+            delete()
+        );
+        deleted?;
+        gone?.is(0, &["waits/till is gone"]);
+        left?.is(1, &["deployment intent group"]);
+        wait(&["--for=delete", "--timeout=0s"]).await?.is(0, &["waits/till is gone"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn names_of_the_hub_complete_a_line() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {

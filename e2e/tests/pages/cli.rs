@@ -102,6 +102,10 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     ensure!(said.starts_with("shop/till was looked at; ready: True (Ready): "), "{said}");
     page.run("kubectl emco reconcile capp shop/till").await?;
     page.run("kubectl emco reconcile cluster acme/berlin").await?;
+    let said = page.run("kubectl emco wait shop/till --for=applied --timeout=5m").await?;
+    ensure!(said == "shop/till is applied: 1 cluster has revision 2\n", "{said}");
+    page.run("kubectl emco wait shop/till --for=ready").await?;
+    page.run("kubectl emco wait shop/till --for=revision=2 -o json").await?;
     page.run("kubectl emco logs shop/till web --cluster acme/berlin --tail 20").await?;
     page.run("kubectl emco events shop/till --warnings").await?;
     page.run("kubectl emco edge acme/berlin get pods -n shop").await?;

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::words::{Deployment, cluster, duration};
 use super::{EXIT_CODES, Format, HubArgs};
+use crate::cli::wait::Awaited;
 
 /// What to do with a deployment, or on a cluster.
 #[derive(Subcommand, Debug)]
@@ -38,6 +39,9 @@ pub enum DeploymentCommand {
     /// Ask the operator to look at a deployment, a composite application or a cluster now, and wait until it has.
     #[command(after_help = EXIT_CODES)]
     Reconcile(ReconcileArgs),
+    /// Wait until a deployment is applied, ready, at a revision or gone. Changes nothing.
+    #[command(after_help = WAIT_EXIT_CODES)]
+    Wait(WaitArgs),
     /// Say why each app of a deployment is on a cluster, or why it is not.
     #[command(after_help = EXIT_CODES)]
     Explain(ExplainArgs),
@@ -203,6 +207,28 @@ pub struct ReconcileArgs {
     /// How long to wait until the operator has looked.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub timeout: Duration,
+}
+
+/// What the help of `wait` ends with.
+const WAIT_EXIT_CODES: &str = "Exit codes: 0 it is so, 1 an error (there is no such deployment, or it was deleted meanwhile), 2 a \
+                               command line that cannot be understood, 3 it was not so before the time was over.";
+
+/// `kubectl emco wait`.
+#[derive(Args, Debug)]
+pub struct WaitArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// What to wait for: `applied` (all clusters have what it asks for now), `ready`, `revision=NUMBER` (all clusters have that revision),
+    /// `delete` (it is gone).
+    #[arg(long = "for", value_name = "WHAT")]
+    pub awaited: Awaited,
+    /// How long to wait; 0s looks once.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
 }
 
 /// `kubectl emco explain`.

@@ -1,0 +1,222 @@
+//! Judges whether a deployment is as it is waited for, by its status alone.
+
+use std::str::FromStr;
+
+use emco_crds::conditions::{Conditioned, types};
+use emco_crds::{Condition, DeploymentIntentGroup};
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// All clusters have what the deployment asks for now.
+    Applied,
+    /// `Ready` is True.
+    Ready,
+    /// All clusters have this revision.
+    Revision(i64),
+    /// The deployment is gone.
+    Delete,
+}
+
+impl FromStr for Awaited {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const WORDS: &str = "write applied, ready, revision=NUMBER or delete";
+        match text.split_once('=') {
+            None if text == "applied" => Ok(Self::Applied),
+            None if text == "ready" => Ok(Self::Ready),
+            None if text == "delete" => Ok(Self::Delete),
+            Some(("revision", number)) => match number.parse() {
+                Ok(revision) if revision > 0 => Ok(Self::Revision(revision)),
+                _ => Err(format!("{number:?} is no revision: write revision=3, for example")),
+            },
+            Some(("wave", _)) => {
+                Err(format!("this version rolls out to all clusters at once, without waves: {WORDS}"))
+            }
+            _ => Err(WORDS.to_owned()),
+        }
+    }
+}
+
+impl Awaited {
+    /// What a deployment is then.
+    pub fn state(self) -> String {
+        match self {
+            Self::Applied => "applied".to_owned(),
+            Self::Ready => "ready".to_owned(),
+            Self::Revision(revision) => format!("at revision {revision}"),
+            Self::Delete => "gone".to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for Awaited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Applied => f.write_str("applied"),
+            Self::Ready => f.write_str("ready"),
+            Self::Revision(revision) => write!(f, "revision={revision}"),
+            Self::Delete => f.write_str("delete"),
+        }
+    }
+}
+
+/// What came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// The revision that its clusters get.
+    pub revision: Option<i64>,
+    /// What the operator says of it.
+    pub message: String,
+}
+
+/// Why a deployment is not gone.
+pub fn leaves(group: &DeploymentIntentGroup) -> String {
+    if group.metadata.deletion_timestamp.is_none() {
+        return "nobody deletes it".to_owned();
+    }
+    let ready = group.status.as_ref().and_then(|status| status.condition(types::READY));
+    ready.map_or_else(|| "it is being deleted".to_owned(), said)
+}
+
+/// Whether a deployment is as asked for; `Err` says what is missing.
+pub fn judge(awaited: Awaited, group: &DeploymentIntentGroup) -> Result<Met, String> {
+    let generation = group.metadata.generation;
+    let Some(status) = group.status.as_ref().filter(|status| {
+        status.observed_generation.is_some_and(|seen| generation.is_none_or(|now| seen >= now))
+    }) else {
+        let which = generation.map_or_else(String::new, |generation| format!(" generation {generation}"));
+        return Err(format!("the operator has not looked at{which} yet"));
+    };
+    if group.metadata.deletion_timestamp.is_some() {
+        return Err("it is being deleted".to_owned());
+    }
+    let is = |type_: &str| match status.condition(type_) {
+        Some(condition) if condition.status == "True" => Ok(condition.message.clone()),
+        Some(condition) => Err(said(condition)),
+        None => Err(format!("condition {type_} is not there yet")),
+    };
+    let revision = status.revision;
+    let message = match awaited {
+        Awaited::Ready => is(types::READY)?,
+        Awaited::Applied => {
+            // What is pinned is what is asked for, whatever becomes of the plan beside it.
+            if !status.is_true(types::PINNED) {
+                types::STAGES.into_iter().try_for_each(|stage| is(stage).map(drop))?;
+                if status.pending.is_some() {
+                    return Err(is(types::READY).err().unwrap_or_else(|| "a newer plan waits".to_owned()));
+                }
+            }
+            is(types::DEPLOYED)?
+        }
+        Awaited::Revision(wanted) if revision != Some(wanted) => {
+            let now = revision.map_or_else(|| "none".to_owned(), |revision| revision.to_string());
+            return Err(format!("its revision is {now}, not {wanted}"));
+        }
+        Awaited::Revision(_) => is(types::DEPLOYED)?,
+        Awaited::Delete => return Err(leaves(group)),
+    };
+    Ok(Met { revision, message })
+}
+
+/// A condition as a sentence.
+fn said(condition: &Condition) -> String {
+    let Condition { type_, status, reason, message, .. } = condition;
+    let detail = if message.is_empty() { String::new() } else { format!(": {message}") };
+    format!("{type_} is {status} ({reason}){detail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn group(generation: i64, revision: i64, conditions: &[(&str, &str, &str)]) -> DeploymentIntentGroup {
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(type_, status, message)| {
+                json!({"type": type_, "status": status, "reason": "Because", "message": message,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            })
+            .collect();
+        serde_json::from_value(json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "DeploymentIntentGroup",
+            "metadata": {"name": "till", "namespace": "shop", "generation": generation},
+            "spec": {"compositeAppRef": {"name": "till"}, "placement": {"allOf": [{"selector": {}}]}},
+            "status": {"observedGeneration": 2, "revision": revision, "conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    const PASSED: [(&str, &str, &str); 5] = [
+        ("Resolved", "True", ""),
+        ("Approved", "True", ""),
+        ("Placed", "True", ""),
+        ("Rendered", "True", ""),
+        ("Deployed", "True", "2 of 2 clusters have revision 3"),
+    ];
+
+    fn with(type_: &'static str, status: &'static str) -> Vec<(&'static str, &'static str, &'static str)> {
+        let mut all: Vec<_> = PASSED.into_iter().filter(|(other, ..)| *other != type_).collect();
+        all.push((type_, status, "so it is"));
+        all
+    }
+
+    #[test]
+    fn words_are_read_and_waves_are_refused() {
+        for text in ["applied", "ready", "delete", "revision=3"] {
+            assert_eq!(text.parse::<Awaited>().unwrap().to_string(), text);
+        }
+        for (text, says) in [
+            ("wave=canary", "without waves: write applied"),
+            ("revision=0", "\"0\" is no revision"),
+            ("revision=", "\"\" is no revision"),
+            ("revision", "write applied, ready"),
+            ("Ready", "write applied, ready"),
+        ] {
+            assert!(text.parse::<Awaited>().is_err_and(|why| why.contains(says)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_status_of_an_earlier_generation_meets_nothing() {
+        for awaited in [Awaited::Applied, Awaited::Ready, Awaited::Revision(3)] {
+            let old = group(3, 3, &with("Ready", "True"));
+            assert_eq!(judge(awaited, &old).unwrap_err(), "the operator has not looked at generation 3 yet");
+            assert!(judge(awaited, &group(2, 3, &with("Ready", "True"))).is_ok(), "{awaited}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_or_waits_is_not_applied() {
+        let met = judge(Awaited::Applied, &group(2, 3, &PASSED)).unwrap();
+        assert_eq!((met.revision, met.message.as_str()), (Some(3), "2 of 2 clusters have revision 3"));
+        for type_ in ["Resolved", "Approved", "Placed", "Rendered", "Deployed"] {
+            let why = judge(Awaited::Applied, &group(2, 3, &with(type_, "False"))).unwrap_err();
+            assert_eq!(why, format!("{type_} is False (Because): so it is"));
+        }
+        let mut waits = group(2, 3, &with("Ready", "True"));
+        let pending = json!({"digest": "sha256:0", "shortDigest": "0", "revision": 4, "requires": "Nothing", "summary": ""});
+        waits.status.as_mut().unwrap().pending = Some(serde_json::from_value(pending).unwrap());
+        assert_eq!(judge(Awaited::Applied, &waits).unwrap_err(), "a newer plan waits");
+        assert!(judge(Awaited::Revision(3), &waits).is_ok());
+    }
+
+    #[test]
+    fn a_pinned_revision_is_applied_beside_a_plan_that_is_refused() {
+        let mut conditions = with("Rendered", "False");
+        assert!(judge(Awaited::Applied, &group(2, 3, &conditions)).is_err());
+        conditions.push(("Pinned", "True", ""));
+        assert!(judge(Awaited::Applied, &group(2, 3, &conditions)).is_ok());
+    }
+
+    #[test]
+    fn another_revision_is_named() {
+        let why = judge(Awaited::Revision(4), &group(2, 3, &PASSED)).unwrap_err();
+        assert_eq!(why, "its revision is 3, not 4");
+        let why = judge(Awaited::Revision(3), &group(2, 3, &with("Deployed", "False"))).unwrap_err();
+        assert!(why.starts_with("Deployed is False"), "{why}");
+    }
+}
