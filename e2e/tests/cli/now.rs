@@ -65,8 +65,9 @@ async fn wait_ends_when_a_deployment_is_as_asked_for_or_the_time_is_over() {
         // What is refused is not applied, though what ran goes on.
         let patch = "spec: {overrideValues: [{app: nothing, values: {a: 1}}]}";
         kubectl.run(&["patch", "dig", "till", "-n", "waits", "--type=merge", "-p", patch]).await?;
-        let refused = wait(&["--for=applied", "--timeout=5s"]).await?;
-        refused.is(3, &["waits/till is not applied after 5 s: Resolved is False (AppNotFound)"]);
+        run(bed, &["reconcile", "waits/till"]).await?.is(3, &["ready: False (AppNotFound)"]);
+        let refused = wait(&["--for=applied", "--timeout=0s"]).await?;
+        refused.is(3, &["waits/till is not applied after 0 s: Resolved is False (AppNotFound)"]);
         wait(&["--for=delete", "--timeout=0s"])
             .await?
             .is(3, &["waits/till is not gone", "nobody deletes it"]);

@@ -7,6 +7,7 @@ use emco_crds::DeploymentIntentGroup;
 use emco_crds::names::object;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -88,7 +89,7 @@ impl Wait<'_> {
     /// What came, or what is missing when the time is over.
     async fn wait(&self) -> anyhow::Result<Result<Met, String>> {
         if self.awaited == Awaited::Delete {
-            return self.gone().await;
+            return Box::pin(self.gone()).await;
         }
         // Also says that there is none.
         let group = self.hub.deployment(&self.namespace, &self.name).await?;
@@ -99,7 +100,7 @@ impl Wait<'_> {
                 Ok(met) => match self.kept_true().await? {
                     Kept::Yes => return Ok(Ok(met)),
                     Kept::Not(why) => return Ok(Err(why)),
-                    Kept::Again => String::new(),
+                    Kept::Again(why) => why,
                 },
             };
             let met = watched::until(self.api(), &self.name, self.left(), &missing, |group| match group {
@@ -120,7 +121,12 @@ impl Wait<'_> {
         let found = self.api().get_opt(&self.name).await;
         let found =
             found.map_err(|error| self.hub.sentence(&error, "read deployment intent group", &self.said()))?;
-        let Some(first) = found else { return Ok(Ok(met())) };
+        let Some(first) = found else {
+            // An unknown kind is 404 as well.
+            let one = ListParams::default().limit(1);
+            self.hub.list(self.api(), &one, "deployment intent groups", Some(&self.namespace)).await?;
+            return Ok(Ok(met()));
+        };
         let unseen = leaves(&first);
         watched::until(self.api(), &self.name, self.left(), &unseen, |group| match group {
             Some(group) if group.uid() == first.uid() => Err(leaves(group)),
@@ -148,7 +154,7 @@ impl Wait<'_> {
             if pulse.is_trusted() { Ok(()) } else { Err(pulse.message) }
         });
         Ok(match alive.await? {
-            Ok(()) => Kept::Again,
+            Ok(()) => Kept::Again(reading.pulse.message),
             Err(why) => Kept::Not(why),
         })
     }
@@ -157,6 +163,6 @@ impl Wait<'_> {
 enum Kept {
     Yes,
     /// It was not, and is again.
-    Again,
+    Again(String),
     Not(String),
 }
