@@ -73,7 +73,8 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
             cloud::granted(name, &facts::labels(project.as_ref()), &providers, &facts::clusters(ctx));
         if granted.is_empty() {
             let message = format!(
-                "namespace {namespace}; no cluster is granted: a ClusterProvider must name project {name} in spec.grants, and have Clusters"
+                "namespace {namespace}{}; no cluster is granted: a ClusterProvider must name project {name} in spec.grants, and have Clusters",
+                beyond_limit(&project, digs.len())
             );
             status::set_ready(
                 ctx,

@@ -102,7 +102,7 @@ async fn the_oldest_deployments_come_first_in_whatever_order_they_are_seen() {
         assert_eq!((status.as_str(), reason.as_str()), ("False", "TooManyDeployments"));
         assert_eq!(
             message,
-            "namespace team-a has 3 deployment intent groups, and Project team-a allows 2 \
+            "Project team-a allows 2 deployment intent groups in namespace team-a \
              (spec.limits.deploymentIntentGroups), of which the oldest come first: delete others, or have the limit raised"
         );
         assert_eq!(says(&life, "third", "Stalled").0, "True");
@@ -131,6 +131,24 @@ async fn a_place_is_free_when_a_deployment_goes_or_the_limit_is_raised() {
     life.restart().await;
     life.settle().await;
     assert_eq!(ready(&life, &["second", "third"]), [true, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_without_a_place_is_not_written_when_others_come_or_go() {
+    let mut life = begun(&json!({"deploymentIntentGroups": 1}));
+    for name in ["first", "second"] {
+        life.put(&on_a(name, &json!({})));
+    }
+    life.settle().await;
+    let version =
+        |life: &Life| life.rig.hub.object(&path("second")).unwrap()["metadata"]["resourceVersion"].clone();
+    let before = version(&life);
+    life.put(&on_a("third", &json!({})));
+    life.settle().await;
+    assert_eq!(says(&life, "third", "Resolved").1, "TooManyDeployments");
+    life.delete(&path("third")).await;
+    life.settle().await;
+    assert_eq!(version(&life), before);
 }
 
 #[tokio::test(start_paused = true)]

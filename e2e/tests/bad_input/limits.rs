@@ -190,7 +190,7 @@ async fn limits_of_a_project_are_kept_and_what_runs_stays() {
             deployed(bed, project, name, 1).await?;
         }
         apply("third", 2, "one").await?;
-        let count = ["has 3 deployment intent groups", "allows 2 (spec.limits.deploymentIntentGroups)"];
+        let count = ["allows 2 deployment intent groups in namespace", "(spec.limits.deploymentIntentGroups)"];
         refused("third", types::RESOLVED, "TooManyDeployments", &count).await?;
         // Lowered below what runs.
         limit(1, 1).await?;

@@ -234,10 +234,11 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
     ),
     ("The chart does not render", &["an_error_in_a_template_names_the_file_of_the_chart_and_the_line"]),
     (
-        "One app makes more than 5,000 objects",
+        "One app makes more than 5,000 objects, or more than its Project's `limits.objectsPerApp`",
         &[
             "five_thousand_objects_in_one_app_are_deployed_and_removed_and_one_more_is_refused",
             "an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refused",
+            "limits_of_a_project_are_kept_and_what_runs_stays",
         ],
     ),
     ("No cluster matches", &["a_placement_that_matches_nothing_is_refused_and_what_runs_stays"]),
@@ -345,6 +346,14 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
             "a_provider_whose_clusters_do_not_show_yet_keeps_its_namespace",
             "what_a_deployment_that_does_not_show_yet_names_is_kept",
             "a_cloud_stays_where_a_deployment_that_does_not_show_yet_was_targeted",
+        ],
+    ),
+    (
+        "A project has more deployments than its `limits.deploymentIntentGroups`",
+        &[
+            "limits_of_a_project_are_kept_and_what_runs_stays",
+            "the_oldest_deployments_come_first_in_whatever_order_they_are_seen",
+            "deployments_that_run_stay_and_may_change_below_a_lower_limit",
         ],
     ),
     (

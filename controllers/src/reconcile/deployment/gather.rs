@@ -139,11 +139,12 @@ fn without_place(
     if runs || places.has_one(dig, usize::try_from(most).unwrap_or_default()) {
         return None;
     }
-    let namespace = meta::namespace(dig);
+    // Without the number of those there are: all that wait would have other words, and be written, with each that comes or goes.
     let message = format!(
-        "namespace {namespace} has {}, and Project {} allows {most} (spec.limits.deploymentIntentGroups), of which the oldest come first: delete others, or have the limit raised",
-        counted(places.count(namespace), "deployment intent group"),
+        "Project {} allows {} in namespace {} (spec.limits.deploymentIntentGroups), of which the oldest come first: delete others, or have the limit raised",
         meta::name(project),
+        counted(usize::try_from(most).unwrap_or_default(), "deployment intent group"),
+        meta::namespace(dig),
     );
     Some(refused("TooManyDeployments", true, message))
 }
