@@ -25,7 +25,7 @@ use crate::object::meta;
 use crate::runtime::api::{ApiError, ApiServer, ApiServerExt};
 use crate::runtime::world::{Clock, Random};
 
-/// At most one status of a shard in this time.
+/// At most one status of a shard in this time, unless somebody does nothing before it is written.
 const PAUSE: Duration = Duration::from_millis(500);
 /// What only began is written after this time: most of what begins has ended by then, and that is written at once.
 const BEGUN: Duration = Duration::from_millis(150);
@@ -189,7 +189,7 @@ impl Reporter {
                     Ok(bytes) => {
                         failures = 0;
                         if bytes > 0 {
-                            sleep(PAUSE.max(Duration::from_millis(bytes.saturating_mul(1000) / ONE))).await;
+                            self.pause(bytes).await;
                         }
                         break;
                     }
@@ -207,16 +207,27 @@ impl Reporter {
         }
     }
 
-    /// Waits, but not longer than this.
-    async fn until(&self, longest: Duration, met: impl Fn(&State) -> bool) {
+    /// After a write. What somebody waits for ends it, as soon as the size of that write allows.
+    async fn pause(&self, bytes: u64) {
+        let least = Duration::from_millis(bytes.saturating_mul(1000) / ONE);
+        sleep(least).await;
+        if self.until(PAUSE.saturating_sub(least), |state| state.awaited).await {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits, but not longer than this. Whether something changed meanwhile.
+    async fn until(&self, longest: Duration, met: impl Fn(&State) -> bool) -> bool {
         let longest = sleep(longest);
         tokio::pin!(longest);
+        let mut changed = false;
         while !met(&self.state.lock()) {
             tokio::select! {
-                () = self.changed.notified() => {}
-                () = &mut longest => return,
+                () = self.changed.notified() => changed = true,
+                () = &mut longest => break,
             }
         }
+        changed
     }
 
     fn name(&self) -> String {

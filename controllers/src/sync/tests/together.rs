@@ -90,3 +90,20 @@ async fn whoever_waits_for_the_write_is_not_held_up() {
     assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
     assert!(hub.object(SHARD).unwrap()["status"].is_object());
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_ends_the_pause_and_others_do_not() {
+    let (hub, reporter) = reporter().await;
+    hub.take_seen();
+    reporter.set(1, row(1, State::Updating));
+    reporter.set(2, row(2, State::Updated));
+    written(&hub).await;
+    let begun = Instant::now();
+    reporter.set(1, row(1, State::Updated));
+    reporter.written(1).await;
+    assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
+    hub.take_seen();
+    reporter.set(2, row(2, State::Terminated));
+    let took = written(&hub).await;
+    assert!(took > Duration::from_millis(450) && took < Duration::from_millis(520), "{took:?}");
+}
