@@ -12,6 +12,7 @@ mod copied;
 mod crashes;
 mod credentials;
 mod deaths;
+mod depends;
 mod deployments;
 mod explained;
 mod faults;

@@ -27,6 +27,7 @@ pub mod edge;
 pub mod errors;
 pub mod fair;
 mod fence;
+mod fleet;
 pub mod gate;
 mod inbox;
 mod job;
@@ -49,6 +50,7 @@ pub use work::Owner;
 use budget::Budget;
 use content::HubContent;
 use dispatcher::Dispatcher;
+use fleet::Fleet;
 use inbox::Inbox;
 use prepared::Prepared;
 
@@ -98,6 +100,7 @@ pub struct Sync {
     content: Arc<HubContent>,
     metrics: Arc<SyncMetrics>,
     budget: Budget,
+    fleet: Arc<Fleet>,
     inbox: Inbox,
     // Owners whose policy changed since the last look.
     repaced: Mutex<BTreeSet<String>>,
@@ -114,6 +117,7 @@ impl Sync {
             content,
             metrics: Arc::new(SyncMetrics::default()),
             budget: Budget::new(),
+            fleet: Arc::default(),
             inbox: Inbox::default(),
             repaced: Mutex::new(BTreeSet::new()),
             calm_until: Instant::now() + CALM,

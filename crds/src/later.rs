@@ -36,7 +36,6 @@ macro_rules! table {
 
 const PROJECT: &str = "Project";
 const CLOUD: &str = "LogicalCloud";
-const APP: &str = "CompositeApp";
 const DIG: &str = "DeploymentIntentGroup";
 const LEVELS: &[&str] = &["Standard", "Privileged"];
 
@@ -51,7 +50,6 @@ table! {
     CLOUD_USER = field(CLOUD, "spec.user");
     CLOUD_PERMISSIONS = field(CLOUD, "spec.permissions");
     CLOUD_CREDENTIALS = field(CLOUD, "spec.credentials");
-    APP_DEPENDS_ON = field(APP, "spec.apps[].dependsOn");
     DIG_INTENTS = field(DIG, "spec.intents");
     DIG_ROLLOUT = field(DIG, "spec.rollout");
     DIG_DESIRED_STATE = values(DIG, "spec.desiredState", &["Planned"], "Instantiated or Terminated");

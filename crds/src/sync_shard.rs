@@ -4,6 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::app_context::OwnerRef;
+use crate::composite_app::Dependency;
 
 pub mod status;
 
@@ -81,10 +82,45 @@ pub struct SyncShardSpec {
     /// not be reached. It is removed there when they return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<Abandoned>,
+    /// Which apps wait for which; absent = none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<ShardOrder>,
     /// One row per cluster.
     #[schemars(length(max = 4096), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<ShardRow>,
+}
+
+/// Which apps wait for which.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardOrder {
+    /// The revision whose clusters are counted; 0 = no app waits for other clusters.
+    #[schemars(range(min = 0))]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub revision: i64,
+    /// Apps that wait, as the newest revision says or, of apps that leave, as the last one said; and apps that are waited for on
+    /// other clusters.
+    #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apps: Vec<OrderedApp>,
+}
+
+/// What one app waits for.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderedApp {
+    /// Name of the app.
+    #[schemars(length(min = 1, max = 63))]
+    pub app: String,
+    /// Apps that must be there first.
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<Dependency>,
+    /// How many clusters have the app, in all shards; absent = nobody waits for it on other clusters.
+    #[schemars(range(min = 0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<i64>,
 }
 
 impl SyncShard {

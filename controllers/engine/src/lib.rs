@@ -13,6 +13,7 @@ pub mod approval;
 pub mod canonical;
 pub mod cloud;
 pub mod conditions;
+pub mod depends;
 pub mod drift;
 pub mod explain;
 pub mod health;

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::canonical;
 use crate::conditions;
+use crate::depends;
 use crate::refusal::Refusal;
 use crate::snapshot::{ChartFacts, CloudFacts, Snapshot, Source, SourceKey};
 use crate::unsupported;
@@ -95,15 +96,15 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
             format!("{kind} {name} does not exist in namespace {namespace}: create it, or change {field}");
         Refusal::new(RESOLVED, reason, text)
     };
-    not_supported(unsupported::check_dig(spec), "")?;
+    not_supported(unsupported::check_dig(spec))?;
     let app_name = &spec.composite_app_ref.name;
     let composite_app = snapshot.composite_app.as_deref().ok_or_else(|| {
         missing(Reason::CompositeAppNotFound, "CompositeApp", app_name, "spec.compositeAppRef")
     })?;
-    not_supported(
-        unsupported::check_composite_app(&composite_app.spec),
-        &format!("CompositeApp {app_name}: "),
-    )?;
+    if let Some(sentence) = depends::fault(&composite_app.spec.apps) {
+        let text = format!("CompositeApp {app_name}: {sentence}");
+        return Err(Refusal::new(RESOLVED, Reason::DependencyCycle, text));
+    }
     let profile = match &spec.composite_profile_ref {
         None => None,
         Some(reference) => Some(snapshot.profile.as_deref().ok_or_else(|| {
@@ -126,10 +127,8 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
     Ok(Resolved { snapshot, dig, composite_app, cloud, apps, supervisor: &Unsupervised })
 }
 
-fn not_supported(sentence: Option<String>, object: &str) -> Result<(), Box<Refusal>> {
-    sentence.map_or(Ok(()), |sentence| {
-        Err(Refusal::new(RESOLVED, Reason::NotSupportedYet, format!("{object}{sentence}")))
-    })
+fn not_supported(sentence: Option<String>) -> Result<(), Box<Refusal>> {
+    sentence.map_or(Ok(()), |sentence| Err(Refusal::new(RESOLVED, Reason::NotSupportedYet, sentence)))
 }
 
 /// An entry for an app that does not exist is a typing error, and must not be without effect in silence.

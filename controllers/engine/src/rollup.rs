@@ -205,8 +205,11 @@ fn deployed(tally: &Tally, failing: &[Failing], example: Option<&str>, revision:
     }
     let first_failed = failing.iter().find(|f| f.reason != Reason::Unreachable.as_str());
     let broken = tally.failed + tally.failed_removals > 0;
+    let waits = Reason::WaitingForDependency;
+    let waiting = failing.iter().any(|failing| failing.reason == waits.as_str());
     let reason = match first_failed.and_then(|f| Reason::parse(&f.reason)) {
         Some(reason) if broken => reason,
+        _ if waiting => waits,
         _ if tally.applying > 0 || tally.left > tally.unreachable_removals => Reason::Progressing,
         _ => Reason::Unreachable,
     };

@@ -3,7 +3,6 @@
 //! Nothing that people write is ignored in silence: the object waits with reason `NotSupportedYet` and this sentence. A
 //! field at its default never counts. Every struct is named field by field, so that a new one is a decision here.
 
-use emco_crds::composite_app::{App, CompositeAppSpec};
 use emco_crds::composite_profile::CompositeProfileSpec;
 use emco_crds::deployment_approval::DeploymentApprovalSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
@@ -81,17 +80,6 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
                 remove(&later::CLOUD_CREDENTIALS),
             ),
         ])
-    })
-}
-
-/// What of a `CompositeApp` is not supported yet.
-pub fn check_composite_app(spec: &CompositeAppSpec) -> Option<String> {
-    let CompositeAppSpec { version: _, apps } = spec;
-    apps.iter().find_map(|App { name, chart: _, depends_on }| {
-        first([(
-            !depends_on.is_empty(),
-            later::APP_DEPENDS_ON.refusal(&format!("spec.apps[{name}].dependsOn"), ""),
-        )])
     })
 }
 
@@ -240,7 +228,6 @@ mod tests {
                 json!([{"name": "a", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}])
             }
             "credentials" => json!({"duration": "1h"}),
-            "dependsOn" => json!([{"app": "db"}]),
             "intents" => json!([{"kind": "A", "name": "b"}]),
             "rollout" => json!({"maxConcurrent": "25%"}),
             "wave" => json!("canary"),
@@ -260,10 +247,7 @@ mod tests {
         };
         let path = later.path.trim_start_matches("spec.");
         if let Some((list, field)) = path.split_once("[].") {
-            let item = match later.kind {
-                "CompositeApp" => json!({"name": "web", "chart": {}, field: sample}),
-                _ => json!({"app": "web", "allOf": [{"selector": {}}], field: sample}),
-            };
+            let item = json!({"app": "web", "allOf": [{"selector": {}}], field: sample});
             *pointer(&mut spec, list) = json!([item]);
         } else {
             *pointer(&mut spec, path) = sample;
@@ -288,7 +272,6 @@ mod tests {
                 let sentence = match later.kind {
                     "Project" => check_project(&read(later, &spec)),
                     "LogicalCloud" => check_logical_cloud(&read(later, &spec)),
-                    "CompositeApp" => check_composite_app(&read(later, &spec)),
                     "DeploymentApproval" => check_approval(&read(later, &spec)),
                     _ => check_dig(&read(later, &spec)),
                 };
@@ -296,16 +279,5 @@ mod tests {
                 assert_eq!(sentence, Some(later.refusal(&path, value)), "{spec}");
             }
         }
-    }
-
-    #[test]
-    fn charts_come_from_anywhere_and_wait_for_nothing() {
-        let git = "{apps: [{name: web, chart: {git: {url: 'https://x/web', ref: {tag: v1}}}}]}";
-        assert_eq!(check_composite_app(&serde_yaml::from_str(git).unwrap()), None);
-        let waits = "{apps: [{name: web, chart: {}, dependsOn: [{app: db}]}]}";
-        assert_eq!(
-            check_composite_app(&serde_yaml::from_str(waits).unwrap()).as_deref(),
-            Some("spec.apps[web].dependsOn is not supported yet: remove the field")
-        );
     }
 }

@@ -1,13 +1,14 @@
 //! Fetches, verifies and pins the charts of a CompositeApp, and says who holds it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_crds::composite_app::{App, ChartPin};
+use emco_crds::composite_app::{App, ChartPin, Dependency};
 use emco_crds::fields::Summary;
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup, Project};
 use emco_engine::snapshot::ChartFacts;
-use emco_engine::{canonical, conditions, holders, unsupported};
+use emco_engine::{canonical, conditions, depends, holders};
 use emco_helm::Compiled;
 
 use crate::chart::{BUSY, Turn};
@@ -70,9 +71,9 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
                 format!("no Project owns namespace {namespace}: create one with spec.namespace {namespace}");
             Resolution { state: ReadyState::Waiting, reason: "NoProject", message, again: false }
         }
-        Some(project) => match unsupported::check_composite_app(&app.spec) {
+        Some(project) => match depends::fault(&app.spec.apps) {
             Some(message) => {
-                Resolution { state: ReadyState::Stalled, reason: "NotSupportedYet", message, again: false }
+                Resolution { state: ReadyState::Stalled, reason: "DependencyCycle", message, again: false }
             }
             None => resolve(ctx, (&app, &project), &mut status.apps, asked).await?,
         },
@@ -148,6 +149,11 @@ pub fn pins(object: &CompositeApp) -> Vec<ChartPin> {
     let known = object.status.as_ref().map(|status| status.apps.as_slice()).unwrap_or_default();
     let of = |app: &App| Some(ChartPin { last_look: None, ..pin_of(known, app)?.clone() });
     object.spec.apps.iter().filter_map(of).collect()
+}
+
+/// What its apps wait for, as a revision that is made of it stores that.
+pub fn dependencies(object: &CompositeApp) -> BTreeMap<String, Vec<Dependency>> {
+    object.spec.apps.iter().map(|app| (app.name.clone(), app.depends_on.clone())).collect()
 }
 
 /// The pin of an app's `chart` field as it is now.

@@ -1,6 +1,7 @@
 //! DeploymentIntentGroup in; gathered, planned, stored, targeted and reported. The whole pipeline in one function: everything
 //! before the commit is derived, everything after it can be repeated.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,11 @@ use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_crds::sync_shard::ShardOrder;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
-use emco_engine::identity::ClusterId;
+use emco_engine::depends;
+use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
 use k8s_openapi::jiff::Timestamp;
@@ -283,6 +286,12 @@ async fn carry_out(
                 logical_cloud: Some(dig.spec.logical_cloud_ref.name.clone()),
                 composite_app: Some(dig.spec.composite_app_ref.name.clone()),
                 apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
+                depends_on: gathered
+                    .snapshot
+                    .composite_app
+                    .as_deref()
+                    .map(composite_app::dependencies)
+                    .unwrap_or_default(),
                 charts: gathered
                     .snapshot
                     .composite_app
@@ -309,8 +318,8 @@ async fn carry_out(
     };
     if let Some(stored) = &stored {
         let wanted = combinations(&plan.assignment);
-        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&gathered.snapshot.clusters))
-            .await?;
+        let (order, uids) = (order_of(stored, &wanted), uids(&gathered.snapshot.clusters));
+        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids, order.as_ref()).await?;
         if !whole {
             let again = "its content was lost and is stored anew";
             let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();
@@ -329,6 +338,12 @@ async fn carry_out(
         }
     }
     Ok(Carried::Out(Box::new(stored)))
+}
+
+/// Which apps of a stored revision wait for which, where its clusters are these.
+fn order_of(stored: &Stored, wanted: &BTreeMap<ClusterId, Combination>) -> Option<ShardOrder> {
+    let apps = stored.spec.apps.iter().map(|app| (app.name.as_str(), app.depends_on.as_slice()));
+    depends::order(apps, wanted, stored.spec.revision)
 }
 
 /// Why a plan may not be stored.

@@ -235,6 +235,7 @@ async fn plan(
                 logical_cloud: None,
                 composite_app: None,
                 apps: vec![cloud::APP.to_owned()],
+                depends_on: BTreeMap::new(),
                 charts: Vec::new(),
                 assignment: planned.assignment.clone(),
                 sets: planned.sets.clone(),
@@ -253,7 +254,7 @@ async fn plan(
     };
     if let Some(stored) = &stored {
         let wanted = combinations(&planned.assignment);
-        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters)).await?;
+        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters), None).await?;
         runs(status, stored);
     }
     report(ctx, cloud, owner, &planned, status);

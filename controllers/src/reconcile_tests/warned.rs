@@ -105,7 +105,7 @@ async fn charts_that_cannot_be_had_are_a_warning() {
     for (name, chart, depends_on, reason) in [
         ("absent", "absent", json!([]), "ConfigMapNotFound"),
         ("broken", "rubbish", json!([]), "ChartInvalid"),
-        ("later", "absent", json!([{"app": "other"}]), "NotSupportedYet"),
+        ("waits", "absent", json!([{"app": "web"}]), "DependencyCycle"),
     ] {
         let chart = json!({"configMapRef": {"name": chart, "key": "web.tgz"}});
         let spec = json!({"apps": [{"name": "web", "chart": chart, "dependsOn": depends_on}]});

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use emco_crds::AppContext;
 use emco_crds::app_context::{AppContextSpec, AssignmentRef, ContextApp, FORMAT, OwnerRef, Variant};
-use emco_crds::composite_app::ChartPin;
+use emco_crds::composite_app::{ChartPin, Dependency};
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::fields::Level;
 use emco_crds::names::{finalizer, label};
@@ -54,6 +54,8 @@ pub struct Draft<'a> {
     pub composite_app: Option<String>,
     /// Apps, in order.
     pub apps: Vec<String>,
+    /// What each app waits for.
+    pub depends_on: BTreeMap<String, Vec<Dependency>>,
     /// The charts it was made of; none for logical clouds.
     pub charts: Vec<ChartPin>,
     /// Who gets what.
@@ -208,7 +210,8 @@ fn context_app(app: &str, draft: &Draft<'_>) -> ContextApp {
         .collect();
     variants.sort_by(|a, b| b.clusters.cmp(&a.clusters).then_with(|| a.set.cmp(&b.set)));
     variants.truncate(MOST_VARIANTS);
-    ContextApp { name: app.to_owned(), depends_on: Vec::new(), variants }
+    let depends_on = draft.depends_on.get(app).cloned().unwrap_or_default();
+    ContextApp { name: app.to_owned(), depends_on, variants }
 }
 
 /// How often a pack is looked at again that somebody else writes at the same time.

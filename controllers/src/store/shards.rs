@@ -118,6 +118,7 @@ pub(crate) fn empty(owner: &Owner, epoch: i64, (slot, bits): (i64, i32)) -> Sync
         next_id: 1,
         abandoned: None,
         combinations: Vec::new(),
+        order: None,
         clusters: Vec::new(),
     }
 }

@@ -201,6 +201,7 @@ impl Dispatcher {
             if let Some(job) = self.jobs.remove(&(cluster.clone(), hash.to_owned())) {
                 job.stop.cancel();
             }
+            self.sync.fleet.leave(hash, cluster, None);
             if let Some((edge, _)) = self.edges.get(cluster) {
                 edge.observed.want(hash, &[]);
             }
@@ -213,7 +214,8 @@ impl Dispatcher {
             if job.shard == shard && job.id == id {
                 // Our own status coming back is no news.
                 job.input.send_if_modified(|before| {
-                    let changed = !before.same_wish(&work) || before.written != work.written;
+                    let same = before.same_wish(&work) && before.order == work.order;
+                    let changed = !same || before.written != work.written;
                     *before = work;
                     changed
                 });
@@ -224,6 +226,7 @@ impl Dispatcher {
         let (owner, rows, abandoned) = (known.owner.clone(), known.reporter.clone(), known.abandoned);
         let edge = self.edge(cluster);
         let project = self.sync.ctx.policies.project(&owner.namespace);
+        let stop = self.stop.child_token();
         let ctx = Arc::new(JobContext {
             edge,
             manager: marks::field_manager(hash),
@@ -237,14 +240,15 @@ impl Dispatcher {
             clock: self.sync.ctx.world.clock.clone(),
             random: self.sync.ctx.world.random.clone(),
             in_flight: self.sync.ctx.settings.in_flight,
+            fleet: Arc::clone(&self.sync.fleet),
+            stop: stop.clone(),
             calm_until: self.sync.calm_until,
             abandoned,
         });
         let (input, receiver) = watch::channel(work);
-        let stop = self.stop.child_token();
         let status = rows.row(id).unwrap_or_default();
         let job = Job::new(ctx, receiver, rows, status);
-        self.tasks.spawn(job.run(stop.clone()));
+        self.tasks.spawn(job.run());
         self.jobs.insert(job_key, Running { shard, id, input, stop });
     }
 

@@ -15,6 +15,7 @@ use super::content::{Content, Source};
 use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
 use super::fair::Claimant;
+use super::fleet::Fleet;
 use super::metrics::RowTime;
 use super::policy::{Policies, Policy};
 use super::report::Rows;
@@ -25,6 +26,7 @@ use crate::runtime::world::{Clock, Random};
 
 mod anew;
 mod apply;
+mod depends;
 mod desired;
 mod drift;
 mod early;
@@ -71,6 +73,10 @@ pub(super) struct JobContext {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub in_flight: usize,
+    /// What other clusters have that apps of this owner wait for.
+    pub fleet: Arc<Fleet>,
+    /// Ends the job.
+    pub stop: CancellationToken,
     /// Until then, a row that is complete is not looked at.
     pub calm_until: Instant,
     /// The work was abandoned: it waits for a cluster that may never return, and for nobody.
@@ -113,7 +119,8 @@ impl Job {
     }
 
     /// Works until stopped. May be dropped at any await.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
+    pub(super) async fn run(mut self) {
+        let stop = self.ctx.stop.clone();
         tokio::select! {
             () = stop.cancelled() => {}
             () = self.work() => {}
@@ -194,8 +201,7 @@ impl Job {
         self.heed_policy(work);
         let mut facts = Facts { begun: Some(Instant::now()), ..Facts::default() };
         if work.fenced {
-            facts.trouble(None, None, &Trouble::new("Progressing", FENCED, Retry::WhenBack), 1);
-            facts.keep = true;
+            facts.bar(&Trouble::new("Progressing", FENCED, Retry::WhenBack));
             return Pass::of(facts);
         }
         let session = match self.ctx.edge.session(&self.ctx.claimant, &self.ctx.suspension) {
@@ -219,8 +225,7 @@ impl Job {
             let text = format!(
                 "another cluster answers under this name (kube-system has UID {have}, it was {want}): nothing is applied or removed"
             );
-            facts.trouble(None, None, &Trouble::new("ClusterReplaced", &text, Retry::Slowly), 1);
-            facts.keep = true;
+            facts.bar(&Trouble::new("ClusterReplaced", &text, Retry::Slowly));
             return Pass::of(facts);
         }
         if work.uid.is_none() && session.uid.is_some() && !work.removal {
@@ -229,16 +234,14 @@ impl Job {
             return Pass { facts, wake: None, silent: true };
         }
         if work.target.as_ref().is_some_and(Named::is_found) {
-            facts.trouble(None, None, &Trouble::new("Progressing", ADOPTED, Retry::WhenBack), 1);
-            facts.keep = true;
+            facts.bar(&Trouble::new("Progressing", ADOPTED, Retry::WhenBack));
             return Pass::of(facts);
         }
         // What a lost combination put there is found by label, as long as it is known what shall be there.
         let found_by_label = (work.removal || work.target.is_some()) && self.searches(work);
         if !work.lost.is_empty() && !found_by_label {
             let text = format!("the shard names combinations it does not have: {}", work.lost.join(", "));
-            facts.trouble(None, None, &Trouble::new("ContentLost", &text, Retry::Slowly), 1);
-            facts.keep = true;
+            facts.bar(&Trouble::new("ContentLost", &text, Retry::Slowly));
             return Pass::of(facts);
         }
         if !self.is_complete(work) && !self.memory.pace.suspended {
@@ -271,8 +274,7 @@ impl Job {
             }
             NoSession::Down(trouble) => trouble,
             NoSession::Refused(trouble) => {
-                facts.keep = true;
-                facts.trouble(None, None, &trouble, 1);
+                facts.bar(&trouble);
                 return Pass::of(facts);
             }
         };
@@ -341,21 +343,12 @@ impl Job {
         }
         let status = row::status(self, work, facts);
         self.memory.status = status.clone();
+        self.tell_fleet(work, facts, &status);
         if facts.unasked {
             self.rows.begun(work.id, status);
         } else {
             self.rows.set(work.id, status);
         }
-    }
-
-    /// Records which hooks ran and waits until the hub has it.
-    async fn record_hooks(&mut self, work: &Work) {
-        let mut status = self.memory.status.clone();
-        status.id = work.id;
-        status.hooks.clone_from(&self.memory.hooks);
-        self.memory.status = status.clone();
-        self.rows.set(work.id, status);
-        self.rows.written(work.id).await;
     }
 
     fn failed(&mut self, key: Key, trouble: Trouble) {

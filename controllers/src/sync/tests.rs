@@ -5,6 +5,7 @@ mod adopt;
 mod answers;
 mod crash;
 mod deaths;
+mod depends;
 mod drift;
 mod early;
 mod errors;

@@ -1,9 +1,11 @@
 //! A row of a shard as the job of one owner on one cluster works on it. Plain data.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use emco_crds::SyncShard;
 use emco_crds::sync_shard::{IdentitiesRef, ShardCombination};
+use emco_engine::depends::Order;
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::shard::{FOUND, rows};
 
@@ -63,12 +65,14 @@ pub struct Work {
     pub applied: Option<Named>,
     /// Combinations that the row names and the shard does not have: an inventory with a hole.
     pub lost: Vec<String>,
+    /// Which apps wait for which.
+    pub order: Arc<Order>,
     /// The shard was written by a later epoch than ours: nothing may be done.
     pub fenced: bool,
 }
 
 impl Work {
-    /// Whether the wish is the same: what a job has begun stays valid.
+    /// Whether the wish is the same: what a job has begun stays valid. Another order of the same apps is no other wish.
     pub fn same_wish(&self, other: &Self) -> bool {
         self.uid == other.uid
             && self.removal == other.removal
@@ -88,6 +92,7 @@ pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
         shard.spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect();
     let named = |name: &str| combinations.get(name).map(|c| named(c));
     let rows = rows(&shard.spec, shard.status.as_ref());
+    let order = Arc::new(Order::of(shard.spec.order.as_ref()));
     let mut works = BTreeMap::new();
     for (row, spec) in rows.into_iter().zip(&shard.spec.clusters) {
         let mut held = Vec::new();
@@ -108,6 +113,7 @@ pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
             held_identities,
             applied,
             lost: row.lost,
+            order: Arc::clone(&order),
             fenced: shard.spec.epoch > epoch,
         };
         // A second row of a cluster is never written by us, and never acted on: it could take away what the first gives.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emco_crds::SyncShard;
 use emco_crds::SyncShardSpec;
 use emco_crds::names::{finalizer, label, owner_short};
+use emco_crds::sync_shard::ShardOrder;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::selector::LabelSelector;
 use emco_engine::shard;
@@ -26,6 +27,8 @@ pub(super) type Share = BTreeMap<ClusterId, Combination>;
 
 /// About how long the status of a row gets that is being worked on.
 const ROW: usize = 400;
+/// About how much longer it gets for each app that waits for others: what it waits for, its gate and its delays.
+const WAITS: usize = 400;
 
 /// The owner's shards, all of them: those that the watch showed, and those that this process made and the watch did not show
 /// yet. A row that seems to be nowhere would be made a second time.
@@ -112,7 +115,7 @@ pub async fn split(
     owner: &Owner,
     revision: i64,
     all: &mut Vec<SyncShard>,
-    wanted: &Share,
+    (wanted, order): (&Share, Option<&ShardOrder>),
     wrote: &mut bool,
 ) -> Result<(Vec<Share>, Share), Failure> {
     loop {
@@ -121,10 +124,9 @@ pub async fn split(
             return Ok((shares, rest));
         }
         let limit = ctx.revisions.settings.largest_shard;
-        let outgrown = all
-            .iter()
-            .zip(&shares)
-            .position(|(stored, share)| outgrows(stored, share, revision, limit) && can_divide(stored));
+        let outgrown = all.iter().zip(&shares).position(|(stored, share)| {
+            outgrows(stored, (share, row(order)), revision, limit) && can_divide(stored)
+        });
         let Some(at) = outgrown else { return Ok((shares, rest)) };
         let Some((old, half)) =
             all.get(at).and_then(|old| Some((old, shard::divide(&old.spec, old.status.as_ref())?)))
@@ -175,15 +177,21 @@ fn shares(all: &[SyncShard], wanted: &Share) -> (Vec<Share>, Share) {
     (shares, homeless)
 }
 
-/// Whether a shard is too large as it is, or would be with this share and the results of the work on it.
-fn outgrows(stored: &SyncShard, share: &Share, revision: i64, limit: usize) -> bool {
+/// About how long the status of a row gets whose apps have this order.
+fn row(order: Option<&ShardOrder>) -> usize {
+    let apps = order.iter().flat_map(|order| &order.apps);
+    ROW + WAITS * apps.filter(|app| !app.depends_on.is_empty()).count()
+}
+
+/// Whether a shard is too large as it is, or would be with this share and the results of the work on it, with rows of this length.
+fn outgrows(stored: &SyncShard, (share, row): (&Share, usize), revision: i64, limit: usize) -> bool {
     let (spec, status) = (&stored.spec, stored.status.as_ref());
     if shard::size(spec, status) > limit {
         return true;
     }
     let next = meta::writes(stored) + 1;
     let fresh = shard::retarget(spec, status, next, revision, share);
-    fresh.is_some_and(|fresh| shard::size(&fresh, None) + ROW * fresh.clusters.len() > limit)
+    fresh.is_some_and(|fresh| shard::size(&fresh, None) + row * fresh.clusters.len() > limit)
 }
 
 /// New shards for clusters that have no place: as few as hold them.
@@ -193,6 +201,7 @@ pub fn layout(
     revision: i64,
     slots: &[(i64, i32)],
     rest: Share,
+    order: Option<&ShardOrder>,
 ) -> Vec<((i64, i32), Share)> {
     let mut groups: BTreeMap<(i64, i32), Share> = BTreeMap::new();
     for (id, apps) in rest {
@@ -202,7 +211,7 @@ pub fn layout(
     let mut done = Vec::new();
     while let Some((slot, share)) = open.pop() {
         let spec = shard::retarget(&empty(owner, 0, slot), None, 1, revision, &share);
-        let bytes = spec.map_or(0, |spec| shard::size(&spec, None) + ROW * spec.clusters.len());
+        let bytes = spec.map_or(0, |spec| shard::size(&spec, None) + row(order) * spec.clusters.len());
         let ids: Vec<ClusterId> = share.keys().cloned().collect();
         let bits = shard::dividing_bit(&ids, slot.1);
         let (true, Some(bits)) = (bytes > ctx.revisions.settings.largest_shard, bits) else {

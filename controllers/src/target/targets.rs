@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use emco_crds::app_context::FORMAT;
+use emco_crds::sync_shard::ShardOrder;
 use emco_crds::{SyncShard, SyncShardSpec};
+use emco_engine::depends;
 use emco_engine::identity::ClusterId;
 use emco_engine::shard::{self, GivenUp};
 use futures::future::try_join_all;
@@ -21,7 +23,7 @@ use crate::store::{Owner, contents_of, empty, replace, request_collection, store
 const AT_ONCE: usize = 8;
 
 /// Makes the owner's shards want this and nothing else. `uids` are the identities of clusters known now: a row keeps the first
-/// it learns. Returns whether anything was written.
+/// it learns, `order` says which apps wait for which. Returns whether anything was written.
 ///
 /// What was given up on a cluster that is wanted again is taken back by its row, and then forgotten by the ledger.
 ///
@@ -33,6 +35,7 @@ pub async fn retarget(
     revision: i64,
     wanted: &Share,
     uids: &BTreeMap<ClusterId, String>,
+    order: Option<&ShardOrder>,
 ) -> Result<bool, Failure> {
     let mut all = grow::stored(ctx, owner).await?;
     if let Some(later) = all.iter().find(|stored| stored.spec.format > FORMAT) {
@@ -44,10 +47,11 @@ pub async fn retarget(
     }
     let mut wrote = grow::arrive(ctx, &mut all).await?;
     wrote |= repoint(ctx, owner, &mut all).await?;
-    let (shares, rest) = grow::split(ctx, owner, revision, &mut all, wanted, &mut wrote).await?;
+    let (shares, rest) = grow::split(ctx, owner, revision, &mut all, (wanted, order), &mut wrote).await?;
     let slots: Vec<(i64, i32)> = all.iter().map(|stored| (stored.spec.slot, stored.spec.bits)).collect();
     let pairs: Vec<(&SyncShard, &Share)> = all.iter().zip(&shares).collect();
-    let facts = Facts { revision, uids, noted: &abandon::noted(ctx, owner, |id| wanted.contains_key(id)) };
+    let noted = &abandon::noted(ctx, owner, |id| wanted.contains_key(id));
+    let facts = Facts { revision, uids, noted, order };
     let mut specs = Vec::new();
     for some in pairs.chunks(AT_ONCE) {
         let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, share, &facts));
@@ -56,7 +60,7 @@ pub async fn retarget(
             specs.push(spec);
         }
     }
-    for (slot, share) in grow::layout(ctx, owner, revision, &slots, rest) {
+    for (slot, share) in grow::layout(ctx, owner, revision, &slots, rest, order) {
         specs.extend(create(ctx, owner, slot, &share, &facts).await?);
         wrote = true;
     }
@@ -73,6 +77,8 @@ struct Facts<'a> {
     uids: &'a BTreeMap<ClusterId, String>,
     /// What was given up on clusters that are wanted.
     noted: &'a BTreeMap<ClusterId, Vec<GivenUp>>,
+    /// Which apps wait for which.
+    order: Option<&'a ShardOrder>,
 }
 
 fn with_uids(spec: SyncShardSpec, uids: &BTreeMap<ClusterId, String>) -> SyncShardSpec {
@@ -86,7 +92,7 @@ async fn update(
     share: &Share,
     facts: &Facts<'_>,
 ) -> Result<(bool, SyncShardSpec), Failure> {
-    let Facts { revision, uids, noted } = *facts;
+    let Facts { revision, uids, noted, order } = *facts;
     let next = meta::writes(stored) + 1;
     // Rows of clusters that others took the place of begin anew, in the same write.
     let replaced = shard::replaced(&stored.spec, stored.status.as_ref(), next, uids);
@@ -97,9 +103,11 @@ async fn update(
         None => shard::record_uids(base, uids).or(replaced),
     };
     let back = shard::take_back(fresh.as_ref().unwrap_or(&stored.spec), next, noted);
+    let fresh = back.or(fresh);
+    let ordered = depends::ordered(fresh.as_ref().unwrap_or(&stored.spec), order);
     // The shards of an owner that was made again, as by a restore, are those of its namesake: they follow.
     let uid = Some(&owner.uid).filter(|uid| !uid.is_empty() && **uid != stored.spec.owner.uid);
-    let fresh = match (back.or(fresh), uid) {
+    let fresh = match (ordered.or(fresh), uid) {
         (None, None) => return Ok((false, stored.spec.clone())),
         (fresh, None) => fresh.unwrap_or_else(|| stored.spec.clone()),
         (fresh, Some(uid)) => {
@@ -157,10 +165,11 @@ async fn create(
     share: &Share,
     facts: &Facts<'_>,
 ) -> Result<Option<SyncShardSpec>, Failure> {
-    let Facts { revision, uids, noted } = *facts;
+    let Facts { revision, uids, noted, order } = *facts;
     let empty = empty(owner, ctx.epoch, slot);
     let Some(spec) = shard::retarget(&empty, None, 1, revision, share) else { return Ok(None) };
     let spec = with_uids(spec, uids);
     let spec = shard::take_back(&spec, 1, noted).unwrap_or(spec);
+    let spec = depends::ordered(&spec, order).unwrap_or(spec);
     Ok(Some(grow::make(ctx, owner, revision, spec).await?.spec))
 }

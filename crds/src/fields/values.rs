@@ -35,6 +35,23 @@ impl JsonSchema for RawJson {
 pub struct DurationText(pub String);
 
 impl DurationText {
+    /// The text of a time, to the millisecond.
+    pub fn of(time: Duration) -> Self {
+        let millis = time.as_millis();
+        let parts = [
+            (millis / 3_600_000, "h"),
+            (millis / 60_000 % 60, "m"),
+            (millis / 1000 % 60, "s"),
+            (millis % 1000, "ms"),
+        ];
+        let mut text = String::new();
+        for (number, unit) in parts.into_iter().filter(|(number, _)| *number > 0) {
+            text.push_str(&number.to_string());
+            text.push_str(unit);
+        }
+        Self(if text.is_empty() { "0s".to_owned() } else { text })
+    }
+
     /// The time meant; `None` where the text is none of ours (the API server refuses such).
     pub fn parse(&self) -> Option<Duration> {
         let mut rest = self.0.as_str();
@@ -160,6 +177,9 @@ mod tests {
             ("0s", 0),
         ] {
             assert_eq!(DurationText::from(text).parse(), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for (text, millis) in [("10m", 600_000), ("1h30m", 5_400_000), ("1s500ms", 1_500), ("0s", 0)] {
+            assert_eq!(DurationText::of(Duration::from_millis(millis)), DurationText::from(text));
         }
         for text in ["", "10", "m", "1d", "-1s", "1.5h", "10m ", "99999999999999999999s"] {
             assert_eq!(DurationText::from(text).parse(), None, "{text}");

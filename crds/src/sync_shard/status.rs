@@ -116,6 +116,9 @@ pub struct RowStatus {
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<RowHooks>,
+    /// Apps of the target that waited for others, as far as that is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gates: Option<RowGates>,
     /// All objects of the target.
     #[serde(default)]
     pub total: i64,
@@ -260,10 +263,15 @@ pub struct RowCounts {
 
 /// One app on one cluster.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RowApp {
     /// Name of the app.
     #[schemars(length(max = 63))]
     pub app: String,
+    /// What it waits for, of an app that depends on others, unless the error of the row says it.
+    #[schemars(length(max = 256))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     /// Its state.
     #[serde(default)]
     pub state: State,
@@ -289,6 +297,48 @@ pub struct RowHooks {
     #[schemars(length(max = 256), inner(length(max = 128)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<String>,
+}
+
+/// What is decided of the dependencies of a target, until the row is complete.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowGates {
+    /// The combination that delays are said of.
+    #[schemars(length(min = 1, max = 32))]
+    pub combination: String,
+    /// Apps whose dependencies were all met, and that wait no more.
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<OpenGate>,
+    /// Dependencies that are met and whose delay runs.
+    #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub met: Vec<MetDependency>,
+}
+
+/// An app that waits no more.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenGate {
+    /// Its name.
+    #[schemars(length(max = 63))]
+    pub app: String,
+    /// The manifest set that may come. With another one the app waits again.
+    #[schemars(length(max = 32))]
+    pub set: String,
+}
+
+/// A dependency whose delay runs.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MetDependency {
+    /// The app that waits.
+    #[schemars(length(max = 63))]
+    pub app: String,
+    /// The app that it waits for.
+    #[schemars(length(max = 63))]
+    pub depends_on: String,
+    /// When the delay began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
 }
 
 /// What went wrong on a cluster.

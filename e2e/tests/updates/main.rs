@@ -1,7 +1,9 @@
-//! Tests `spec.sync` on real control planes: pruning first, fields that cannot be changed, objects of others.
+//! Tests updates on real control planes: `spec.sync` (pruning first, fields that cannot be changed, objects of others), and apps that
+//! depend on others.
 
 mod adopt;
 mod anew;
+mod depends;
 mod prune;
 
 use std::time::Duration;
@@ -13,8 +15,11 @@ use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
 use emco_e2e::operator::{SharedOperator, chart_map, deployment, is, project, wait};
 use emco_e2e::package::Package;
 
-static STAGE: SharedOperator =
-    SharedOperator::new(|| BedSpec::hub().with(PlaneSpec::edge("a").audit(Audit::Writes)), &["a"]);
+static STAGE: SharedOperator = SharedOperator::new(|| edges(BedSpec::hub()), &["a", "b"]);
+
+fn edges(hub: BedSpec) -> BedSpec {
+    hub.with(PlaneSpec::edge("a").audit(Audit::Writes)).with(PlaneSpec::edge("b").proxied())
+}
 
 /// The time in which nothing may happen. Silence has no event to wait for.
 const SILENCE: Duration = Duration::from_secs(8);

@@ -8,6 +8,8 @@ use super::*;
 use crate::identity::SetDigest;
 use crate::shard::{encode_status, retarget};
 
+mod waiting;
+
 fn apps(set: &str) -> Combination {
     ["db", "web"].map(|app| (app.to_owned(), SetDigest(format!("{set}-{app}")))).into()
 }
@@ -76,7 +78,7 @@ impl Fleet {
                 state: State::InstantiateFailed,
                 ready: 0,
                 total: 10,
-                since: None,
+                ..RowApp::default()
             }];
         });
     }

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use emco_crds::sync_shard::status::Applied;
+use emco_crds::sync_shard::status::{Applied, RowGates};
 use emco_crds::sync_shard::{Held, ShardCombination, ShardRow};
 use emco_crds::{RowStatus, SyncShardSpec, SyncShardStatus};
 
@@ -114,7 +114,12 @@ pub fn carried(
             Applied { combination, generation: i64::from(complete) }
         };
         let applied = was.applied.as_ref().map(renamed);
-        statuses.insert(row.id, RowStatus { id: row.id, applied, ..was.clone() });
+        // What was decided of dependencies is of one content too. Where nobody has that any more, it is decided anew.
+        let gates = was.gates.as_ref().and_then(|gates| {
+            let content = before.get(gates.combination.as_str()).map(|c| apps(c))?;
+            Some(RowGates { combination: (*names.get(&content)?).to_owned(), ..gates.clone() })
+        });
+        statuses.insert(row.id, RowStatus { id: row.id, applied, gates, ..was.clone() });
     }
     encode_status(to, 1, &statuses)
 }

@@ -165,6 +165,8 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         apps,
         // Of a complete row all hooks ran; they are remembered only on the way.
         hooks: _,
+        // Of a complete row all gates are open.
+        gates: _,
         total,
         applied_count,
         ready,
@@ -205,6 +207,7 @@ fn spelled(row: &ShardRow, status: &RowStatus, written: i64, present: &BTreeSet<
     if is_complete(row, status.applied.as_ref()) {
         status.applied = Some(Applied { combination: row.target.clone(), generation: written });
         status.hooks.clear();
+        status.gates = None;
     }
     status.left_out = status.left_out.map(bounded);
     status.rewritten = status.rewritten.map(bounded);

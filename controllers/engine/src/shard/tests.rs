@@ -1,4 +1,4 @@
-use emco_crds::sync_shard::status::{Applied, Connectivity, RowCounts, RowError};
+use emco_crds::sync_shard::status::{Applied, Connectivity, OpenGate, RowCounts, RowError, RowGates};
 use emco_crds::{RowStatus, State, SyncShardSpec, SyncShardStatus};
 
 use super::*;
@@ -281,6 +281,29 @@ fn both_halves_of_a_split_hold_all_that_their_clusters_may_have() {
     let later = all_done(&second, 2);
     let status = carried(&second, Some(&later), &half.spec);
     assert!(rows(&half.spec, Some(&status)).iter().all(|row| !row.complete));
+}
+
+#[test]
+fn a_gate_that_is_open_stays_open_when_its_shard_is_divided() {
+    let all: Vec<String> = (1..=50).map(|n| format!("a/{n:03}")).collect();
+    let want = |set| wanted(&all.iter().map(|c| (c.as_str(), set)).collect::<Vec<_>>());
+    let first = retarget(&empty(), None, 1, 1, &want("s1")).unwrap();
+    let second = retarget(&first, Some(&all_done(&first, 1)), 2, 2, &want("s2")).unwrap();
+    let open = OpenGate { app: "web".to_owned(), set: "s2".to_owned() };
+    let with_gates = |row: &ShardRow| {
+        let combination = row.target.clone().unwrap();
+        let gates = RowGates { combination, open: vec![open.clone()], met: Vec::new() };
+        // The first target is held since the second write: the row is not complete.
+        (row.id, RowStatus { gates: Some(gates), ..done(row, 1, 20) })
+    };
+    let status = encode_status(&second, 2, &second.clusters.iter().map(with_gates).collect());
+    let half = divide(&second, Some(&status)).unwrap();
+    let known = decode_status(&half.spec, &half.status);
+    for row in &half.spec.clusters {
+        let gates = known[&row.id].gates.clone().unwrap();
+        assert_eq!((Some(gates.combination), gates.open), (row.target.clone(), vec![open.clone()]));
+        assert_ne!(row.target, second.clusters[0].target, "it has another name there");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assignment, combinations};
 use emco_engine::snapshot::Running;
 
+use super::order_of;
 use super::pinned::Pin;
 use super::planned::Held;
 use crate::runtime::context::{Context, Failure};
@@ -123,7 +124,9 @@ pub async fn maintain(
     uids: &BTreeMap<ClusterId, String>,
 ) -> Result<(), Failure> {
     let Some(stored) = held.stored.as_ref().filter(|_| !held.hold.suspended) else { return Ok(()) };
-    target::retarget(ctx, owner, stored.spec.revision, &combinations(&held.assignment), uids).await?;
+    let wanted = combinations(&held.assignment);
+    let order = order_of(stored, &wanted);
+    target::retarget(ctx, owner, stored.spec.revision, &wanted, uids, order.as_ref()).await?;
     Ok(())
 }
 

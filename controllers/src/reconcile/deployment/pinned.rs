@@ -13,6 +13,7 @@ use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assignment, combinations};
 use emco_engine::snapshot::{CloudFacts, uids};
 
+use super::order_of;
 use crate::object::LogFields;
 use crate::object::meta;
 use crate::reconcile::{composite_app, facts, logical_cloud};
@@ -57,8 +58,10 @@ pub async fn carry_out(
         );
         return Ok(Err(Refusal::new(types::PLACED, Reason::ClusterNotInLogicalCloud, message)));
     }
+    let wanted = combinations(&assignment);
+    let order = order_of(&stored, &wanted);
     if !dig.spec.is_suspended()
-        && target::retarget(ctx, owner, number, &combinations(&assignment), &uids(&clusters)).await?
+        && target::retarget(ctx, owner, number, &wanted, &uids(&clusters), order.as_ref()).await?
     {
         let LogFields { project, deployment, object } = owner.log_fields(ctx);
         let (revision, clusters) = (number, assignment.len());

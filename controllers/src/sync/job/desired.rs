@@ -124,12 +124,41 @@ pub(super) fn distinct(apps: Vec<App>) -> Result<Vec<App>, Trouble> {
 }
 
 /// What may be there and is not to be.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct PruneSet {
     /// Identity to whether it stays on the cluster, released.
     pub objects: BTreeMap<Identity, bool>,
+    /// What else is to go, and stays for now.
+    pub later: BTreeMap<Identity, bool>,
+    /// The app that an object is of, where apps leave one after the other; none of what is of several.
+    pub apps: BTreeMap<Identity, Arc<str>>,
+    /// The apps of what is of several.
+    pub shared: BTreeMap<Identity, BTreeSet<Arc<str>>>,
+    /// What is of some app, and nobody knows of which any more.
+    pub nameless: BTreeSet<Identity>,
     /// Something of it cannot be read: nothing is removed.
     pub lost: bool,
+}
+
+impl PruneSet {
+    /// Notes which app an object is of.
+    fn belongs(&mut self, work: &Work, id: &Identity, app: &Arc<str>) {
+        if work.order.is_empty() {
+            return;
+        }
+        let of = self.apps.entry(id.clone()).or_insert_with(|| Arc::clone(app));
+        if of != app {
+            let all = [std::mem::replace(of, "".into()), Arc::clone(app)];
+            let shared = self.shared.entry(id.clone()).or_default();
+            shared.extend(all.into_iter().filter(|app| !app.is_empty()));
+        }
+    }
+
+    /// The apps that an object is of, as far as that is noted.
+    pub fn apps_of(&self, id: &Identity) -> impl Iterator<Item = &str> {
+        let shared = self.shared.get(id).into_iter().flatten();
+        self.apps.get(id).into_iter().chain(shared).map(|app| &**app)
+    }
 }
 
 impl Job {
@@ -176,7 +205,8 @@ impl Job {
         let mut pruned = PruneSet::default();
         for named in applied.chain(held) {
             let source = self.source(named);
-            for digest in named.apps.values().filter(|digest| !same.contains(digest)) {
+            for (app, digest) in named.apps.iter().filter(|(_, digest)| !same.contains(digest)) {
+                let app: Arc<str> = app.as_str().into();
                 let set = match self.ctx.content.set(&source, digest).await {
                     Err(trouble) if trouble.reason == "ContentLost" && searches => continue,
                     other => other?,
@@ -190,6 +220,7 @@ impl Job {
                         continue;
                     }
                     let stays = manifest.keep || manifest.crd_folder;
+                    pruned.belongs(work, &id, &app);
                     let entry = pruned.objects.entry(id).or_default();
                     *entry = *entry || stays;
                 }
@@ -201,6 +232,9 @@ impl Job {
                 other => other?,
             };
             for id in identities.iter().map(|id| session.settled(id)).filter(|id| !wanted(id)) {
+                if !work.order.is_empty() && !pruned.objects.contains_key(&id) {
+                    pruned.nameless.insert(id.clone());
+                }
                 pruned.objects.entry(id).or_default();
             }
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use emco_engine::identity::Id;
 
 use super::super::edge::Session;
+use super::super::work::Work;
 use super::apply::Need;
 use super::desired::{App, Item};
 use super::look::{Found, by_kind};
@@ -18,7 +19,13 @@ use super::{Job, Key};
 impl Job {
     /// Applies what the last complete state did not have, once for a wish and a connection: what cannot be done now is done
     /// when the lists are there. True when all of it is there.
-    pub(super) async fn early(&mut self, apps: &[App], session: &Session, facts: &mut Facts) -> bool {
+    pub(super) async fn early(
+        &mut self,
+        work: &Work,
+        apps: &[App],
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
         if let Some((epoch, there)) = self.memory.early
             && epoch == session.epoch
         {
@@ -26,6 +33,10 @@ impl Job {
         }
         let mut all = true;
         for app in apps {
+            if self.may_wait(work, app) {
+                all = false;
+                continue;
+            }
             let before = self.memory.applied_named.as_ref();
             let before = before.map(|named| (self.source(named), named.apps.get(&*app.name).cloned()));
             let had = match before {

@@ -40,6 +40,7 @@ impl Job {
         if pruned.lost || !self.find_unowned(work, apps, pruned, session, facts).await {
             return false;
         }
+        let pruned = &self.spare_waiting(work, apps, pruned);
         if pruned.objects.is_empty() {
             return true;
         }

@@ -95,6 +95,17 @@ impl Job {
         self.clear_succeeded(work, app, event, &run, session, facts).await
     }
 
+    /// Records which hooks ran and which gates are open, and waits until the hub has it.
+    pub(super) async fn record_hooks(&mut self, work: &Work) {
+        let mut status = self.memory.status.clone();
+        status.id = work.id;
+        status.hooks.clone_from(&self.memory.hooks);
+        status.gates = self.memory.gates.row();
+        self.memory.status = status.clone();
+        self.rows.set(work.id, status);
+        self.rows.written(work.id).await;
+    }
+
     /// The hooks around bringing an app to its target: those of an installation, of an upgrade, or of a rollback, which is the way
     /// to an earlier revision that is pinned.
     pub(super) fn hook_events(&self, upgrade: bool) -> (&'static str, &'static str) {

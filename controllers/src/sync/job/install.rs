@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::PrunePolicy;
 use emco_engine::health::Health;
@@ -35,7 +36,8 @@ impl Job {
         session: &Session,
         facts: &mut Facts,
     ) {
-        let Some((apps, mut pruned)) = self.content(work, target, session, facts).await else { return };
+        let Some((mut apps, mut pruned)) = self.content(work, target, session, facts).await else { return };
+        self.in_order(work, target, &mut apps);
         let settled = self.is_complete(work);
         self.memory.settled = settled;
         self.memory.blank |= self.memory.unsent;
@@ -45,7 +47,7 @@ impl Job {
         let first = self.prunes_first();
         // Where old objects go first, the lists have to show those that only their label gives away.
         if !settled && !suspended && !first && !self.listed(session, &apps) {
-            let there = self.early(&apps, session, facts).await;
+            let there = self.early(work, &apps, session, facts).await;
             if there && Instant::now() < self.ctx.calm_until {
                 // Lists of thousands of objects wait until others had their turn, too.
                 facts.keep = true;
@@ -70,12 +72,21 @@ impl Job {
         }
         let mut done = true;
         for app in &apps {
+            let mut waits = self.held_back(work, app, facts);
+            self.record_gate(work).await;
             if self.stale() {
                 return;
             }
-            let step = self.app(work, app, session, facts).await;
-            done = done && step == Step::Done;
+            if !waits && first && self.has_to_make_room(work, &apps, app, &pruned) {
+                // Its gate just opened: what it had goes first.
+                facts.wake_at(Instant::now() + Duration::from_millis(1));
+                waits = true;
+            }
+            let applied = !waits && self.app(work, app, session, facts).await == Step::Done;
+            self.has_reached(work, app, applied, session);
+            done = done && applied;
         }
+        facts.judged = true;
         self.drifted(&apps, session, facts).await;
         self.memory.left_out.retain(&apps);
         self.memory.rewritten.retain(&apps);
@@ -213,7 +224,7 @@ impl Job {
         // One of each kind: what is asked of kinds is not asked of every object.
         let mut kinds: BTreeMap<(&str, &str), &Identity> = BTreeMap::new();
         let wanted = apps.iter().flat_map(|app| app.set.kinds.iter().map(|id| &**id));
-        for id in wanted.chain(pruned.objects.keys()) {
+        for id in wanted.chain(pruned.objects.keys()).chain(pruned.later.keys()) {
             kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
         }
         self.watch_kinds(session, kinds.values().copied());
@@ -252,7 +263,7 @@ impl Job {
     }
 
     /// Why what is known of a kind may be old: a row that says so is not ready.
-    fn stale_kind(&self, session: &Session, id: &Identity) -> Option<Trouble> {
+    pub(super) fn stale_kind(&self, session: &Session, id: &Identity) -> Option<Trouble> {
         session.resource(id).filter(|resource| resource.watchable)?;
         self.ctx.edge.observed.stale(&(id.group.clone(), id.kind.clone()))
     }
@@ -314,6 +325,9 @@ impl Job {
                     (Health::Ready, true) => count.ready += 1,
                     (health, _) => {
                         count.not_ready += 1;
+                        if facts.waiting.contains_key(&app.name) {
+                            continue;
+                        }
                         facts.not_ready(&item.id, || {
                             let why = match health {
                                 Health::Progressing(why) | Health::Failed(why) if applied => why.as_str(),

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use emco_crds::RowStatus;
 use emco_crds::sync_shard::status::{Applied, RowHooks};
 use emco_engine::apis::ApiList;
+use emco_engine::depends::Reached;
 use emco_engine::identity::{Id, Identity, SetDigest};
 use tokio::time::Instant;
 
 use super::super::absence::Gone;
+use super::super::fleet::FleetGate;
 use super::super::pace::Backoff;
 use super::super::policy::Policy;
 use super::super::prepared::Prepared;
 use super::super::work::{Named, Work};
 use super::JobContext;
+use super::depends::Gates;
 use super::drift::Drift;
 use super::undeclared::LeftOuts;
 use super::unready::Naming;
@@ -40,6 +43,12 @@ pub struct Memory {
     pub blank: bool,
     /// The same, and nothing was sent at all: another target finds what this one would have found.
     pub unsent: bool,
+    /// What is decided of the target's dependencies.
+    pub gates: Gates,
+    /// How far the apps of the target are, as of the pass.
+    pub reached: BTreeMap<Arc<str>, Reached>,
+    /// How other clusters stood that are waited for, as of the last pass.
+    pub elsewhere: Vec<FleetGate>,
     /// Since when a hook runs, by its token.
     pub running: BTreeMap<String, Instant>,
     /// What was completely applied last.
@@ -113,6 +122,9 @@ impl Memory {
             hooks: status.hooks.clone(),
             blank,
             unsent: blank,
+            gates: Gates::of(status.gates.as_ref()),
+            reached: BTreeMap::new(),
+            elsewhere: Vec::new(),
             running: BTreeMap::new(),
             applied: status.applied.clone(),
             applied_named: work.applied.clone(),

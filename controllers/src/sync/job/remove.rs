@@ -1,18 +1,25 @@
 //! Removes everything of an owner from a cluster, in reverse order, with the hooks that belong to it.
 
+use std::collections::BTreeSet;
+
 use emco_crds::sync_shard::status::Applied;
+use emco_engine::depends::Order;
 use emco_engine::identity::Identity;
+use emco_engine::order;
 
 use super::super::edge::Session;
 use super::super::observe::Look;
 use super::super::work::{Named, Work};
 use super::Job;
+use super::depends::Gates;
 use super::desired::{App, PruneSet};
 use super::row::{Facts, deadline};
 
 impl Job {
     pub(super) async fn remove(&mut self, work: &Work, session: &Session, facts: &mut Facts) {
         self.memory.settled = false;
+        // Whatever comes back comes anew.
+        self.memory.gates = Gates::default();
         if self.is_complete(work) {
             return;
         }
@@ -39,7 +46,8 @@ impl Job {
         }
     }
 
-    /// Removes what is pruned, around it the hooks of the apps that leave; true when nothing is left.
+    /// Removes what is pruned, around it the hooks of the apps that leave; true when nothing is left. An app leaves before those that it
+    /// depends on. All kinds are watched until the last app is gone: the end of an object is told by its watch.
     pub(super) async fn retire(
         &mut self,
         work: &Work,
@@ -48,27 +56,47 @@ impl Job {
         session: &Session,
         facts: &mut Facts,
     ) -> bool {
-        let Some(applied) = self.memory.applied_named.clone() else {
-            return self.observed(session, stay, pruned, facts)
-                && self.prune(pruned, stay, session, facts).await;
-        };
-        let mut leaving = applied.clone();
-        leaving.apps.retain(|app, _| !stay.iter().any(|stays| *stays.name == **app));
-        let leaving = match self.apps(&leaving, session).await {
-            Ok(leaving) => leaving,
-            // Its hooks are lost with it.
-            Err(trouble) if trouble.reason == "ContentLost" && self.searches(work) => Vec::new(),
-            Err(trouble) => {
-                self.content_failed(&trouble, facts);
-                return false;
+        let leaving = match self.memory.applied_named.clone() {
+            None => Vec::new(),
+            Some(mut leaving) => {
+                leaving.apps.retain(|app, _| !stay.iter().any(|stays| *stays.name == **app));
+                match self.apps(&leaving, session).await {
+                    Ok(leaving) => leaving,
+                    // Its hooks are lost with it.
+                    Err(trouble) if trouble.reason == "ContentLost" && self.searches(work) => Vec::new(),
+                    Err(trouble) => {
+                        self.content_failed(&trouble, facts);
+                        return false;
+                    }
+                }
             }
         };
         if !self.observed(session, stay, pruned, facts) {
             return false;
         }
-        facts.left = i64::try_from(pruned.objects.len()).unwrap_or(i64::MAX);
+        let mut done = true;
+        for Group { leaving, pruned } in groups(&work.order, leaving, pruned) {
+            if self.stale() || !self.retire_group(work, stay, (&leaving, &pruned), session, facts).await {
+                done = false;
+                break;
+            }
+        }
+        let left = pruned.objects.keys().filter(|id| !self.memory.gone.contains(id)).count();
+        facts.left = i64::try_from(left).unwrap_or(i64::MAX);
+        done
+    }
+
+    /// Removes apps that leave together, and what is pruned with them.
+    async fn retire_group(
+        &mut self,
+        work: &Work,
+        stay: &[App],
+        (leaving, pruned): (&[App], &PruneSet),
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
         let events = ["pre-delete", "post-delete"];
-        for app in &leaving {
+        for app in leaving {
             if !self.hooks(work, app, "pre-delete", &events, session, facts).await {
                 return false;
             }
@@ -87,7 +115,7 @@ impl Job {
         // Namespaces wait for the hooks that run in them.
         let mut spaces = PruneSet::default();
         first.objects.retain(|id, keep| {
-            let space = emco_engine::order::is_namespace(id.kind());
+            let space = order::is_namespace(id.kind());
             if space {
                 spaces.objects.insert(id.clone(), *keep);
             }
@@ -96,11 +124,48 @@ impl Job {
         if !self.prune(&first, stay, session, facts).await {
             return false;
         }
-        for app in &leaving {
+        for app in leaving {
             if !self.hooks(work, app, "post-delete", &events, session, facts).await {
                 return false;
             }
         }
         self.prune(&last, stay, session, facts).await && self.prune(&spaces, stay, session, facts).await
     }
+}
+
+/// Apps that leave together, and objects that go with them.
+struct Group {
+    leaving: Vec<App>,
+    pruned: PruneSet,
+}
+
+/// What is removed, in the order of removal. Namespaces and definitions, what is of several apps and what is of none that is known go
+/// with the last apps: others may need them.
+fn groups(depends: &Order, leaving: Vec<App>, pruned: &PruneSet) -> Vec<Group> {
+    let apps: BTreeSet<&str> = pruned.apps.values().map(|app| &**app).filter(|app| !app.is_empty()).collect();
+    let names: BTreeSet<String> =
+        leaving.iter().map(|app| &*app.name).chain(apps).map(str::to_owned).collect();
+    let by_app = depends.removal(names.iter().map(String::as_str));
+    if by_app.len() < 2 {
+        return vec![Group {
+            leaving,
+            pruned: PruneSet { objects: pruned.objects.clone(), ..PruneSet::default() },
+        }];
+    }
+    let place = |app: &str| by_app.iter().position(|group| group.contains(app)).unwrap_or(by_app.len() - 1);
+    let empty = || Group { leaving: Vec::new(), pruned: PruneSet::default() };
+    let mut groups: Vec<Group> = by_app.iter().map(|_| empty()).collect();
+    for app in leaving {
+        if let Some(group) = groups.get_mut(place(&app.name)) {
+            group.leaving.push(app);
+        }
+    }
+    for (id, keep) in &pruned.objects {
+        let shared = order::is_namespace(id.kind()) || order::is_crd(id.kind());
+        let app = pruned.apps.get(id).filter(|_| !shared).map_or("", |app| app);
+        if let Some(group) = groups.get_mut(place(app)) {
+            group.pruned.objects.insert(id.clone(), *keep);
+        }
+    }
+    groups
 }

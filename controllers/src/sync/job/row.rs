@@ -1,6 +1,7 @@
 //! Turns what a pass found into the row's status.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::State;
@@ -12,9 +13,10 @@ use emco_engine::identity::Identity;
 use tokio::time::Instant;
 
 use super::super::errors::{Retry, Trouble, cut};
+use super::super::fleet::FleetGate;
 use super::super::work::Work;
 use super::unready::Unready;
-use super::{Job, foreign};
+use super::{Job, depends, foreign};
 
 /// Objects of one app, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub(super) struct Count {
 
 /// What a pass found.
 #[derive(Default)]
-#[allow(clippy::struct_excessive_bools)] // four independent answers, none of them a state
+#[allow(clippy::struct_excessive_bools)] // independent answers, none of them a state
 pub(super) struct Facts {
     /// When the pass began.
     pub begun: Option<Instant>,
@@ -51,6 +53,16 @@ pub(super) struct Facts {
     pub unready: Vec<Unready>,
     /// What the row says of them; `None`: as it was.
     pub named: Option<Vec<RowUnready>>,
+    /// Apps that wait for others, and for what: how their objects are is not said.
+    pub waiting: BTreeMap<Arc<str>, String>,
+    /// One of them waits for other clusters.
+    pub awaits_fleet: bool,
+    /// All apps of the target were looked at: what is said of them elsewhere is of this pass.
+    pub judged: bool,
+    /// The cluster answers and may not be worked on: what its apps had reached counts for nobody.
+    pub barred: bool,
+    /// How other clusters stand that are waited for, without times.
+    pub elsewhere: Vec<FleetGate>,
     /// Objects that are still to be removed.
     pub left: i64,
     /// When to look again.
@@ -79,6 +91,12 @@ impl Facts {
             // Attempts of waiting work would be a write each.
             attempts: if trouble.retry == Retry::WhenBack { 0 } else { i64::from(steps(attempts)) },
         });
+    }
+
+    /// Notes that the cluster answers and may not be worked on.
+    pub fn bar(&mut self, trouble: &Trouble) {
+        self.trouble(None, None, trouble, 1);
+        (self.keep, self.barred) = (true, true);
     }
 
     /// Takes in what a removal found that everything else waits for.
@@ -136,6 +154,11 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     if job.memory.progress.1 != mark {
         job.memory.progress = (Instant::now(), mark);
     }
+    if facts.judged && facts.awaits_fleet && job.memory.elsewhere != facts.elsewhere {
+        // The clusters that are waited for go forward.
+        job.memory.progress.0 = Instant::now();
+        job.memory.elsewhere.clone_from(&facts.elsewhere);
+    }
     let deadline = job.policy().progress_deadline;
     let unready_since = unready_since(job, facts, sum, complete);
     let stuck = complete && waited(job, unready_since.as_ref()).is_some_and(|waited| waited >= deadline);
@@ -159,6 +182,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     let since = before.since.clone().filter(|_| same).or_else(|| now(job));
     let mut error = match (&facts.error, late && !facts.failure) {
         (None, true) => Some(no_progress(facts, deadline)),
+        (Some(waits), true) if waits.reason == depends::WAITS => Some(waits_too_long(waits, facts, deadline)),
         (error, _) => error.clone(),
     };
     if let Some(error) = &mut error {
@@ -186,8 +210,13 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         state,
         applied: job.memory.applied.clone(),
         counts: Some(counts),
-        apps: if facts.keep { before.apps.clone() } else { apps(job, facts, state, since.as_ref()) },
+        apps: if facts.keep {
+            before.apps.clone()
+        } else {
+            apps(job, facts, state, since.as_ref(), error.as_ref())
+        },
         hooks: job.memory.hooks.clone(),
+        gates: if complete { None } else { job.memory.gates.row() },
         total,
         applied_count: counts.applied,
         ready: counts.ready,
@@ -219,6 +248,16 @@ fn no_progress(facts: &Facts, deadline: Duration) -> RowError {
         message: cut(&message),
         attempts: 0,
     }
+}
+
+/// An app waits for another one, and nothing else goes on.
+fn waits_too_long(waits: &RowError, facts: &Facts, deadline: Duration) -> RowError {
+    let error = no_progress(facts, deadline);
+    let seconds = deadline.as_secs();
+    let cause =
+        error.resource.as_ref().map(|resource| format!("; {resource} is not ready")).unwrap_or_default();
+    let message = format!("no progress for {seconds} seconds: {}{cause}; work goes on", waits.message);
+    RowError { app: waits.app.clone(), resource: None, message: cut(&message), ..error }
 }
 
 /// Since when nothing of a completely applied target became ready although something is not. It is stored, so that a restart does not
@@ -287,12 +326,18 @@ const fn updates(before: State) -> bool {
     matches!(before, State::Updating | State::UpdateFailed | State::Updated)
 }
 
-/// Apps that are not as wanted.
-fn apps(job: &Job, facts: &Facts, state: State, since: Option<&Time>) -> Vec<RowApp> {
+/// Apps that are not as wanted. What one waits for is not said where the row's error says it.
+fn apps(
+    job: &Job,
+    facts: &Facts,
+    state: State,
+    since: Option<&Time>,
+    error: Option<&RowError>,
+) -> Vec<RowApp> {
     let mut all = Vec::new();
     for (name, count) in &facts.apps {
         let failed = facts.failed_apps.contains(name);
-        if count.ready == count.total && !failed {
+        if count.ready == count.total && !failed && !facts.waiting.contains_key(name.as_str()) {
             continue;
         }
         let state = match state {
@@ -304,7 +349,17 @@ fn apps(job: &Job, facts: &Facts, state: State, since: Option<&Time>) -> Vec<Row
         };
         let before = job.memory.status.apps.iter().find(|app| app.app == *name && app.state == state);
         let since = before.and_then(|app| app.since.clone()).or_else(|| since.cloned());
-        all.push(RowApp { app: name.clone(), state, since, ready: count.ready, total: count.total });
+        let said = error.filter(|error| error.app.as_ref() == Some(name)).map(|error| error.message.as_str());
+        let waits_for = facts.waiting.get(name.as_str());
+        let waits_for = waits_for.filter(|waits| said.is_none_or(|said| !said.contains(waits.as_str())));
+        all.push(RowApp {
+            app: name.clone(),
+            waits_for: waits_for.cloned(),
+            state,
+            since,
+            ready: count.ready,
+            total: count.total,
+        });
     }
     all
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
+use emco_crds::composite_app::Dependency;
 use emco_crds::deployment_intent_group::sync::{ConflictPolicy, DriftPolicy, ImmutablePolicy, PrunePolicy};
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::pack;
 use emco_engine::set::ManifestSet;
 use emco_engine::snapshot::Installation;
-use emco_engine::{marks, shard};
+use emco_engine::{depends, marks, shard};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -44,6 +45,8 @@ pub struct Rig {
     revision: AtomicI64,
     /// What the wall clock shows: the same for ever, unless a test wants it to go on.
     pub clock: Arc<dyn Clock>,
+    /// What apps of later targets wait for.
+    pub depends: Mutex<BTreeMap<String, Vec<Dependency>>>,
     running: Mutex<Option<(CancellationToken, Vec<tokio::task::JoinHandle<()>>)>>,
     pub sync: Mutex<Option<Arc<Sync>>>,
 }
@@ -82,6 +85,7 @@ impl Rig {
             in_flight: SyncSettings::default().in_flight,
             revision: AtomicI64::new(0),
             clock: Arc::new(FixedClock),
+            depends: Mutex::default(),
             running: Mutex::new(None),
             sync: Mutex::new(None),
         }
@@ -267,15 +271,16 @@ impl Rig {
                 uid: "uid-1".to_owned(),
             };
             let empty = SyncShardSpec { format: 1, owner, next_id: 1, epoch: 1, ..SyncShardSpec::default() };
-            let spec = self.contacted(shard::retarget(&empty, None, 1, revision, wanted).unwrap());
+            let spec = shard::retarget(&empty, None, 1, revision, wanted).unwrap();
+            let spec = self.contacted(self.in_order(&spec, revision, wanted).unwrap_or(spec));
             let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": "SyncShard",
                 "metadata": {"name": name, "namespace": "team-a"}, "spec": spec});
             return self.hub.create(SHARDS, &object).await.is_ok();
         };
         let next = crate::object::meta::writes(&live) + 1;
-        let Some(spec) = shard::retarget(&live.spec, live.status.as_ref(), next, revision, wanted) else {
-            return true;
-        };
+        let fresh = shard::retarget(&live.spec, live.status.as_ref(), next, revision, wanted);
+        let ordered = self.in_order(fresh.as_ref().unwrap_or(&live.spec), revision, wanted);
+        let Some(spec) = ordered.or(fresh) else { return true };
         let spec = self.contacted(spec);
         let mut value = serde_json::to_value(&live).unwrap();
         value["spec"] = serde_json::to_value(SyncShardSpec { writes: next, ..spec }).unwrap();
@@ -284,6 +289,19 @@ impl Rig {
             sync.targeted(serde_json::from_value(answer).unwrap());
         }
         true
+    }
+
+    /// The shard with the order of its apps, where that is another one.
+    fn in_order(
+        &self,
+        spec: &SyncShardSpec,
+        revision: i64,
+        wanted: &BTreeMap<ClusterId, Combination>,
+    ) -> Option<SyncShardSpec> {
+        let all = self.depends.lock();
+        let apps = all.iter().map(|(app, depends_on)| (app.as_str(), depends_on.as_slice()));
+        let order = depends::order(apps, wanted, revision).filter(|_| !wanted.is_empty());
+        depends::ordered(spec, order.as_ref())
     }
 
     /// From now on the hub's watch shows the engine nothing.

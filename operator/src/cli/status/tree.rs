@@ -351,6 +351,14 @@ fn things(status: Option<&RowStatus>, app: &str, row: &Row) -> Vec<Thing> {
             message: error.message.clone(),
         });
     }
+    let waits = status.apps.iter().find(|own| own.app == app).and_then(|own| own.waits_for.as_ref());
+    if let Some(waits) = waits.filter(|waits| !things.iter().any(|thing| thing.message.contains(*waits))) {
+        things.push(Thing {
+            object: String::new(),
+            reason: "WaitingForDependency".to_owned(),
+            message: waits.clone(),
+        });
+    }
     // The first of them may be the row's error already.
     let error = status.error.as_ref().and_then(|error| error.resource.as_deref());
     things.extend(

@@ -155,6 +155,35 @@ fn the_sample_of_the_book_is_what_is_printed() {
 }
 
 #[test]
+fn an_app_that_waits_for_another_one_says_so_as_the_book_shows() {
+    let mut group = serde_json::to_value(group()).unwrap();
+    group["metadata"]["generation"] = json!(1);
+    let message = "0 of 1 cluster ready; acme/berlin (web): WaitingForDependency: waits until this revision of app db is Ready on acme/berlin";
+    group["status"] = json!({
+        "observedGeneration": 1, "state": "Instantiating", "revision": 1, "summary": {"clusters": "0/1", "resources": "0/2"},
+        "conditions": [{"type": "Ready", "status": "False", "reason": "WaitingForDependency", "message": message,
+            "lastTransitionTime": "2026-11-21T07:00:00Z"}],
+    });
+    let mut shard = serde_json::to_value(shard()).unwrap();
+    shard["spec"]["clusters"] = json!([{"id": 1, "cluster": "acme/berlin", "target": "t1"}]);
+    let app = |app: &str| json!({"app": app, "state": "Instantiating", "ready": 0, "total": 1, "since": "2026-11-21T07:00:00Z"});
+    let mut web = app("web");
+    web["waitsFor"] = json!("waits until this revision of app db is Ready on acme/berlin");
+    shard["status"] = json!({"observedGeneration": 5, "clusters": [{
+        "id": 1, "cluster": "acme/berlin", "connectivity": "Reachable", "state": "Instantiating", "total": 2,
+        "apps": [app("db"), web],
+        "unready": [{"app": "db", "resource": "apps/Deployment/shop/db", "message": "0 of 1 replicas are available"}],
+    }]});
+    let (group, shard) = (serde_json::from_value(group).unwrap(), serde_json::from_value(shard).unwrap());
+    let text = show::text(&Tree::of(&[group], &[shard], alive(), &Filter::default()), false);
+    let book =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dependencies.md")).unwrap();
+    let (_, sample) = book.split_once("$ kubectl emco status shop/till\n").unwrap();
+    let (sample, _) = sample.split_once("```").unwrap();
+    assert_eq!(text, sample);
+}
+
+#[test]
 fn an_app_on_a_lost_cluster_is_unreachable_since_the_loss() {
     let mut shard = serde_json::to_value(shard()).unwrap();
     let row = &mut shard["status"]["clusters"][1];

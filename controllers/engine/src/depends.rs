@@ -1,0 +1,243 @@
+//! Orders the apps of a composite application by their dependencies: which waits for which, which leaves first, and which wait for
+//! each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use emco_crds::SyncShardSpec;
+use emco_crds::composite_app::{App, Dependency, DependencyScope, DependencyState};
+use emco_crds::fields::DurationText;
+use emco_crds::sync_shard::{OrderedApp, ShardOrder};
+
+use crate::identity::{ClusterId, Combination};
+
+mod gate;
+
+pub use gate::{Judged, Reached, Waiting, judge};
+
+/// One dependency of an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The app that is waited for.
+    pub on: String,
+    /// What it must have reached.
+    pub state: DependencyState,
+    /// Where it must have.
+    pub scope: DependencyScope,
+    /// How long to wait after that.
+    pub delay: Duration,
+}
+
+impl Wait {
+    fn of(dependency: &Dependency) -> Self {
+        let Dependency { app, state, delay, scope } = dependency;
+        Self {
+            on: app.clone(),
+            state: state.unwrap_or_default(),
+            scope: scope.unwrap_or_default(),
+            delay: delay.as_ref().and_then(DurationText::parse).unwrap_or_default(),
+        }
+    }
+}
+
+/// Which apps wait for which, as a shard says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// The revision whose clusters are counted; 0 = no app waits for other clusters.
+    pub revision: i64,
+    waits: BTreeMap<String, Vec<Wait>>,
+    clusters: BTreeMap<String, usize>,
+}
+
+impl Order {
+    /// Reads what a shard says.
+    pub fn of(order: Option<&ShardOrder>) -> Self {
+        let mut read = Self::default();
+        let Some(ShardOrder { revision, apps }) = order else { return read };
+        read.revision = *revision;
+        for OrderedApp { app, depends_on, clusters } in apps {
+            if !depends_on.is_empty() {
+                read.waits.insert(app.clone(), depends_on.iter().map(Wait::of).collect());
+            }
+            if let Some(clusters) = clusters.and_then(|clusters| usize::try_from(clusters).ok()) {
+                read.clusters.insert(app.clone(), clusters);
+            }
+        }
+        read
+    }
+
+    /// Whether no app waits.
+    pub fn is_empty(&self) -> bool {
+        self.waits.is_empty()
+    }
+
+    /// What an app waits for.
+    pub fn waits(&self, app: &str) -> &[Wait] {
+        self.waits.get(app).map_or(&[], Vec::as_slice)
+    }
+
+    /// Apps that are waited for on other clusters, and how many clusters have each.
+    pub fn counted(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.clusters.iter().map(|(app, clusters)| (app.as_str(), *clusters))
+    }
+
+    /// How many clusters have an app that is waited for on other clusters.
+    pub fn clusters(&self, app: &str) -> Option<usize> {
+        self.clusters.get(app).copied()
+    }
+
+    /// How long the longest chain of apps is that an app waits for: what has a lower number comes first. Apps of a cycle, which no
+    /// plan has, have some number.
+    pub fn depth(&self, app: &str) -> usize {
+        let mut depth = 0;
+        let mut level: BTreeSet<&str> = BTreeSet::from([app]);
+        while depth <= self.waits.len() {
+            level = level.into_iter().flat_map(|app| self.waits(app)).map(|wait| wait.on.as_str()).collect();
+            if level.is_empty() {
+                break;
+            }
+            depth += 1;
+        }
+        depth
+    }
+
+    /// Apps in the order of their removal, in groups: an app leaves when nothing is left that waits for it, also by way of others.
+    pub fn removal<'a>(&self, apps: impl IntoIterator<Item = &'a str>) -> Vec<BTreeSet<&'a str>> {
+        let mut groups: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+        for app in apps {
+            groups.entry(self.height(app)).or_default().insert(app);
+        }
+        groups.into_values().collect()
+    }
+
+    /// How long the longest chain of apps is that wait for an app.
+    fn height(&self, app: &str) -> usize {
+        let mut height = 0;
+        let mut level: BTreeSet<&str> = BTreeSet::from([app]);
+        while height <= self.waits.len() {
+            let above =
+                self.waits.iter().filter(|(_, waits)| waits.iter().any(|w| level.contains(w.on.as_str())));
+            level = above.map(|(app, _)| app.as_str()).collect();
+            if level.is_empty() {
+                break;
+            }
+            height += 1;
+        }
+        height
+    }
+}
+
+/// The order that a revision gives to shards: what its apps wait for, and how many clusters have what is waited for on other
+/// clusters. `None`: no app waits.
+pub fn order<'a>(
+    apps: impl IntoIterator<Item = (&'a str, &'a [Dependency])>,
+    wanted: &BTreeMap<ClusterId, Combination>,
+    revision: i64,
+) -> Option<ShardOrder> {
+    let waiting: BTreeMap<&str, &[Dependency]> =
+        apps.into_iter().filter(|(_, depends_on)| !depends_on.is_empty()).collect();
+    let elsewhere = |app: &str, dependency: &Dependency| {
+        dependency.scope == Some(DependencyScope::All)
+            || wanted.values().any(|has| has.contains_key(app) && !has.contains_key(&dependency.app))
+    };
+    let counted: BTreeSet<&str> = waiting
+        .iter()
+        .flat_map(|(app, depends_on)| depends_on.iter().filter(|dependency| elsewhere(app, dependency)))
+        .map(|dependency| dependency.app.as_str())
+        .collect();
+    let names: BTreeSet<&str> = waiting.keys().copied().chain(counted.iter().copied()).collect();
+    let count = |app: &str| wanted.values().filter(|has| has.contains_key(app)).count();
+    let apps: Vec<OrderedApp> = names
+        .into_iter()
+        .map(|app| OrderedApp {
+            app: app.to_owned(),
+            depends_on: waiting.get(app).map(|depends_on| depends_on.to_vec()).unwrap_or_default(),
+            clusters: counted.contains(app).then(|| i64::try_from(count(app)).unwrap_or(i64::MAX)),
+        })
+        .collect();
+    let revision = if counted.is_empty() { 0 } else { revision };
+    (!apps.is_empty()).then_some(ShardOrder { revision, apps })
+}
+
+/// Most apps of an order.
+const MOST: usize = 256;
+
+/// The shard with this order. What apps waited for that leave is kept until the shard names them no more: they leave in reverse.
+/// `None`: nothing to write.
+pub fn ordered(spec: &SyncShardSpec, order: Option<&ShardOrder>) -> Option<SyncShardSpec> {
+    let targets: BTreeSet<&str> = spec.clusters.iter().filter_map(|row| row.target.as_deref()).collect();
+    let named = |wanted: bool| -> BTreeSet<&str> {
+        let some = spec.combinations.iter().filter(|one| !wanted || targets.contains(one.name.as_str()));
+        some.flat_map(|one| &one.apps).map(|app| app.app.as_str()).collect()
+    };
+    let (named, wanted) = (named(false), named(true));
+    let mut fresh = order.cloned().unwrap_or_default();
+    let has = |app: &str| order.is_some_and(|order| order.apps.iter().any(|other| other.app == app));
+    for old in spec.order.iter().flat_map(|order| &order.apps) {
+        let app = old.app.as_str();
+        let leaves = named.contains(app) && !wanted.contains(app);
+        if leaves && fresh.apps.len() < MOST && !old.depends_on.is_empty() && !has(app) {
+            fresh.apps.push(OrderedApp { clusters: None, ..old.clone() });
+        }
+    }
+    fresh.apps.sort_by(|a, b| a.app.cmp(&b.app));
+    let fresh = (!fresh.apps.is_empty()).then_some(fresh);
+    (fresh != spec.order).then(|| SyncShardSpec { order: fresh, ..spec.clone() })
+}
+
+/// What is wrong with the dependencies of apps, in words: they wait for each other.
+pub fn fault(apps: &[App]) -> Option<String> {
+    let cycle = cycle(apps)?;
+    let steps: Vec<String> = cycle
+        .windows(2)
+        .filter_map(|pair| {
+            let [app, on] = pair else { return None };
+            Some(format!("{app} waits for {on}"))
+        })
+        .collect();
+    let (said, first) = (steps.join(", "), cycle.first()?);
+    Some(if steps.len() == 1 {
+        format!("spec.apps[{first}].dependsOn: {said}, itself: remove that dependency")
+    } else {
+        format!(
+            "spec.apps[{first}].dependsOn: apps wait for each other: {said}; remove one of these dependencies"
+        )
+    })
+}
+
+/// A shortest cycle of the first app that is in one: `a, b, c, a`.
+fn cycle(apps: &[App]) -> Option<Vec<&str>> {
+    let on: BTreeMap<&str, Vec<&str>> = apps
+        .iter()
+        .map(|app| {
+            (app.name.as_str(), app.depends_on.iter().map(|dependency| dependency.app.as_str()).collect())
+        })
+        .collect();
+    on.keys().find_map(|first| way_back(&on, first))
+}
+
+/// The shortest way from an app back to it.
+fn way_back<'a>(on: &BTreeMap<&'a str, Vec<&'a str>>, first: &'a str) -> Option<Vec<&'a str>> {
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut ways = vec![vec![first]];
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            for next in way.last().and_then(|last| on.get(last)).into_iter().flatten() {
+                let mut way = way.clone();
+                way.push(next);
+                if *next == first {
+                    return Some(way);
+                }
+                if seen.insert(next) {
+                    longer.push(way);
+                }
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+use emco_crds::composite_app::DependencyState;
+use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
+use proptest::prelude::*;
+
+use super::*;
+use crate::identity::SetDigest;
+
+fn dependency(app: &str) -> Dependency {
+    Dependency { app: app.to_owned(), ..Dependency::default() }
+}
+
+/// Apps by name, each with those that it waits for.
+fn apps(all: &[(&str, &[&str])]) -> Vec<App> {
+    let of = |(name, on): &(&str, &[&str])| App {
+        name: (*name).to_owned(),
+        depends_on: on.iter().map(|on| dependency(on)).collect(),
+        ..App::default()
+    };
+    all.iter().map(of).collect()
+}
+
+fn of(apps: &[App], wanted: &BTreeMap<ClusterId, Combination>) -> Option<ShardOrder> {
+    order(apps.iter().map(|app| (app.name.as_str(), app.depends_on.as_slice())), wanted, 3)
+}
+
+fn on(clusters: &[(&str, &[&str])]) -> BTreeMap<ClusterId, Combination> {
+    let has = |apps: &[&str]| apps.iter().map(|app| ((*app).to_owned(), SetDigest("s".to_owned()))).collect();
+    clusters.iter().map(|(cluster, apps)| (ClusterId::new("acme", cluster), has(apps))).collect()
+}
+
+#[test]
+fn a_cycle_of_three_is_named_with_its_path() {
+    let all = apps(&[("cache", &["web"]), ("db", &["cache"]), ("log", &["db"]), ("web", &["db", "log"])]);
+    assert_eq!(
+        fault(&all).as_deref(),
+        Some(
+            "spec.apps[cache].dependsOn: apps wait for each other: cache waits for web, web waits for db, db waits for cache; \
+             remove one of these dependencies"
+        )
+    );
+    assert_eq!(
+        fault(&apps(&[("web", &["web"])])).as_deref(),
+        Some("spec.apps[web].dependsOn: web waits for web, itself: remove that dependency")
+    );
+    assert_eq!(fault(&apps(&[("db", &[]), ("web", &["db"]), ("log", &["db", "web"])])), None);
+}
+
+#[test]
+fn apps_come_after_what_they_wait_for_and_leave_before_it() {
+    let all = apps(&[("a", &["b"]), ("b", &["c"]), ("c", &[]), ("d", &["c"]), ("e", &[])]);
+    let order = Order::of(of(&all, &on(&[])).as_ref());
+    let depths = ["a", "b", "c", "d", "e"].map(|app| order.depth(app));
+    assert_eq!(depths, [2, 1, 0, 1, 0]);
+    let groups = order.removal(["a", "b", "c", "d", "e"]);
+    assert_eq!(groups, [["a", "d", "e"].into(), ["b"].into(), ["c"].into()]);
+    // The chain leads over an app that is not there.
+    assert_eq!(order.removal(["a", "c"]), [BTreeSet::from(["a"]), ["c"].into()]);
+}
+
+#[test]
+fn clusters_are_counted_only_for_what_is_waited_for_elsewhere() {
+    let mut all = apps(&[("db", &[]), ("web", &["db"])]);
+    let order = of(&all, &on(&[("a", &["db", "web"]), ("b", &["db"])])).unwrap();
+    assert_eq!((order.revision, order.apps.len(), order.apps[0].clusters), (0, 1, None));
+    let order = of(&all, &on(&[("a", &["db", "web"]), ("b", &["web"])])).unwrap();
+    assert_eq!((order.revision, Order::of(Some(&order)).clusters("db")), (3, Some(1)), "b has no db");
+    all[1].depends_on[0].scope = Some(DependencyScope::All);
+    let order = of(&all, &on(&[("a", &["db", "web"]), ("b", &["db"])])).unwrap();
+    assert_eq!((order.revision, Order::of(Some(&order)).clusters("db")), (3, Some(2)));
+    assert_eq!(of(&apps(&[("db", &[]), ("web", &[])]), &on(&[("a", &["db"])])), None);
+}
+
+#[test]
+fn what_leaves_keeps_its_order_until_the_shard_names_it_no_more() {
+    let combination = |name: &str, apps: &[&str]| ShardCombination {
+        name: name.to_owned(),
+        revision: 1,
+        apps: apps.iter().map(|app| AppSet { app: (*app).to_owned(), set: "s".to_owned() }).collect(),
+    };
+    let with_order = of(&apps(&[("db", &[]), ("web", &["db"])]), &on(&[]));
+    let combinations = vec![combination("t1", &["db", "web"]), combination("t2", &["db"])];
+    let spec = SyncShardSpec { combinations, ..SyncShardSpec::default() };
+    let first = ordered(&spec, with_order.as_ref()).unwrap();
+    assert_eq!(first.order, with_order);
+    assert_eq!(ordered(&first, with_order.as_ref()), None, "nothing to write");
+    assert_eq!(ordered(&first, None), None, "web is still named");
+    let row = ShardRow { target: Some("t1".to_owned()), ..ShardRow::default() };
+    let wanted = SyncShardSpec { clusters: vec![row], ..first.clone() };
+    assert_eq!(ordered(&wanted, None).unwrap().order, None, "web is wanted and waits no more");
+    let later = SyncShardSpec { combinations: vec![combination("t2", &["db"])], ..first };
+    assert_eq!(ordered(&later, None).unwrap().order, None);
+}
+
+fn wait(on: &str, delay: u64) -> Wait {
+    let (state, scope) = (DependencyState::Ready, DependencyScope::Cluster);
+    Wait { on: on.to_owned(), state, scope, delay: Duration::from_millis(delay) }
+}
+
+#[test]
+fn a_delay_runs_from_the_time_that_is_stored() {
+    let waits = [wait("db", 10_000), wait("cache", 0)];
+    let none = BTreeMap::new();
+    let first = judge(&waits, |wait| Some(wait.on == "db"), &none, 5_400);
+    assert_eq!(first.since, [("db".to_owned(), 6)].into());
+    assert_eq!(first.waiting, Some(Waiting::For(&waits[1])));
+    let second = judge(&waits, |_| Some(true), &first.since, 9_000);
+    assert_eq!(second.waiting, Some(Waiting::Delay(&waits[0], 7_000)));
+    assert_eq!(judge(&waits, |_| Some(true), &second.since, 16_000).waiting, None);
+    let unknown = judge(&waits, |_| None, &second.since, 16_000);
+    assert_eq!(
+        (unknown.since, unknown.waiting),
+        (second.since.clone(), Some(Waiting::For(&waits[0]))),
+        "it goes on"
+    );
+    assert_eq!(judge(&waits, |_| Some(false), &second.since, 16_000).since, none, "it begins anew");
+}
+
+#[test]
+fn what_is_reached_meets_what_is_less() {
+    use DependencyState::{Deployed, Ready};
+    let met = |reached: Reached| (reached.meets(Deployed), reached.meets(Ready));
+    assert_eq!(
+        [Reached::Nothing, Reached::Deployed, Reached::Ready].map(met),
+        [(false, false), (true, false), (true, true)]
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_gate_opens_before_all_is_met_and_each_delay_is_over(
+        delays in proptest::collection::vec(0..5_000_u64, 1..5),
+        steps in proptest::collection::vec((0..3_000_i64, any::<u8>()), 1..20),
+    ) {
+        let waits: Vec<Wait> = delays.iter().enumerate().map(|(i, delay)| wait(&i.to_string(), *delay)).collect();
+        let (mut now, mut before) = (1_000_000, BTreeMap::new());
+        // Since when each is met, to the millisecond.
+        let mut met: BTreeMap<String, i64> = BTreeMap::new();
+        for (pause, bits) in steps {
+            now += pause;
+            let is_met = |wait: &Wait| bits & (1 << wait.on.parse::<u8>().unwrap()) != 0;
+            for wait in &waits {
+                if is_met(wait) { met.entry(wait.on.clone()).or_insert(now); } else { met.remove(&wait.on); }
+            }
+            let judged = judge(&waits, |wait| Some(is_met(wait)), &before, now);
+            let over = |wait: &Wait| met.get(&wait.on).map(|since| now - since - i64::try_from(wait.delay.as_millis()).unwrap());
+            match &judged.waiting {
+                None => prop_assert!(waits.iter().all(|wait| over(wait).is_some_and(|over| over >= 0))),
+                Some(Waiting::For(wait)) => prop_assert_eq!(over(wait), None),
+                // Never later than a second after it could.
+                Some(Waiting::Delay(wait, left)) => prop_assert!(*left > 0 && over(wait).is_some_and(|over| over + left < 1_001)),
+            }
+            before = judged.since;
+        }
+    }
+
+    #[test]
+    fn every_order_without_a_cycle_has_what_is_waited_for_first(edges in proptest::collection::vec((0..8_usize, 0..8_usize), 0..16)) {
+        let mut all: Vec<App> = (0..8).map(|i| App { name: format!("a{i}"), ..App::default() }).collect();
+        for (from, to) in edges {
+            let on = format!("a{to}");
+            if !all[from].depends_on.iter().any(|d| d.app == on) {
+                all[from].depends_on.push(dependency(&on));
+            }
+        }
+        let order = Order::of(of(&all, &on(&[])).as_ref());
+        let acyclic = all.iter().all(|app| app.depends_on.iter().all(|d| order.depth(&d.app) < order.depth(&app.name)));
+        prop_assert_eq!(fault(&all).is_none(), acyclic);
+        if acyclic {
+            let groups = order.removal(all.iter().map(|app| app.name.as_str()));
+            let place = |name: &str| groups.iter().position(|group| group.contains(name));
+            for app in &all {
+                prop_assert!(app.depends_on.iter().all(|d| place(&app.name) < place(&d.app)));
+            }
+        }
+    }
+}

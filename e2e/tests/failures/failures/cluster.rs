@@ -1,0 +1,93 @@
+//! The rows of the chapter "On a cluster", and the tests that show what they say.
+
+use super::Row;
+
+pub const CLUSTER: &[Row] = &[
+    ("A manifest is refused", &["a_refused_manifest_is_failed_with_the_servers_words_and_never_applied"]),
+    (
+        "A change touches a field that cannot be changed",
+        &[
+            "a_field_that_cannot_be_changed_fails_and_names_recreate",
+            "what_cannot_be_changed_is_made_again_and_volumes_stay",
+            "a_volume_claim_is_never_deleted_and_says_why",
+        ],
+    ),
+    (
+        "A kind is not there yet",
+        &[
+            "a_custom_resource_waits_for_its_kind_and_the_rest_does_not",
+            "an_object_whose_kind_comes_late_is_made_once_and_kept",
+        ],
+    ),
+    (
+        "A manifest names a namespace that is not there",
+        &[
+            "a_namespace_that_nobody_makes_fails_at_once_with_its_cure",
+            "a_namespace_that_another_app_of_the_target_makes_is_waited_for",
+        ],
+    ),
+    (
+        "The object is somebody else's",
+        &[
+            "a_foreign_object_is_named_with_its_manager_and_nothing_is_sent",
+            "what_people_made_alike_is_taken_over_and_left_in_the_end",
+            "what_differs_is_listed_then_held_by_its_manager_then_forced",
+        ],
+    ),
+    (
+        "An old object does not go, with `spec.sync.prune: Before`",
+        &[
+            "nothing_new_comes_before_what_must_go_first_is_gone",
+            "an_object_that_does_not_go_is_named_with_its_finalizer",
+        ],
+    ),
+    ("A hook fails", &["a_hook_that_does_not_end_holds_the_rest_and_fails_by_its_timeout"]),
+    (
+        "Somebody deletes what was placed",
+        &["what_people_change_and_delete_is_put_right_with_one_write_each_and_counted"],
+    ),
+    (
+        "Somebody changes what was placed",
+        &[
+            "what_people_change_and_delete_is_put_right_with_one_write_each_and_counted",
+            "where_changes_are_only_reported_the_object_and_its_writer_are_named_and_nothing_is_written",
+            "who_keeps_changing_a_field_is_named_and_met_with_long_pauses",
+            "who_sets_a_field_back_again_and_again_is_named_and_not_answered_at_once_any_more",
+        ],
+    ),
+    (
+        "A cluster goes back in time, restored from a backup of its own",
+        &[
+            "an_edge_restored_from_a_backup_is_brought_to_where_it_should_be_today",
+            "an_edge_restored_from_a_backup_is_found_out_though_its_store_is_further_than_it_ever_was",
+        ],
+    ),
+    (
+        "The cluster's own admission rewrites what is placed",
+        &[
+            "what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fight",
+            "what_a_webhook_of_the_edge_rewrites_becomes_the_baseline_without_a_fight",
+        ],
+    ),
+    (
+        "A workload does not become ready",
+        &[
+            "a_workload_that_does_not_become_ready_is_counted_by_app_and_cluster_and_what_ran_stays",
+            "a_pod_that_fits_no_node_is_named_then_fails_the_deployment",
+            "a_hook_that_a_quota_keeps_from_running_is_named_with_the_quota",
+            "what_stays_unready_fails_after_its_deadline_and_recovers",
+        ],
+    ),
+    (
+        "An app depends on another one that does not become ready",
+        &["who_waits_longer_than_the_deadline_has_failed_with_the_cause"],
+    ),
+    (
+        "An app depends on one of clusters that are away (`scope: All`)",
+        &["scope_all_waits_for_another_cluster_and_skips_it_once_it_is_away"],
+    ),
+    (
+        "The credentials may not list Pods or Events",
+        &["a_cluster_that_forbids_pods_is_said_to_and_asked_seldom"],
+    ),
+];

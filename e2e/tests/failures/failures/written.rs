@@ -1,0 +1,87 @@
+//! The rows of the chapter "What you write", and the tests that show what they say.
+
+use super::Row;
+
+pub const WRITTEN: &[Row] = &[
+    (
+        "A change of what runs is refused, whatever the reason: of a deployment, or of a logical cloud",
+        &[
+            "a_refused_change_of_what_runs_is_nowhere_taken_for_success",
+            "each_refused_change_is_told_once_whatever_clusters_do",
+            "a_refused_logical_cloud_says_what_runs_and_warns_once",
+        ],
+    ),
+    (
+        "Something that is referred to is missing",
+        &["what_a_deployment_refers_to_is_named_while_it_is_missing_and_its_arrival_is_noticed"],
+    ),
+    (
+        "The chart's source is down",
+        &[
+            "a_repository_that_was_down_is_asked_again_without_anybody_doing_anything",
+            "a_new_pod_goes_on_with_kept_charts_while_their_source_is_down",
+            "a_namespace_keeps_as_much_as_it_may_and_delays_no_other",
+        ],
+    ),
+    (
+        "The source serves other bytes under the same version",
+        &["other_bytes_under_the_same_version_are_refused_and_what_runs_stays"],
+    ),
+    ("The chart of a deployment cannot be had", &["charts_that_cannot_be_had_are_a_warning"]),
+    ("Apps wait for each other in a circle", &["a_cycle_of_three_stalls_the_app_and_its_deployments"]),
+    ("The chart does not render", &["an_error_in_a_template_names_the_file_of_the_chart_and_the_line"]),
+    ("A value is misspelt, and nothing reads it", &["a_misspelt_value_is_named_and_refuses_nothing"]),
+    ("A chart renders no object", &["a_chart_that_renders_nothing_is_named_with_the_value_that_turns_it_on"]),
+    (
+        "One app makes more than 5,000 objects, or more than its Project's `limits.objectsPerApp`",
+        &[
+            "five_thousand_objects_in_one_app_are_deployed_and_removed_and_one_more_is_refused",
+            "an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refused",
+            "limits_of_a_project_are_kept_and_what_runs_stays",
+        ],
+    ),
+    (
+        "A project has more deployments than its `limits.deploymentIntentGroups`",
+        &[
+            "limits_of_a_project_are_kept_and_what_runs_stays",
+            "the_oldest_deployments_come_first_in_whatever_order_they_are_seen",
+            "deployments_that_run_stay_and_may_change_below_a_lower_limit",
+        ],
+    ),
+    ("No cluster matches", &["a_placement_that_matches_nothing_is_refused_and_what_runs_stays"]),
+    (
+        "A deployment is suspended in the middle of a change",
+        &[
+            "an_update_that_is_suspended_halfway_stops_at_the_next_write",
+            "a_deployment_suspended_in_the_middle_of_an_update_goes_on_when_resumed",
+            "a_removal_waits_while_its_owner_is_suspended",
+            "drift_and_edits_of_a_suspended_deployment_wait_until_it_is_resumed",
+        ],
+    ),
+    (
+        "A plan waits for an approval, is rejected, or would take an app off too many clusters",
+        &[
+            "an_edit_waits_beside_what_runs_and_survives_a_restart",
+            "any_rejection_of_a_digest_wins_until_it_is_deleted",
+            "a_removal_beyond_the_budget_waits_in_automatic_projects_too",
+            "a_plan_is_carried_out_once_approved_and_refused_once_rejected",
+            "a_plan_beyond_the_removal_budget_waits_for_its_own_approval",
+            "a_plan_rejected_at_any_write_of_its_refusal_is_never_carried_out",
+        ],
+    ),
+    (
+        "A deployment is deleted whose project wants deletions confirmed",
+        &[
+            "a_deletion_waits_for_its_confirmation_where_the_project_wants_one",
+            "a_deletion_removes_nothing_until_its_command_confirms_it",
+        ],
+    ),
+    (
+        "A revision is pinned that cannot be had",
+        &[
+            "a_revision_that_cannot_be_had_is_refused_and_what_runs_stays",
+            "a_pinned_revision_whose_pack_is_lost_is_refused_until_it_is_back",
+        ],
+    ),
+    ("A field is not supported yet", &["a_field_of_a_later_version_is_answered_instead_of_ignored"]),
+];
