@@ -205,7 +205,7 @@ demo: build ## One application on three real control planes, live. EMCO_DEMO_APP
 	@$(TARGET)/debug/emco-e2e demo --operator $(abspath $(RELEASE))/emco-operator
 
 .PHONY: bench
-bench: bench-spine bench-store bench-hostile bench-helm bench-user ## All benchmarks; results in target/bench.
+bench: bench-spine bench-store bench-hostile bench-helm bench-user bench-lifecycle ## All benchmarks; results in target/bench.
 
 # What measures is optimized as what is measured. (Its own build is slow, and needed for nothing else.)
 .PHONY: build-bench

@@ -1,6 +1,7 @@
 //! Runs the benchmarks of an area, and writes a table and `target/bench/AREA.json`.
 
 mod hostile;
+mod lifecycle;
 mod record;
 mod spine;
 mod store;
@@ -14,13 +15,13 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine, store, hostile or user.
+    /// What is measured: spine, store, hostile, user or lifecycle.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
     /// Only this part: of spine sample, fleet, latency, restart or throughput; of hostile an attack such as spin; of user
-    /// burst, edits, clusters or failover. Nothing is written to the file then.
+    /// burst, edits, clusters or failover; of lifecycle dependency or approval. Nothing is written to the file then.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
 }
@@ -48,7 +49,11 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let program = program(args)?;
             runtime.block_on(Box::pin(user::measure(&program, args.only.as_deref())))?
         }
-        area => bail!("there is no benchmark {area}: they are spine, store, hostile and user"),
+        "lifecycle" => {
+            let program = program(args)?;
+            runtime.block_on(Box::pin(lifecycle::measure(&program, args.only.as_deref())))?
+        }
+        area => bail!("there is no benchmark {area}: they are spine, store, hostile, user and lifecycle"),
     };
     if args.only.is_some() {
         record::print(&entries);
