@@ -51,7 +51,7 @@ if obj.status.state ~= nil and failed[obj.status.state] then
   return health("Degraded", ready.message)
 end
 if obj.kind == "DeploymentIntentGroup" then
-  if ready.reason == "Terminated" or ready.reason == "Suspended" then
+  if ready.reason == "Terminated" or ready.reason == "Suspended" or ready.reason == "Planned" then
     return health("Suspended", ready.message)
   end
 end

@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod approvals;
+mod asked;
 mod behind;
 mod chart_sources;
 mod clocks;
@@ -18,6 +19,7 @@ mod explained;
 mod faults;
 mod forgotten;
 mod growing;
+mod halfway;
 mod kept_charts;
 mod life;
 mod limits;
@@ -29,6 +31,8 @@ mod many;
 mod orders;
 mod orphans;
 mod pinned;
+mod planned;
+mod plans;
 mod planted;
 mod quiet;
 mod remarks;

@@ -19,8 +19,10 @@ mod outcome;
 mod owner;
 mod packs;
 mod pending_report;
+pub mod plan_details;
 mod recent_placements;
 mod shards;
+mod turns;
 mod write_cache;
 
 pub(crate) use cache::waiting_key;
@@ -37,7 +39,9 @@ pub use history::prune_history;
 pub(crate) use history::remove_context;
 pub use limit::{Limit, TooMuch, mebibytes};
 pub(crate) use load::load;
-pub use load::{Stored, Unavailable, contexts, newest, of_a_later_format, revision, targeted, targets};
+pub use load::{
+    Stored, Unavailable, contexts, mixed, newest, of_a_later_format, revision, targeted, targets,
+};
 pub use outcome::{RevisionCounts, is_unreported, mark_targeted, record_outcome, report_delay, take_summary};
 pub use owner::Owner;
 pub(crate) use packs::read_pack;
@@ -45,6 +49,7 @@ pub use pending_report::RevisionSummary;
 pub use recent_placements::recent_placements;
 pub use shards::shards;
 pub(crate) use shards::{all_shards, body, empty, live_shards, replace, shards_within, stored_shards};
+pub use turns::Turn;
 
 /// What the hub has and the watch did not show is looked for again after this time.
 pub const SHOWN: Duration = Duration::from_secs(1);

@@ -43,6 +43,7 @@ mod suspension;
 pub mod work;
 
 pub use fence::{Fence, send_fenced};
+pub use job::{TRIES_TO_KNOW, leave_out};
 pub use metrics::SyncMetrics;
 pub use policy::{Policies, Policy};
 pub use work::Owner;

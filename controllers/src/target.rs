@@ -13,4 +13,4 @@ pub use lost_content::{lost_content, search_confirmed};
 pub(crate) use removal::remove_shard;
 pub use removal::{Removal, has_rows, remove_all};
 pub use repair::{invalidate_lost, repair_packs};
-pub use targets::retarget;
+pub use targets::{keep, retarget};

@@ -98,7 +98,8 @@ pub struct DeploymentIntentGroupSpec {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<IntentRef>,
-    /// Desired lifecycle state: Instantiated (default), Planned (plan and dry run only) or Terminated.
+    /// Desired lifecycle state: Instantiated (default), Planned (plans are made, tried as dry runs and shown in status.pending, and not
+    /// carried out) or Terminated.
     #[serde(default)]
     pub desired_state: DesiredState,
     /// Waves (experimental); absent = all at once.
@@ -197,6 +198,16 @@ impl DeploymentIntentGroupSpec {
         self.suspend.unwrap_or_default()
     }
 
+    /// Whether plans are made and not carried out.
+    pub fn is_planned(&self) -> bool {
+        self.desired_state == DesiredState::Planned
+    }
+
+    /// Whether nothing new is put on its clusters, whatever is planned.
+    pub fn is_held(&self) -> bool {
+        self.is_suspended() || self.is_planned()
+    }
+
     /// How long a hook may take, with its default.
     pub fn hook_timeout(&self) -> std::time::Duration {
         self.hook_timeout.as_ref().and_then(DurationText::parse).unwrap_or(std::time::Duration::from_mins(5))
@@ -241,7 +252,7 @@ pub enum DesiredState {
     /// It runs.
     #[default]
     Instantiated,
-    /// It is planned, nothing is written to clusters.
+    /// Plans are made and tried as dry runs, and not carried out; what runs stays as it is.
     Planned,
     /// It is removed from all clusters; the definition stays.
     Terminated,

@@ -52,7 +52,6 @@ table! {
     CLOUD_CREDENTIALS = field(CLOUD, "spec.credentials");
     DIG_INTENTS = field(DIG, "spec.intents");
     DIG_ROLLOUT = field(DIG, "spec.rollout");
-    DIG_DESIRED_STATE = values(DIG, "spec.desiredState", &["Planned"], "Instantiated or Terminated");
     DIG_WEIGHTS = field(DIG, "spec.placement.weights");
     DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
     APPROVAL_WAVE = field("DeploymentApproval", "spec.wave");

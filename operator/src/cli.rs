@@ -24,6 +24,7 @@ mod objects;
 mod on_edge;
 mod orphans;
 mod output;
+mod plan;
 mod pulse;
 mod rebuild;
 mod reconcile;
@@ -45,6 +46,10 @@ pub enum Outcome {
     AsWanted,
     /// Done, and something is not as wanted.
     NotAsWanted,
+    /// A plan would change something.
+    WouldChange,
+    /// A plan is refused.
+    WouldBeRefused,
 }
 
 /// Exit code of an error.
@@ -53,6 +58,10 @@ const ERROR: u8 = 1;
 const USAGE: u8 = 2;
 /// Exit code of [`Outcome::NotAsWanted`].
 const NOT_AS_WANTED: u8 = 3;
+/// Exit code of [`Outcome::WouldChange`].
+const WOULD_CHANGE: u8 = 2;
+/// Exit code of [`Outcome::WouldBeRefused`].
+const WOULD_BE_REFUSED: u8 = 4;
 
 /// Runs what the process was called with.
 pub fn main() -> ExitCode {
@@ -79,6 +88,8 @@ pub fn main() -> ExitCode {
     match result {
         Ok(Outcome::AsWanted) => ExitCode::SUCCESS,
         Ok(Outcome::NotAsWanted) => ExitCode::from(NOT_AS_WANTED),
+        Ok(Outcome::WouldChange) => ExitCode::from(WOULD_CHANGE),
+        Ok(Outcome::WouldBeRefused) => ExitCode::from(WOULD_BE_REFUSED),
         Err(error) => {
             let code = fail(&format!("{error:#}"));
             if error.is::<Misused>() { ExitCode::from(USAGE) } else { code }
@@ -138,6 +149,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Rollback(args) => Box::pin(hold::rollback(args)).await,
         DeploymentCommand::Suspend(args) => Box::pin(hold::suspend(args)).await,
         DeploymentCommand::Resume(args) => Box::pin(hold::resume(args)).await,
+        DeploymentCommand::Plan(args) => Box::pin(plan::run(args)).await,
         DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,
         DeploymentCommand::Reject(args) => Box::pin(decide::reject(args)).await,
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,

@@ -1,10 +1,11 @@
-//! Says what a deployment does not do that is suspended, pinned to a stored revision, or waits for an approval, and what comes when that
-//! ends.
+//! Says what a deployment does not do that is suspended, only planned, pinned to a stored revision, or waits for an approval, and what
+//! comes when that ends.
 
 use emco_crds::deployment_intent_group::status::{Pending, PendingRequires};
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
 
 use crate::approval::{Wait, short};
+use crate::changes::Changes;
 use crate::conditions::truncate;
 use crate::rollup::Verdict;
 
@@ -16,6 +17,8 @@ const LONGEST: usize = 1024;
 pub struct Hold {
     /// Nothing is written to any cluster (`spec.suspend`).
     pub suspended: bool,
+    /// Plans are made and not carried out (`spec.desiredState: Planned`).
+    pub planned: bool,
     /// The revision that `spec.revision` pins.
     pub pinned: Option<i64>,
     /// The approval that the newest plan lacks.
@@ -42,12 +45,14 @@ impl Hold {
         let Verdict { status, reason, message } = running;
         let reason = match (status, self.suspended, self.pinned.is_some(), &self.awaits) {
             (_, true, _, _) if status == "True" || is_progress(reason) => Reason::Suspended.as_str(),
-            ("True", false, true, _) => Reason::Pinned.as_str(),
+            (_, false, _, _) if !runs && self.planned => Reason::Planned.as_str(),
+            // What is only planned is no pin that holds.
+            ("True", false, true, _) if !self.planned => Reason::Pinned.as_str(),
             // Beside a revision that runs, a plan that waits says nothing about it.
             (_, false, false, Some(wait)) if !runs => wait.reason.as_str(),
             _ => reason,
         };
-        if !runs && !self.suspended && self.awaits.is_some() {
+        if !runs && !self.suspended && (self.planned || self.awaits.is_some()) {
             return Verdict { status, reason, message: self.sentence() };
         }
         Verdict { status, reason, message: format!("{message}; {}", self.sentence()) }
@@ -56,6 +61,9 @@ impl Hold {
     /// What is held back, by which field, and what waits.
     pub fn sentence(&self) -> String {
         let what = match (self.suspended, self.pinned, &self.awaits) {
+            (false, ..) if self.planned => {
+                "spec.desiredState is Planned: no plan is carried out until it is Instantiated".to_owned()
+            }
             (false, None, Some(wait)) => {
                 return match &self.next {
                     Next::Revision(revision, _) => format!("revision {revision} waits: {}", wait.message),
@@ -68,7 +76,7 @@ impl Hold {
             (false, Some(revision), _) => format!("spec.revision pins revision {revision}"),
             (false, None, None) => String::new(),
         };
-        let next = match (&self.next, self.suspended) {
+        let next = match (&self.next, self.suspended || self.planned) {
             (Next::Same, _) => return what,
             (Next::Revision(revision, summary), true) => {
                 let first = self.awaits.as_ref().map(|wait| format!("; {}", wait.message));
@@ -82,24 +90,37 @@ impl Hold {
         format!("{what}; {next}")
     }
 
-    /// For `status.pending`: `digest` is that of the plan that would be carried out.
-    pub fn pending(&self, digest: &str) -> Option<Pending> {
+    /// For `status.pending`: `digest` is that of the plan that would be carried out, with what it changes.
+    pub fn pending(&self, digest: &str, changes: &Changes) -> Option<Pending> {
         let Next::Revision(revision, summary) = &self.next else { return None };
-        Some(Pending {
-            digest: digest.to_owned(),
-            short_digest: short(digest),
-            revision: *revision,
-            requires: self.awaits.as_ref().map_or(PendingRequires::Nothing, |wait| wait.requires),
-            summary: truncate(summary, LONGEST),
-            apps: Vec::new(),
-            explain: None,
-        })
+        let requires = self.awaits.as_ref().map_or(PendingRequires::Nothing, |wait| wait.requires);
+        Some(pending(digest, *revision, requires, summary, changes))
     }
 
     /// Whether something else than what runs comes when this ends.
     pub const fn waits(&self) -> bool {
         matches!(self.next, Next::Revision(..))
     }
+}
+
+/// A `status.pending`.
+pub fn pending(
+    digest: &str,
+    revision: i64,
+    requires: PendingRequires,
+    summary: &str,
+    changes: &Changes,
+) -> Pending {
+    let mut pending = Pending {
+        digest: digest.to_owned(),
+        short_digest: short(digest),
+        revision,
+        requires,
+        summary: truncate(summary, LONGEST),
+        ..Pending::default()
+    };
+    changes.fill(&mut pending);
+    pending
 }
 
 #[cfg(test)]
@@ -141,13 +162,28 @@ mod tests {
     fn what_waits_is_pending_and_requires_nothing() {
         let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
         let hold = Hold { next: Next::Revision(4, "web on 1 cluster".to_owned()), ..held(true, None) };
-        let pending = hold.pending(&digest).unwrap();
+        let pending = hold.pending(&digest, &Changes::default()).unwrap();
         assert_eq!((pending.revision, pending.requires), (4, PendingRequires::Nothing));
         assert_eq!((pending.digest, pending.short_digest.as_str()), (digest, "0123456789ab"));
-        assert_eq!(held(true, None).pending("sha256:0"), None);
+        assert_eq!(held(true, None).pending("sha256:0", &Changes::default()), None);
         let sentence = "suspended: nothing is written to clusters until spec.suspend is unset; then comes revision 4: web on 1 cluster";
         assert_eq!(hold.sentence(), sentence);
     }
+
+    #[test]
+    fn what_is_only_planned_leaves_what_runs_as_it_is() {
+        let next = Next::Revision(4, "web on 1 cluster".to_owned());
+        let hold = Hold { planned: true, next, ..Hold::default() };
+        let sentence = "spec.desiredState is Planned: no plan is carried out until it is Instantiated; then comes revision 4: web on 1 cluster";
+        let ready = hold.ready(running("True", "Ready"), true);
+        assert_eq!((ready.status, ready.reason), ("True", "Ready"));
+        assert_eq!(ready.message, format!("2 of 2 clusters ready; {sentence}"));
+        let first = hold.ready(running("False", "Progressing"), false);
+        assert_eq!((first.status, first.reason, first.message.as_str()), ("False", "Planned", sentence));
+        let pinned = Hold { pinned: Some(2), ..hold };
+        assert_eq!(pinned.ready(running("True", "Ready"), true).reason, "Ready", "the pin waits, too");
+    }
+
     #[test]
     fn a_plan_that_awaits_approval_leaves_what_runs_as_it_is() {
         let wait = Wait {
@@ -164,7 +200,10 @@ mod tests {
         let first = hold.ready(running("False", "Progressing"), false);
         assert_eq!((first.status, first.reason), ("False", "AwaitingApproval"));
         assert_eq!(first.message, "revision 4 waits: approve digest 0123");
-        assert_eq!(hold.pending("sha256:0123").unwrap().requires, PendingRequires::Approval);
+        assert_eq!(
+            hold.pending("sha256:0123", &Changes::default()).unwrap().requires,
+            PendingRequires::Approval
+        );
         let suspended = Hold { suspended: true, ..hold };
         assert_eq!(suspended.ready(running("True", "Ready"), true).reason, "Suspended");
         assert!(

@@ -11,6 +11,7 @@ pub mod adopt;
 pub mod apis;
 pub mod approval;
 pub mod canonical;
+pub mod changes;
 pub mod cloud;
 pub mod conditions;
 pub mod depends;

@@ -25,7 +25,6 @@ mod render;
 mod work;
 
 pub use budget::over_budget;
-pub use change::difference;
 pub use findings::{Remarks, sentence};
 
 /// Domain of plan digests; the number is the format.

@@ -36,7 +36,7 @@ pub use collapse::{Collapsed, Named, collapse_held, overlong};
 pub use found::{adopt, search};
 pub use ledger::{GivenUp, leaving, note, take_back, taken};
 pub use replace::replaced;
-pub use retarget::{record_uids, retarget};
+pub use retarget::{record_uids, retarget, wanted};
 pub use split::{Half, carried, divide, dividing_bit, home, restamp, superseded, vacant, without};
 pub use status::{MOST_RESTORED, decode_status, encode_status, ready_condition};
 pub use writes::writes;

@@ -5,10 +5,10 @@
 
 use emco_crds::composite_profile::CompositeProfileSpec;
 use emco_crds::deployment_approval::DeploymentApprovalSpec;
+use emco_crds::deployment_intent_group::DeploymentIntentGroupSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::deployment_intent_group::sync::{Sync, Unreachable};
-use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, DesiredState};
 use emco_crds::fields::Level;
 use emco_crds::later::{self, Later};
 use emco_crds::logical_cloud::{CloudCredentials, Isolation, LogicalCloudSpec, Provision};
@@ -99,7 +99,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         placement,
         override_values: _,
         intents,
-        desired_state,
+        desired_state: _,
         rollout,
         sync: Sync { drift: _, conflicts: _, immutable_fields: _, prune: _, ignore: _ },
         progress_deadline: _,
@@ -114,7 +114,6 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
     first([
         (!intents.is_empty(), remove(&later::DIG_INTENTS)),
         (rollout.as_ref().is_some_and(|r| *r != Rollout::default()), remove(&later::DIG_ROLLOUT)),
-        (*desired_state == DesiredState::Planned, instead(&later::DIG_DESIRED_STATE, "Planned")),
     ])
     .or_else(|| check_placement(placement))
 }
@@ -192,10 +191,6 @@ mod tests {
         for (yaml, sentence) in [
             ("{intents: [{kind: A, name: b}]}", "spec.intents is not supported yet: remove the field"),
             ("{rollout: {maxConcurrent: 25%}}", "spec.rollout is not supported yet: remove the field"),
-            (
-                "{desiredState: Planned}",
-                "spec.desiredState Planned is not supported yet: use Instantiated or Terminated",
-            ),
             (
                 "{placement: {apps: [{app: db, allOf: [{selector: {}}], weights: [{name: cost, weight: 1}]}]}}",
                 "spec.placement.apps[db].weights is not supported yet: remove the field",

@@ -2,11 +2,12 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use common::Case;
 use emco_crds::deployment_intent_group::status::Cause;
+use emco_engine::changes::Comparison;
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::{self, Plan};
 use emco_engine::snapshot::{Running, Snapshot};
@@ -248,10 +249,15 @@ fn what_was_rendered_for_a_plan_that_waits_is_not_rendered_again() {
 fn what_a_plan_changes_is_told_against_any_stored_revision() {
     let (first, running) = first(&case());
     let apps = ["db".to_owned(), "web".to_owned()];
-    let same = plan::difference(Some(&running), &apps, &first.assignment, &first.sets);
-    assert_eq!(same, "no resource changed");
+    let installed = BTreeSet::new();
+    let changes = |plan: &Plan| {
+        let Plan { assignment, sets, .. } = plan;
+        let (running, installed) = (Some(&running), &installed);
+        Comparison { running, apps: &apps, assignment, sets, installed, back: false }.changes()
+    };
+    assert_eq!(changes(&first).summary(), "no resource changed");
     let next = plan::plan(&overriding("web", "{text: two}").snapshot(Some(running.clone()))).unwrap();
-    let back = plan::difference(Some(&running), &apps, &next.assignment, &next.sets);
+    let back = changes(&next).summary();
     assert_eq!(back, "web on 2 clusters: 2 resources changed");
     assert_eq!(Some(back), next.change.map(|change| change.summary));
 }

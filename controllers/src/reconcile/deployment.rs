@@ -35,6 +35,8 @@ use emco_engine::set::combinations;
 use emco_engine::snapshot::uids;
 
 pub mod approved;
+mod details;
+mod dry_run;
 mod events;
 mod finish;
 mod gather;
@@ -73,7 +75,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if let Some(sentence) = store::of_a_later_format(ctx, &owner) {
         let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
         let newest = store::newest(ctx, &owner).await?;
-        return report(ctx, &dig, &owner, &Planned::Refused(refusal, newest)).await;
+        return Box::pin(report(ctx, &dig, &owner, &Planned::Refused(refusal, newest))).await;
     }
     // What is given up is worked off by others when the cluster is back: a suspended deployment leaves it alone.
     let unreachable = Some(&dig.spec.unreachable).filter(|_| !dig.spec.is_suspended());
@@ -112,7 +114,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         }
     };
     let said = dig.status.as_ref().and_then(|status| status.revision);
-    let planned = match (pin, planned) {
+    let mut planned = match (pin, planned) {
         (Some(Ok(pin)), planned) => {
             let plan = planned.map(|(_, plan)| plan);
             let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(pin), None, plan);
@@ -127,12 +129,10 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         (None, Ok((gathered, plan))) => {
             let gate = Box::pin(approved::gate(ctx, &dig, &owner, newest.as_ref(), &plan)).await?;
             let wait = gate.wait(ctx);
-            if wait.is_some() || dig.spec.is_suspended() {
+            if wait.is_some() || dig.spec.is_held() {
                 looks_again = gate.until.map(|until| after(ctx, until));
                 let held = held::hold(ctx, &dig, &owner, newest.as_ref(), None, wait, Ok(plan));
-                let held = Box::pin(held).await?;
-                Box::pin(held::maintain(ctx, &owner, &held, &uids(&gathered.snapshot.clusters))).await?;
-                Planned::Held(Box::new(held))
+                Planned::Held(Box::new(Box::pin(held).await?))
             } else if gate.is_open(ctx).await? {
                 let carried = carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone(), begun);
                 match Box::pin(carried).await? {
@@ -148,12 +148,13 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             }
         }
     };
+    let asks_again = Box::pin(held::tend(ctx, &dig, &owner, &mut planned)).await?;
     if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
         return Ok(Outcome::After(left));
     }
-    let outcome = report(ctx, &dig, &owner, &planned).await?;
+    let outcome = Box::pin(report(ctx, &dig, &owner, &planned)).await?;
     let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, &owner, policy));
-    Ok(outcome.at_latest(abandons).at_latest(awaits).at_latest(looks_again))
+    Ok(outcome.at_latest(abandons).at_latest(awaits).at_latest(looks_again).at_latest(asks_again))
 }
 
 /// The time until then, at least a second.
@@ -180,8 +181,10 @@ fn awaits_clusters(ctx: &Context, owner: &Owner) -> bool {
 
 /// What people read first, then the rest.
 async fn report(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner, planned: &Planned) -> Reconciled {
+    details::tidy(ctx, dig, owner, planned).await?;
     let rolled = report::write(ctx, dig, owner, planned).await?;
     finish::finish(ctx, dig, owner, planned, &rolled).await?;
+    Box::pin(details::write(ctx, owner, planned)).await?;
     Ok(Outcome::Settled)
 }
 

@@ -25,7 +25,7 @@ use crate::runtime::each_key::each_key;
 use crate::runtime::metrics::Metrics;
 use crate::runtime::stores::StoreExt;
 use crate::runtime::triggers::{Key, Triggers};
-use crate::store::{self, Owner};
+use crate::store::{self, Owner, plan_details};
 use crate::target;
 
 /// Condition of a shard that nobody owns; absent from all others.
@@ -90,6 +90,9 @@ pub async fn reconcile(ctx: &Context, namespace: &str, kind: &str, name: &str) -
         Owner { kind, namespace: namespace.to_owned(), name: name.to_owned(), uid: String::new(), hash };
     let shards = store::shards(ctx, &owner);
     let contexts = store::contexts(ctx, &owner);
+    if !exists(ctx, &owner) && plan_details::forget(ctx, &owner.hash) {
+        store::request_collection(ctx);
+    }
     if shards.is_empty() && contexts.is_empty() {
         return Ok(0);
     }

@@ -85,6 +85,39 @@ async fn a_death_at_any_write_after_an_approval_changes_nothing_in_the_end() {
     deaths::at_every_write(first, approve, async |_: &mut Life| {}, 15).await;
 }
 
+/// What was approved runs, and nothing waits.
+async fn approved() -> Life {
+    let mut life = waiting("Plan").await;
+    approve(&life);
+    life.settle().await;
+    life
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_while_a_plan_is_written_down_changes_nothing_in_the_end() {
+    let first = async || approved().await;
+    Box::pin(deaths::at_every_write(first, update, async |_: &mut Life| {}, 3)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_while_an_edit_that_waits_is_taken_back_leaves_nothing() {
+    let back = |life: &Life| {
+        life.put(&composite_app("1.0.0"));
+        life.put(&values("red"));
+    };
+    let check = async |life: &mut Life, how: &str| {
+        let left: Vec<String> =
+            life.rig.hub.objects().into_keys().filter(|key| is_written_down(key)).collect();
+        assert!(left.is_empty(), "{how}: {left:?}");
+    };
+    Box::pin(deaths::at_each_write(edit_waits, back, check, 3)).await;
+}
+
+/// Whether an object says what a plan changes.
+fn is_written_down(key: &str) -> bool {
+    key.ends_with("/dig-shop-plan") || key.contains("/emco-plan-")
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_plan_rejected_at_any_write_of_its_refusal_is_never_carried_out() {
     let change = |life: &Life| {

@@ -16,7 +16,7 @@ async fn installed() -> Life {
 }
 
 /// Paths of packs that a revision names.
-fn packs_of(life: &Life, context: &str) -> Vec<String> {
+pub(super) fn packs_of(life: &Life, context: &str) -> Vec<String> {
     let context = life.rig.hub.object(&format!("{TENANT}/appcontexts/{context}")).unwrap();
     let path = |pack: &Value| {
         let plural = if pack["kind"] == "Secret" { "secrets" } else { "configmaps" };

@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 
 use super::cache::{Contents, Placements};
 use super::pending_report::PendingReports;
+use super::plan_details::Answers;
+use super::turns::Turns;
 use super::write_cache::WriteCache;
 use crate::reconcile::cluster::ReleaseProofs;
 use crate::sync::Sync;
@@ -54,6 +56,12 @@ pub struct Revisions {
     /// Names of shards made by this process, by owner hash, until the watch shows them.
     pub(crate) made: Mutex<BTreeMap<String, BTreeSet<String>>>,
     pub(crate) releases: ReleaseProofs,
+    /// Digests of what was written down of plans that wait, by owner hash.
+    pub(crate) plan_details: Mutex<BTreeMap<String, String>>,
+    /// What clusters answered to plans that wait, by owner hash.
+    pub(crate) answers: Mutex<BTreeMap<String, Answers>>,
+    /// Who asks clusters about plans now.
+    pub(crate) askers: Turns,
 }
 
 impl Revisions {

@@ -1,5 +1,5 @@
-//! Collects packs that no revision and no shard names, and kept charts that no CompositeApp pins and no revision was made of, by mark
-//! and sweep.
+//! Collects packs that no revision and no shard names, kept charts that no CompositeApp pins and no revision was made of, and what was
+//! written down of plans of deployments that are gone, by mark and sweep.
 //!
 //! What is unreferenced in a live list is annotated. When it still is after a time it is deleted, with the version that carries the
 //! mark. A process that needs it in between takes the mark away, and then the deletion is refused.
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use emco_crds::app_context::{FORMAT, PackKind};
 use emco_crds::names::{annotation, label};
-use emco_crds::{AppContext, CompositeApp, SyncShard};
+use emco_crds::{AppContext, CompositeApp, DeploymentIntentGroup, SyncShard};
 use emco_engine::path::ApiPath;
 use emco_engine::selector::LabelSelector;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -20,10 +20,15 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::packs::pack_collection;
+use super::plan_details;
 use crate::chart::on_hub;
 use crate::object::meta;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
 use crate::runtime::context::Context;
+
+mod parts;
+
+use parts::Parts;
 
 /// What becomes unreferenced in the same moment is looked at together. A process has known a mark for at least this time before it
 /// acts on it, whatever the clock says.
@@ -53,40 +58,14 @@ impl Listed {
         self.name.starts_with(on_hub::PREFIX)
     }
 
+    /// What changes inside of objects with the plan of a deployment.
+    fn is_plan(&self) -> bool {
+        self.name.starts_with(plan_details::PREFIX)
+    }
+
     /// What others name: a pack, or the archive that this is a part of.
     fn named(&self) -> &str {
         if self.is_chart() { on_hub::of_part(&self.name) } else { &self.name }
-    }
-}
-
-/// How many parts of each archive the hub has, by its owner label and name.
-struct Parts(BTreeMap<(String, String), usize>);
-
-impl Parts {
-    fn of(packs: &[Listed]) -> Self {
-        let mut parts = BTreeMap::new();
-        for part in packs.iter().filter(|pack| pack.is_chart()) {
-            *parts.entry((part.owner.clone(), part.named().to_owned())).or_insert(0) += 1;
-        }
-        Self(parts)
-    }
-
-    fn has(&self, owner: &str, name: &str) -> bool {
-        self.0.contains_key(&(owner.to_owned(), name.to_owned()))
-    }
-
-    /// One part is gone. Its archive takes room until all are.
-    fn deleted(&mut self, ctx: &Context, part: &Listed) {
-        if !part.is_chart() {
-            return;
-        }
-        ctx.charts.on_hub.tear(&part.owner, part.named());
-        if let Some(left) = self.0.get_mut(&(part.owner.clone(), part.named().to_owned())) {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                ctx.charts.on_hub.forget(&part.owner, part.named());
-            }
-        }
     }
 }
 
@@ -146,7 +125,7 @@ impl Collector {
         }
         let seen = self.seen(&packs);
         // What the watches show as named needs no lists; they may only lag behind what was just written.
-        let shown = shown(ctx);
+        let shown = shown(ctx, &packs);
         let asked: Vec<&Listed> =
             packs.iter().filter(|pack| pack.mark.is_some() || !shown.contains(pack.named())).collect();
         if asked.is_empty() {
@@ -245,7 +224,7 @@ async fn packs(ctx: &Context) -> ApiResult<Vec<Listed>> {
                 object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
             };
             let name = text("/metadata/name");
-            if name.starts_with("emco-pack-") || name.starts_with(on_hub::PREFIX) {
+            if ["emco-pack-", on_hub::PREFIX, plan_details::PREFIX].iter().any(|of| name.starts_with(of)) {
                 let owner = object.pointer("/metadata/labels").and_then(|labels| labels.get(label::OWNER));
                 all.push(Listed {
                     path: collection.clone().then(&name),
@@ -263,8 +242,11 @@ async fn packs(ctx: &Context) -> ApiResult<Vec<Listed>> {
 }
 
 /// Names of packs that the watches saw named.
-fn shown(ctx: &Context) -> BTreeSet<String> {
+fn shown(ctx: &Context, packs: &[Listed]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
+    if packs.iter().any(Listed::is_plan) {
+        names.extend(ctx.stores.digs.state().iter().map(|dig| plan_details::secret_of(ctx, dig)));
+    }
     let mut revisions = Revisions::default();
     for context in ctx.stores.contexts.state() {
         of_context(&context, &mut names);
@@ -291,8 +273,15 @@ async fn named(ctx: &Context, packs: &[&Listed]) -> ApiResult<BTreeSet<String>> 
     if charts {
         pinned(ctx, &mut names).await?;
     }
-    let owners: BTreeSet<&str> =
-        packs.iter().filter(|pack| !pack.is_chart()).map(|pack| pack.owner.as_str()).collect();
+    if packs.iter().any(|pack| pack.is_plan()) {
+        each_of::<DeploymentIntentGroup>(ctx, None, None, |dig| {
+            names.insert(plan_details::secret_of(ctx, &dig));
+            Ok(())
+        })
+        .await?;
+    }
+    let stored = packs.iter().filter(|pack| !pack.is_chart() && !pack.is_plan());
+    let owners: BTreeSet<&str> = stored.map(|pack| pack.owner.as_str()).collect();
     if owners.is_empty() && !charts {
         return Ok(names);
     }

@@ -8,7 +8,7 @@ use emco_crds::app_context::{AppContextSpec, FORMAT};
 use emco_crds::names::label;
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::pack::{self, Pack};
-use emco_engine::set::{ManifestSet, combinations};
+use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations};
 use emco_engine::shard;
 use emco_engine::snapshot::Running;
 
@@ -145,6 +145,37 @@ pub async fn targeted(
         }
     }
     Ok(Some(newest.clone()))
+}
+
+/// What clusters are to have as their rows say, where these are of several revisions: the newest was stored, and not targeted everywhere.
+/// What no revision has any more is left out.
+pub async fn mixed(
+    ctx: &Context,
+    owner: &Owner,
+    newest: &Stored,
+    targets: &BTreeMap<ClusterId, Combination>,
+) -> Result<Running, Failure> {
+    let mut revisions = vec![Arc::clone(&newest.running)];
+    for context in
+        contexts(ctx, owner).into_iter().filter(|context| meta::name(context.as_ref()) != newest.name)
+    {
+        revisions.extend(load(ctx, &context).await?);
+    }
+    let mut known: BTreeMap<(&str, &SetDigest), &Assigned> = BTreeMap::new();
+    let mut mixed = Running { assignment: Assignment::new(), ..newest.running.as_ref().clone() };
+    for running in revisions.iter().rev() {
+        for (app, assigned) in running.assignment.values().flatten() {
+            known.insert((app, &assigned.set), assigned);
+        }
+        mixed.sets.extend(running.sets.iter().map(|(digest, set)| (digest.clone(), Arc::clone(set))));
+    }
+    for (cluster, apps) in targets {
+        let of = |(app, set): (&String, &SetDigest)| {
+            Some((app.clone(), (*known.get(&(app.as_str(), set))?).clone()))
+        };
+        mixed.assignment.insert(cluster.clone(), apps.iter().filter_map(of).collect());
+    }
+    Ok(mixed)
 }
 
 /// What clusters are to have, as their rows say.

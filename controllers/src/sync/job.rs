@@ -53,6 +53,7 @@ mod unready;
 
 use memory::{Key, Memory};
 use row::Facts;
+pub use undeclared::{TRIES_TO_KNOW, leave_out};
 
 /// Everything a job needs that does not change.
 pub(super) struct JobContext {

@@ -37,24 +37,15 @@ pub async fn retarget(
     uids: &BTreeMap<ClusterId, String>,
     order: Option<&ShardOrder>,
 ) -> Result<bool, Failure> {
-    let mut all = grow::stored(ctx, owner).await?;
-    if let Some(later) = all.iter().find(|stored| stored.spec.format > FORMAT) {
-        return Err(Failure::Stored(format!(
-            "SyncShard {} has format {} and this version reads format {FORMAT}: nothing is changed; upgrade the operator",
-            meta::name(later),
-            later.spec.format
-        )));
-    }
-    let mut wrote = grow::arrive(ctx, &mut all).await?;
-    wrote |= repoint(ctx, owner, &mut all).await?;
+    let (mut all, mut wrote) = stored(ctx, owner).await?;
     let (shares, rest) = grow::split(ctx, owner, revision, &mut all, (wanted, order), &mut wrote).await?;
     let slots: Vec<(i64, i32)> = all.iter().map(|stored| (stored.spec.slot, stored.spec.bits)).collect();
-    let pairs: Vec<(&SyncShard, &Share)> = all.iter().zip(&shares).collect();
+    let pairs: Vec<(&SyncShard, Option<&Share>)> = all.iter().zip(shares.iter().map(Some)).collect();
     let noted = &abandon::noted(ctx, owner, |id| wanted.contains_key(id));
     let facts = Facts { revision, uids, noted, order };
     let mut specs = Vec::new();
     for some in pairs.chunks(AT_ONCE) {
-        let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, share, &facts));
+        let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, *share, &facts));
         for (written, spec) in try_join_all(writes).await? {
             wrote |= written;
             specs.push(spec);
@@ -68,6 +59,38 @@ pub async fn retarget(
         wrote |= abandon::forget(ctx, owner, &specs).await?;
     }
     Ok(wrote)
+}
+
+/// Leaves every row what it is to have, and writes what became known since: identities of clusters, which clusters were replaced, and
+/// where the content is. Rows that are worked off leave. Returns whether anything was written.
+pub async fn keep(ctx: &Context, owner: &Owner, uids: &BTreeMap<ClusterId, String>) -> Result<bool, Failure> {
+    let (all, mut wrote) = stored(ctx, owner).await?;
+    let noted = &BTreeMap::new();
+    for some in all.chunks(AT_ONCE) {
+        let writes = some.iter().map(|stored| async move {
+            let wanted = shard::wanted(&stored.spec);
+            let revision = stored.spec.combinations.iter().map(|one| one.revision).max().unwrap_or_default();
+            let facts = Facts { revision, uids, noted, order: stored.spec.order.as_ref() };
+            update(ctx, owner, stored, wanted.as_ref(), &facts).await
+        });
+        wrote |= try_join_all(writes).await?.iter().any(|(written, _)| *written);
+    }
+    Ok(wrote)
+}
+
+/// The owner's shards with all rows where they go, and whether anything was written for that.
+async fn stored(ctx: &Context, owner: &Owner) -> Result<(Vec<SyncShard>, bool), Failure> {
+    let mut all = grow::stored(ctx, owner).await?;
+    if let Some(later) = all.iter().find(|stored| stored.spec.format > FORMAT) {
+        return Err(Failure::Stored(format!(
+            "SyncShard {} has format {} and this version reads format {FORMAT}: nothing is changed; upgrade the operator",
+            meta::name(later),
+            later.spec.format
+        )));
+    }
+    let mut wrote = grow::arrive(ctx, &mut all).await?;
+    wrote |= repoint(ctx, owner, &mut all).await?;
+    Ok((all, wrote))
 }
 
 /// What rows are written with.
@@ -85,11 +108,12 @@ fn with_uids(spec: SyncShardSpec, uids: &BTreeMap<ClusterId, String>) -> SyncSha
     shard::record_uids(&spec, uids).unwrap_or(spec)
 }
 
+/// Without a share, rows are to have what they are to have already.
 async fn update(
     ctx: &Context,
     owner: &Owner,
     stored: &SyncShard,
-    share: &Share,
+    share: Option<&Share>,
     facts: &Facts<'_>,
 ) -> Result<(bool, SyncShardSpec), Failure> {
     let Facts { revision, uids, noted, order } = *facts;
@@ -97,7 +121,7 @@ async fn update(
     // Rows of clusters that others took the place of begin anew, in the same write.
     let replaced = shard::replaced(&stored.spec, stored.status.as_ref(), next, uids);
     let base = replaced.as_ref().unwrap_or(&stored.spec);
-    let fresh = shard::retarget(base, stored.status.as_ref(), next, revision, share);
+    let fresh = share.and_then(|share| shard::retarget(base, stored.status.as_ref(), next, revision, share));
     let fresh = match fresh {
         Some(spec) => Some(with_uids(spec, uids)),
         None => shard::record_uids(base, uids).or(replaced),

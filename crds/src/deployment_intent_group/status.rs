@@ -110,7 +110,7 @@ pub struct Pending {
     /// Its first twelve digits.
     #[schemars(length(max = 12))]
     pub short_digest: String,
-    /// The revision it would become.
+    /// The revision it would become; 0 where the deployment is deleted and everything would be removed.
     pub revision: i64,
     /// What it waits for.
     pub requires: PendingRequires,
@@ -118,6 +118,12 @@ pub struct Pending {
     #[schemars(length(max = 1024))]
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
+    /// Clusters that get, keep with changes, and lose apps; one counts for each of its apps.
+    #[serde(default)]
+    pub clusters: ChangeCounts,
+    /// Objects on all clusters.
+    #[serde(default)]
+    pub resources: ChangeCounts,
     /// What would change, by app.
     #[schemars(
         length(max = 64),
@@ -128,6 +134,21 @@ pub struct Pending {
     /// Why each cluster was chosen or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
+    /// Where each object that would change is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<PendingDetails>,
+}
+
+/// Where all of a plan that waits is written down, as `kubectl emco plan` prints it.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingDetails {
+    /// `ConfigMap` of the same namespace.
+    #[schemars(length(max = 253))]
+    pub config_map: String,
+    /// Digest of its content: another one is of a plan before.
+    #[schemars(length(max = 71))]
+    pub digest: String,
 }
 
 /// What a plan waits for.
@@ -138,6 +159,8 @@ pub enum PendingRequires {
     Approval,
     /// An approval of exactly this plan: it removes much.
     RemovalConfirmation,
+    /// The annotation emco.io/confirm with the digest: the deployment is deleted, and everything of it would be removed.
+    DeletionConfirmation,
     /// Nothing: the deployment is suspended, pinned to another revision, or only planned.
     Nothing,
 }
@@ -148,14 +171,31 @@ pub struct PendingApp {
     /// Name of the app.
     #[schemars(length(max = 43))]
     pub name: String,
-    /// Clusters.
+    /// Clusters that get it, keep it with changes, and lose it.
     pub clusters: ChangeCounts,
-    /// Objects.
+    /// Objects on all of its clusters.
     pub resources: ChangeCounts,
-    /// The first changed objects.
+    /// The first objects that are changed, added or removed.
     #[schemars(length(max = 5), inner(length(max = 400)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<String>,
+    /// The first clusters that get the app.
+    #[schemars(length(max = 3), inner(length(max = 127)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gained: Vec<String>,
+    /// The first clusters that lose the app.
+    #[schemars(length(max = 3), inner(length(max = 127)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// The first hooks that would run, each with its event.
+    #[schemars(length(max = 5), inner(length(max = 400)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
+    /// What clusters would refuse, the first three: cluster, object, reason and the words of its API server. They are asked where
+    /// spec.desiredState is Planned.
+    #[schemars(length(max = 3), inner(length(max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }
 
 /// Changes, counted.

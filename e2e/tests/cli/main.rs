@@ -10,6 +10,7 @@ mod looks;
 mod now;
 mod objects;
 mod past;
+mod plan;
 mod refused;
 mod remove;
 mod rig;

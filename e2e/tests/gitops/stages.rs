@@ -58,7 +58,7 @@ async fn until(
 type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Objects whose stage is told by their conditions.
-const STAGES: [Stage; 28] = [
+const STAGES: [Stage; 29] = [
     ("ClusterProvider", "", "acme", "Current", "Healthy"),
     ("ClusterProvider", "", "other", "Failed", "Degraded"),
     ("Cluster", "acme", "a", "Current", "Healthy"),
@@ -87,6 +87,8 @@ const STAGES: [Stage; 28] = [
     ("DeploymentIntentGroup", "shop", "without-secret", "InProgress", "Progressing"),
     // Ready speaks of what runs, and nothing runs: that is what is wanted, and only Argo CD has a word for it.
     ("DeploymentIntentGroup", "shop", "ended", "InProgress", "Suspended"),
+    // Nothing ran before, and nothing is carried out.
+    ("DeploymentIntentGroup", "shop", "planned", "InProgress", "Suspended"),
     // No plan has its digest yet.
     ("DeploymentApproval", "shop", "early", "InProgress", "Progressing"),
     ("AppContext", "shop", "dig-web-1", "Current", "Healthy"),
@@ -121,6 +123,12 @@ async fn make_stages(bed: &Bed) -> Result<()> {
         deployment("shop", "web", std::slice::from_ref(&web), everywhere),
         deployment("shop", "changed", std::slice::from_ref(&web), everywhere),
         deployment("shop", "nowhere", std::slice::from_ref(&web), everywhere),
+        deployment(
+            "shop",
+            "planned",
+            std::slice::from_ref(&web),
+            &format!("{everywhere}\ndesiredState: Planned"),
+        ),
         deployment("shop", "without-secret", std::slice::from_ref(&web), everywhere),
         deployment("shop", "refused", &[refused], &format!("{everywhere}\nprogressDeadline: 10s")),
         cluster("spare", "again"),

@@ -54,6 +54,8 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
     let pending = group.status.as_ref().and_then(|status| status.pending.as_ref());
+    // What a deletion would remove is confirmed at the deployment itself.
+    let pending = pending.filter(|pending| pending.revision > 0);
     let digest =
         choose(pending, digest.as_deref()).map_err(|why| anyhow::anyhow!("{namespace}/{name}: {why}"))?;
     let by = user(&hub).await?;

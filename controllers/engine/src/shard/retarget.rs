@@ -1,4 +1,4 @@
-//! Sets the targets of a shard's clusters: the write-ahead itself. The write-ahead itself.
+//! Sets the targets of a shard's clusters: the write-ahead itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use emco_crds::sync_shard::{AppSet, Held, ShardCombination, ShardRow};
 use emco_crds::{SyncShardSpec, SyncShardStatus};
 
 use super::untouched::is_untouched;
-use super::{apps, cluster_id, decode_status, is_complete, is_live};
+use super::{apps, by_name, cluster_id, decode_status, is_complete, is_live};
 use crate::identity::{ClusterId, Combination};
 
 /// Sets the targets of a shard. `wanted` holds all clusters of this shard's slot (and part); a cluster that is not in it, or
@@ -72,6 +72,22 @@ pub fn retarget(
     fresh.combinations = names.all;
     drop_unused(&mut fresh, &applied);
     Some(fresh)
+}
+
+/// What rows are to have, for a [`retarget`] that leaves each its target. `None` where that cannot be said so: a row names what the
+/// shard does not have, or whatever carries the owner's label, or two rows are of one cluster.
+pub fn wanted(spec: &SyncShardSpec) -> Option<BTreeMap<ClusterId, Combination>> {
+    let clusters: BTreeSet<&str> = spec.clusters.iter().map(|row| row.cluster.as_str()).collect();
+    if clusters.len() < spec.clusters.len() {
+        return None;
+    }
+    let combinations = by_name(spec);
+    let targeted = spec.clusters.iter().filter_map(|row| Some((row, row.target.as_deref()?)));
+    let combination = |(row, name): (&ShardRow, &str)| {
+        let apps = combinations.get(name).map(|combination| apps(combination))?;
+        (!apps.is_empty()).then(|| (cluster_id(&row.cluster), apps))
+    };
+    targeted.map(combination).collect()
 }
 
 /// The row with another target; the old one joins what may be there.
@@ -141,4 +157,46 @@ pub fn record_uids(spec: &SyncShardSpec, uids: &BTreeMap<ClusterId, String>) -> 
         row.uid = uids.get(&cluster_id(&row.cluster)).cloned();
     }
     (fresh != *spec).then_some(fresh)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::adopt;
+    use super::*;
+    use crate::identity::SetDigest;
+
+    fn combination(set: &str) -> Combination {
+        Combination::from([("web".to_owned(), SetDigest(set.to_owned()))])
+    }
+
+    /// The clusters `a`, which is to have something else than `b`, and `c`, which has nothing any more.
+    fn spec() -> SyncShardSpec {
+        let id = |name: &str| ClusterId::new("acme", name);
+        let uids = ["a", "b", "c"].map(|name| (id(name), format!("uid-{name}"))).into();
+        let before = ["a", "b", "c"].map(|name| (id(name), combination("one"))).into();
+        let spec = retarget(&SyncShardSpec::default(), None, 1, 1, &before).unwrap();
+        let spec = record_uids(&spec, &uids).unwrap();
+        let now = [(id("a"), combination("two")), (id("b"), combination("one"))].into();
+        retarget(&spec, None, 2, 2, &now).unwrap()
+    }
+
+    #[test]
+    fn rows_that_are_to_have_what_they_have_are_not_written() {
+        let spec = spec();
+        let wanted = wanted(&spec).unwrap();
+        assert_eq!(wanted.len(), 2);
+        assert_eq!(retarget(&spec, None, 3, 3, &wanted), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_rows_whose_target_is_lost_found_or_doubled() {
+        let mut lost = spec();
+        lost.combinations.clear();
+        assert_eq!(wanted(&lost), None);
+        let found = [(ClusterId::new("acme", "d"), Some("uid-d".to_owned()))].into();
+        assert_eq!(wanted(&adopt(&spec(), &found).unwrap()), None);
+        let mut doubled = spec();
+        doubled.clusters.extend(doubled.clusters.clone());
+        assert_eq!(wanted(&doubled), None);
+    }
 }

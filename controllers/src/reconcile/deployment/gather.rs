@@ -182,7 +182,7 @@ async fn charts(ctx: &Context, app: Option<&CompositeApp>) -> ApiResult<BTreeMap
 }
 
 /// Where apps were completely applied: there, the next hooks are those of an upgrade.
-fn installed(ctx: &Context, owner: &Owner) -> BTreeSet<(ClusterId, String)> {
+pub(super) fn installed(ctx: &Context, owner: &Owner) -> BTreeSet<(ClusterId, String)> {
     results::of(&store::shards(ctx, owner))
         .into_iter()
         .flat_map(|(cluster, result)| {

@@ -1,20 +1,25 @@
-//! Holds the newest plan back while a deployment is suspended, pinned or waits for an approval, and works out what waits.
+//! Holds the newest plan back while a deployment is suspended, only planned, pinned or waits for an approval, and works out what waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::DeploymentIntentGroup;
 use emco_engine::approval::Wait;
+use emco_engine::changes::Comparison;
 use emco_engine::hold::{Hold, Next};
-use emco_engine::identity::ClusterId;
-use emco_engine::plan::{Plan, difference};
+use emco_engine::identity::{ClusterId, Combination, SetDigest};
+use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
-use emco_engine::set::{Assignment, combinations};
-use emco_engine::snapshot::Running;
+use emco_engine::set::{Assignment, ManifestSet, combinations};
+use emco_engine::snapshot::{Running, uids};
 
+use super::dry_run;
+use super::gather::installed;
 use super::order_of;
 use super::pinned::Pin;
-use super::planned::Held;
+use super::planned::{Held, PendingChange, Planned};
+use crate::reconcile::facts;
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
 use crate::target;
@@ -77,66 +82,150 @@ pub async fn hold(
         remember(ctx, owner, newest, plan);
     }
     let said = dig.status.as_ref().and_then(|status| status.revision);
-    let suspended = dig.spec.is_suspended();
-    let (stored, assignment) = match &pin {
-        Some(pin) if !suspended => (Some(pin.stored.clone()), pin.assignment.clone()),
-        // What was stored for this plan and is not targeted yet does not run.
-        _ if awaits.is_some() && store::targets(ctx, owner).is_empty() => (None, Assignment::new()),
+    let (suspended, planned) = (dig.spec.is_suspended(), dig.spec.is_planned());
+    let stays = suspended || planned;
+    let targets = store::targets(ctx, owner);
+    let (stored, mut assignment) = match &pin {
+        Some(pin) if !stays => (Some(pin.stored.clone()), pin.assignment.clone()),
+        // What was stored and is not targeted, yet or any more, does not run.
+        _ if (awaits.is_some() || planned) && targets.is_empty() => (None, Assignment::new()),
         _ => running(ctx, owner, newest, said).await?,
     };
-    let runs = stored.as_ref().map(|stored| stored.running.as_ref());
-    let (next, digest) = match (&pin, &plan) {
-        (Some(pin), _) if suspended => {
+    if planned {
+        assignment.retain(|cluster, _| targets.contains_key(cluster));
+    }
+    let runs = match &stored {
+        None => None,
+        Some(stored) if planned && targeted(&assignment) != targets => {
+            let mixed = store::mixed(ctx, owner, stored, &targets).await?;
+            assignment.clone_from(&mixed.assignment);
+            Some(Arc::new(mixed))
+        }
+        Some(stored) if stored.running.assignment == assignment => Some(Arc::clone(&stored.running)),
+        // A pinned revision is not everywhere where it was.
+        Some(stored) => {
+            let assignment = assignment.clone();
+            Some(Arc::new(Running { assignment, ..stored.running.as_ref().clone() }))
+        }
+    };
+    let there = installed(ctx, owner);
+    let planned_changes = |plan: &Plan| {
+        PendingChange::new(plan.changes(runs.as_deref(), &there), runs.clone(), plan.sets.clone())
+    };
+    let (next, digest, change) = match (&pin, &plan) {
+        (Some(pin), _) if stays => {
             if combinations(&pin.assignment) == combinations(&assignment) {
-                (Next::Same, String::new())
+                (Next::Same, String::new(), None)
             } else {
-                let Pin { stored, assignment } = pin;
-                let apps: Vec<String> = stored.spec.apps.iter().map(|app| app.name.clone()).collect();
-                let summary = difference(runs, &apps, assignment, &stored.running.sets);
-                (Next::Revision(stored.spec.revision, summary), stored.spec.digest.clone())
+                let change = pinned_changes(pin, runs.as_ref(), &there);
+                let Pin { stored, .. } = pin;
+                let next = Next::Revision(stored.spec.revision, change.changes.summary());
+                (next, stored.spec.digest.clone(), Some(change))
             }
         }
-        (_, Err(refusal)) => (Next::Refused(refusal.message.clone()), String::new()),
+        (_, Err(refusal)) => (Next::Refused(refusal.message.clone()), String::new(), None),
         (_, Ok(plan)) => match (&plan.change, newest) {
             (Some(_), _) => {
                 let newest = store::contexts(ctx, owner).first().map(|context| context.spec.revision);
                 let number = newest.max(said).unwrap_or_default() + 1;
-                (Next::Revision(number, changes(runs, plan)), plan.plan_digest.clone())
+                let change = planned_changes(plan);
+                let next = Next::Revision(number, change.changes.summary());
+                (next, plan.plan_digest.clone(), Some(change))
             }
-            (None, Some(newest)) if stored.as_ref().is_none_or(|runs| runs.name != newest.name) => {
-                (Next::Revision(newest.spec.revision, changes(runs, plan)), newest.spec.digest.clone())
+            (None, Some(newest))
+                if stored.as_ref().is_none_or(|runs| runs.name != newest.name)
+                    || planned && targeted(&newest.running.assignment) != targets =>
+            {
+                let change = planned_changes(plan);
+                let next = Next::Revision(newest.spec.revision, change.changes.summary());
+                (next, newest.spec.digest.clone(), Some(change))
             }
-            (None, _) => (Next::Same, String::new()),
+            (None, _) => (Next::Same, String::new(), None),
         },
     };
     // What has to be approved is named by what the approval covers.
     let digest = awaits.as_ref().map_or(digest, |wait| wait.digest.clone());
-    let hold = Hold { suspended, pinned: dig.spec.revision, awaits, next };
-    Ok(Held { stored, assignment, plan, hold, digest })
+    let hold = Hold { suspended, planned, pinned: dig.spec.revision, awaits, next };
+    Ok(Held { stored, assignment, plan, hold, digest, change })
 }
 
-/// Keeps the rows of what runs beside a plan that waits for an approval: clusters that are heard of for the first time or replaced get it,
-/// and rows name stored revisions. No cluster comes or goes. A suspended deployment is left alone.
-pub async fn maintain(
+/// Keeps what runs beside a plan that waits, and then asks clusters about the plan where it is only planned. When to look again.
+pub async fn tend(
     ctx: &Context,
+    dig: &DeploymentIntentGroup,
     owner: &Owner,
-    held: &Held,
-    uids: &BTreeMap<ClusterId, String>,
-) -> Result<(), Failure> {
-    let Some(stored) = held.stored.as_ref().filter(|_| !held.hold.suspended) else { return Ok(()) };
-    let wanted = combinations(&held.assignment);
-    let order = order_of(stored, &wanted);
-    target::retarget(ctx, owner, stored.spec.revision, &wanted, uids, order.as_ref()).await?;
+    planned: &mut Planned,
+) -> Result<Option<Duration>, Failure> {
+    let Planned::Held(held) = planned else { return Ok(None) };
+    let planned = held.hold.planned;
+    // A pin that is not only planned is targeted already.
+    if planned || held.hold.pinned.is_none() {
+        Box::pin(maintain(ctx, owner, held)).await?;
+    }
+    let suspended = held.hold.suspended;
+    let Some(change) = held.change.as_mut().filter(|_| planned && !suspended) else { return Ok(None) };
+    Ok(Box::pin(dry_run::ask(ctx, dig, owner, change)).await)
+}
+
+/// Keeps the rows of what runs beside a plan that waits: clusters that are heard of for the first time or replaced get it,
+/// and rows name stored revisions. No cluster comes or goes. A suspended deployment is left alone.
+async fn maintain(ctx: &Context, owner: &Owner, held: &Held) -> Result<(), Failure> {
+    if held.hold.suspended {
+        return Ok(());
+    }
+    if let (Some(stored), Ok(plan)) = (&held.stored, &held.plan) {
+        repair(ctx, owner, stored, plan).await?;
+    }
+    let uids = uids(&facts::clusters(ctx));
+    if held.hold.planned {
+        // A removal or a revision that was begun and not targeted everywhere goes no further.
+        target::keep(ctx, owner, &uids).await?;
+    } else if let Some(stored) = &held.stored {
+        let wanted = combinations(&held.assignment);
+        let order = order_of(stored, &wanted);
+        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids, order.as_ref()).await?;
+    }
     Ok(())
 }
 
-fn changes(runs: Option<&Running>, plan: &Plan) -> String {
-    let apps: Vec<String> = plan.placement.iter().map(|(app, _)| app.clone()).collect();
-    difference(runs, &apps, &plan.assignment, &plan.sets)
+/// Stores packs of what runs again that are lost, as far as the plan made their manifests again.
+async fn repair(ctx: &Context, owner: &Owner, stored: &Stored, plan: &Plan) -> Result<(), Failure> {
+    let assigned = stored.running.assignment.values().flat_map(BTreeMap::values);
+    let made: BTreeMap<SetDigest, Arc<ManifestSet>> = assigned
+        .filter_map(|assigned| {
+            let set = &assigned.set;
+            let made = stored.running.sets.get(set).or_else(|| plan.sets.get(set))?;
+            Some((set.clone(), Arc::clone(made)))
+        })
+        .collect();
+    target::repair_packs(ctx, owner, stored, &made).await?;
+    Ok(())
+}
+
+/// What rows are to have where this is carried out: a cluster without apps has none.
+fn targeted(assignment: &Assignment) -> BTreeMap<ClusterId, Combination> {
+    let mut wanted = combinations(assignment);
+    wanted.retain(|_, apps| !apps.is_empty());
+    wanted
+}
+
+/// What a pin changes that is not carried out.
+fn pinned_changes(
+    pin: &Pin,
+    runs: Option<&Arc<Running>>,
+    installed: &BTreeSet<(ClusterId, String)>,
+) -> PendingChange {
+    let Pin { stored, assignment } = pin;
+    let apps: Vec<String> = stored.spec.apps.iter().map(|app| app.name.clone()).collect();
+    let sets = &stored.running.sets;
+    let running = runs.map(Arc::as_ref);
+    let back = running.is_some_and(|running| running.revision > stored.spec.revision);
+    let comparison = Comparison { running, apps: &apps, assignment, sets, installed, back };
+    PendingChange::new(comparison.changes(), runs.cloned(), sets.clone())
 }
 
 /// The revision that clusters are to have as their rows say, and where. `said` is the one that the status names.
-async fn running(
+pub(super) async fn running(
     ctx: &Context,
     owner: &Owner,
     newest: Option<&Stored>,

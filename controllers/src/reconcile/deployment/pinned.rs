@@ -31,7 +31,7 @@ pub struct Pin {
     pub assignment: Assignment,
 }
 
-/// Finds the pinned revision and targets it, unless the deployment is suspended. The inner error says why it cannot be had; then
+/// Finds the pinned revision and targets it, unless the deployment is suspended or only planned. The inner error says why it cannot be had; then
 /// nothing is changed.
 pub async fn carry_out(
     ctx: &Context,
@@ -60,7 +60,7 @@ pub async fn carry_out(
     }
     let wanted = combinations(&assignment);
     let order = order_of(&stored, &wanted);
-    if !dig.spec.is_suspended()
+    if !dig.spec.is_held()
         && target::retarget(ctx, owner, number, &wanted, &uids(&clusters), order.as_ref()).await?
     {
         let LogFields { project, deployment, object } = owner.log_fields(ctx);

@@ -1,11 +1,17 @@
 //! Says what became of a plan, for what is reported and finished afterwards.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use emco_engine::approval::Wait;
+use emco_engine::changes::{Changes, Details};
 use emco_engine::hold::{Hold, Next};
+use emco_engine::identity::SetDigest;
 use emco_engine::placement::AppPlacement;
 use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
-use emco_engine::set::Assignment;
+use emco_engine::set::{Assignment, ManifestSet};
+use emco_engine::snapshot::Running;
 
 use crate::store::Stored;
 
@@ -15,7 +21,7 @@ pub enum Planned {
     Refused(Box<Refusal>, Option<Stored>),
     /// There is one; stored, unless nothing could be rendered yet.
     Done(Box<Plan>, Option<Stored>),
-    /// It is not carried out: the deployment is suspended, pinned to a stored revision, or waits for an approval.
+    /// It is not carried out: the deployment is suspended, only planned, pinned to a stored revision, or waits for an approval.
     Held(Box<Held>),
 }
 
@@ -31,6 +37,39 @@ pub struct Held {
     pub hold: Hold,
     /// Digest of what comes afterwards.
     pub digest: String,
+    /// What that changes; `None` where nothing waits.
+    pub change: Option<PendingChange>,
+}
+
+/// What changes when a plan that waits is carried out.
+pub struct PendingChange {
+    /// By app and cluster.
+    pub changes: Changes,
+    /// The same by name, as it is written down.
+    pub details: Details,
+    /// Digest of that.
+    pub digest: String,
+    /// What runs.
+    pub running: Option<Arc<Running>>,
+    /// Sets that clusters would get.
+    pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+}
+
+impl PendingChange {
+    pub fn new(
+        changes: Changes,
+        running: Option<Arc<Running>>,
+        sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    ) -> Self {
+        let details = changes.details();
+        let digest = emco_engine::changes::digest(&details);
+        Self { changes, details, digest, running, sets }
+    }
+
+    /// What is written down has changed.
+    pub fn renew(&mut self) {
+        self.digest = emco_engine::changes::digest(&self.details);
+    }
 }
 
 impl Planned {

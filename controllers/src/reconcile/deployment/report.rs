@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use emco_crds::app_context::OwnerRef;
 use emco_crds::conditions::{Condition, types};
-use emco_crds::deployment_intent_group::status::{AppStatus, DeploymentIntentGroupStatus, HistoryEntry};
+use emco_crds::deployment_intent_group::status::{
+    AppStatus, DeploymentIntentGroupStatus, HistoryEntry, Pending,
+};
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
@@ -20,9 +22,8 @@ use emco_engine::text::counted;
 use emco_engine::{conditions, shard};
 use k8s_openapi::jiff::Timestamp;
 
-use super::approved;
-use super::events;
-use super::planned::Planned;
+use super::planned::{Held, Planned};
+use super::{approved, details, events};
 use crate::abandon;
 use crate::object::meta;
 use crate::object::status;
@@ -104,7 +105,7 @@ pub async fn write(
         status.app_context = Some(stored.name.clone());
         status.digest = Some(stored.spec.digest.clone());
     }
-    status.pending = planned.held().and_then(|held| held.hold.pending(&held.digest));
+    status.pending = planned.held().and_then(|held| pending(owner, held));
     status.history = history(ctx, dig, owner);
     status.last_handled_request = super::request(dig);
     status.approval = approved::record(ctx, owner, stored, dig.status.as_ref());
@@ -113,6 +114,15 @@ pub async fn write(
         events::tell(ctx, dig, &status, &rolled).await;
     }
     Ok(rolled)
+}
+
+/// The plan that waits.
+fn pending(owner: &Owner, held: &Held) -> Option<Pending> {
+    let change = held.change.as_ref()?;
+    let mut pending = held.hold.pending(&held.digest, &change.changes)?;
+    change.details.fill(&mut pending);
+    pending.details = Some(details::reference(owner, change));
+    Some(pending)
 }
 
 /// States as they are stored: the next ones move from them.
@@ -304,7 +314,10 @@ fn state(
     let ready = revision.is_some() && refusal.is_none() && rolled_ready.status == "True";
     let stalled = refusal.is_some_and(|refusal| refusal.stalled);
     let suspended = planned.held().is_some_and(|held| held.hold.suspended);
-    let waits = planned.held().is_some_and(|held| (suspended || awaits.is_some()) && held.hold.waits());
+    // Where people want a plan and nothing else, it is there.
+    let planned_only = planned.held().is_some_and(|held| held.hold.planned);
+    let waits = !planned_only
+        && planned.held().is_some_and(|held| (suspended || awaits.is_some()) && held.hold.waits());
     let settled = refusal.is_none() && rolled.deployed.status == "True" && ready && !waits;
     let (reason, message) = match refusal {
         Some(refusal) => (refusal.reason, refusal.message.as_str()),
@@ -321,7 +334,8 @@ fn state(
     }
     // A dead cluster is named, not fatal: where enough are ready and nothing moves, nothing is being reconciled.
     let only_unreachable = ready && !waits && rolled.deployed.reason == "Unreachable";
-    if stalled || settled || only_unreachable {
+    let is_planned = planned_only && refusal.is_none() && planned.stored().is_none();
+    if stalled || settled || only_unreachable || is_planned {
         conditions::remove(list, types::RECONCILING);
     } else {
         conditions::set(list, types::RECONCILING, "True", reason, message, generation, now);
@@ -348,7 +362,8 @@ fn pinned(
             let hold = Hold { pinned: Some(revision), ..Hold::default() };
             let waits = held.stored.as_ref().is_none_or(|stored| stored.spec.revision != revision);
             if waits {
-                ("False", Reason::Suspended.as_str(), held.hold.sentence())
+                let reason = if held.hold.suspended { Reason::Suspended } else { Reason::Planned };
+                ("False", reason.as_str(), held.hold.sentence())
             } else {
                 ("True", Reason::Pinned.as_str(), hold.sentence())
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
+use emco_crds::deployment_intent_group::status::PendingRequires;
 use emco_crds::deployment_intent_group::sync::UnreachableAction;
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::project::ConfirmDeletion;
@@ -13,8 +14,8 @@ use emco_engine::conditions;
 use emco_engine::rollup::{self, DigInputs, DigRollup};
 use emco_engine::text::counted;
 
-use super::held;
 use super::report::{before, fill};
+use super::{details, held};
 use crate::abandon;
 use crate::object::finalizers;
 use crate::object::meta;
@@ -48,6 +49,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         target::remove_all(ctx, owner, !deleting).await?
     };
     if ending == Removal::Done && deleting {
+        details::remove(ctx, dig, owner).await?;
         if finalizers::remove(ctx, dig, finalizer::TERMINATE).await? {
             transitions::removed(ctx, dig);
         }
@@ -83,13 +85,22 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
             Some(_) => Reason::RemovalNeedsConfirmation.as_str(),
             None => "Terminating",
         };
-        (reason, still(dig, &rolled, unconfirmed.as_deref()) + &lost)
+        let command = unconfirmed.as_ref().map(|(_, command)| command.as_str());
+        (reason, still(dig, &rolled, command) + &lost)
     } else if let Some(given_up) = rollup::given_up(&abandoned) {
         ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
         ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
     };
-    status.pending = None;
+    let removed = if waits && !done { Box::pin(details::removed(ctx, dig, owner)).await? } else { None };
+    let (digest, requires) = match &unconfirmed {
+        Some((digest, _)) => (digest.clone(), PendingRequires::DeletionConfirmation),
+        None => (status.digest.clone().unwrap_or_default(), PendingRequires::Nothing),
+    };
+    status.pending = removed.as_ref().map(|removed| details::removal(owner, removed, &digest, requires));
+    if removed.is_none() {
+        details::remove(ctx, dig, owner).await?;
+    }
     let list = status.conditions_mut();
     conditions::remove(list, types::PINNED);
     conditions::set(list, types::READY, "False", reason, &message, generation, now);
@@ -101,13 +112,16 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         conditions::set(list, types::RECONCILING, "True", reason, &message, generation, now);
     }
     status::write(ctx, dig, dig.status.as_ref(), &status).await?;
+    if let Some(removed) = &removed {
+        Box::pin(details::write_change(ctx, owner, removed)).await?;
+    }
     let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, owner, policy));
     let outcome = Outcome::Settled.at_latest(abandons);
     Ok(outcome.at_latest((ending == Removal::Unseen).then_some(store::SHOWN)))
 }
 
-/// The command that confirms the deletion, where the project wants it confirmed and it is not.
-fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<String> {
+/// The digest that confirms the deletion, and the command, where the project wants it confirmed and it is not.
+fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<(String, String)> {
     let project = composite_app::project(ctx, &owner.namespace)?;
     // What is terminated by an edit is removed already.
     let holds = meta::deleting(dig) && dig.spec.desired_state != DesiredState::Terminated;
@@ -121,7 +135,8 @@ fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Opt
         return None;
     }
     let (name, namespace, key) = (&owner.name, &owner.namespace, annotation::CONFIRM);
-    Some(format!("kubectl annotate dig {name} -n {namespace} --overwrite {key}={digest}"))
+    let command = format!("kubectl annotate dig {name} -n {namespace} --overwrite {key}={digest}");
+    Some((digest, command))
 }
 
 /// What is waited for, and what a person can do about a cluster that may never come back.

@@ -14,9 +14,6 @@ use super::takeover::{Stripped, Takeover};
 use super::{JobContext, undeclared};
 use crate::runtime::api::{ApiError, ApiResult, Content, Method, Request};
 
-/// An answer names a few unknown fields at a time.
-const TRIES_TO_KNOW: usize = 4;
-
 /// What an object is applied over.
 #[derive(Clone)]
 pub(super) enum Over {
@@ -250,7 +247,7 @@ impl Patch<'_> {
         stale: &impl Fn() -> bool,
     ) -> Option<ApiResult<Value>> {
         let mut answer = None;
-        for _ in 0..TRIES_TO_KNOW {
+        for _ in 0..undeclared::TRIES_TO_KNOW {
             if stale() {
                 return None;
             }

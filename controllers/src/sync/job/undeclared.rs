@@ -14,6 +14,8 @@ use crate::object::LogFields;
 use crate::runtime::api::ApiError;
 
 const COMPLAINT: &str = ": field not declared in schema";
+/// An answer names a few unknown fields at a time.
+pub const TRIES_TO_KNOW: usize = 4;
 
 /// Fields that were left out (or rewritten by the cluster), by object. A job that begins goes on with what the row says, as nothing is applied again then.
 #[derive(Default)]
@@ -96,7 +98,7 @@ impl Job {
 }
 
 /// Removes the fields that the answer to an apply calls unknown, and answers their paths; none when it says something else.
-pub(super) fn leave_out(manifest: &mut Value, error: &ApiError) -> Vec<String> {
+pub fn leave_out(manifest: &mut Value, error: &ApiError) -> Vec<String> {
     let ApiError::Status { message, .. } = error else { return Vec::new() };
     if !message.contains("typed patch object") {
         return Vec::new();

@@ -70,6 +70,14 @@ pub const WRITTEN: &[Row] = &[
         ],
     ),
     (
+        "What a plan that waits would change cannot be written down: a quota, an object of the same name",
+        &[
+            "a_plan_that_cannot_be_written_down_waits_and_is_carried_out",
+            "names_of_a_plan_are_written_down_where_its_lines_are_refused",
+            "an_object_of_somebody_else_by_that_name_stays_as_it_is",
+        ],
+    ),
+    (
         "A deployment is deleted whose project wants deletions confirmed",
         &[
             "a_deletion_waits_for_its_confirmation_where_the_project_wants_one",

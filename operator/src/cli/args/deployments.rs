@@ -9,6 +9,10 @@ use super::words::{Deployment, cluster, duration};
 use super::{EXIT_CODES, Format, HubArgs};
 use crate::cli::wait::Awaited;
 
+/// What is said at the end of the help of `plan`.
+const PLAN_EXIT_CODES: &str = "Exit codes: 0 nothing would change, 1 an error, 2 something would change (and a command line that cannot \
+                               be understood), 4 the last change is refused, or a cluster would refuse it.";
+
 /// What to do with a deployment, or on a cluster.
 #[derive(Subcommand, Debug)]
 pub enum DeploymentCommand {
@@ -30,6 +34,9 @@ pub enum DeploymentCommand {
     /// Let a suspended deployment go on: what was edited and what others changed meanwhile is carried out and put right.
     #[command(after_help = EXIT_CODES)]
     Resume(HoldArgs),
+    /// Show what the plan of a deployment that waits would change, by app, clusters and objects. Changes nothing.
+    #[command(after_help = PLAN_EXIT_CODES)]
+    Plan(PlanArgs),
     /// Approve the plan of a deployment that waits, in your own name: it is carried out.
     #[command(after_help = EXIT_CODES)]
     Approve(DecideArgs),
@@ -170,6 +177,26 @@ pub struct HoldArgs {
     /// Which.
     #[command(flatten)]
     pub named: NamedDeployment,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco plan`.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Only this app; repeat for several.
+    #[arg(long, value_name = "NAME")]
+    pub app: Vec<String>,
+    /// Name objects, and leave out what changes inside of them.
+    #[arg(long)]
+    pub short: bool,
+    /// How long to wait until the operator has planned the last change.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub timeout: Duration,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,

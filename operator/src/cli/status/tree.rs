@@ -232,9 +232,10 @@ impl Group {
             revision: status.revision,
             clusters: summary.clusters,
             resources: summary.resources,
-            pending: status
-                .pending
-                .map(|p| format!("revision {} ({}): {}", p.revision, p.short_digest, p.summary)),
+            pending: status.pending.map(|p| match p.revision {
+                0 => format!("removal ({}): {}", p.short_digest, p.summary),
+                revision => format!("revision {revision} ({}): {}", p.short_digest, p.summary),
+            }),
             namespace,
             name,
             apps,

@@ -71,7 +71,7 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
         }
         match Box::pin(remove(hub, &id(cluster), false, left().max(SHORTEST))).await? {
             Some(Outcome::AsWanted) => {}
-            Some(Outcome::NotAsWanted) => ended = Ended::OnTheHub,
+            Some(_) => ended = Ended::OnTheHub,
             None => {
                 let why = "its Cluster was being deleted before, and its Secret is not there any more";
                 eprint!("{}", stays(&id(cluster), &[Left::Account], why));

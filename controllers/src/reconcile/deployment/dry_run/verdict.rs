@@ -1,0 +1,251 @@
+//! What a cluster says to one object of a plan, judged as the real apply would judge it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use emco_crds::DeploymentIntentGroup;
+use emco_crds::deployment_intent_group::sync::{ConflictPolicy, ImmutablePolicy};
+use emco_engine::apis::ApiList;
+use emco_engine::changes::{RefusedRow, What};
+use emco_engine::identity::{kind_of, split_api_version};
+use emco_engine::path::ApiPath;
+use emco_engine::set::{ManifestSet, SetManifest};
+use emco_engine::{adopt, manifests, marks, recreate};
+use serde_json::Value;
+
+use super::super::planned::PendingChange;
+use super::Asker;
+use crate::object::meta;
+use crate::reconcile::logical_cloud;
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _, Content, Method, Request};
+use crate::runtime::context::Context;
+use crate::runtime::stores::StoreExt as _;
+use crate::sync::errors::{Trouble, lacks_namespace, names_each_field};
+use crate::sync::{TRIES_TO_KNOW, leave_out};
+
+/// How an API server refuses a dry run itself: a webhook of it has side effects.
+const NO_DRY_RUNS: &str = "does not support dry run";
+
+/// What a cluster says to an object.
+pub(super) enum Verdict {
+    Accepted,
+    Refused(RefusedRow),
+    /// Nothing before it is carried out: what is missing comes by then, or it may not be asked.
+    Open,
+    /// Nothing now.
+    Silent,
+}
+
+/// A cluster that can be asked.
+pub(super) struct Edge {
+    pub server: Arc<dyn ApiServer>,
+    pub apis: Arc<ApiList>,
+    /// Digest of who it is, and of what it serves.
+    pub state: String,
+}
+
+/// What may be missing when clusters are asked, and comes with the plan or with what runs.
+#[derive(Default)]
+pub(super) struct Comes {
+    /// Group and kind.
+    kinds: BTreeSet<(String, String)>,
+    namespaces: BTreeSet<String>,
+}
+
+impl Comes {
+    /// What all apps bring, and the logical cloud.
+    pub fn of(ctx: &Context, dig: &DeploymentIntentGroup, change: &PendingChange) -> Self {
+        let mut comes = Self::default();
+        let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name);
+        comes.namespaces.extend(cloud.map(|cloud| logical_cloud::namespace(&cloud)));
+        let run = change.running.iter().flat_map(|running| running.sets.values());
+        for set in change.sets.values().chain(run) {
+            comes.add(set);
+        }
+        comes
+    }
+
+    fn add(&mut self, set: &ManifestSet) {
+        for manifest in &set.manifests {
+            if let Some(((group, kind), _)) = manifests::defined(&manifest.json) {
+                self.kinds.insert((group, kind));
+            }
+            if kind_of(&manifest.json) == ("", "Namespace") {
+                self.namespaces.insert(manifest.identity().name);
+            }
+        }
+    }
+}
+
+impl Asker<'_> {
+    /// What the cluster says to an object.
+    pub(super) async fn verdict(&self, edge: &Edge, what: What, manifest: &SetManifest) -> Verdict {
+        let id = manifest.identity();
+        let refused = |reason: &str, message: &str| {
+            let (object, reason, message) = (id.to_string(), reason.to_owned(), message.to_owned());
+            Verdict::Refused(RefusedRow { object, reason, message })
+        };
+        let text = |key: &str| manifest.json.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = split_api_version(text("apiVersion"));
+        let Some(resource) = edge.apis.find(group, version, &id.kind) else {
+            if self.comes.kinds.contains(&(id.group.clone(), id.kind.clone())) {
+                return Verdict::Open;
+            }
+            return refused("KindMissing", "the cluster does not serve this kind");
+        };
+        let path = resource.path(&id.namespace, Some(&id.name));
+        let body = self.body(manifest, resource.namespaced);
+        let mut foreign = None;
+        if what == What::Added && !manifest.take_existing {
+            match edge.server.get_opt(&path).await {
+                Ok(live) => foreign = live.filter(|live| !self.is_ours(live)),
+                Err(error) => {
+                    let trouble = Trouble::of_request(&error);
+                    let is_failure = trouble.is_failure();
+                    return if is_failure {
+                        refused(trouble.reason, &trouble.message)
+                    } else {
+                        Verdict::Silent
+                    };
+                }
+            }
+        }
+        let answer = match &foreign {
+            None => self.send(edge, &path, &body, true).await,
+            Some(live) => match self.takeover(edge, &path, &body, live).await {
+                Ok(answer) => answer,
+                Err(why) => return refused("NotOurs", &why),
+            },
+        };
+        let Err(error) = answer else { return Verdict::Accepted };
+        if lacks_namespace(&error) {
+            if self.comes.namespaces.contains(&id.namespace) {
+                return Verdict::Open;
+            }
+            return refused("NamespaceMissing", "its namespace is not there");
+        }
+        if matches!(&error, ApiError::Status { message, .. } if message.contains(NO_DRY_RUNS)) {
+            return Verdict::Open;
+        }
+        let trouble = Trouble::of_apply(&error);
+        let made_anew = foreign.is_none()
+            && self.dig.spec.sync.immutable_fields == ImmutablePolicy::Recreate
+            && trouble.reason == "ImmutableField"
+            && names_each_field(&error)
+            && recreate::kind_obstacle(&id).is_none();
+        if made_anew {
+            return Verdict::Accepted;
+        }
+        if trouble.is_failure() { refused(trouble.reason, &trouble.message) } else { Verdict::Silent }
+    }
+
+    fn is_ours(&self, live: &Value) -> bool {
+        marks::owner_of(live) == Some(self.owner.hash.as_str())
+    }
+
+    /// What comes of an object of others, by `spec.sync.conflicts`. The outer error says why it is not taken over.
+    async fn takeover(
+        &self,
+        edge: &Edge,
+        path: &ApiPath,
+        body: &Value,
+        live: &Value,
+    ) -> Result<ApiResult<Value>, String> {
+        if marks::owner_of(live).is_some() {
+            return Err("an object of this name is there already, and another deployment's".to_owned());
+        }
+        let policy = self.dig.spec.sync.conflicts;
+        if policy == ConflictPolicy::Fail {
+            let why = "an object of this name is there already, and not of this deployment";
+            return Err(why.to_owned());
+        }
+        if policy == ConflictPolicy::Adopt {
+            let answer = self.send(edge, path, body, false).await;
+            if !answer.as_ref().is_err_and(ApiError::is_contested) {
+                return Ok(answer);
+            }
+            // Managers that hold the same value in another spelling lose nothing.
+            let forced = self.send(edge, path, body, true).await;
+            let same = forced.as_ref().is_ok_and(|after| adopt::differences(live, after).is_empty());
+            return Ok(if same { forced } else { answer });
+        }
+        let answer = self.send(edge, path, body, true).await;
+        let fields = answer.as_ref().map(|after| adopt::differences(live, after)).unwrap_or_default();
+        if policy == ConflictPolicy::AdoptIfSame && !fields.is_empty() {
+            let fields = adopt::named(&fields);
+            return Err(format!("an object of this name is there already, and differs in {fields}"));
+        }
+        Ok(answer)
+    }
+
+    /// What would be sent.
+    fn body(&self, manifest: &SetManifest, namespaced: bool) -> Value {
+        let mut json = manifest.json.clone();
+        if let (false, Some(metadata)) = (namespaced, json.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            metadata.remove("namespace");
+        }
+        let placed_by = format!("{}/{}", self.owner.namespace, self.owner.name);
+        marks::mark(json, &self.owner.hash, &manifest.digest, &placed_by)
+    }
+
+    /// The apply as a dry run, without the fields that the cluster does not know.
+    async fn send(&self, edge: &Edge, path: &ApiPath, body: &Value, force: bool) -> ApiResult<Value> {
+        let mut body = body.clone();
+        let mut tries = TRIES_TO_KNOW;
+        loop {
+            let request = Request::new(Method::Patch, path)
+                .query("fieldManager", marks::field_manager(&self.owner.hash))
+                .query("force", if force { "true" } else { "false" })
+                .query("dryRun", "All")
+                .body(Content::Apply, &body);
+            let answer = edge.server.send(request).await;
+            tries -= 1;
+            match &answer {
+                Err(error) if tries > 0 && !leave_out(&mut body, error).is_empty() => {}
+                _ => return answer,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emco_engine::identity::SetDigest;
+    use emco_engine::set::Phase;
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(app: &str, json: Value) -> ManifestSet {
+        let manifest = SetManifest {
+            digest: String::new(),
+            phase: Phase::Main,
+            hook: None,
+            crd_folder: false,
+            keep: false,
+            take_existing: false,
+            json,
+        };
+        ManifestSet { digest: SetDigest(app.to_owned()), app: app.to_owned(), manifests: vec![manifest] }
+    }
+
+    #[test]
+    fn a_kind_and_a_namespace_may_come_with_any_app() {
+        let mut comes = Comes::default();
+        comes.add(&set(
+            "operator",
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "widgets.example.com"},
+                "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget"}},
+            }),
+        ));
+        comes.add(&set(
+            "base",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tools"}}),
+        ));
+        assert!(comes.kinds.contains(&("example.com".to_owned(), "Widget".to_owned())));
+        assert!(comes.namespaces.contains("tools"));
+    }
+}
