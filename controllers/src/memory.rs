@@ -213,16 +213,21 @@ type Carried = (ApiResult<Value>, Option<Arc<Semaphore>>);
 
 impl MemoryServer {
     fn carry_out(&self, request: &Request) -> ApiResult<Carried> {
-        let mut inner = self.inner.lock();
-        let number = inner.requests;
-        inner.requests += 1;
-        if inner.down {
-            return Err(unreachable("ConnectionRefused", "the server is down"));
-        }
-        let fault = inner.faults.as_ref().and_then(|faults| faults(request, number));
+        let (faults, number) = {
+            let mut inner = self.inner.lock();
+            let number = inner.requests;
+            inner.requests += 1;
+            if inner.down {
+                return Err(unreachable("ConnectionRefused", "the server is down"));
+            }
+            (inner.faults.clone(), number)
+        };
+        // Not under the lock: what a plan does to this server meanwhile is done before the answer.
+        let fault = faults.and_then(|faults| faults(request, number));
         if let Some(Fault::Refuse(error)) = fault {
             return Err(error);
         }
+        let mut inner = self.inner.lock();
         let manager = query::value(request, "fieldManager").unwrap_or_default().to_owned();
         if !query::is_dry(request) {
             inner.seen.push(Seen { method: request.method, path: request.path.to_string(), manager });

@@ -280,11 +280,8 @@ async fn an_object_that_others_made_anew_meanwhile_is_not_deleted() {
         if request.method != Method::Delete || done.swap(true, Ordering::Relaxed) {
             return None;
         }
-        let inner = inner.clone();
-        std::thread::spawn(move || {
-            inner.remove(WEB);
-            inner.put("someone", &selecting("theirs"));
-        });
+        inner.remove(WEB);
+        inner.put("someone", &selecting("theirs"));
         let (reason, message) = (String::new(), "busy".to_owned());
         Some(Fault::Refuse(ApiError::Status {
             code: 503,
