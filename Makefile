@@ -219,6 +219,10 @@ bench-%: build-bench ## One benchmark, such as bench-spine or bench-helm; writes
 bench-user: build-bench ## What people wait for, in target/bench/user.json; fails when a goal is missed.
 	$(RELEASE)/emco-e2e bench user
 
+.PHONY: bench-lifecycle
+bench-lifecycle: build-bench ## What apps and approvals wait for, in target/bench/lifecycle.json; fails when a goal is missed.
+	$(RELEASE)/emco-e2e bench lifecycle
+
 .PHONY: bench-helm
 bench-helm: build-bench
 	@[ -n "$(CHARTS)" ] || { echo 'bench-helm needs the corpus of real charts: make bench-helm CHARTS=DIR, or set EMCO_CHARTS' >&2; exit 1; }
