@@ -7,6 +7,7 @@ pub mod composite_app;
 pub mod composite_profile;
 pub mod deployment;
 pub mod facts;
+pub mod health_rules;
 mod in_use;
 pub mod logical_cloud;
 pub mod namespace_access;

@@ -20,6 +20,7 @@ mod faults;
 mod forgotten;
 mod growing;
 mod halfway;
+mod health_rules;
 mod kept_charts;
 mod life;
 mod limits;

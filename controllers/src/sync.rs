@@ -29,6 +29,7 @@ pub mod fair;
 mod fence;
 mod fleet;
 pub mod gate;
+pub mod health_rules;
 mod inbox;
 mod job;
 mod mark;
@@ -52,6 +53,7 @@ use budget::Budget;
 use content::HubContent;
 use dispatcher::Dispatcher;
 use fleet::Fleet;
+use health_rules::HealthRules;
 use inbox::Inbox;
 use prepared::Prepared;
 
@@ -102,6 +104,7 @@ pub struct Sync {
     metrics: Arc<SyncMetrics>,
     budget: Budget,
     fleet: Arc<Fleet>,
+    rules: Arc<HealthRules>,
     inbox: Inbox,
     // Owners whose policy changed since the last look.
     repaced: Mutex<BTreeSet<String>>,
@@ -113,10 +116,12 @@ impl Sync {
     pub fn new(ctx: SyncContext) -> Arc<Self> {
         let content =
             Arc::new(HubContent::new(ctx.world.hub.clone(), ctx.namespace.clone(), ctx.settings.cache_bytes));
+        let metrics = Arc::new(SyncMetrics::default());
         Arc::new(Self {
             ctx,
             content,
-            metrics: Arc::new(SyncMetrics::default()),
+            rules: HealthRules::new(metrics.clone()),
+            metrics,
             budget: Budget::new(),
             fleet: Arc::default(),
             inbox: Inbox::default(),
@@ -128,6 +133,11 @@ impl Sync {
     /// Counters.
     pub fn metrics(&self) -> Arc<SyncMetrics> {
         self.metrics.clone()
+    }
+
+    /// The users' health rules, which custom resources are judged by.
+    pub fn health_rules(&self) -> Arc<HealthRules> {
+        self.rules.clone()
     }
 
     /// How long what is at rest is still left alone, since the process just began.

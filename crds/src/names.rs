@@ -93,6 +93,8 @@ pub mod object {
     pub const DEFAULT_LOGICAL_CLOUD: &str = "default";
     /// Namespace on an edge that holds the claim.
     pub const EDGE_NAMESPACE: &str = "emco-system";
+    /// `ConfigMap` in the operator's namespace with the health rules that users write per kind.
+    pub const HEALTH_RULES: &str = "emco-health-rules";
     /// `ConfigMap` on an edge that says which installation it belongs to.
     pub const EDGE_CLAIM: &str = "hub";
 }

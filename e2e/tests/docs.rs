@@ -274,7 +274,7 @@ async fn a_real_api_server_accepts_every_example() {
         let crds = root().join("config/crd").display().to_string();
         kubectl.run(&["apply", "--server-side", "-k", &crds]).await?;
         kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
-        for namespace in ["acme", "shop"] {
+        for namespace in ["acme", "shop", "emco-system"] {
             kubectl.run(&["create", "namespace", namespace]).await?;
         }
         let mut examples = 0;

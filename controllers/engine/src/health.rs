@@ -1,7 +1,9 @@
 //! Judges whether a live object does what it is for: per kind as kstatus and Helm judge it, by the conditions of the
-//! object itself for other kinds. Stale data is not judged here: who has none, has no health.
+//! object itself for other kinds, or by a user's rule. Stale data is not judged here: who has none, has no health.
 
+mod cel;
 pub mod pods;
+pub mod rules;
 mod workloads;
 
 use std::fmt;
@@ -26,6 +28,8 @@ pub enum Health {
     Progressing(String),
     /// Not, and by itself hardly ever; with the reason.
     Failed(String),
+    /// Nobody can tell, for this reason. Never counts as ready.
+    Unknown(String),
 }
 
 impl Health {
@@ -43,17 +47,29 @@ impl Health {
     fn failed(text: impl AsRef<str>) -> Self {
         Self::Failed(truncate(text.as_ref(), LONGEST))
     }
+
+    /// Unknown, with a bounded explanation.
+    fn unknown(text: impl AsRef<str>) -> Self {
+        Self::Unknown(truncate(&format!("its health is unknown: {}", text.as_ref()), LONGEST))
+    }
 }
 
-/// The health of a live object (with spec and status).
+/// The health of a live object (with spec and status) by the built-in rules.
 pub fn health(object: &Value) -> Health {
+    checks(object).unwrap_or_else(|| by_kind(object))
+}
+
+/// What holds for every kind, before its own rule is asked.
+fn checks(object: &Value) -> Option<Health> {
     let id = Identity::of(object);
     if text(object, "/metadata/deletionTimestamp").is_some() {
-        return Health::progressing("it is being deleted");
+        return Some(Health::progressing("it is being deleted"));
     }
-    if let Some(behind) = behind(object, workloads::must_observe(&id.group, &id.kind)) {
-        return behind;
-    }
+    behind(object, workloads::must_observe(&id.group, &id.kind))
+}
+
+fn by_kind(object: &Value) -> Health {
+    let id = Identity::of(object);
     match (id.group.as_str(), id.kind.as_str()) {
         ("apps", "Deployment") => workloads::deployment(object),
         ("apps", "StatefulSet") => workloads::stateful_set(object),

@@ -26,8 +26,26 @@ pub async fn emit<K: Resource<DynamicType = ()>>(
     note: &str,
 ) {
     let now = ctx.now().to_string();
+    write(ctx, object, warning, reason, note, &now).await;
+}
+
+/// Writes a Warning once per version of the object, whoever asks again: its name does not say when.
+pub async fn warn_once<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K, reason: &str, note: &str) {
+    let version = object.meta().resource_version.clone().unwrap_or_default();
+    write(ctx, object, true, reason, note, &version).await;
+}
+
+async fn write<K: Resource<DynamicType = ()>>(
+    ctx: &Context,
+    object: &K,
+    warning: bool,
+    reason: &str,
+    note: &str,
+    moment: &str,
+) {
+    let now = ctx.now().to_string();
     let note = conditions::truncate(if note.is_empty() { reason } else { note }, LONGEST_NOTE);
-    let digest = hex::encode(Sha256::digest(format!("{}\0{reason}\0{note}\0{now}", uid(object))));
+    let digest = hex::encode(Sha256::digest(format!("{}\0{reason}\0{note}\0{moment}", uid(object))));
     let namespace = object.meta().namespace.as_deref().unwrap_or("default");
     let own = format!("{}.{}", name(object), digest.get(..16).unwrap_or_default());
     if !ctx.events.is_first(&now, &own) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use emco_crds::{RowStatus, SyncShard};
+use emco_engine::health::rules::Rules;
 use emco_engine::{marks, shard};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -85,6 +86,8 @@ impl Engine {
             epoch: ctx.epoch,
             settings: SyncSettings::default(),
         });
+        // A hub without health rules.
+        sync.health_rules().set(Rules::default());
         let stop = CancellationToken::new();
         let task = tokio::spawn(sync.clone().run(stop.clone()));
         Self { sync, stop, task, told: BTreeMap::new(), suspended: BTreeMap::new() }

@@ -109,15 +109,16 @@ impl Asked {
             rest => (None, rest),
         };
         let (resource, name) = match rest {
-            [resource] => ((*resource).to_owned(), None),
+            // A selector of one name is that name to an authorizer.
+            [resource] => ((*resource).to_owned(), selected(request)),
             [resource, name] => ((*resource).to_owned(), Some((*name).to_owned())),
             [resource, name, sub] => (format!("{resource}/{sub}"), Some((*name).to_owned())),
             _ => panic!("{} is no path of a resource", request.path),
         };
         let verb = match (request.method, &name) {
             (Method::Get, _) if watch => "watch",
-            (Method::Get, Some(_)) => "get",
-            (Method::Get, None) => "list",
+            (Method::Get, Some(_)) if selected(request).is_none() => "get",
+            (Method::Get, _) => "list",
             (Method::Post, _) => "create",
             (Method::Put, _) => "update",
             (Method::Patch, _) => "patch",
@@ -126,6 +127,12 @@ impl Asked {
         };
         Self { verb, group: group.to_owned(), namespace, resource, name }
     }
+}
+
+/// The name that a field selector asks for.
+fn selected(request: &Request) -> Option<String> {
+    let (_, fields) = request.query.iter().find(|(name, _)| *name == "fieldSelector")?;
+    fields.strip_prefix("metadata.name=").filter(|name| !name.contains(',')).map(str::to_owned)
 }
 
 #[test]

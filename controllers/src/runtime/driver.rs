@@ -16,7 +16,8 @@ use crate::object::meta::{self, name, namespace};
 use crate::reconcile::facts;
 use crate::reconcile::orphans;
 use crate::reconcile::{
-    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud, project,
+    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, health_rules,
+    logical_cloud, project,
 };
 use crate::runtime::context::{Context, Reconciled};
 use crate::runtime::metrics::Metrics;
@@ -250,6 +251,8 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             .boxed(),
     );
     tasks.push(Collector::default().run(Arc::clone(&ctx)).map(|()| "collector").boxed());
+    let following = health_rules::follow(Arc::clone(&ctx), sync.health_rules());
+    tasks.push(following.map(|()| "health rules").boxed());
     tasks.push(give_back(Arc::clone(&ctx)).map(|()| "memory").boxed());
     let following = orphans::follow(Arc::clone(&ctx), Arc::clone(&triggers), Arc::clone(&metrics));
     tasks.push(following.map(|()| "orphans").boxed());

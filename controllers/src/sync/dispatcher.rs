@@ -258,8 +258,8 @@ impl Dispatcher {
         }
         let ctx = &self.sync.ctx;
         let (connections, fence) = (ctx.connections.clone(), ctx.fence.clone());
-        let edge =
-            Edge::new(cluster.clone(), connections, fence, self.sync.metrics.clone(), ctx.settings.in_flight);
+        let (metrics, rules) = (self.sync.metrics.clone(), self.sync.rules.clone());
+        let edge = Edge::new(cluster.clone(), connections, fence, metrics, rules, ctx.settings.in_flight);
         let stop = self.stop.child_token();
         self.tasks.spawn(observe::watcher::run(edge.clone(), stop.clone()));
         self.tasks.spawn(mark::run(edge.clone(), stop.clone()));

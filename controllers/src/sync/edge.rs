@@ -16,6 +16,7 @@ use super::errors::{Retry, Trouble};
 use super::fair::Claimant;
 use super::fence::{Fence, send_fenced};
 use super::gate::Gate;
+use super::health_rules::HealthRules;
 use super::metrics::{SyncMetrics, count};
 use super::observe::Observed;
 use super::suspension::{HELD_BACK, Suspension};
@@ -80,10 +81,11 @@ impl Edge {
         connections: Arc<dyn Connections>,
         fence: Arc<dyn Fence>,
         metrics: Arc<SyncMetrics>,
+        rules: Arc<HealthRules>,
         in_flight: usize,
     ) -> Arc<Self> {
         let (link, _) = watch::channel(connections.observation(&id));
-        let observed = Arc::new(Observed::default());
+        let observed = Arc::new(Observed::new(rules));
         Arc::new(Self {
             id,
             observed,

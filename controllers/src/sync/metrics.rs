@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use emco_engine::health::rules::RuleFailure;
 use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
@@ -33,7 +34,12 @@ pub struct SyncMetrics {
     pub jobs: AtomicU64,
     /// Rows that are not as wanted, and how long those took that are.
     pub rows: RowTimes,
+    /// Kinds whose health rule can be used.
+    pub rules_usable: AtomicU64,
+    /// Faults of health rules as they are written.
+    pub rules_faulty: AtomicU64,
     applied: Mutex<BTreeMap<Applied, u64>>,
+    unanswered: Mutex<BTreeMap<&'static str, u64>>,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -80,6 +86,18 @@ impl SyncMetrics {
     pub fn applied_objects(&self) -> u64 {
         let failed = |applied: &Applied| matches!(applied, Applied::Failed(_));
         self.applied.lock().iter().filter(|(applied, _)| !failed(applied)).map(|(_, count)| count).sum()
+    }
+
+    /// Counts one evaluation of a health rule that gave no answer, by its reason (a closed set).
+    pub fn unanswered(&self, reason: &'static str) {
+        *self.unanswered.lock().entry(reason).or_default() += 1;
+    }
+
+    /// Evaluations of health rules without an answer, by reason.
+    pub fn unanswered_rules(&self) -> BTreeMap<&'static str, u64> {
+        let mut all: BTreeMap<_, _> = RuleFailure::REASONS.into_iter().map(|reason| (reason, 0)).collect();
+        all.extend(self.unanswered.lock().iter());
+        all
     }
 
     /// Counts one refused or failed request by its reason (a closed set).

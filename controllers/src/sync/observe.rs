@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::errors::Trouble;
+use super::health_rules::HealthRules;
 
 mod pairs;
 mod seen;
@@ -101,15 +102,20 @@ impl Inner {
 pub struct Observed {
     inner: Mutex<Inner>,
     wanted: watch::Sender<BTreeMap<KindKey, ApiResource>>,
-}
-
-impl Default for Observed {
-    fn default() -> Self {
-        Self { inner: Mutex::new(Inner::default()), wanted: watch::channel(BTreeMap::new()).0 }
-    }
+    rules: Arc<HealthRules>,
 }
 
 impl Observed {
+    /// An empty store, whose objects are judged by these rules.
+    pub fn new(rules: Arc<HealthRules>) -> Self {
+        Self { inner: Mutex::new(Inner::default()), wanted: watch::channel(BTreeMap::new()).0, rules }
+    }
+
+    /// The rules that objects are judged by.
+    pub(super) const fn rules(&self) -> &Arc<HealthRules> {
+        &self.rules
+    }
+
     /// An owner's bell.
     pub fn bell(&self, owner: &str) -> watch::Receiver<u64> {
         self.inner.lock().bells.entry(owner.to_owned()).or_insert_with(|| watch::channel(0).0).subscribe()
@@ -235,7 +241,7 @@ impl Observed {
 
     /// Takes in an answer to a request of ours, if it is newer than what the watch told.
     pub fn learn(&self, id: &Identity, object: &Value) {
-        let Some(seen) = Seen::of(id, object) else { return };
+        let Some(seen) = self.rules.judged(id, object) else { return };
         let mut inner = self.inner.lock();
         let Some(store) = inner.kinds.get_mut(&id.group, &id.kind) else { return };
         match store.get(id) {

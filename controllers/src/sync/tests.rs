@@ -10,6 +10,7 @@ mod drift;
 mod early;
 mod errors;
 mod fairness;
+mod health_rules;
 mod hooks;
 mod install;
 mod lost;

@@ -116,6 +116,14 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "an expression that never ends or takes all memory, a pattern that explodes",
+        &[
+            "an_expression_that_would_not_end_is_cut_off",
+            "patterns_of_all_rules_together_are_bounded",
+            "no_answer_quotes_a_value_of_the_object",
+        ],
+    ),
+    (
         "connections that it holds open, slow or without end",
         &[
             "crowds_at_the_port_of_metrics_delay_no_probe_and_no_scrape",

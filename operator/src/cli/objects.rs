@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use emco_controllers::sync::content::{HubContent, Source};
+use emco_engine::health::rules::Rules;
 use emco_engine::identity::Identity;
 use emco_engine::set::SetManifest;
 use emco_engine::shard::{Content, Row, rows};
@@ -20,6 +21,7 @@ use super::{Outcome, print, pulse, stored};
 
 mod look;
 mod report;
+mod rules;
 mod show;
 
 use report::{Answer, AppObjects, ClusterObjects, Object, ObjectState, Seen};
@@ -48,6 +50,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
     let trusted = reading.pulse.is_trusted();
     let filter =
         Filter { clusters: args.part.cluster.clone(), apps: args.part.app.clone(), states: Vec::new() };
+    let health_rules = rules::read(&hub, &reading.pulse).await;
     let mut tree = Tree::of(&[group], &shards, reading.pulse, &filter);
     let Some(group) = tree.groups.pop() else {
         bail!(
@@ -82,7 +85,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
     }
     let found: Vec<(String, ClusterObjects)> = stream::iter(jobs)
         .map(|(hash, row, mine)| {
-            Box::pin(on_cluster(&hub, &content, &args.part, &namespace, hash, row, mine, live))
+            Box::pin(on_cluster(&hub, &content, &health_rules, &args.part, &namespace, hash, row, mine, live))
         })
         .buffered(AT_ONCE)
         .flat_map(stream::iter)
@@ -119,6 +122,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
 async fn on_cluster(
     hub: &Hub,
     content: &HubContent,
+    health_rules: &Rules,
     part: &PartArgs,
     namespace: &str,
     hash: String,
@@ -137,7 +141,11 @@ async fn on_cluster(
             return found.into_iter().collect();
         }
     };
-    let seen = if reported { Ok(None) } else { Box::pin(ask(hub, &row, hash, &asked)).await.map(Some) };
+    let seen = if reported {
+        Ok(None)
+    } else {
+        Box::pin(ask(hub, health_rules, &row, hash, &asked)).await.map(Some)
+    };
     let mut add = |asked: &Asked, mut object: Object, seen: Seen| {
         // What is on its way out may be of an app that the target has no more.
         let app = if found.contains_key(&asked.app) { asked.app.as_str() } else { "" };
@@ -178,10 +186,16 @@ fn fail(found: &mut BTreeMap<String, ClusterObjects>, error: &anyhow::Error) {
 }
 
 /// Asks the cluster; nothing for what is gone as it is to be.
-async fn ask(hub: &Hub, row: &Row, hash: String, asked: &[Asked]) -> anyhow::Result<Vec<Option<Object>>> {
+async fn ask(
+    hub: &Hub,
+    health_rules: &Rules,
+    row: &Row,
+    hash: String,
+    asked: &[Asked],
+) -> anyhow::Result<Vec<Option<Object>>> {
     let looked = async {
         let edge = edge::connect(hub, &row.cluster, row.uid.as_deref(), hash).await?;
-        look::all(&edge, asked).await
+        look::all(&edge, health_rules, asked).await
     };
     let answer = tokio::time::timeout(PATIENCE, looked).await;
     answer.unwrap_or_else(|_| bail!("the cluster does not answer within {} s", PATIENCE.as_secs()))

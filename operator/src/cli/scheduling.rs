@@ -101,7 +101,8 @@ pub async fn drain(args: DrainArgs) -> anyhow::Result<Outcome> {
         Some(holder) => {
             eprintln!(
                 "warning: {id} is not drained after {timeout:?}: {holder} still has something there, for want of another cluster \
-                 that its placement allows, or because the cluster does not answer"
+                 that its placement allows, because its plan is held (suspended, pinned, Planned, or waiting for an approval), \
+                 or because the cluster does not answer"
             );
             Ok(Outcome::NotAsWanted)
         }

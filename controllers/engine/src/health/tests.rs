@@ -13,6 +13,7 @@ fn short(object: &Value) -> String {
         Health::Ready => "R".to_owned(),
         Health::Progressing(text) => format!("P {text}"),
         Health::Failed(text) => format!("F {text}"),
+        Health::Unknown(text) => format!("U {text}"),
     }
 }
 

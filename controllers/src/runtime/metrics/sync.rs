@@ -46,6 +46,12 @@ impl Collector for SyncCounters {
         let gauge = ConstGauge::new(jobs);
         let help = "Rows, pairs of an owner and a cluster, that are worked on";
         gauge.encode(encoder.encode_descriptor("rows_active", help, None, gauge.metric_type())?)?;
+        let help = "Health rules of users, by state: kinds that are judged by one, and faults that keep others from it";
+        let mut family = encoder.encode_descriptor("health_rules", help, None, MetricType::Gauge)?;
+        for (state, value) in [("usable", &sync.rules_usable), ("faulty", &sync.rules_faulty)] {
+            let value = i64::try_from(value.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+            ConstGauge::new(value).encode(family.encode_family(&[("state", state)])?)?;
+        }
         let (count, longest) = sync.rows.waiting();
         let mut gauge = |name: &str, help: &str, unit: Option<&Unit>, value: f64| {
             let gauge = ConstGauge::new(value);
@@ -73,6 +79,12 @@ impl Collector for SyncCounters {
         let help = "Requests that clusters refused or that failed, by reason";
         let mut family = encoder.encode_descriptor("edge_failures", help, None, MetricType::Counter)?;
         for (reason, count) in sync.refusals() {
+            ConstCounter::new(count).encode(family.encode_family(&[("reason", reason)])?)?;
+        }
+        let help = "Evaluations of health rules that gave no answer, by reason";
+        let mut family =
+            encoder.encode_descriptor("health_rule_failures", help, None, MetricType::Counter)?;
+        for (reason, count) in sync.unanswered_rules() {
             ConstCounter::new(count).encode(family.encode_family(&[("reason", reason)])?)?;
         }
         Ok(())

@@ -330,7 +330,11 @@ impl Job {
                         }
                         facts.not_ready(&item.id, || {
                             let why = match health {
-                                Health::Progressing(why) | Health::Failed(why) if applied => why.as_str(),
+                                Health::Progressing(why) | Health::Failed(why) | Health::Unknown(why)
+                                    if applied =>
+                                {
+                                    why.as_str()
+                                }
                                 _ => "it is not as this revision wants it yet",
                             };
                             unready(item, Some(seen.uid.clone()), why)

@@ -1,6 +1,7 @@
 //! Keeps of a live object the little that sync needs to know: whose it is, which manifest it has, how it is.
 
 use emco_crds::names::{annotation, label};
+use emco_engine::health::rules::{Judge, RuleFailure};
 use emco_engine::health::{self, Health};
 use emco_engine::identity::Identity;
 use emco_engine::{drift, marks, order};
@@ -43,8 +44,14 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads a live object; `None` without uid or resourceVersion.
+    /// Reads a live object for everything but its health, which is that of the built-in rules; `None` without uid or
+    /// resourceVersion.
     pub fn of(id: &Identity, object: &Value) -> Option<Self> {
+        Self::judged(id, object, &Judge::BuiltIn).map(|(seen, _)| seen)
+    }
+
+    /// The same, judged by the rule of its kind; and how that rule failed, if it did.
+    pub fn judged(id: &Identity, object: &Value, judge: &Judge) -> Option<(Self, Option<RuleFailure>)> {
         let metadata = object.get("metadata")?;
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let version_text = text(metadata.get("resourceVersion"))?;
@@ -56,7 +63,8 @@ impl Seen {
         managers.truncate(16);
         let adopted = marks::is_adopted(object);
         let deleting = metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null());
-        Some(Self {
+        let judgement = judge.judge(object);
+        let seen = Self {
             uid: text(metadata.get("uid"))?,
             version: version_text.parse().unwrap_or_default(),
             version_text,
@@ -70,13 +78,14 @@ impl Seen {
                 || annotation("helm.sh/resource-policy")
                     .and_then(Value::as_str)
                     .is_some_and(|p| p.trim() == "keep"),
-            health: health::health(object),
+            health: judgement.health,
             runs: matches!((id.group.as_str(), id.kind.as_str()), ("batch", "Job") | ("", "Pod")),
             outcome: health::hook_outcome(object),
             fields: drift::of_ours(entries, &ours),
             managers,
             owner,
-        })
+        };
+        Some((seen, judgement.fault))
     }
 
     /// Nothing that anybody waits for differs.

@@ -1,8 +1,7 @@
-//! Lists and watches each wanted kind for the store. One small task per kind lists in pages and watches; it lists afresh after
+//! Lists and watches a kind for the store. One small task per kind lists in pages and watches; it lists afresh after
 //! `410 Gone`, after a silence in which something was written, and when the connection's epoch says that another store answers.
 //! A kind whose watches fail is listed on a timer instead, and rows say so.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,50 +24,18 @@ use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request, Watch
 use hearing::{Hearing, LIVED};
 
 mod hearing;
+mod kinds;
+
+pub use kinds::run;
 
 /// Objects per page of a list.
 const PAGE: u64 = 500;
+/// Objects judged one after the other without a pause.
+const TOGETHER: usize = 10;
 /// Pages of a list: more objects of ours of one kind on one cluster than this are not worked with.
 const PAGES: usize = 400;
 /// After so much silence there was a probe at least, which cannot have seen less than the watch told, unless the store went back.
 const PROBED: Duration = Duration::from_secs(70);
-
-/// Keeps one watch per wanted kind until stopped.
-pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
-    let mut wanted = edge.observed.wanted();
-    let mut running: BTreeMap<KindKey, (ApiResource, CancellationToken)> = BTreeMap::new();
-    loop {
-        let now = wanted.borrow_and_update().clone();
-        // Another version of a kind is another watch.
-        running.retain(|kind, (resource, token)| {
-            let keep = now.get(kind) == Some(resource);
-            if !keep {
-                token.cancel();
-            }
-            keep
-        });
-        for (kind, resource) in now {
-            running.entry(kind.clone()).or_insert_with(|| {
-                let token = stop.child_token();
-                let watcher = Watcher {
-                    edge: edge.clone(),
-                    kind,
-                    resource: resource.clone(),
-                    link: edge.link(),
-                    hearing: Hearing::new(),
-                    trouble: None,
-                    error: None,
-                };
-                tokio::spawn(watcher.run(token.clone()));
-                (resource, token)
-            });
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            changed = wanted.changed() => if changed.is_err() { return },
-        }
-    }
-}
 
 struct Watcher {
     edge: Arc<Edge>,
@@ -100,11 +67,15 @@ impl Position {
 }
 
 impl Watcher {
-    async fn run(mut self, stop: CancellationToken) {
+    /// Watches until stopped; what it knows of the watch is for the next one.
+    async fn run(mut self, stop: CancellationToken) -> Self {
         tokio::select! {
+            // One that was told to stop says nothing more: its place may be taken.
+            biased;
             () = stop.cancelled() => {}
             () = self.follow() => {}
         }
+        self
     }
 
     async fn follow(&mut self) {
@@ -225,7 +196,11 @@ impl Watcher {
             }
             let page = self.edge.send(server, request).await?;
             let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            all.extend(items.iter().filter_map(|item| self.seen(item)));
+            for some in items.chunks(TOGETHER) {
+                all.extend(some.iter().filter_map(|item| self.seen(item)));
+                // Rules of users take their time, and others use this thread.
+                tokio::task::yield_now().await;
+            }
             let metadata = page.get("metadata");
             let text =
                 |key: &str| metadata.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default();
@@ -386,7 +361,7 @@ impl Watcher {
             map.insert("apiVersion".to_owned(), Value::from(self.resource.api_version()));
             map.insert("kind".to_owned(), Value::from(self.resource.kind.clone()));
         }
-        let seen = Seen::of(&id, &whole)?;
+        let seen = self.edge.observed.rules().judged(&id, &whole)?;
         Some((id, seen))
     }
 }

@@ -11,6 +11,7 @@ use emco_crds::app_context::{OwnerRef, PackKind};
 use emco_crds::composite_app::Dependency;
 use emco_crds::deployment_intent_group::sync::{ConflictPolicy, DriftPolicy, ImmutablePolicy, PrunePolicy};
 use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
+use emco_engine::health::rules::Rules;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::pack;
 use emco_engine::set::ManifestSet;
@@ -47,6 +48,10 @@ pub struct Rig {
     pub clock: Arc<dyn Clock>,
     /// What apps of later targets wait for.
     pub depends: Mutex<BTreeMap<String, Vec<Dependency>>>,
+    /// Whether an engine that starts is told the health rules.
+    pub knows_rules: AtomicBool,
+    /// Health rules, by key, as an engine finds them.
+    pub rules: Mutex<BTreeMap<&'static str, &'static str>>,
     running: Mutex<Option<(CancellationToken, Vec<tokio::task::JoinHandle<()>>)>>,
     pub sync: Mutex<Option<Arc<Sync>>>,
 }
@@ -86,6 +91,8 @@ impl Rig {
             revision: AtomicI64::new(0),
             clock: Arc::new(FixedClock),
             depends: Mutex::default(),
+            knows_rules: AtomicBool::new(true),
+            rules: Mutex::default(),
             running: Mutex::new(None),
             sync: Mutex::new(None),
         }
@@ -117,6 +124,10 @@ impl Rig {
             epoch: 1,
             settings: SyncSettings { in_flight: self.in_flight, ..SyncSettings::default() },
         });
+        if self.knows_rules.load(Ordering::Relaxed) {
+            let rules = self.rules.lock();
+            sync.health_rules().set(Rules::read(rules.iter().map(|(key, text)| (*key, Some(*text)))));
+        }
         let stop = CancellationToken::new();
         let run = tokio::spawn(sync.clone().run(stop.clone()));
         let (hub, target) = (self.hub.clone(), sync.clone());

@@ -87,6 +87,14 @@ pub const CLUSTER: &[Row] = &[
         &["scope_all_waits_for_another_cluster_and_skips_it_once_it_is_away"],
     ),
     (
+        "A [health rule](health-rules.md) does not compile, takes too many steps, or answers text",
+        &[
+            "only_its_health_rule_says_when_a_custom_resource_is_ready",
+            "a_rule_that_cannot_be_used_names_key_kind_field_and_fault",
+            "a_rule_that_cannot_be_used_makes_nothing_ready",
+        ],
+    ),
+    (
         "The credentials may not list Pods or Events",
         &["a_cluster_that_forbids_pods_is_said_to_and_asked_seldom"],
     ),

@@ -1,7 +1,8 @@
 //! Asks a cluster how the objects of a deployment are.
 
 use emco_crds::names::label;
-use emco_engine::health::{Health, health};
+use emco_engine::health::Health;
+use emco_engine::health::rules::Rules;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -15,15 +16,19 @@ use crate::cli::output::made;
 const AT_ONCE: usize = 8;
 
 /// How each object is; nothing for one that is gone as it is to be. An error where the cluster does not answer.
-pub(super) async fn all(edge: &Edge, asked: &[Asked]) -> anyhow::Result<Vec<Option<Object>>> {
+pub(super) async fn all(edge: &Edge, rules: &Rules, asked: &[Asked]) -> anyhow::Result<Vec<Option<Object>>> {
     let mut kinds = Kinds::new();
     for one in asked {
         edge.resource(&mut kinds, &one.manifest.json).await?;
     }
-    stream::iter(asked).map(|one| Box::pin(look(edge, &kinds, one))).buffered(AT_ONCE).try_collect().await
+    stream::iter(asked)
+        .map(|one| Box::pin(look(edge, &kinds, rules, one)))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
 }
 
-async fn look(edge: &Edge, kinds: &Kinds, asked: &Asked) -> anyhow::Result<Option<Object>> {
+async fn look(edge: &Edge, kinds: &Kinds, rules: &Rules, asked: &Asked) -> anyhow::Result<Option<Object>> {
     let text = |key: &str| asked.manifest.json[key].as_str().unwrap_or_default().to_owned();
     let gone = |why: &str| Ok(asked.wanted.then(|| Object::of(asked, ObjectState::Missing, why.to_owned())));
     let Some(Some((resource, capabilities))) = kinds.get(&(text("apiVersion"), text("kind"))) else {
@@ -55,10 +60,12 @@ async fn look(edge: &Edge, kinds: &Kinds, asked: &Asked) -> anyhow::Result<Optio
         }
         (ObjectState::Removing, "no manifest has it any more".to_owned())
     } else {
-        match health(&serde_json::to_value(&live).unwrap_or(Value::Null)) {
+        let judge = rules.judge(&id.group, &id.kind);
+        match judge.judge(&serde_json::to_value(&live).unwrap_or(Value::Null)).health {
             Health::Ready => (ObjectState::Ready, String::new()),
             Health::Progressing(why) => (ObjectState::Progressing, why),
             Health::Failed(why) => (ObjectState::Failed, why),
+            Health::Unknown(why) => (ObjectState::Unknown, why),
         }
     };
     let mut object = Object::of(asked, state, message);

@@ -11,6 +11,7 @@ use crate::remote::Admission;
 use crate::runtime::api::ApiServerExt as _;
 use crate::sync::edge::Edge;
 use crate::sync::fleet::{ClusterStand, Fleet};
+use crate::sync::health_rules::HealthRules;
 
 fn on_both(a: Vec<Arc<ManifestSet>>, b: Vec<Arc<ManifestSet>>) -> BTreeMap<ClusterId, Vec<Arc<ManifestSet>>> {
     BTreeMap::from([(cluster("a"), a), (cluster("b"), b)])
@@ -212,7 +213,14 @@ async fn a_cluster_that_waits_is_not_late_while_the_others_go_forward() {
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_leaves_rings_those_that_wait_for_it() {
     let rig = Rig::new(&["a"]);
-    let edge = Edge::new(cluster("a"), rig.edges.clone(), rig.fence.clone(), Arc::default(), 8);
+    let edge = Edge::new(
+        cluster("a"),
+        rig.edges.clone(),
+        rig.fence.clone(),
+        Arc::default(),
+        HealthRules::new(Arc::default()),
+        8,
+    );
     let db = OrderedApp { app: "db".to_owned(), clusters: Some(1), ..OrderedApp::default() };
     let order = Arc::new(Order::of(Some(&ShardOrder { revision: 3, apps: vec![db] })));
     let (fleet, stop) = (Fleet::default(), CancellationToken::new());
