@@ -12,6 +12,7 @@ pub mod args;
 mod check;
 mod clusters;
 mod complete;
+mod confirm;
 mod decide;
 mod diff;
 mod explain;
@@ -152,6 +153,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Plan(args) => Box::pin(plan::run(args)).await,
         DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,
         DeploymentCommand::Reject(args) => Box::pin(decide::reject(args)).await,
+        DeploymentCommand::Confirm(args) => Box::pin(confirm::run(args)).await,
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
         DeploymentCommand::Wait(args) => Box::pin(wait::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::{Conditioned as _, types};
+use emco_crds::deployment_intent_group::status::PendingRequires;
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{chart, deployed, deployment, wait};
 
@@ -28,6 +29,38 @@ async fn edit(bed: &Bed, tenant: &str, key: &str) -> Result<()> {
     let charts = [chart("note", "1.0.0", &[])?, chart("gate", "1.0.0", &[])?];
     let spec = format!("{EVERYWHERE}\noverrideValues: [{{app: note, values: {{key: {key}}}}}]");
     bed.hub().kubectl().apply(&deployment(tenant, "till", &charts, &spec)).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_deletion_is_confirmed_once_it_waits_for_that() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        deploy(bed, "ends", EVERYWHERE).await?;
+        let kubectl = bed.hub().kubectl();
+        run(bed, &["confirm", "ends/till"]).await?.is(1, &["ends/till: it is not being deleted"]);
+        let always = r#"{"spec":{"confirmDeletion":"Always"}}"#;
+        kubectl.run(&["patch", "eproj", "ends", "--type=merge", "-p", always]).await?;
+        let seen = "--for=jsonpath={.status.observedGeneration}=2";
+        kubectl.run(&["wait", "projects.emco.io/ends", seen, "--timeout=30s"]).await?;
+        kubectl.run(&["delete", "dig", "till", "-n", "ends", "--wait=false"]).await?;
+        let digest = wait(bed, "ends", "till", |dig: &DeploymentIntentGroup| {
+            let pending = dig.status.as_ref().and_then(|status| status.pending.clone());
+            let pending = pending.ok_or("nothing is pending")?;
+            if pending.requires == PendingRequires::DeletionConfirmation {
+                Ok(pending.digest)
+            } else {
+                Err(format!("{pending:?}"))
+            }
+        })
+        .await?;
+        run(bed, &["confirm", "ends/till", "--digest", "000000000000"]).await?.is(1, &["look at it again"]);
+        let digits: String = digest.trim_start_matches("sha256:").chars().take(12).collect();
+        run(bed, &["confirm", "dig/till", "-n", "ends", "--digest", &digits])
+            .await?
+            .is(0, &["ends/till: its deletion is confirmed, digest", &digits]);
+        kubectl.run(&["wait", "dig/till", "-n", "ends", "--for=delete", "--timeout=60s"]).await.map(drop)
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -119,12 +119,12 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
     )
 }
 
-fn short(digest: &str) -> String {
+pub(super) fn short(digest: &str) -> String {
     digest.trim_start_matches("sha256:").chars().take(12).collect()
 }
 
 /// The digest that is meant: that of the plan that waits, or one that is given as a whole.
-fn choose(pending: Option<&Pending>, asked: Option<&str>) -> Result<String, String> {
+pub(super) fn choose(pending: Option<&Pending>, asked: Option<&str>) -> Result<String, String> {
     let waits = pending.map(|pending| pending.digest.as_str());
     let Some(asked) = asked else {
         return waits.map(str::to_owned).ok_or_else(|| "no plan of it waits".to_owned());

@@ -43,6 +43,9 @@ pub enum DeploymentCommand {
     /// Reject the plan of a deployment that waits: it is not carried out, even if it is approved.
     #[command(after_help = EXIT_CODES)]
     Reject(DecideArgs),
+    /// Confirm the deletion of a deployment whose project wants deletions confirmed: what it has on clusters is removed.
+    #[command(after_help = EXIT_CODES)]
+    Confirm(ConfirmArgs),
     /// Ask the operator to look at a deployment, a composite application or a cluster now, and wait until it has.
     #[command(after_help = EXIT_CODES)]
     Reconcile(ReconcileArgs),
@@ -214,6 +217,20 @@ pub struct DecideArgs {
     /// What is kept with the decision, for people.
     #[arg(long, value_name = "TEXT")]
     pub comment: Option<String>,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco confirm`.
+#[derive(Args, Debug)]
+pub struct ConfirmArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Digest of what runs, or its first digits: refused where something else runs. That of what runs if not given.
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,
