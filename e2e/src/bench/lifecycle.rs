@@ -1,4 +1,4 @@
-//! Measures what people and apps wait for between an edit and its end: an approval, and an app that others depend on.
+//! Measures what people and apps wait for between an edit and its end: an approval, an app that others depend on, and a plan.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{DeploymentApproval, DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::audit::AuditEvent;
-use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
+use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{self, Operator, is, settled};
 use emco_e2e::package::Package;
 use k8s_openapi::jiff::Timestamp;
@@ -16,9 +16,11 @@ use serde_json::{Value, json};
 
 use super::record::Entry;
 
+mod changes;
+
 /// What makes this.
 const HOW: &str = "make bench-lifecycle";
-const PARTS: [&str; 2] = ["dependency", "approval"];
+const PARTS: [&str; 3] = ["dependency", "approval", "changes"];
 /// Project, its namespace and its deployment.
 const NAME: &str = "shop";
 const SAMPLES: usize = 20;
@@ -45,7 +47,8 @@ pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
     if let Some(only) = only.filter(|only| !PARTS.contains(only)) {
         bail!("there is no part {only}: they are {}", PARTS.join(", "));
     }
-    let spec = BedSpec::hub().with(PlaneSpec::edge("a").audit(Audit::Writes));
+    let hub = PlaneSpec::new("hub", Parts::Controllers).audit(Audit::Writes);
+    let spec = BedSpec::default().with(hub).with(PlaneSpec::edge("a").audit(Audit::Writes));
     let bed = Bed::start(spec).await?;
     let operator = Operator::start(&bed, program).await?;
     let measured = Box::pin(async {
@@ -55,6 +58,7 @@ pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
             println!("{part}");
             entries.extend(match part {
                 "dependency" => Box::pin(stage.dependency()).await?,
+                "changes" => Box::pin(changes::measure(&bed)).await?,
                 _ => Box::pin(stage.approval()).await?,
             });
         }
