@@ -16,4 +16,5 @@ pub mod owned_namespace;
 pub mod project;
 pub mod results;
 pub mod sources;
+pub mod suspension;
 pub mod transitions;

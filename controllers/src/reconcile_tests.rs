@@ -45,6 +45,7 @@ mod rights;
 mod shop;
 mod stored;
 mod suspended;
+mod suspended_project;
 mod taken;
 mod thousand;
 mod unseen;

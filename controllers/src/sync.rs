@@ -108,6 +108,8 @@ pub struct Sync {
     inbox: Inbox,
     // Owners whose policy changed since the last look.
     repaced: Mutex<BTreeSet<String>>,
+    // Namespaces whose project was suspended or resumed since the last look.
+    resuspended: Mutex<BTreeSet<String>>,
     calm_until: Instant,
 }
 
@@ -126,6 +128,7 @@ impl Sync {
             fleet: Arc::default(),
             inbox: Inbox::default(),
             repaced: Mutex::new(BTreeSet::new()),
+            resuspended: Mutex::new(BTreeSet::new()),
             calm_until: Instant::now() + CALM,
         })
     }
@@ -177,6 +180,13 @@ impl Sync {
         self.inbox.ring();
     }
 
+    /// All that a namespace of the hub has on clusters is suspended or resumed: its jobs look again, also of owners that are gone and
+    /// of what was given up. Never waits.
+    pub fn suspension_changed(&self, namespace: &str) {
+        self.resuspended.lock().insert(namespace.to_owned());
+        self.inbox.ring();
+    }
+
     /// Works until stopped; returns when every task has ended. Boxed, so that it is compiled here and not by who awaits it.
     pub fn run(self: Arc<Self>, stop: CancellationToken) -> BoxFuture<'static, ()> {
         Box::pin(self.work(stop))
@@ -202,6 +212,10 @@ impl Sync {
                     }
                     for hash in std::mem::take(&mut *self.repaced.lock()) {
                         dispatcher.ring(&hash);
+                    }
+                    let namespaces = std::mem::take(&mut *self.resuspended.lock());
+                    if !namespaces.is_empty() {
+                        dispatcher.ring_within(&namespaces);
                     }
                     metrics.jobs.store(dispatcher.jobs() as u64, std::sync::atomic::Ordering::Relaxed);
                     // Of tasks that have ended nothing is kept.

@@ -62,6 +62,9 @@ pub struct ProjectSpec {
     #[schemars(length(min = 1, max = 63))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// While true, nothing of any kind is written to clusters for this project: its deployments and logical clouds stay there as they are, once a request under way has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<bool>,
     /// How plans are approved.
     #[serde(default)]
     pub approval: Approval,
@@ -98,6 +101,7 @@ impl Default for ProjectSpec {
     fn default() -> Self {
         Self {
             namespace: None,
+            suspend: None,
             approval: Approval::default(),
             logical_cloud: None,
             chart_sources: None,

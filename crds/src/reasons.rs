@@ -116,6 +116,7 @@ reasons!(
         HubRestored,
         DriftFight,
         ProgressDeadlineExceeded,
+        Suspended,
         Terminating,
         HeldBy,
         NotSupportedYet,

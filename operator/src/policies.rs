@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use emco_controllers::reconcile::logical_cloud;
+use emco_controllers::reconcile::{logical_cloud, suspension};
 use emco_controllers::runtime::stores::{StoreExt, Stores};
 use emco_controllers::sync::{Owner, Policies, Policy};
 use emco_crds::names::{annotation, label};
@@ -23,7 +23,7 @@ impl Policies for StoredPolicies {
     fn policy(&self, owner: &Owner) -> Policy {
         let default = Policy::of(owner);
         if owner.kind != "DeploymentIntentGroup" {
-            return default;
+            return Policy { suspended: self.is_suspended(owner), ..default };
         }
         // By name, as shards and labels are: one that was made again, as by a restore, has another uid than its shards say until
         // they follow, and what it wants holds at once.
@@ -41,22 +41,89 @@ impl Policies for StoredPolicies {
                 namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),
                 whole_cluster: cloud.is_some_and(|cloud| cloud.spec.level == Level::Admin),
                 requested: dig.annotations().get(annotation::REQUESTED_AT).cloned(),
-                suspended: dig.spec.is_suspended(),
+                suspended: self.is_suspended(owner),
                 pinned: dig.spec.revision,
                 ..default
             },
-            None => default,
+            None => Policy { suspended: self.is_suspended(owner), ..default },
         }
     }
 
     fn is_suspended(&self, owner: &Owner) -> bool {
-        let of_group = owner.kind == "DeploymentIntentGroup";
-        of_group
-            && self.0.digs.named(&owner.namespace, &owner.name).is_some_and(|dig| dig.spec.is_suspended())
+        suspension::holds(&self.0, owner.kind.as_str(), &owner.namespace, &owner.name)
     }
 
     fn project(&self, namespace: &str) -> Option<String> {
         let found = self.0.namespaces.named("", namespace)?;
         found.metadata.labels.as_ref()?.get(label::PROJECT).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emco_controllers::runtime::stores::{Writers, stores};
+    use emco_crds::{DeploymentIntentGroup, Project};
+    use kube::runtime::watcher::Event;
+
+    use super::*;
+
+    fn owner(kind: &str, namespace: &str, name: &str) -> Owner {
+        Owner {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: String::new(),
+        }
+    }
+
+    fn see(stores: &Stores, writers: &mut Writers, project: &Project) {
+        writers.projects.apply_watcher_event(&Event::Apply(project.clone()));
+        stores.suspended.note(project, false);
+    }
+
+    fn till(suspend: Option<bool>) -> DeploymentIntentGroup {
+        let mut dig = DeploymentIntentGroup::default();
+        (dig.metadata.namespace, dig.metadata.name) = (Some("tills".to_owned()), Some("till".to_owned()));
+        dig.spec.suspend = suspend;
+        dig
+    }
+
+    fn suspended(suspend: Option<bool>) -> Project {
+        let mut project = Project::new("shop", emco_crds::project::ProjectSpec::default());
+        (project.spec.namespace, project.spec.suspend) = (Some("tills".to_owned()), suspend);
+        project
+    }
+
+    /// Also for what has no object any more: an owner that is gone, and what was given up.
+    #[test]
+    fn a_suspended_project_suspends_all_owners_in_its_namespace() {
+        let (stores, mut writers) = stores();
+        let policies = StoredPolicies(stores.clone());
+        writers.digs.apply_watcher_event(&Event::Apply(till(None)));
+        let owners = [
+            owner("DeploymentIntentGroup", "tills", "till"),
+            owner("DeploymentIntentGroup", "tills", "gone"),
+            owner("LogicalCloud", "tills", "default"),
+        ];
+        for (suspend, holds) in [(None, false), (Some(true), true), (Some(false), false)] {
+            see(&stores, &mut writers, &suspended(suspend));
+            for owner in &owners {
+                assert_eq!(policies.policy(owner).suspended, holds, "{owner:?} {suspend:?}");
+                assert_eq!(policies.is_suspended(owner), holds, "{owner:?} {suspend:?}");
+            }
+            assert!(
+                !policies.is_suspended(&owner("LogicalCloud", "shop", "default")),
+                "of another's namespace"
+            );
+        }
+    }
+
+    #[test]
+    fn a_deployment_that_is_suspended_itself_suspends_no_other_owner() {
+        let (stores, mut writers) = stores();
+        let policies = StoredPolicies(stores);
+        writers.digs.apply_watcher_event(&Event::Apply(till(Some(true))));
+        assert!(policies.is_suspended(&owner("DeploymentIntentGroup", "tills", "till")));
+        assert!(!policies.is_suspended(&owner("LogicalCloud", "tills", "till")));
     }
 }

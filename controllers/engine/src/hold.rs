@@ -12,11 +12,27 @@ use crate::rollup::Verdict;
 /// Longest summary of what waits, in bytes.
 const LONGEST: usize = 1024;
 
+/// The field that suspends a deployment.
+pub const FIELD: &str = "spec.suspend";
+
+/// The field that suspends all of a project, as sentences name it.
+pub fn field_of_project(project: &str) -> String {
+    format!("{FIELD} of Project {project}")
+}
+
+/// The project that a sentence says a deployment is suspended by.
+pub fn suspending_project(sentence: &str) -> Option<&str> {
+    let (_, after) = sentence.split_once(&format!(" until {}", field_of_project("")))?;
+    after.split_once(' ').map(|(project, _)| project)
+}
+
 /// Why the newest plan is not carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
-    /// Nothing is written to any cluster (`spec.suspend`).
+    /// Nothing is written to any cluster.
     pub suspended: bool,
+    /// The field that has to be unset for that to end, and whose it is; empty = `spec.suspend`.
+    pub suspending: String,
     /// Plans are made and not carried out (`spec.desiredState: Planned`).
     pub planned: bool,
     /// The revision that `spec.revision` pins.
@@ -71,7 +87,8 @@ impl Hold {
                 };
             }
             (true, _, _) => {
-                "suspended: nothing is written to clusters until spec.suspend is unset".to_owned()
+                let field = if self.suspending.is_empty() { FIELD } else { &self.suspending };
+                format!("suspended: nothing is written to clusters until {field} is unset")
             }
             (false, Some(revision), _) => format!("spec.revision pins revision {revision}"),
             (false, None, None) => String::new(),
@@ -142,6 +159,16 @@ mod tests {
         let ready = held(false, Some(2)).ready(running("True", "Ready"), true);
         assert_eq!((ready.status, ready.reason), ("True", "Pinned"));
         assert_eq!(ready.message, "2 of 2 clusters ready; spec.revision pins revision 2");
+    }
+
+    #[test]
+    fn the_project_that_suspends_is_named_and_found_in_the_sentence() {
+        let hold = Hold { suspending: field_of_project("team-a"), ..held(true, None) };
+        let said = hold.ready(running("True", "Ready"), true).message;
+        assert_eq!(suspending_project(&said), Some("team-a"), "{said}");
+        assert_eq!(suspending_project(&held(true, None).sentence()), None);
+        let removed = format!("nothing is removed until {} is unset", field_of_project("b"));
+        assert_eq!(suspending_project(&removed), Some("b"));
     }
 
     #[test]

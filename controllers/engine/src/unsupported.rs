@@ -33,6 +33,7 @@ fn first(findings: impl IntoIterator<Item = (bool, String)>) -> Option<String> {
 pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     let ProjectSpec {
         namespace: _,
+        suspend: _,
         approval: Approval { mode: _, scope: _ },
         logical_cloud,
         chart_sources: _,

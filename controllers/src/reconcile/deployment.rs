@@ -24,6 +24,7 @@ use crate::object::finalizers;
 use crate::object::meta;
 use crate::reconcile::composite_app;
 use crate::reconcile::facts;
+use crate::reconcile::suspension;
 use crate::reconcile::transitions::one_line;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::plan_turns::{self, PlanTurn};
@@ -57,6 +58,7 @@ const MOVED: Duration = Duration::from_millis(200);
 /// Brings one deployment to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
+    let dig = suspension::with_project(&ctx.stores, dig);
     let owner = Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref());
     if meta::deleting(dig.as_ref()) || dig.spec.desired_state == DesiredState::Terminated {
         return Box::pin(terminate::reconcile(ctx, &dig, &owner)).await;
@@ -276,6 +278,7 @@ async fn carry_out(
     };
     let stored = match (&plan.change, newest) {
         (_, newest) if whole => newest,
+        _ if suspension::of_project(&ctx.stores, &owner.namespace) => return Ok(Carried::Moved),
         (change, _) => {
             let draft = Draft {
                 owner,
@@ -321,6 +324,10 @@ async fn carry_out(
     };
     if let Some(stored) = &stored {
         let wanted = combinations(&plan.assignment);
+        // Storing takes its time, and watches may be behind.
+        if store::targets(ctx, owner) != held::targeted(&plan.assignment) && !gathered.goes_on(ctx).await? {
+            return Ok(Carried::Moved);
+        }
         let (order, uids) = (order_of(stored, &wanted), uids(&gathered.snapshot.clusters));
         target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids, order.as_ref()).await?;
         if !whole {

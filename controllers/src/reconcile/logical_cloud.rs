@@ -3,18 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use emco_crds::conditions::types::READY;
+use emco_crds::conditions::types::{READY, RECONCILING};
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::fields::Summary;
 use emco_crds::logical_cloud::{CloudClusters, LogicalCloudStatus};
 use emco_crds::names::finalizer;
 use emco_crds::reasons::LogicalCloudReason;
-use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
+use emco_crds::{Conditioned as _, DeploymentIntentGroup, LogicalCloud, Project};
+use emco_engine::hold::Hold;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::refusal::Refusal;
 use emco_engine::set::combinations;
 use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling, uids};
-use emco_engine::{cloud, holders, rollup, unsupported};
+use emco_engine::{cloud, conditions, holders, rollup, unsupported};
 
 use crate::abandon::{self, AbandonPolicy};
 use crate::object::finalizers;
@@ -24,6 +25,7 @@ use crate::reconcile::composite_app::project;
 use crate::reconcile::facts;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::results;
+use crate::reconcile::suspension;
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::stores::StoreExt;
@@ -31,6 +33,7 @@ use crate::store::{self, Draft, Limit, Owner, Stored, TooMuch, mebibytes};
 use crate::target::{self, Removal};
 
 mod held;
+mod suspended;
 mod taken;
 
 /// Revisions kept of a logical cloud.
@@ -119,8 +122,10 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
         return Ok(Outcome::Settled);
     }
     // A Cluster that is away is let go of while the cloud has something there.
-    abandon::abandon(ctx, cloud.as_ref(), &owner, AbandonPolicy { gone: true, ..AbandonPolicy::default() })
-        .await?;
+    let give_up = AbandonPolicy { gone: true, ..AbandonPolicy::default() };
+    if !suspension::of_project(&ctx.stores, namespace_) {
+        abandon::abandon(ctx, cloud.as_ref(), &owner, give_up).await?;
+    }
     if let Err(refusal) = plan(ctx, &cloud, &owner, &mut status).await? {
         refused(ctx, &owner, generation, &refusal, &mut status).await?;
     }
@@ -159,6 +164,10 @@ async fn refused(
             message
         }
         None => refusal.message.clone(),
+    };
+    let message = match suspension::of_all(&ctx.stores, &owner.namespace) {
+        Some(hold) => format!("{message}; {}", hold.sentence()),
+        None => message,
     };
     let verdict = if refusal.stalled { ReadyState::Stalled } else { ReadyState::Waiting };
     status::set_ready_because(ctx, status, generation, &verdict, refusal.reason, &message, &refusal.message);
@@ -213,10 +222,14 @@ async fn plan(
     if planned.as_ref().is_ok_and(|planned| held::leaves(running, planned)) {
         planned = plan(&held::listed(ctx, cloud).await?);
     }
-    let planned = match planned {
+    let mut planned = match planned {
         Ok(planned) => planned,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    if let Some(hold) = suspension::of_all(&ctx.stores, &owner.namespace) {
+        suspended::report(ctx, cloud, owner, &planned, newest.as_ref(), hold, status).await?;
+        return Ok(Ok(()));
+    }
     let stored = match (&planned.change, newest) {
         (None, Some(stored)) if target::repair_packs(ctx, owner, &stored, &planned.sets).await? => {
             Some(stored)
@@ -252,12 +265,18 @@ async fn plan(
             }
         }
     };
+    // Storing takes its time.
+    if let Some(hold) = suspension::of_all(&ctx.stores, &owner.namespace) {
+        planned.change = None;
+        suspended::report(ctx, cloud, owner, &planned, stored.as_ref(), hold, status).await?;
+        return Ok(Ok(()));
+    }
     if let Some(stored) = &stored {
         let wanted = combinations(&planned.assignment);
         target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters), None).await?;
         runs(status, stored);
     }
-    report(ctx, cloud, owner, &planned, status);
+    report(ctx, cloud, owner, &planned, &combinations(&planned.assignment), None, status);
     Ok(Ok(()))
 }
 
@@ -287,7 +306,7 @@ fn roll_up(
         before: &before(status),
         approved: true,
         removing: false,
-        suspended: false,
+        suspended: suspension::of_project(&ctx.stores, &owner.namespace),
         abandoned: &[],
     })
 }
@@ -300,31 +319,40 @@ fn fill(status: &mut LogicalCloudStatus, rolled: rollup::CloudRollup, not_grante
     status.failing = rolled.failing;
 }
 
-/// What the shards say, into the status.
+/// What the shards say of what clusters are to have, into the status.
 fn report(
     ctx: &Context,
     cloud: &LogicalCloud,
     owner: &Owner,
     planned: &cloud::CloudPlan,
+    wanted: &BTreeMap<ClusterId, Combination>,
+    hold: Option<&Hold>,
     status: &mut LogicalCloudStatus,
 ) {
-    let rolled = roll_up(ctx, owner, &combinations(&planned.assignment), status);
+    let rolled = roll_up(ctx, owner, wanted, status);
     let not_granted = planned.members.not_granted.len() + planned.members.level_not_granted.len();
-    let ready = rolled.ready.clone();
+    let mut ready = rolled.ready.clone();
     fill(status, rolled, i64::try_from(not_granted).unwrap_or(i64::MAX));
     let generation = meta::generation(cloud);
-    let mut message = ready.message;
     if not_granted > 0 {
-        message.push_str(&format!("; {not_granted} named and not granted"));
+        ready.message.push_str(&format!("; {not_granted} named and not granted"));
     }
     if !planned.shrink_waits.is_empty() {
-        message.push_str(&format!(
+        ready.message.push_str(&format!(
             "; {} leave when no deployment is there any more",
             planned.shrink_waits.len()
         ));
     }
+    if let Some(hold) = hold {
+        ready = hold.ready(ready, status.revision.is_some());
+    }
     let verdict = if ready.status == "True" { ReadyState::Ready } else { ReadyState::Waiting };
-    status::set_ready(ctx, status, generation, &verdict, ready.reason, &message);
+    status::set_ready(ctx, status, generation, &verdict, ready.reason, &ready.message);
+    // Whoever applies and waits is not told that all is done.
+    if hold.is_some_and(Hold::waits) {
+        let list = status.conditions_mut();
+        conditions::set(list, RECONCILING, "True", ready.reason, &ready.message, generation, ctx.now());
+    }
 }
 
 /// Waits for the deployments, leaves the clusters, lets go.
@@ -339,14 +367,20 @@ async fn terminate(
     let waits = holders::waits_for(&holders.names);
     status::set_in_use(ctx, &mut status, generation, waits.as_deref());
     let mut unseen = false;
-    let message = if let Some(waits) = waits {
+    let suspending = suspension::of_owner(&ctx.stores, &owner.namespace);
+    let suspended = suspending.is_some();
+    let mut message = if let Some(waits) = waits {
         waits
     } else {
         let give_up = AbandonPolicy { gone: true, ..AbandonPolicy::of(cloud, None) };
-        if abandon::abandon(ctx, cloud, owner, give_up).await? {
+        if !suspended && abandon::abandon(ctx, cloud, owner, give_up).await? {
             return Ok(Outcome::Settled);
         }
-        let ending = target::remove_all(ctx, owner, false).await?;
+        let ending = if suspended && target::has_rows(ctx, owner).await? {
+            Removal::Waiting
+        } else {
+            target::remove_all(ctx, owner, false).await?
+        };
         unseen = ending == Removal::Unseen;
         if ending == Removal::Done {
             if finalizers::remove(ctx, cloud, finalizer::TERMINATE).await? {
@@ -361,7 +395,11 @@ async fn terminate(
         let mistyped = abandon::annotation_error(cloud).map(|text| format!("; {text}")).unwrap_or_default();
         format!("{} clusters still to be left{first}{mistyped}", left.len())
     };
-    status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, "Terminating", &message);
+    if let Some(field) = suspending {
+        message.push_str(&format!("; suspended: nothing is removed until {field} is unset"));
+    }
+    let reason = if suspended { LogicalCloudReason::Suspended.as_str() } else { status::TERMINATING };
+    status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, reason, &message);
     status::write(ctx, cloud, cloud.status.as_ref(), &status).await?;
     Ok(Outcome::Settled.at_latest(unseen.then_some(store::SHOWN)).at_latest(holders.again()))
 }

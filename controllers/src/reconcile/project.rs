@@ -22,10 +22,15 @@ use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::stores::StoreExt;
 use crate::store;
 
+/// Namespace of a project on the hub.
+pub fn namespace(project: &Project) -> &str {
+    project.spec.namespace.as_deref().unwrap_or_else(|| meta::name(project))
+}
+
 /// Brings one project to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
     let Some(project) = ctx.stores.projects.named("", name) else { return Ok(Outcome::Settled) };
-    let namespace = project.spec.namespace.clone().unwrap_or_else(|| name.to_owned());
+    let namespace = namespace(&project).to_owned();
     let owner = Owner { kind: "Project", name, label: label::PROJECT };
     let mut status = project.status.clone().unwrap_or_default();
     let generation = meta::generation(project.as_ref());
@@ -74,7 +79,7 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
         if granted.is_empty() {
             let message = format!(
                 "namespace {namespace}{}; no cluster is granted: a ClusterProvider must name project {name} in spec.grants, and have Clusters",
-                beyond_limit(&project, digs.len())
+                noted(&project, digs.len())
             );
             status::set_ready(
                 ctx,
@@ -85,12 +90,21 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
                 &message,
             );
         } else {
-            let message = format!("namespace {namespace}{}", beyond_limit(&project, digs.len()));
+            let message = format!("namespace {namespace}{}", noted(&project, digs.len()));
             status::set_ready(ctx, &mut status, generation, &ReadyState::Ready, "NamespaceReady", &message);
         }
     }
     status::write(ctx, project.as_ref(), project.status.as_ref(), &status).await?;
     Ok(Outcome::Settled)
+}
+
+/// What is said of the project beside its namespace.
+fn noted(project: &Project, digs: usize) -> String {
+    let suspended = match project.spec.suspend {
+        Some(true) => "; suspended: nothing is written to clusters for it until spec.suspend is unset",
+        _ => "",
+    };
+    suspended.to_owned() + &beyond_limit(project, digs)
 }
 
 /// What is said where the limit of deployments was lowered below what there is.
@@ -166,8 +180,11 @@ async fn terminate(
         }
         return Ok(Outcome::Settled);
     }
-    let message =
+    let mut message =
         waits.unwrap_or_else(|| format!("deletion waits for the content of namespace {namespace} to go"));
+    if project.spec.suspend == Some(true) {
+        message.push_str("; suspended: nothing is removed from clusters until spec.suspend is unset");
+    }
     status.in_use = holders::in_use(&holders.names);
     status::set_in_use(ctx, &mut status, generation, Some(&message));
     status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, status::TERMINATING, &message);

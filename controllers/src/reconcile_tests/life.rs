@@ -93,14 +93,17 @@ impl Engine {
         Self { sync, stop, task, told: BTreeMap::new(), suspended: BTreeMap::new() }
     }
 
-    /// Tells what the watches of shards and deployments would tell.
-    fn tell(&mut self, hub: &MemoryServer) {
+    /// Tells what the watches of shards and deployments would tell, and which namespaces that of projects has suspended or resumed.
+    fn tell(&mut self, hub: &MemoryServer, resuspended: &mut BTreeSet<String>) {
         for dig in hub.objects().into_values().filter(|object| object["kind"] == "DeploymentIntentGroup") {
             let text = |key: &str| dig["metadata"][key].as_str().unwrap().to_owned();
             let (key, suspend) = ((text("namespace"), text("name")), dig["spec"]["suspend"] == true);
             if self.suspended.insert(key.clone(), suspend) != Some(suspend) {
                 self.sync.policy_changed("DeploymentIntentGroup", &key.0, &key.1);
             }
+        }
+        for namespace in std::mem::take(resuspended) {
+            self.sync.suspension_changed(&namespace);
         }
         let mut now = BTreeMap::new();
         for shard in hub.objects().into_values().filter(|object| object["kind"] == "SyncShard") {
@@ -227,7 +230,7 @@ impl Life {
     /// The workers hear of the shards as they are, and have time for what follows.
     pub async fn tell(&mut self) {
         if let Some(engine) = &mut self.engine {
-            engine.tell(&self.rig.hub);
+            engine.tell(&self.rig.hub, &mut self.rig.resuspended);
         }
         tokio::time::sleep(REST).await;
     }
@@ -257,7 +260,7 @@ impl Life {
         let failures = self.rig.round().await;
         assert!(failures.is_empty(), "{failures:?}");
         if let Some(engine) = &mut self.engine {
-            engine.tell(&self.rig.hub);
+            engine.tell(&self.rig.hub, &mut self.rig.resuspended);
         }
         tokio::time::sleep(REST).await;
     }
@@ -274,7 +277,7 @@ impl Life {
             }
             failures = self.rig.round().await;
             if let Some(engine) = &mut self.engine {
-                engine.tell(&self.rig.hub);
+                engine.tell(&self.rig.hub, &mut self.rig.resuspended);
             }
             let mut quiet = true;
             for rest in [BREATH, REST] {

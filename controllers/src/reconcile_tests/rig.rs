@@ -1,6 +1,6 @@
 //! A hub in memory and the reconcilers of administrators' objects, run until nothing is written any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub struct Rig {
     pub settings: RevisionSettings,
     /// A namespace as the watch shows it, whatever the hub has.
     pub hidden_namespace: Option<Value>,
+    /// Namespaces that were suspended or resumed since somebody was last told.
+    pub resuspended: BTreeSet<String>,
     writers: Writers,
     charts: tempfile::TempDir,
 }
@@ -108,7 +110,17 @@ impl Rig {
         // Everything is told in the round that targets it.
         let settings = RevisionSettings { report_delay: Duration::ZERO, ..RevisionSettings::default() };
         let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts, &settings);
-        Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
+        Self {
+            hub,
+            seeing,
+            ctx,
+            clock,
+            settings,
+            hidden_namespace: None,
+            resuspended: BTreeSet::new(),
+            writers,
+            charts,
+        }
     }
 
     /// Another process on the same hub, reached through something else.
@@ -117,7 +129,17 @@ impl Rig {
         let settings = self.settings.clone();
         let (ctx, writers) = context(hub, &self.clock, &self.seeing, &charts, &settings);
         let (hub, seeing, clock) = (self.hub.clone(), self.seeing.clone(), self.clock.clone());
-        Self { hub, seeing, ctx, clock, settings, hidden_namespace: None, writers, charts }
+        Self {
+            hub,
+            seeing,
+            ctx,
+            clock,
+            settings,
+            hidden_namespace: None,
+            resuspended: BTreeSet::new(),
+            writers,
+            charts,
+        }
     }
 
     /// The next process has no charts on its disk.
@@ -152,7 +174,7 @@ impl Rig {
         }));
         list(&mut self.writers.providers, &objects, "ClusterProvider");
         list(&mut self.writers.clusters, &objects, "Cluster");
-        list(&mut self.writers.projects, &objects, "Project");
+        self.see_projects(&objects);
         list(&mut self.writers.clouds, &objects, "LogicalCloud");
         self.ctx.stores.cloud_namespaces.rebuild(&self.ctx.stores.clouds.sorted());
         list(&mut self.writers.apps, &objects, "CompositeApp");
@@ -160,6 +182,20 @@ impl Rig {
         list(&mut self.writers.approvals, &objects, "DeploymentApproval");
         list(&mut self.writers.contexts, &objects, "AppContext");
         list(&mut self.writers.namespaces, &objects, "Namespace");
+    }
+
+    fn see_projects(&mut self, objects: &BTreeMap<String, Value>) {
+        let before = self.ctx.stores.projects.sorted();
+        list(&mut self.writers.projects, objects, "Project");
+        let stores = &self.ctx.stores;
+        for project in stores.projects.sorted() {
+            self.resuspended.extend(stores.suspended.note(&project, false));
+        }
+        for project in before {
+            if stores.projects.named("", project.metadata.name.as_deref().unwrap()).is_none() {
+                self.resuspended.extend(stores.suspended.note(&project, true));
+            }
+        }
     }
 
     fn list_groups(&mut self, objects: &BTreeMap<String, Value>) {
@@ -222,7 +258,7 @@ impl Rig {
         let owner = |namespace: &str, owner: &emco_crds::app_context::OwnerRef| {
             (namespace.to_owned(), owner.kind.clone(), owner.name.clone())
         };
-        let mut owners = std::collections::BTreeSet::new();
+        let mut owners = BTreeSet::new();
         for shard in ctx.stores.shards.sorted() {
             if shard.spec.abandoned.is_some() {
                 let (namespace, name) = (namespace_of(shard.as_ref()), name(shard.as_ref()));

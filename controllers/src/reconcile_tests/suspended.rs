@@ -7,25 +7,25 @@ use super::shop::{TENANT, composite_app, deployment, objects, values};
 use crate::memory::{MemoryServer, Seen};
 use crate::runtime::api::{ApiServerExt as _, Method};
 
-const SHOP: &str = "deploymentintentgroups/shop";
+pub(super) const SHOP: &str = "deploymentintentgroups/shop";
 
-async fn installed() -> Life {
+pub(super) async fn installed() -> Life {
     let mut life = Life::with(&objects());
     life.settle().await;
     life
 }
 
-fn suspended(tier: &str) -> Value {
+pub(super) fn suspended(tier: &str) -> Value {
     let mut dig = deployment(tier);
     dig["spec"]["suspend"] = json!(true);
     dig
 }
 
-fn edges(life: &Life) -> Vec<std::collections::BTreeMap<String, Value>> {
+pub(super) fn edges(life: &Life) -> Vec<std::collections::BTreeMap<String, Value>> {
     life.edges.values().map(versions).collect()
 }
 
-fn page(life: &Life, edge: &str) -> Value {
+pub(super) fn page(life: &Life, edge: &str) -> Value {
     life.on(edge)["configmaps./team-a/page"]["data"]["text"].clone()
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::reconcile::suspension;
 use crate::runtime::stores::{StoreExt as _, Stores};
 use crate::sync::{Fence, Owner, Policies, Policy};
 
@@ -23,9 +24,8 @@ impl Policies for Usual {
         Policy {
             // The default logical cloud's.
             namespace: Some(owner.namespace.clone()),
-            suspended: dig
-                .as_ref()
-                .is_some_and(|dig| dig.spec.is_suspended() || self.1.load(Ordering::SeqCst)),
+            suspended: dig.is_some() && self.1.load(Ordering::SeqCst)
+                || suspension::holds(&self.0, &owner.kind, &owner.namespace, &owner.name),
             pinned: dig.and_then(|dig| dig.spec.revision),
             ..Policy::of(owner)
         }

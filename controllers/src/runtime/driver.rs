@@ -120,12 +120,20 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             triggers.cluster(stores, change.object);
         }
     );
+    let (project_sync, project_turns) = (Arc::clone(&sync), Arc::clone(&ctx));
     kind!(
         projects,
         emco_crds::Project,
         AT_ONCE,
         global(|c, n| Box::pin(async move { project::reconcile(&c, &n).await })),
-        |stores: &Stores, triggers: &Triggers, change: Change<'_, _>| triggers.project(stores, change.object)
+        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::Project>| {
+            // Before anybody looks again.
+            for namespace in stores.suspended.note(change.object, change.gone) {
+                project_turns.turns.stop_all(&namespace);
+                project_sync.suspension_changed(&namespace);
+            }
+            triggers.project(stores, change.object);
+        }
     );
     kind!(
         clouds,

@@ -184,6 +184,14 @@ impl PlanTurns {
             true
         })
     }
+
+    /// Stops all plans of a namespace: what is planned there is carried out by another rule now.
+    pub fn stop_all(&self, namespace: &str) {
+        let state = self.state.lock();
+        for (_, running) in state.running.iter().filter(|((within, _), _)| within == namespace) {
+            running.stop.send_replace(true);
+        }
+    }
 }
 
 /// One plan may run while this is kept.
@@ -308,5 +316,14 @@ mod tests {
         turns.changed("shop", "one", 5, false);
         turns.changed("shop", "two", 7, true);
         assert!(one.stopped().now_or_never().is_some() && two.stopped().now_or_never().is_some());
+    }
+
+    #[test]
+    fn the_plans_of_a_namespace_are_stopped_and_those_of_others_go_on() {
+        let (turns, _) = turns();
+        let mut one = turns.take("shop", "one", 4).unwrap();
+        let mut other = turns.take("shop-2", "one", 4).unwrap();
+        turns.stop_all("shop");
+        assert!(one.stopped().now_or_never().is_some() && other.stopped().now_or_never().is_none());
     }
 }

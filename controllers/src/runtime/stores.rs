@@ -19,9 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 mod cloud_namespaces;
 mod deployment_places;
+mod suspended_namespaces;
 
 pub use cloud_namespaces::CloudNamespaces;
 pub use deployment_places::DeploymentPlaces;
+pub use suspended_namespaces::SuspendedNamespaces;
 
 /// A namespace of the hub, as metadata.
 pub type NamespaceMeta = PartialObjectMeta<Namespace>;
@@ -55,6 +57,8 @@ pub struct Stores {
     pub cloud_namespaces: Arc<CloudNamespaces>,
     /// Deployments by namespace and age.
     pub deployment_places: Arc<DeploymentPlaces>,
+    /// Namespaces whose project is suspended.
+    pub suspended: Arc<SuspendedNamespaces>,
     /// What was listed.
     pub listed: Arc<Listed>,
 }
@@ -62,12 +66,12 @@ pub struct Stores {
 /// Which kinds were not listed yet.
 pub struct Listed {
     missing: Mutex<BTreeSet<&'static str>>,
-    deployments: CancellationToken,
+    suspensions: CancellationToken,
     all: CancellationToken,
 }
 
-/// The kind whose objects may be suspended.
-const DEPLOYMENTS: &str = "DeploymentIntentGroup";
+/// Kinds that say who is suspended.
+const SUSPENDING: [&str; 2] = ["DeploymentIntentGroup", "Project"];
 
 /// Kinds that have a store.
 pub(crate) const KINDS: [&str; 11] = [
@@ -77,7 +81,7 @@ pub(crate) const KINDS: [&str; 11] = [
     "LogicalCloud",
     "CompositeApp",
     "CompositeProfile",
-    DEPLOYMENTS,
+    "DeploymentIntentGroup",
     "DeploymentApproval",
     "AppContext",
     "SyncShard",
@@ -88,7 +92,7 @@ impl Default for Listed {
     fn default() -> Self {
         Self {
             missing: Mutex::new(KINDS.into_iter().collect()),
-            deployments: CancellationToken::new(),
+            suspensions: CancellationToken::new(),
             all: CancellationToken::new(),
         }
     }
@@ -99,8 +103,8 @@ impl Listed {
     pub fn done(&self, kind: &str) {
         let mut missing = self.missing.lock();
         missing.remove(kind);
-        if !missing.contains(DEPLOYMENTS) {
-            self.deployments.cancel();
+        if !SUSPENDING.iter().any(|kind| missing.contains(kind)) {
+            self.suspensions.cancel();
         }
         if missing.is_empty() {
             self.all.cancel();
@@ -115,9 +119,9 @@ impl Stores {
         self.listed.all.cancelled().await;
     }
 
-    /// Waits until the deployments were listed once: before that, one that is not in the store may be suspended all the same.
-    pub async fn deployments_listed(&self) {
-        self.listed.deployments.cancelled().await;
+    /// Waits until those were listed once that say who is suspended: before that, what is not in a store may be so all the same.
+    pub async fn suspensions_listed(&self) {
+        self.listed.suspensions.cancelled().await;
     }
 
     /// A kind that was not listed yet.
@@ -170,6 +174,7 @@ pub fn stores() -> (Stores, Writers) {
             namespaces,
             cloud_namespaces: Arc::default(),
             deployment_places: Arc::default(),
+            suspended: Arc::default(),
             listed: Arc::default(),
         },
         Writers {

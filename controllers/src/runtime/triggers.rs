@@ -178,8 +178,7 @@ impl Triggers {
 
     /// A project came or changed: everything in its namespace.
     pub fn project(&self, stores: &Stores, project: &Project) {
-        let owned = project.spec.namespace.as_deref().unwrap_or_else(|| name(project));
-        self.tenant(stores, owned);
+        self.tenant(stores, crate::reconcile::project::namespace(project));
     }
 
     /// A logical cloud, app or profile: the deployments that name it, and the project that counts it.

@@ -96,6 +96,15 @@ impl Dispatcher {
         }
     }
 
+    /// Wakes all jobs of the owners in these namespaces, wherever their shards are: ledgers are with the provider.
+    pub fn ring_within(&self, namespaces: &BTreeSet<String>) {
+        for known in self.shards.values().filter(|known| namespaces.contains(&known.owner.namespace)) {
+            for (edge, _) in known.works.keys().filter_map(|cluster| self.edges.get(cluster)) {
+                edge.observed.ring(&known.hash);
+            }
+        }
+    }
+
     /// Takes in one shard, and notes whose rows on which clusters it may have changed.
     pub fn take(
         &mut self,

@@ -9,7 +9,7 @@ use super::policy::Policies;
 use super::work::{Owner, Work};
 
 /// What a write that is held back is answered with.
-pub const HELD_BACK: &str = "the deployment is suspended: nothing is written to its clusters";
+pub const HELD_BACK: &str = "its owner is suspended: nothing is written to its clusters";
 
 /// Whether an owner is suspended, as the hub says at the moment of asking.
 #[derive(Clone)]

@@ -27,6 +27,17 @@ async fn ready(bed: &Bed, namespace: &str, reason: &str) -> Result<(i64, Option<
     .await
 }
 
+async fn second_is_pending(bed: &Bed, namespace: &str) -> Result<()> {
+    wait(bed, namespace, "shop", |dig: &DeploymentIntentGroup| {
+        let pending = dig.status.as_ref().and_then(|status| status.pending.as_ref());
+        match pending.map(|pending| pending.revision) {
+            Some(2) => Ok(()),
+            other => Err(format!("pending: {other:?}")),
+        }
+    })
+    .await
+}
+
 async fn apply(bed: &Bed, namespace: &str, chart: Package, spec: &str) -> Result<()> {
     bed.hub().kubectl().apply(&deployment(namespace, "shop", &[chart], spec)).await.map(drop)
 }
@@ -41,12 +52,7 @@ async fn drift_and_edits_of_a_suspended_deployment_wait_until_it_is_resumed() {
         patch(bed, "held", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
         counted(bed, "held", (0, 1)).await?;
         apply(bed, "held", note()?, &format!("{}\nsuspend: true", spec("one", "two", "{}"))).await?;
-        wait(bed, "held", "shop", |dig: &DeploymentIntentGroup| {
-            let pending = dig.status.as_ref().and_then(|status| status.pending.clone());
-            let pending = pending.ok_or("nothing is pending")?;
-            if pending.revision == 2 { Ok(()) } else { Err(format!("{pending:?}")) }
-        })
-        .await?;
+        second_is_pending(bed, "held").await?;
         tokio::time::sleep(SILENCE).await;
         let none = writes(bed, "held", mark)?;
         ensure!(none.is_empty(), "{none:?}");
@@ -55,6 +61,43 @@ async fn drift_and_edits_of_a_suspended_deployment_wait_until_it_is_resumed() {
         deployed(bed, "held", "shop", 2).await?;
         says(bed, "held", ("one", "two")).await?;
         ensure!(ready(bed, "held", "Ready").await? == (2, None));
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn drift_and_edits_of_a_suspended_project_wait_until_it_is_resumed() {
+    let bed = start("stopped", note().unwrap(), &spec("one", "one", "{}")).await.unwrap();
+    bed.explain(async {
+        let suspend = async |value: &str| {
+            let spec = format!("{{\"spec\":{{\"suspend\":{value}}}}}");
+            let args = ["patch", "project", "stopped", "--type=merge", "-p", &spec];
+            bed.hub().kubectl().run(&args).await.map(drop)
+        };
+        // Nothing but the project wakes what differs.
+        suspend("true").await?;
+        ensure!(ready(bed, "stopped", "Suspended").await? == (1, None));
+        patch(bed, "stopped", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
+        counted(bed, "stopped", (0, 1)).await?;
+        suspend("null").await?;
+        says(bed, "stopped", ("one", "one")).await?;
+        counted(bed, "stopped", (1, 0)).await?;
+        suspend("true").await?;
+        ensure!(ready(bed, "stopped", "Suspended").await? == (1, None));
+        let mark = bed.edge("a").audit_mark()?;
+        patch(bed, "stopped", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
+        counted(bed, "stopped", (1, 1)).await?;
+        apply(bed, "stopped", note()?, &spec("one", "two", "{}")).await?;
+        second_is_pending(bed, "stopped").await?;
+        tokio::time::sleep(SILENCE).await;
+        let none = writes(bed, "stopped", mark)?;
+        ensure!(none.is_empty(), "{none:?}");
+        says(bed, "stopped", ("theirs", "one")).await?;
+        suspend("null").await?;
+        deployed(bed, "stopped", "shop", 2).await?;
+        says(bed, "stopped", ("one", "two")).await?;
+        ensure!(ready(bed, "stopped", "Ready").await? == (2, None));
         Ok(())
     })
     .await;
@@ -81,14 +124,7 @@ async fn a_pinned_revision_and_the_newest_after_it_write_only_what_differs() {
         let back = writes(bed, "pinned", mark)?;
         ensure!(back == ["patch note"], "{back:?}");
         apply(bed, "pinned", note()?, &format!("{}\nrevision: 1", spec("two", "two", "{}"))).await?;
-        wait(bed, "pinned", "shop", |dig: &DeploymentIntentGroup| {
-            let pending = dig.status.as_ref().and_then(|status| status.pending.as_ref());
-            match pending.map(|pending| pending.revision) {
-                Some(2) => Ok(()),
-                other => Err(format!("pending: {other:?}")),
-            }
-        })
-        .await?;
+        second_is_pending(bed, "pinned").await?;
         apply(bed, "pinned", note()?, &spec("two", "two", "{}")).await?;
         ensure!(ready(bed, "pinned", "Ready").await? == (2, None));
         says(bed, "pinned", ("two", "two")).await?;

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::args::deployments::ConfirmArgs;
 use super::decide::{choose, short};
 use super::output::machine;
-use super::{Outcome, hub, print};
+use super::{Outcome, hold, hub, print};
 
 /// What was done.
 #[derive(Debug, Serialize)]
@@ -22,6 +22,9 @@ struct Done {
     /// Whether it was confirmed now.
     changed: bool,
     summary: String,
+    /// What the removal waits for although it is confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
 }
 
 /// `kubectl emco confirm`.
@@ -31,10 +34,9 @@ pub async fn run(args: ConfirmArgs) -> anyhow::Result<Outcome> {
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
     let deployment = format!("{namespace}/{name}");
-    let pending = waits(&group, digest.as_deref()).map_err(|why| anyhow::anyhow!("{deployment}: {why}"))?;
-    let Pending { digest, summary, .. } = pending.clone();
-    let said = group.metadata.annotations.as_ref().and_then(|all| all.get(annotation::CONFIRM));
-    let changed = said != Some(&digest);
+    let (digest, summary) =
+        waits(&group, digest.as_deref()).map_err(|why| anyhow::anyhow!("{deployment}: {why}"))?;
+    let changed = confirmed(&group) != Some(&digest);
     if changed {
         // Of this object and no other of its name: another one was not looked at.
         let patch = Patch::Merge(json!({"metadata": {
@@ -46,31 +48,49 @@ pub async fn run(args: ConfirmArgs) -> anyhow::Result<Outcome> {
             .await
             .map_err(|error| hub.sentence(&error, "change deployment intent group", &deployment))?;
     }
-    let done = Done { deployment, digest, changed, summary };
+    let done = Done { deployment, digest, changed, summary, waits: hold::waits(&group) };
     if let Some(text) = machine(output, &done)? {
         print(&text)?;
         return Ok(Outcome::AsWanted);
     }
-    let Done { deployment, digest, summary, .. } = &done;
+    let Done { deployment, digest, summary, waits, .. } = &done;
     let before = if changed { "" } else { " (it was so before)" };
     let what = if summary.is_empty() { String::new() } else { format!("; {summary}") };
-    print(&format!("{deployment}: its deletion is confirmed, digest {}{before}{what}\n", short(digest)))?;
+    let waits = waits.as_ref().map(|waits| format!("; {waits}")).unwrap_or_default();
+    print(&format!(
+        "{deployment}: its deletion is confirmed, digest {}{before}{what}{waits}\n",
+        short(digest)
+    ))?;
     Ok(Outcome::AsWanted)
 }
 
-/// The removal that waits to be confirmed.
-fn waits<'a>(group: &'a DeploymentIntentGroup, digest: Option<&str>) -> Result<&'a Pending, String> {
+/// The digest that a deletion was confirmed by.
+fn confirmed(group: &DeploymentIntentGroup) -> Option<&String> {
+    group.metadata.annotations.as_ref()?.get(annotation::CONFIRM)
+}
+
+/// The digest of what runs, and what is removed with it, where the removal waits to be confirmed or was confirmed already.
+fn waits(group: &DeploymentIntentGroup, digest: Option<&str>) -> Result<(String, String), String> {
     if group.metadata.deletion_timestamp.is_none() {
         return Err("it is not being deleted, so there is nothing to confirm".to_owned());
     }
-    let pending = group.status.as_ref().and_then(|status| status.pending.as_ref());
-    let pending = pending.filter(|pending| pending.requires == PendingRequires::DeletionConfirmation);
-    let pending = pending.ok_or_else(|| "its deletion waits for no confirmation".to_owned())?;
-    match choose(Some(pending), digest)? {
-        chosen if chosen == pending.digest => Ok(pending),
+    let status = group.status.as_ref();
+    let pending = status.and_then(|status| status.pending.as_ref());
+    let waits = pending.filter(|pending| pending.requires == PendingRequires::DeletionConfirmation);
+    // The operator has seen it: what is pending requires nothing any more.
+    let done = || {
+        let runs = status?.digest.as_ref().or_else(|| pending.map(|pending| &pending.digest));
+        let runs = runs.filter(|runs| confirmed(group) == Some(*runs))?;
+        let summary = pending.map(|pending| pending.summary.clone()).unwrap_or_default();
+        Some(Pending { digest: runs.clone(), summary, ..Pending::default() })
+    };
+    let removal = waits.cloned().or_else(done);
+    let removal = removal.ok_or_else(|| "its deletion waits for no confirmation".to_owned())?;
+    match choose(Some(&removal), digest)? {
+        chosen if chosen == removal.digest => Ok((removal.digest, removal.summary)),
         other => Err(format!(
             "what runs has digest {}, not {}: look at it again",
-            short(&pending.digest),
+            short(&removal.digest),
             short(&other)
         )),
     }
@@ -96,8 +116,8 @@ mod tests {
     #[test]
     fn only_a_deletion_that_waits_for_it_is_confirmed() {
         let group = ending(PendingRequires::DeletionConfirmation);
-        assert_eq!(waits(&group, None).unwrap().digest, DIGEST);
-        assert_eq!(waits(&group, Some("0123456789ab")).unwrap().digest, DIGEST);
+        assert_eq!(waits(&group, None).unwrap().0, DIGEST);
+        assert_eq!(waits(&group, Some("0123456789ab")).unwrap().0, DIGEST);
         let mut stays = group.clone();
         stays.metadata.deletion_timestamp = None;
         assert_eq!(
@@ -106,6 +126,17 @@ mod tests {
         );
         let confirmed = ending(PendingRequires::Nothing);
         assert_eq!(waits(&confirmed, None).unwrap_err(), "its deletion waits for no confirmation");
+    }
+
+    #[test]
+    fn a_deletion_that_was_confirmed_is_so_still() {
+        let mut group = ending(PendingRequires::Nothing);
+        group.status.get_or_insert_default().digest = Some(DIGEST.to_owned());
+        group.metadata.annotations = Some([(annotation::CONFIRM.to_owned(), DIGEST.to_owned())].into());
+        assert_eq!(waits(&group, None).unwrap().0, DIGEST);
+        assert_eq!(confirmed(&group).map(String::as_str), Some(DIGEST));
+        group.metadata.annotations = Some([(annotation::CONFIRM.to_owned(), "sha256:0".to_owned())].into());
+        assert_eq!(waits(&group, None).unwrap_err(), "its deletion waits for no confirmation");
     }
 
     #[test]

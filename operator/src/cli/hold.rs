@@ -1,7 +1,9 @@
 //! Suspends a deployment, resumes it, and pins it to a stored revision.
 
+use emco_crds::conditions::types;
 use emco_crds::names::manager;
-use emco_crds::{AppContext, DeploymentIntentGroup};
+use emco_crds::{AppContext, Conditioned as _, DeploymentIntentGroup};
+use emco_engine::hold;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
@@ -57,10 +59,33 @@ pub async fn resume(args: HoldArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&named.hub).await?;
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
-    let said = format!("{namespace}/{name} is not suspended: what waited is carried out");
+    let said = suspending(&group).map_or_else(
+        || format!("{namespace}/{name} is not suspended: what waited is carried out"),
+        |project| format!("{namespace}/{name} has no spec.suspend; Project {project} is suspended, and all waits until that is resumed"),
+    );
     let back = format!("kubectl emco suspend {namespace}/{name}");
     let change = Change { field: "suspend", now: Value::Null, back, said };
     carry_out(&hub, &group, change, !group.spec.is_suspended(), output).await
+}
+
+/// The suspended project that a deployment is of, as its status says: who may change a deployment need not see Projects.
+fn suspending(group: &DeploymentIntentGroup) -> Option<&str> {
+    let ready = group.status.as_ref()?.condition(types::READY)?;
+    hold::suspending_project(&ready.message)
+}
+
+/// Why nothing is done for a deployment at the moment.
+pub(super) fn waits(group: &DeploymentIntentGroup) -> Option<String> {
+    match suspending(group) {
+        Some(project) if group.spec.is_suspended() => {
+            Some(format!("it is suspended, and so is Project {project}: it waits until both are resumed"))
+        }
+        Some(project) => Some(format!("Project {project} is suspended, and it waits until that is resumed")),
+        None if group.spec.is_suspended() => {
+            Some("it is suspended, and waits until it is resumed".to_owned())
+        }
+        None => None,
+    }
 }
 
 /// `kubectl emco rollback`.
@@ -69,8 +94,7 @@ pub async fn rollback(args: RollbackArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&named.hub).await?;
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
-    let waits =
-        if group.spec.is_suspended() { "; it is suspended, and waits until it is resumed" } else { "" };
+    let waits = waits(&group).map(|waits| format!("; {waits}")).unwrap_or_default();
     if unpin {
         let said = format!("{namespace}/{name} follows its newest revision{waits}");
         let pinned = group.spec.revision.map(|revision| format!(" {revision}")).unwrap_or_default();
@@ -166,6 +190,28 @@ mod tests {
             context
         };
         revisions.iter().map(context).collect()
+    }
+
+    #[test]
+    fn a_deployment_that_waits_says_for_whom() {
+        use emco_crds::conditions::types;
+        let mut group = DeploymentIntentGroup::default();
+        assert_eq!(waits(&group), None);
+        group.spec.suspend = Some(true);
+        assert_eq!(waits(&group).as_deref(), Some("it is suspended, and waits until it is resumed"));
+        let message = format!("2 of 2 clusters ready; {}", {
+            let suspending = hold::field_of_project("team-a");
+            hold::Hold { suspended: true, suspending, ..hold::Hold::default() }.sentence()
+        });
+        let list = group.status.get_or_insert_default().conditions_mut();
+        let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
+        emco_engine::conditions::set(list, types::READY, "True", "Suspended", &message, 1, now);
+        assert_eq!(suspending(&group), Some("team-a"));
+        let both = "it is suspended, and so is Project team-a: it waits until both are resumed";
+        assert_eq!(waits(&group).as_deref(), Some(both));
+        group.spec.suspend = None;
+        let project = "Project team-a is suspended, and it waits until that is resumed";
+        assert_eq!(waits(&group).as_deref(), Some(project));
     }
 
     #[test]

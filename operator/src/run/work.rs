@@ -125,8 +125,8 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         result
     };
     let syncing = async {
-        // Before all deployments were read, nobody knows which of them are suspended.
-        if halt.run_until_cancelled(stores.deployments_listed()).await.is_some() {
+        // Before all deployments and projects were read, nobody knows which of them are suspended.
+        if halt.run_until_cancelled(stores.suspensions_listed()).await.is_some() {
             sync.run(halt.clone()).await;
         }
         let early = !halt.is_cancelled();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use emco_crds::SyncShard;
 use emco_crds::sync_shard::ShardRow;
-use emco_crds::sync_shard::status::RowError;
 use emco_engine::identity::ClusterId;
 
+use crate::reconcile::suspension;
 use crate::runtime::context::Context;
 
 /// `deletion waits for the removal of objects of ...`; `None` when no row is left on the cluster, or when it does not answer. Logical
@@ -17,28 +17,32 @@ pub fn waits_for<'a>(
     shards: impl IntoIterator<Item = &'a SyncShard>,
 ) -> Option<String> {
     let observed = ctx.connector.observation(id).filter(|observed| observed.connected())?;
-    let mut left: BTreeMap<String, Option<&RowError>> = BTreeMap::new();
+    let mut left: BTreeMap<String, Option<String>> = BTreeMap::new();
     for shard in shards {
         let its_own = |row: &ShardRow| row.uid.is_none() || row.uid == observed.uid;
         for row in shard.spec.clusters.iter().filter(|row| row.cluster == id.as_str()) {
             if shard.spec.abandoned.is_none() || its_own(row) {
                 let owner = &shard.spec.owner;
                 let text = format!("{}/{}/{}", owner.kind, shard.owner_namespace(), owner.name);
-                let error = error(shard, row.id);
-                left.entry(text).and_modify(|known| *known = known.or(error)).or_insert(error);
+                let held = suspension::of_owner(&ctx.stores, shard.owner_namespace());
+                let held = held.map(|field| format!("suspended until {field} is unset"));
+                let why = held.or_else(|| error(shard, row.id));
+                let known = left.entry(text).or_default();
+                *known = known.take().or(why);
             }
         }
     }
     sentence(&left)
 }
 
-fn error(shard: &SyncShard, row: i64) -> Option<&RowError> {
+fn error(shard: &SyncShard, row: i64) -> Option<String> {
     let rows = &shard.status.as_ref()?.clusters;
-    rows.iter().find(|status| status.id == row)?.error.as_ref()
+    let error = rows.iter().find(|status| status.id == row)?.error.as_ref()?;
+    Some(format!("{}: {}", error.reason, error.message))
 }
 
 /// The first three by name, and why the first of those that cannot leave cannot.
-fn sentence(left: &BTreeMap<String, Option<&RowError>>) -> Option<String> {
+fn sentence(left: &BTreeMap<String, Option<String>>) -> Option<String> {
     let shown = left.keys().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if left.len() > 3 { ", ..." } else { "" };
     let what = match left.len() {
@@ -46,8 +50,8 @@ fn sentence(left: &BTreeMap<String, Option<&RowError>>) -> Option<String> {
         1 => shown,
         many => format!("{many} owners: {shown}{more}"),
     };
-    let why = left.iter().find_map(|(owner, error)| Some((owner, (*error)?)));
-    let why = why.map(|(owner, error)| format!("; {owner}: {}: {}", error.reason, error.message));
+    let why = left.iter().find_map(|(owner, why)| Some((owner, why.as_ref()?)));
+    let why = why.map(|(owner, why)| format!("; {owner}: {why}"));
     Some(format!("deletion waits for the removal of objects of {what}{}", why.unwrap_or_default()))
 }
 
@@ -57,13 +61,10 @@ mod tests {
 
     #[test]
     fn what_a_deleted_cluster_waits_for_is_named_with_the_first_cause() {
-        let forbidden = RowError {
-            reason: "Forbidden".to_owned(),
-            message: "no rights".to_owned(),
-            ..RowError::default()
-        };
         let of = |owners: &[(&str, bool)]| {
-            let left = owners.iter().map(|(owner, fails)| ((*owner).to_owned(), fails.then_some(&forbidden)));
+            let left = owners.iter().map(|(owner, fails)| {
+                ((*owner).to_owned(), fails.then(|| "Forbidden: no rights".to_owned()))
+            });
             sentence(&left.collect())
         };
         assert_eq!(of(&[]), None);

@@ -210,6 +210,13 @@ impl Gathered {
         .await?;
         Ok(dig_same && refs_same.0 && refs_same.1 && sources == self.sources)
     }
+
+    /// Whether the project is not suspended, as the hub says.
+    pub async fn goes_on(&self, ctx: &Context) -> ApiResult<bool> {
+        let path = meta::collection::<Project>(None).then(&self.snapshot.project);
+        let live: Option<Project> = ctx.hub().get_as(path).await?;
+        Ok(live.is_some_and(|project| project.spec.suspend != Some(true)))
+    }
 }
 
 async fn same_or_absent<K>(

@@ -19,7 +19,7 @@ use super::gather::installed;
 use super::order_of;
 use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
-use crate::reconcile::facts;
+use crate::reconcile::{facts, suspension};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
 use crate::target;
@@ -88,7 +88,9 @@ pub async fn hold(
     let (stored, mut assignment) = match &pin {
         Some(pin) if !stays => (Some(pin.stored.clone()), pin.assignment.clone()),
         // What was stored and is not targeted, yet or any more, does not run.
-        _ if (awaits.is_some() || planned) && targets.is_empty() => (None, Assignment::new()),
+        _ if (awaits.is_some() || planned || suspended && said.is_none()) && targets.is_empty() => {
+            (None, Assignment::new())
+        }
         _ => running(ctx, owner, newest, said).await?,
     };
     if planned {
@@ -145,7 +147,8 @@ pub async fn hold(
     };
     // What has to be approved is named by what the approval covers.
     let digest = awaits.as_ref().map_or(digest, |wait| wait.digest.clone());
-    let hold = Hold { suspended, planned, pinned: dig.spec.revision, awaits, next };
+    let suspending = suspension::field(&ctx.stores, dig);
+    let hold = Hold { suspended, suspending, planned, pinned: dig.spec.revision, awaits, next };
     Ok(Held { stored, assignment, plan, hold, digest, change })
 }
 
@@ -203,7 +206,7 @@ async fn repair(ctx: &Context, owner: &Owner, stored: &Stored, plan: &Plan) -> R
 }
 
 /// What rows are to have where this is carried out: a cluster without apps has none.
-fn targeted(assignment: &Assignment) -> BTreeMap<ClusterId, Combination> {
+pub(super) fn targeted(assignment: &Assignment) -> BTreeMap<ClusterId, Combination> {
     let mut wanted = combinations(assignment);
     wanted.retain(|_, apps| !apps.is_empty());
     wanted

@@ -27,6 +27,7 @@ use super::{approved, details, events};
 use crate::abandon;
 use crate::object::meta;
 use crate::object::status;
+use crate::reconcile::suspension;
 use crate::remote::State as Link;
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner};
@@ -245,6 +246,16 @@ fn history(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Vec<His
         .collect()
 }
 
+/// What a refusal ends with where nothing would be written anyway.
+fn suspended_by(ctx: &Context, dig: &DeploymentIntentGroup) -> String {
+    if !dig.spec.is_suspended() {
+        return String::new();
+    }
+    let suspending = suspension::field(&ctx.stores, dig);
+    let hold = Hold { suspended: true, suspending, ..Hold::default() };
+    format!("; {}", hold.sentence())
+}
+
 /// All conditions.
 fn state(
     ctx: &Context,
@@ -300,14 +311,17 @@ fn state(
     }
     match (refusal, revision) {
         (Some(refusal), Some(revision)) => {
-            let mut message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
-            if dig.spec.is_suspended() {
-                let hold = Hold { suspended: true, ..Hold::default() };
-                message = format!("{message}; {}", hold.sentence());
-            }
-            say(types::READY, "False", refusal.reason, &message);
+            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            say(types::READY, "False", refusal.reason, &(message + &suspended_by(ctx, dig)));
         }
-        (Some(refusal), None) => say(types::READY, "False", refusal.reason, &refusal.message),
+        (Some(refusal), None) => {
+            say(
+                types::READY,
+                "False",
+                refusal.reason,
+                &format!("{}{}", refusal.message, suspended_by(ctx, dig)),
+            );
+        }
         (None, Some(_)) => say(types::READY, rolled_ready.status, rolled_ready.reason, &rolled_ready.message),
         (None, None) => say(types::READY, "False", rolled_ready.reason, &rolled_ready.message),
     }

@@ -21,6 +21,7 @@ use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::composite_app;
+use crate::reconcile::suspension;
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Outcome, Reconciled};
 use crate::store::{self, Owner};
@@ -86,16 +87,17 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
             None => "Terminating",
         };
         let command = unconfirmed.as_ref().map(|(_, command)| command.as_str());
-        (reason, still(dig, &rolled, command) + &lost)
+        (reason, still(ctx, dig, &rolled, command) + &lost)
     } else if let Some(given_up) = rollup::given_up(&abandoned) {
         ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
         ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
     };
     let removed = if waits && !done { Box::pin(details::removed(ctx, dig, owner)).await? } else { None };
+    let confirmed = || meta::annotation(dig, annotation::CONFIRM).map(str::to_owned);
     let (digest, requires) = match &unconfirmed {
         Some((digest, _)) => (digest.clone(), PendingRequires::DeletionConfirmation),
-        None => (status.digest.clone().unwrap_or_default(), PendingRequires::Nothing),
+        None => (status.digest.clone().or_else(confirmed).unwrap_or_default(), PendingRequires::Nothing),
     };
     status.pending = removed.as_ref().map(|removed| details::removal(owner, removed, &digest, requires));
     if removed.is_none() {
@@ -140,10 +142,11 @@ fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Opt
 }
 
 /// What is waited for, and what a person can do about a cluster that may never come back.
-fn still(dig: &DeploymentIntentGroup, rolled: &DigRollup, confirm: Option<&str>) -> String {
+fn still(ctx: &Context, dig: &DeploymentIntentGroup, rolled: &DigRollup, confirm: Option<&str>) -> String {
     let mut text = format!("{} still to be cleaned", counted(rolled.left, "cluster"));
     if dig.spec.is_suspended() {
-        text.push_str("; suspended: nothing is removed until spec.suspend is unset");
+        let field = suspension::field(&ctx.stores, dig);
+        text.push_str(&format!("; suspended: nothing is removed until {field} is unset"));
         return text;
     }
     if let Some(command) = confirm {

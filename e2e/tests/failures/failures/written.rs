@@ -56,6 +56,7 @@ pub const WRITTEN: &[Row] = &[
             "a_deployment_suspended_in_the_middle_of_an_update_goes_on_when_resumed",
             "a_removal_waits_while_its_owner_is_suspended",
             "drift_and_edits_of_a_suspended_deployment_wait_until_it_is_resumed",
+            "drift_and_edits_of_a_suspended_project_wait_until_it_is_resumed",
         ],
     ),
     (
