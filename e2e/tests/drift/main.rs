@@ -143,18 +143,26 @@ async fn where_changes_are_only_reported_the_object_and_its_writer_are_named_and
 
 #[tokio::test]
 async fn fields_under_ignore_are_left_to_others_through_drift_and_updates() {
-    let ignore = "{ignore: [{kind: ConfigMap, name: note, jsonPointers: [/data/say]}]}";
-    let bed = start("ignored", note().unwrap(), &spec("one", "one", ignore)).await.unwrap();
+    let ignore = "{ignore: [{kind: ConfigMap, jsonPointers: [/data/say]}]}";
+    // Of one of them nothing else is said.
+    let only = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: only}\ndata: {say: one}\n";
+    let both = || {
+        let values = ("values.yaml", "say: one\nmore: one\n");
+        chart("web", "1.0.0", &[values, ("templates/note.yaml", NOTE), ("templates/only.yaml", only)])
+    };
+    let bed = start("ignored", both().unwrap(), &spec("one", "one", ignore)).await.unwrap();
     bed.explain(async {
         says(bed, "ignored", ("one", "one")).await?;
         let mark = bed.edge("a").audit_mark()?;
-        patch(bed, "ignored", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
+        for name in ["note", "only"] {
+            patch(bed, "ignored", "cm", name, &json!({"data": {"say": "theirs"}})).await?;
+        }
         tokio::time::sleep(SILENCE).await;
         let none = writes(bed, "ignored", mark)?;
         ensure!(none.is_empty(), "{none:?}");
         bed.hub()
             .kubectl()
-            .apply(&deployment("ignored", "shop", &[note()?], &spec("two", "two", ignore)))
+            .apply(&deployment("ignored", "shop", &[both()?], &spec("two", "two", ignore)))
             .await?;
         deployed(bed, "ignored", "shop", 2).await?;
         says(bed, "ignored", ("theirs", "two")).await?;

@@ -98,12 +98,44 @@ pub fn covers(pointers: &[String], pointer: &str) -> bool {
     })
 }
 
+/// Whether all that a manifest says at a pointer is left to others: by a pointer to it or above it, or by pointers below it that name
+/// each field. An entry that lost the last field of a map has lost the map.
+pub fn left_to_others(manifest: &Value, pointers: &[String], pointer: &str) -> bool {
+    if covers(pointers, pointer) {
+        return true;
+    }
+    let above = [pointer.to_owned()];
+    let below: Vec<String> = pointers.iter().filter(|below| covers(&above, below)).cloned().collect();
+    if below.is_empty() {
+        return false;
+    }
+    let mut rest = manifest.clone();
+    leave(&mut rest, &Value::Null, &Value::Null, &below);
+    rest.pointer(pointer).is_none_or(says_nothing)
+}
+
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(says_nothing),
+        Value::Array(items) => items.iter().all(says_nothing),
+        _ => false,
+    }
+}
+
 /// Makes a manifest leave fields as they are on the live object: those that the entry (`fields`) still owns are said with
 /// their live value, all others are not said, so that they stay with whom they belong to.
 pub fn leave(manifest: &mut Value, live: &Value, fields: &Value, pointers: &[String]) {
-    for pointer in pointers {
-        let tokens: Vec<String> =
-            pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~")).collect();
+    let tokens = |pointer: &String| -> Vec<String> {
+        pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~")).collect()
+    };
+    let mut all: Vec<Vec<String>> = pointers.iter().map(tokens).collect();
+    // Of a list the last items first: what leaves moves the places of those after it.
+    all.sort_by_key(|tokens| {
+        let key = |token: &String| (token.parse::<usize>().ok(), token.clone());
+        std::cmp::Reverse(tokens.iter().map(key).collect::<Vec<_>>())
+    });
+    for tokens in all {
         descend(manifest, Some(live), Some(fields), &tokens);
     }
 }
@@ -249,6 +281,29 @@ mod tests {
         let ignored = ["/spec/template/spec/containers".to_owned()];
         assert!(covers(&ignored, &lost[2]) && covers(&ignored, &lost[3]) && !covers(&ignored, &lost[1]));
         assert!(!covers(&["/spec/replica".to_owned()], "/spec/replicas"));
+    }
+
+    #[test]
+    fn a_map_whose_every_field_is_left_to_others_is_theirs() {
+        let manifest =
+            json!({"data": {"a": "1", "b/c": "2"}, "spec": {"list": [{"name": "x", "at": 1}], "no": {}}});
+        let left = |pointers: &[&str], pointer: &str| {
+            let pointers: Vec<String> = pointers.iter().map(|pointer| (*pointer).to_owned()).collect();
+            left_to_others(&manifest, &pointers, pointer)
+        };
+        assert!(left(&["/data/a", "/data/b~1c"], "/data") && left(&["/data"], "/data/a"));
+        assert!(!left(&["/data/a"], "/data"), "another field of it is ours");
+        assert!(!left(&["/data/none"], "/data") && !left(&["/dat"], "/data") && !left(&[], "/data"));
+        assert!(left(&["/spec/list/0"], "/spec/list") && left(&["/spec/list/0"], "/spec"));
+        assert!(!left(&["/spec/list/0/at"], "/spec/list"), "its name is ours");
+    }
+
+    #[test]
+    fn items_that_are_left_to_others_leave_whatever_their_order() {
+        let mut manifest = json!({"list": (0..12).collect::<Vec<_>>()});
+        let pointers: Vec<String> = (0..11).map(|at| format!("/list/{at}")).collect();
+        leave(&mut manifest, &Value::Null, &Value::Null, &pointers);
+        assert_eq!(manifest, json!({"list": [11]}));
     }
 
     #[test]

@@ -297,7 +297,7 @@ impl Job {
             let entries = entries.map_or(&[][..], Vec::as_slice);
             let mut judged = drift::judge(&marked, entries, &self.ctx.manager);
             let theirs = self.left_to_others(&item);
-            judged.taken.retain(|pointer| !drift::owned::covers(&theirs, pointer));
+            judged.taken.retain(|pointer| !drift::owned::left_to_others(&marked, &theirs, pointer));
             let ours = now.fields.unwrap_or_default();
             // Of an object that is seen for the first time nobody knows what the cluster made of our apply: what nobody has
             // may never have been ours.

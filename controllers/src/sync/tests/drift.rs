@@ -201,6 +201,23 @@ async fn fields_to_ignore_are_said_once_and_then_left_alone() {
     assert_eq!((&live["data"]["value"], &live["data"]["more"]), (&json!("theirs"), &json!("y")));
 }
 
+/// Our entry has no field of the map any more, and says nothing of the map either.
+#[tokio::test(start_paused = true)]
+async fn the_only_field_of_a_map_is_left_to_others() {
+    let rig = Rig::new(&["a"]);
+    let rule = json!({"kind": "ConfigMap", "jsonPointers": ["/data/value"]});
+    *rig.policy.ignore.lock() = vec![serde_json::from_value::<IgnoreRule>(rule).unwrap()];
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.edge("a").merge(CONFIG, &json!({"data": {"value": "theirs"}})).await.unwrap();
+    let entries = rig.edge("a").object(CONFIG).unwrap()["metadata"]["managedFields"].clone();
+    let ours = entries.as_array().unwrap().iter().find(|entry| entry["operation"] == "Apply").unwrap();
+    assert_eq!(ours["fieldsV1"].get("f:data"), None, "as on a real server");
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!((value(&rig), corrected(&rig), differing(&rig)), (json!("theirs"), 0, 0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_others_changed_while_no_operator_ran_is_found_by_the_next() {
     let rig = installed(vec![config("c", "1"), config("d", "1"), config("e", "1"), config("f", "1")]).await;
