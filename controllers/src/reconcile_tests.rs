@@ -52,6 +52,7 @@ mod unseen;
 mod upgrades;
 mod usual;
 mod warned;
+mod waves;
 
 mod world;
 

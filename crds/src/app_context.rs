@@ -96,6 +96,10 @@ pub struct AppContextSpec {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<ChartPin>,
+    /// The waves it reaches its clusters in; none = all at once. Which cluster goes with which is in a pack.
+    #[schemars(length(max = 17), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<ContextWave>,
     /// Where the manifests are: objects of the operator's namespace.
     #[schemars(length(max = 2048), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -137,6 +141,16 @@ pub struct ContextApp {
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
+}
+
+/// One wave of a revision.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextWave {
+    /// Its name.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// How many clusters go with it.
+    pub clusters: i64,
 }
 
 /// One manifest set of an app.

@@ -51,10 +51,8 @@ table! {
     CLOUD_PERMISSIONS = field(CLOUD, "spec.permissions");
     CLOUD_CREDENTIALS = field(CLOUD, "spec.credentials");
     DIG_INTENTS = field(DIG, "spec.intents");
-    DIG_ROLLOUT = field(DIG, "spec.rollout");
     DIG_WEIGHTS = field(DIG, "spec.placement.weights");
     DIG_APP_WEIGHTS = field(DIG, "spec.placement.apps[].weights");
-    APPROVAL_WAVE = field("DeploymentApproval", "spec.wave");
 }
 
 impl Later {

@@ -315,7 +315,6 @@ impl DeploymentIntentGroupReason {
                 | Self::NotAllowedByLevel
                 | Self::OutputTooLarge
                 | Self::PlanTooLong
-                | Self::RolloutPaused
                 | Self::DependencyCycle
                 | Self::RevisionUnavailable
                 | Self::NotSupportedYet

@@ -89,7 +89,8 @@ fn kept(whole: &Value, part: &Value, at: &str) -> Result<(), TestCaseError> {
                     || value.as_array().is_some_and(Vec::is_empty)
                     || value.as_object().is_some_and(Map::is_empty)
                     || value == ""
-                    || value == 0;
+                    || value == 0
+                    || value == false;
                 match whole.get(key) {
                     Some(found) => kept(found, value, &format!("{at}.{key}"))?,
                     None => prop_assert!(empty, "{at}.{key} is lost"),

@@ -1,4 +1,5 @@
-//! Tests on real control planes what a project holds back: removals beyond its budget, and deletions that nobody confirmed.
+//! Tests on real control planes what is held back: removals beyond the budget of a project, deletions that nobody confirmed, and
+//! clusters whose wave has not begun.
 
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
@@ -19,7 +20,11 @@ static STAGE: SharedOperator = SharedOperator::new(
 
 /// Applies the deployment `shop` of a project.
 async fn deploy(bed: &Bed, tenant: &str, spec: &str) -> Result<()> {
-    let charts = [chart("note", "1.0.0", &[("templates/note.yaml", NOTE)])?];
+    deploy_chart(bed, tenant, ("1.0.0", NOTE), spec).await
+}
+
+async fn deploy_chart(bed: &Bed, tenant: &str, (version, note): (&str, &str), spec: &str) -> Result<()> {
+    let charts = [chart("note", version, &[("templates/note.yaml", note)])?];
     chart_map(bed, tenant, "charts", &charts).await?;
     bed.hub().kubectl().apply(&deployment(tenant, "shop", &charts, spec)).await.map(drop)
 }
@@ -104,6 +109,51 @@ async fn a_deletion_removes_nothing_until_its_command_confirms_it() {
         let end = ["wait", "dig/shop", "-n", "confirms", "--for=delete", "--timeout=30s"];
         kubectl.run(&end).await?;
         gone(bed, "a", "confirms").await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(async {
+        project(bed, "waves").await?;
+        deploy(bed, "waves", EVERYWHERE).await?;
+        deployed(bed, "waves", "shop", 1).await?;
+        let canary = "{name: canary, clusters: [{provider: acme, cluster: b}], approval: After}";
+        let spec = format!("{EVERYWHERE}\nrollout: {{waves: [{canary}]}}");
+        deploy_chart(bed, "waves", ("1.1.0", &NOTE.replace("one", "two")), &spec).await?;
+        let held = wait(bed, "waves", "shop", |dig: &DeploymentIntentGroup| {
+            let rollout = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
+            let waits = rollout.filter(|rollout| rollout.waits_for.ends_with("--wave canary"));
+            waits.map(|_| dig.clone()).ok_or_else(|| format!("{rollout:?}"))
+        })
+        .await?;
+        let says = async |edge: &str| {
+            let said = ["get", "configmap", "note", "-n", "waves", "-o", "jsonpath={.data.say}"];
+            bed.edge(edge).kubectl().run(&said).await
+        };
+        for edge in EDGES {
+            let wanted = if edge == "b" { "two" } else { "one" };
+            ensure!(says(edge).await? == wanted, "{edge} before the gate is approved");
+        }
+        let digest = held.status.and_then(|status| status.digest).context("it has no digest")?;
+        let kubectl = bed.hub().kubectl();
+        let who = kubectl.run(&["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"]).await?;
+        let gate = format!(
+            "
+apiVersion: emco.io/v1alpha1
+kind: DeploymentApproval
+metadata: {{name: canary, namespace: waves}}
+spec: {{deploymentIntentGroupRef: {{name: shop}}, digest: \"{digest}\", wave: canary, approvedBy: \"{who}\"}}
+"
+        );
+        kubectl.apply(&gate).await?;
+        deployed(bed, "waves", "shop", 2).await?;
+        for edge in EDGES {
+            ensure!(says(edge).await? == "two", "{edge} after it");
+        }
+        Ok(())
     })
     .await;
 }

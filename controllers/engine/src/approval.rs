@@ -1,5 +1,7 @@
 //! Judges approvals: whether a plan may be carried out, and what became of each approval.
 
+use std::collections::BTreeSet;
+
 use emco_crds::deployment_approval::{ApprovalState, Decision};
 use emco_crds::deployment_intent_group::status::PendingRequires;
 use emco_crds::project::{ApprovalMode, ApprovalScope};
@@ -265,6 +267,32 @@ pub fn fate(
                 .map(|digest| format!("; the plan that waits has digest {}", short(digest)));
             is(ApprovalState::Waiting, None, format!("{has} yet{}", waits.unwrap_or_default()))
         }
+    }
+}
+
+/// The same of an approval that names a wave; `waves` are those that the deployment has.
+pub fn fate_of_wave(
+    vote: &Vote,
+    votes: &[Vote],
+    group: &str,
+    standing: &Standing,
+    before: Option<ApprovalState>,
+    (wave, waves): (&str, &BTreeSet<String>),
+) -> Fate {
+    match (standing, vote.decision) {
+        (Standing::Runs(_) | Standing::Pending, _) if !waves.contains(wave) => {
+            let names = waves.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let has = if names.is_empty() { "no spec.rollout.waves" } else { names.as_str() };
+            let message = format!(
+                "DeploymentIntentGroup {group} has no wave {wave}, it has {has}: create an approval that names one of its waves"
+            );
+            Fate { state: ApprovalState::Waiting, revision: None, message }
+        }
+        (Standing::Runs(revision), Decision::Rejected) => {
+            let message = format!("the rollout of revision {revision} stops at wave {wave}");
+            Fate { state: ApprovalState::InEffect, revision: Some(*revision), message }
+        }
+        _ => fate(vote, votes, group, standing, before),
     }
 }
 

@@ -15,9 +15,10 @@ use emco_crds::app_context::PackKind;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClusterId, Identity, SetDigest};
+use crate::rollout::Waves;
 use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
-pub use write::{write_assignment, write_identities, write_sets};
+pub use write::{write_assignment, write_identities, write_sets, write_waves};
 
 /// Largest pack, in bytes: below the limit of `ConfigMaps` and Secrets with room for metadata.
 pub const LARGEST: usize = 900 * 1024;
@@ -82,6 +83,9 @@ struct Index {
     /// Frame with a list of identities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     identities: Option<usize>,
+    /// Frame with the waves of a revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    waves: Option<usize>,
 }
 
 /// One zstd frame.
@@ -170,6 +174,11 @@ impl Pack {
     /// The identities it holds; `None` when it is no identity set.
     pub fn identities(&self) -> Result<Option<BTreeSet<Identity>>, PackError> {
         self.index.identities.map(|frame| parse(&self.content(frame)?)).transpose()
+    }
+
+    /// The waves it holds; `None` when it holds none.
+    pub fn waves(&self) -> Result<Option<Waves>, PackError> {
+        self.index.waves.map(|frame| parse(&self.content(frame)?)).transpose()
     }
 
     /// Bytes it occupies in memory, for caches.

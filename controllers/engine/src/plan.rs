@@ -11,6 +11,7 @@ use crate::identity::{ClusterId, SetDigest};
 use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, Supervisor};
+use crate::rollout::Waves;
 use crate::set::{Assignment, ManifestSet};
 use crate::snapshot::Snapshot;
 use crate::{canonical, explain, inputs, place, resolve};
@@ -63,6 +64,8 @@ pub struct Plan {
     /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
     /// no revision is made.
     pub change: Option<Change>,
+    /// How it reaches its clusters; `None`: all at once.
+    pub waves: Option<Arc<Waves>>,
     /// Why each cluster was chosen or not, as it is stored beside a revision ([`explain::read`]); empty without a change.
     pub explanation: Vec<Vec<u8>>,
 }
@@ -94,14 +97,27 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
         warnings,
         remarks,
         change: None,
+        waves: None,
         explanation: Vec::new(),
     };
     plan.change = change::change(&resolved, &plan);
     if plan.change.is_some() {
         limits::check(snapshot, &plan)?;
+        plan.waves = waves(&resolved, &plan, unchanged);
         plan.explanation = explain::write(&place::explain(&request, &plan.placement));
     }
     Ok(plan)
+}
+
+/// Divides the clusters into waves, where people want that. While the inputs stay, clusters keep their waves.
+fn waves(resolved: &Resolved<'_>, plan: &Plan, unchanged: bool) -> Option<Arc<Waves>> {
+    let rollout = resolved.dig.spec.rollout.as_ref().filter(|rollout| **rollout != Rollout::default())?;
+    let assigned = plan.assignment.iter().filter(|(_, apps)| !apps.is_empty()).map(|(id, _)| id);
+    // Who is not heard of yet has its wave, too.
+    let placed = assigned.chain(plan.waiting.keys()).cloned().collect();
+    let running = resolved.snapshot.running.as_ref().filter(|_| unchanged);
+    let earlier = running.and_then(|running| running.waves.as_deref());
+    Some(Arc::new(Waves::freeze(rollout, &placed, &resolved.snapshot.clusters, earlier)))
 }
 
 fn request<'a>(resolved: &'a Resolved<'a>, apps: &'a [&'a str], unchanged: bool) -> place::Request<'a> {

@@ -2,7 +2,7 @@
 //! number of clusters; no times inside messages.
 
 mod apps;
-mod facts;
+pub(crate) mod facts;
 mod notes;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,6 +7,7 @@ use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
 
 use crate::apis::ApiList;
 use crate::identity::{ClusterId, SetDigest};
+use crate::rollout::Waves;
 use crate::set::{Assignment, ManifestSet};
 
 /// What makes this hub's digests and random values its own. Never printed.
@@ -133,6 +134,8 @@ pub struct Running {
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Of stored sets that could not be read as a whole, the manifests that could.
     pub parts: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    /// How it reaches its clusters; `None`: all at once.
+    pub waves: Option<Arc<Waves>>,
 }
 
 /// Everything [`crate::plan::plan`] reads.

@@ -4,10 +4,8 @@
 //! field at its default never counts. Every struct is named field by field, so that a new one is a decision here.
 
 use emco_crds::composite_profile::CompositeProfileSpec;
-use emco_crds::deployment_approval::DeploymentApprovalSpec;
 use emco_crds::deployment_intent_group::DeploymentIntentGroupSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
-use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::deployment_intent_group::sync::{Sync, Unreachable};
 use emco_crds::fields::Level;
 use emco_crds::later::{self, Later};
@@ -101,7 +99,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         override_values: _,
         intents,
         desired_state: _,
-        rollout,
+        rollout: _,
         sync: Sync { drift: _, conflicts: _, immutable_fields: _, prune: _, ignore: _ },
         progress_deadline: _,
         hook_timeout: _,
@@ -112,11 +110,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         render_serial: _,
         revision: _,
     } = spec;
-    first([
-        (!intents.is_empty(), remove(&later::DIG_INTENTS)),
-        (rollout.as_ref().is_some_and(|r| *r != Rollout::default()), remove(&later::DIG_ROLLOUT)),
-    ])
-    .or_else(|| check_placement(placement))
+    first([(!intents.is_empty(), remove(&later::DIG_INTENTS))]).or_else(|| check_placement(placement))
 }
 
 fn check_placement(placement: &Placement) -> Option<String> {
@@ -129,19 +123,6 @@ fn check_placement(placement: &Placement) -> Option<String> {
             weighted(weights, &later::DIG_APP_WEIGHTS, &format!("spec.placement.apps[{app}].weights"))
         })
     })
-}
-
-/// What of a `DeploymentApproval` is not supported yet.
-pub fn check_approval(spec: &DeploymentApprovalSpec) -> Option<String> {
-    let DeploymentApprovalSpec {
-        deployment_intent_group_ref: _,
-        digest: _,
-        wave,
-        decision: _,
-        approved_by: _,
-        comment: _,
-    } = spec;
-    wave.as_ref().map(|_| remove(&later::APPROVAL_WAVE))
 }
 
 #[cfg(test)]
@@ -166,7 +147,7 @@ mod tests {
         for yaml in [
             "{}",
             "{desiredState: Instantiated, unreachable: {action: Wait}, suspend: false, renderSerial: 0}",
-            "{rollout: {}, intents: [], overrideValues: []}",
+            "{rollout: {maxConcurrent: 25%}, intents: [], overrideValues: []}",
             "{sync: {drift: Correct, conflicts: Fail, immutableFields: Fail, prune: AfterReady}}",
             "{sync: {prune: Before}}",
             "{sync: {prune: AfterApply}}",
@@ -191,7 +172,6 @@ mod tests {
     fn what_comes_later_is_named_with_the_cure() {
         for (yaml, sentence) in [
             ("{intents: [{kind: A, name: b}]}", "spec.intents is not supported yet: remove the field"),
-            ("{rollout: {maxConcurrent: 25%}}", "spec.rollout is not supported yet: remove the field"),
             (
                 "{placement: {apps: [{app: db, allOf: [{selector: {}}], weights: [{name: cost, weight: 1}]}]}}",
                 "spec.placement.apps[db].weights is not supported yet: remove the field",
@@ -225,8 +205,6 @@ mod tests {
             }
             "credentials" => json!({"duration": "1h"}),
             "intents" => json!([{"kind": "A", "name": "b"}]),
-            "rollout" => json!({"maxConcurrent": "25%"}),
-            "wave" => json!("canary"),
             "weights" => json!([{"name": "cost", "weight": 1}]),
             other => panic!("no sample for {other}"),
         };
@@ -234,9 +212,6 @@ mod tests {
             "DeploymentIntentGroup" => json!({
                 "compositeAppRef": {"name": "shop"},
                 "placement": {"allOf": [{"selector": {}}]},
-            }),
-            "DeploymentApproval" => json!({
-                "deploymentIntentGroupRef": {"name": "shop"}, "digest": "sha256:0", "approvedBy": "a",
             }),
             "LogicalCloud" if later.path != "spec.level" => json!({"level": "Admin"}),
             _ => json!({}),
@@ -268,7 +243,6 @@ mod tests {
                 let sentence = match later.kind {
                     "Project" => check_project(&read(later, &spec)),
                     "LogicalCloud" => check_logical_cloud(&read(later, &spec)),
-                    "DeploymentApproval" => check_approval(&read(later, &spec)),
                     _ => check_dig(&read(later, &spec)),
                 };
                 let path = later.path.replace("[]", "[web]");

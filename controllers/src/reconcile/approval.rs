@@ -1,10 +1,11 @@
 //! Reconciles the kind `DeploymentApproval`: says what became of each. Plans are held and let pass by `deployment/approved.rs`.
 
+use std::collections::BTreeSet;
+
 use emco_crds::deployment_approval::ApprovalState;
 use emco_crds::reasons::DeploymentApprovalReason as Reason;
 use emco_crds::{DeploymentApproval, DeploymentIntentGroup};
-use emco_engine::approval::{Fate, Standing, fate};
-use emco_engine::unsupported;
+use emco_engine::approval::{Fate, Standing, fate, fate_of_wave};
 
 use super::deployment::approved;
 use crate::object::meta;
@@ -22,13 +23,16 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let mut status = approval.status.clone().unwrap_or_default();
     let generation = meta::generation(approval.as_ref());
     let group = &approval.spec.deployment_intent_group_ref.name;
-    let votes = approved::votes(ctx, namespace, group);
-    if let Some(sentence) = unsupported::check_approval(&approval.spec) {
-        let reason = Reason::NotSupportedYet.as_str();
-        status::set_ready(ctx, &mut status, generation, &ReadyState::Stalled, reason, &sentence);
-    } else if let Some(vote) = votes.iter().find(|vote| vote.name == name) {
+    let votes = approved::votes_of(ctx, namespace, group, approval.spec.wave.as_deref());
+    if let Some(vote) = votes.iter().find(|vote| vote.name == name) {
         let standing = standing(ctx, namespace, &approval);
-        let Fate { state, revision, message } = fate(vote, &votes, group, &standing, status.state);
+        let Fate { state, revision, message } = match &approval.spec.wave {
+            Some(wave) => {
+                let waves = waves(ctx, namespace, group);
+                fate_of_wave(vote, &votes, group, &standing, status.state, (wave, &waves))
+            }
+            None => fate(vote, &votes, group, &standing, status.state),
+        };
         let (ready, reason) = match state {
             ApprovalState::Waiting => (ReadyState::Waiting, Reason::Waiting),
             ApprovalState::InEffect => (ReadyState::Ready, Reason::InEffect),
@@ -41,6 +45,15 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     status::write(ctx, approval.as_ref(), approval.status.as_ref(), &status).await?;
     Ok(Outcome::Settled)
+}
+
+/// Waves of a deployment: those that it asks for, and those of what is stored.
+fn waves(ctx: &Context, namespace: &str, group: &str) -> BTreeSet<String> {
+    let Some(dig) = ctx.stores.digs.named(namespace, group) else { return BTreeSet::new() };
+    let asked = dig.spec.rollout.iter().flat_map(|rollout| &rollout.waves).map(|wave| wave.name.clone());
+    let contexts = store::contexts(ctx, &Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref()));
+    let stored = contexts.iter().flat_map(|context| &context.spec.waves).map(|wave| wave.name.clone());
+    asked.chain(stored).collect()
 }
 
 /// Where the digest of an approval stands.

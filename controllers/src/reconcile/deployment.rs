@@ -1,20 +1,16 @@
 //! DeploymentIntentGroup in; gathered, planned, stored, targeted and reported. The whole pipeline in one function: everything
 //! before the commit is derived, everything after it can be repeated.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
-use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::sync_shard::ShardOrder;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
-use emco_engine::depends;
-use emco_engine::identity::{ClusterId, Combination};
+use emco_engine::identity::ClusterId;
 use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
 use k8s_openapi::jiff::Timestamp;
@@ -22,20 +18,17 @@ use k8s_openapi::jiff::Timestamp;
 use crate::abandon;
 use crate::object::finalizers;
 use crate::object::meta;
-use crate::reconcile::composite_app;
 use crate::reconcile::facts;
 use crate::reconcile::suspension;
-use crate::reconcile::transitions::one_line;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::plan_turns::{self, PlanTurn};
 use crate::runtime::renders::PlanRenders;
 use crate::runtime::stores::StoreExt;
-use crate::store::{self, Draft, Owner, RevisionSummary, Stored, TooMuch, mebibytes};
+use crate::store::{self, Owner, Stored};
 use crate::target;
-use emco_engine::set::combinations;
-use emco_engine::snapshot::uids;
 
 pub mod approved;
+mod carry_out;
 mod details;
 mod dry_run;
 mod events;
@@ -45,8 +38,10 @@ mod held;
 mod pinned;
 mod planned;
 mod report;
+mod rollout;
 mod terminate;
 
+use carry_out::{Carried, carry_out, order_of};
 use gather::Gathered;
 use planned::Planned;
 
@@ -129,24 +124,12 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             Planned::Refused(refusal, store::targeted(ctx, &owner, newest.as_ref(), said).await?)
         }
         (None, Ok((gathered, plan))) => {
-            let gate = Box::pin(approved::gate(ctx, &dig, &owner, newest.as_ref(), &plan)).await?;
-            let wait = gate.wait(ctx);
-            if wait.is_some() || dig.spec.is_held() {
-                looks_again = gate.until.map(|until| after(ctx, until));
-                let held = held::hold(ctx, &dig, &owner, newest.as_ref(), None, wait, Ok(plan));
-                Planned::Held(Box::new(Box::pin(held).await?))
-            } else if gate.is_open(ctx).await? {
-                let carried = carry_out(ctx, &dig, &owner, &gathered, &plan, newest.clone(), begun);
-                match Box::pin(carried).await? {
-                    Carried::Moved => return Ok(Outcome::After(MOVED)),
-                    Carried::Refused(refusal) => Planned::Refused(refusal, newest),
-                    Carried::Out(stored) => {
-                        held::forget(ctx, &owner);
-                        Planned::Done(Box::new(plan), *stored)
-                    }
+            match Box::pin(gated(ctx, &dig, &owner, (gathered, plan), newest, begun)).await? {
+                Some((planned, until)) => {
+                    looks_again = until;
+                    planned
                 }
-            } else {
-                return Ok(Outcome::After(MOVED));
+                None => return Ok(Outcome::After(MOVED)),
             }
         }
     };
@@ -156,7 +139,40 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     let outcome = Box::pin(report(ctx, &dig, &owner, &planned)).await?;
     let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, &owner, policy));
-    Ok(outcome.at_latest(abandons).at_latest(awaits).at_latest(looks_again).at_latest(asks_again))
+    let soaked = planned.way().and_then(|way| way.again);
+    Ok([abandons, awaits, looks_again, asks_again, soaked].into_iter().fold(outcome, Outcome::at_latest))
+}
+
+/// Carries a plan out where it may be; else says why it is held, and when that may change by itself. `None`: what it was planned with is
+/// another one by now.
+async fn gated(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    (gathered, plan): (Gathered, Plan),
+    newest: Option<Stored>,
+    begun: tokio::time::Instant,
+) -> Result<Option<(Planned, Option<Duration>)>, Failure> {
+    let gate = Box::pin(approved::gate(ctx, dig, owner, newest.as_ref(), &plan)).await?;
+    let wait = gate.wait(ctx);
+    if wait.is_some() || dig.spec.is_held() {
+        let until = gate.until.map(|until| after(ctx, until));
+        let held = held::hold(ctx, dig, owner, newest.as_ref(), None, wait, Ok(plan));
+        return Ok(Some((Planned::Held(Box::new(Box::pin(held).await?)), until)));
+    }
+    if !gate.is_open(ctx).await? {
+        return Ok(None);
+    }
+    let carried = carry_out(ctx, dig, owner, &gathered, &plan, newest.clone(), begun);
+    Ok(match Box::pin(carried).await? {
+        Carried::Moved => None,
+        Carried::Refused(refusal) => Some((Planned::Refused(refusal, newest), None)),
+        Carried::Out(out) => {
+            held::forget(ctx, owner);
+            let (stored, way) = *out;
+            Some((Planned::Done(Box::new(plan), stored, way), None))
+        }
+    })
 }
 
 /// The time until then, at least a second.
@@ -193,16 +209,6 @@ async fn report(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner, plann
 /// Whether what explains the newest revision is not written yet.
 fn unexplained(ctx: &Context, owner: &Owner, newest: &Stored) -> bool {
     newest.spec.explain.is_some() && store::is_unreported(ctx, owner, newest.spec.revision)
-}
-
-/// What became of a plan.
-enum Carried {
-    /// The inputs moved while it was being stored, and nothing was targeted.
-    Moved,
-    /// It may not be stored; what runs goes on.
-    Refused(Box<Refusal>),
-    /// Stored and targeted, unless nothing could be rendered yet.
-    Out(Box<Option<Stored>>),
 }
 
 /// What planning came to.
@@ -259,114 +265,6 @@ fn takes_too_long(limit: Duration) -> Box<Refusal> {
         limit.as_secs()
     );
     Refusal::new(types::RENDERED, Reason::PlanTooLong, message)
-}
-
-/// Stores a changed plan, which has been worked out since `begun`, and targets it. A stored one that cannot be read any more is stored
-/// anew.
-async fn carry_out(
-    ctx: &Context,
-    dig: &DeploymentIntentGroup,
-    owner: &Owner,
-    gathered: &Gathered,
-    plan: &Plan,
-    newest: Option<Stored>,
-    begun: tokio::time::Instant,
-) -> Result<Carried, Failure> {
-    let whole = match (&plan.change, &newest) {
-        (None, Some(stored)) => target::repair_packs(ctx, owner, stored, &plan.sets).await?,
-        (change, _) => change.is_none(),
-    };
-    let stored = match (&plan.change, newest) {
-        (_, newest) if whole => newest,
-        _ if suspension::of_project(&ctx.stores, &owner.namespace) => return Ok(Carried::Moved),
-        (change, _) => {
-            let draft = Draft {
-                owner,
-                at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
-                digest: plan.plan_digest.clone(),
-                inputs_digest: plan.inputs_digest.clone(),
-                cause: change.as_ref().map_or(Cause::Update, |change| change.cause),
-                release: Some(dig.release().to_owned()),
-                namespace: gathered.cloud_namespace.clone(),
-                level: gathered.level,
-                logical_cloud: Some(dig.spec.logical_cloud_ref.name.clone()),
-                composite_app: Some(dig.spec.composite_app_ref.name.clone()),
-                apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
-                depends_on: gathered
-                    .snapshot
-                    .composite_app
-                    .as_deref()
-                    .map(composite_app::dependencies)
-                    .unwrap_or_default(),
-                charts: gathered
-                    .snapshot
-                    .composite_app
-                    .as_deref()
-                    .map(composite_app::pins)
-                    .unwrap_or_default(),
-                assignment: plan.assignment.clone(),
-                sets: plan.sets.clone(),
-                explanation: plan.explanation.clone(),
-                limit: gathered.limit.clone(),
-            };
-            // Written together with the last look at the inputs: a mixture that never existed is never targeted.
-            let (stored, still) =
-                futures::future::join(store::commit(ctx, draft), gathered.still_true(ctx, dig)).await;
-            let stored = match stored? {
-                Ok(stored) => stored,
-                Err(too_much) => return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much))),
-            };
-            if !still? {
-                return Ok(Carried::Moved);
-            }
-            Some(stored)
-        }
-    };
-    if let Some(stored) = &stored {
-        let wanted = combinations(&plan.assignment);
-        // Storing takes its time, and watches may be behind.
-        if store::targets(ctx, owner) != held::targeted(&plan.assignment) && !gathered.goes_on(ctx).await? {
-            return Ok(Carried::Moved);
-        }
-        let (order, uids) = (order_of(stored, &wanted), uids(&gathered.snapshot.clusters));
-        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids, order.as_ref()).await?;
-        if !whole {
-            let again = "its content was lost and is stored anew";
-            let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();
-            let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
-            tracing::info!(
-                project = gathered.snapshot.project,
-                deployment = meta::name(dig),
-                revision = stored.spec.revision,
-                clusters = plan.assignment.len(),
-                seconds,
-                "revision planned and stored: {}",
-                one_line(&summary)
-            );
-            let summary = RevisionSummary { text: summary, warnings: plan.warnings.clone() };
-            store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary);
-        }
-    }
-    Ok(Carried::Out(Box::new(stored)))
-}
-
-/// Which apps of a stored revision wait for which, where its clusters are these.
-fn order_of(stored: &Stored, wanted: &BTreeMap<ClusterId, Combination>) -> Option<ShardOrder> {
-    let apps = stored.spec.apps.iter().map(|app| (app.name.as_str(), app.depends_on.as_slice()));
-    depends::order(apps, wanted, stored.spec.revision)
-}
-
-/// Why a plan may not be stored.
-fn does_not_fit(dig: &DeploymentIntentGroup, gathered: &Gathered, too_much: &TooMuch) -> Box<Refusal> {
-    let message = format!(
-        "with this plan, the stored revisions of the deployment would take {}, its own manifests {}, and Project {} allows {} (spec.limits.storedBytes): lower spec.revisionHistoryLimit (now {}), make the manifests smaller, or have the limit raised",
-        mebibytes(too_much.bytes),
-        mebibytes(too_much.own),
-        gathered.snapshot.project,
-        gathered.limit.text,
-        dig.spec.revision_history_limit,
-    );
-    Refusal::of(types::RENDERED, "OutputTooLarge", true, message)
 }
 
 /// Echo of "do it now".

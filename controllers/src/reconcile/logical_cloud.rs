@@ -251,6 +251,7 @@ async fn plan(
                 depends_on: BTreeMap::new(),
                 charts: Vec::new(),
                 assignment: planned.assignment.clone(),
+                waves: None,
                 sets: planned.sets.clone(),
                 explanation: Vec::new(),
                 limit: Limit::of(None, HISTORY),

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use emco_crds::AppContext;
-use emco_crds::app_context::{AppContextSpec, AssignmentRef, ContextApp, FORMAT, OwnerRef, Variant};
+use emco_crds::app_context::{
+    AppContextSpec, AssignmentRef, ContextApp, ContextWave, FORMAT, OwnerRef, Variant,
+};
 use emco_crds::composite_app::{ChartPin, Dependency};
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::fields::Level;
 use emco_crds::names::{finalizer, label};
 use emco_engine::identity::SetDigest;
 use emco_engine::pack;
+use emco_engine::rollout::{Frozen, Waves};
 use emco_engine::set::{Assignment, ManifestSet};
 use emco_engine::snapshot::Running;
 use futures::future::{join, try_join_all};
@@ -60,12 +63,22 @@ pub struct Draft<'a> {
     pub charts: Vec<ChartPin>,
     /// Who gets what.
     pub assignment: Assignment,
+    /// How it reaches its clusters; `None`: all at once.
+    pub waves: Option<Arc<Waves>>,
     /// The sets.
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Why each cluster was chosen or not, in parts, which are stored later; none for logical clouds.
     pub explanation: Vec<Vec<u8>>,
     /// How much may be stored.
     pub limit: Limit,
+}
+
+fn context_waves(waves: &Waves) -> Vec<ContextWave> {
+    let clusters = |place: usize| waves.clusters().filter(|(_, wave)| *wave == place).count();
+    let count = |place| i64::try_from(clusters(place)).unwrap_or(i64::MAX);
+    let wave =
+        |(place, wave): (usize, &Frozen)| ContextWave { name: wave.name.clone(), clusters: count(place) };
+    waves.waves.iter().enumerate().map(wave).collect()
 }
 
 /// Writes the next revision and its packs. The inner error: it does not fit, and nothing was written.
@@ -89,6 +102,9 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
     let assignment = pack::write_assignment(&draft.owner.uid, &draft.assignment).map_err(unwritable)?;
     let assignment_ref = assignment.first().map(|first| AssignmentRef { pack: first.name.clone() });
     packs.extend(assignment);
+    if let Some(waves) = &draft.waves {
+        packs.push(pack::write_waves(&draft.owner.uid, waves).map_err(unwritable)?);
+    }
     if let Err(too_much) = limit::fits(ctx, draft.owner, &packs, &draft.limit) {
         return Ok(Err(too_much));
     }
@@ -111,6 +127,7 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
         composite_app: draft.composite_app.clone(),
         apps: draft.apps.iter().map(|app| context_app(app, &draft)).collect(),
         charts: draft.charts.clone(),
+        waves: draft.waves.as_deref().map(context_waves).unwrap_or_default(),
         packs: packs.iter().map(reference).collect(),
         assignment: assignment_ref,
         explain: explain::names(&draft.owner.context_name(revision), &draft.explanation),
@@ -160,6 +177,7 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
         assignment: draft.assignment,
         sets: draft.sets,
         parts: BTreeMap::new(),
+        waves: draft.waves,
     });
     let uid = meta::uid(&context);
     ctx.revisions.contents.lock().put(uid.to_owned(), Arc::clone(&running));

@@ -217,6 +217,17 @@ pub(crate) async fn load(
         Ok(assignment) => assignment,
         Err(error) => return Ok(Err(broken.unwrap_or_else(|| error.to_string()))),
     };
+    let mut waves = None;
+    for pack in &packs {
+        match pack.waves() {
+            Ok(found) => waves = found.map(Arc::new).or(waves),
+            Err(error) => return Ok(Err(error.to_string())),
+        }
+    }
+    // Without them it would go everywhere at once.
+    if waves.is_none() && !context.spec.waves.is_empty() {
+        return Ok(Err(broken.unwrap_or_else(|| "no pack holds its waves".to_owned())));
+    }
     let wanted: BTreeSet<&SetDigest> =
         assignment.values().flat_map(|apps| apps.values().map(|a| &a.set)).collect();
     let mut sets: BTreeMap<SetDigest, Arc<ManifestSet>> = BTreeMap::new();
@@ -238,6 +249,7 @@ pub(crate) async fn load(
         assignment,
         sets,
         parts,
+        waves,
     });
     if broken.is_none() {
         ctx.revisions.contents.lock().put(uid.to_owned(), Arc::clone(&running));

@@ -1,10 +1,10 @@
-//! Waves of a rollout.
+//! Waves of a rollout, and how far it is.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fields::{ClusterTerm, DurationText, PercentOrCount};
+use crate::fields::{ClusterTerm, DurationText, PercentOrCount, Time};
 
 /// How a new revision reaches the clusters (experimental).
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,4 +74,36 @@ pub enum OnFailure {
     Rollback,
     /// It goes on.
     Continue,
+}
+
+/// How far a revision is with its waves.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutStatus {
+    /// Its inputs digest: a revision of the same inputs goes on where the one before was.
+    #[schemars(length(max = 71))]
+    pub inputs_digest: String,
+    /// The wave that is under way.
+    #[schemars(length(max = 63))]
+    pub wave: String,
+    /// Its place, from 1; one more than there are when all are done.
+    pub place: i64,
+    /// How many waves there are, with that of all other clusters.
+    pub waves: i64,
+    /// Clusters of the wave.
+    pub clusters: i64,
+    /// How many of them are done.
+    pub done: i64,
+    /// Clusters of all waves that failed.
+    pub failed: i64,
+    /// When the wave was done; it is watched from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done_at: Option<Time>,
+    /// Too many clusters failed, and the revision before came back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken_back: bool,
+    /// What it waits for.
+    #[schemars(length(max = 256))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waits_for: String,
 }

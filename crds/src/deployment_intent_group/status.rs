@@ -4,6 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rollout::RolloutStatus;
 use crate::conditions::Condition;
 use crate::fields::{Failing, Summary, Time};
 use crate::schema;
@@ -40,6 +41,9 @@ pub struct DeploymentIntentGroupStatus {
     /// A plan that waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
+    /// How far the running revision is with its waves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutStatus>,
     /// Numbers as text, for columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,

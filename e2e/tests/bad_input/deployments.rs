@@ -127,10 +127,10 @@ async fn a_field_of_a_later_version_is_answered_instead_of_ignored() {
     let note = of_one_file("web", NOTE).unwrap();
     let bed = start("early", std::slice::from_ref(&note)).await;
     bed.explain(async {
-        let spec = format!("{EVERYWHERE}\nrollout: {{maxConcurrent: 25%}}");
+        let spec = format!("{EVERYWHERE}\nintents: [{{kind: HardwareIntent, name: gpu}}]");
         bed.hub().kubectl().apply(&deployment("early", "shop", std::slice::from_ref(&note), &spec)).await?;
         let message = dig_says(bed, "early", types::READY, "NotSupportedYet").await?;
-        has(&message, &["spec.rollout is not supported yet: remove the field"]);
+        has(&message, &["spec.intents is not supported yet: remove the field"]);
         bed.hub().kubectl().apply(&deployment("early", "shop", &[note], EVERYWHERE)).await?;
         deployed(bed, "early", "shop", 1).await.map(drop)
     })

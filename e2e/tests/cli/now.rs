@@ -73,8 +73,12 @@ async fn wait_ends_when_a_deployment_is_as_asked_for_or_the_time_is_over() {
             .is(3, &["waits/till is not gone", "nobody deletes it"]);
         for (words, code, said) in [
             (&["wait", "waits/none", "--for=ready"][..], 1, "there is no deployment intent group none"),
-            (&["wait", "waits/till", "--for=wave=canary"], 2, "without waves"),
-            (&["wait", "waits/till", "--for=soon"], 2, "write applied, ready, revision=NUMBER or delete"),
+            (&["wait", "waits/till", "--for=wave=canary", "--timeout=0s"], 3, "it has no spec.rollout.waves"),
+            (
+                &["wait", "waits/till", "--for=soon"],
+                2,
+                "write applied, ready, revision=NUMBER, wave=NAME or delete",
+            ),
             (&["wait", "waits/till"], 2, "--for"),
             (&["wait", "--help"], 0, "3 it was not so before the time was over"),
         ] {

@@ -25,7 +25,7 @@ const REFUSED: [(&str, &str, &str); 5] = [
     ("overrideValues: [{app: note, values: {count: two}}]", "SchemaViolation", "count"),
     ("overrideValues: [{app: note, values: {count: 13}}]", "TemplateError", "13 is unlucky"),
     ("overrideValues: [{app: nothing, values: {count: 2}}]", "AppNotFound", "names app nothing"),
-    ("rollout: {maxConcurrent: 25%}", "NotSupportedYet", "spec.rollout is not supported yet"),
+    ("intents: [{kind: HardwareIntent, name: gpu}]", "NotSupportedYet", "spec.intents is not supported yet"),
     (
         "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: nowhere}}}]}",
         "NoClusterMatches",

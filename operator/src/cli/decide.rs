@@ -28,6 +28,9 @@ struct Done {
     deployment: String,
     decision: Decision,
     digest: String,
+    /// The wave that it is of alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wave: Option<String>,
     /// Name of the `DeploymentApproval`.
     approval: String,
     /// Whether it was created now.
@@ -49,15 +52,18 @@ pub async fn reject(args: DecideArgs) -> anyhow::Result<Outcome> {
 }
 
 async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome> {
-    let DecideArgs { named, digest, comment, output } = args;
+    let DecideArgs { named, digest, wave, comment, output } = args;
     let hub = hub::connect(&named.hub).await?;
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
     let pending = group.status.as_ref().and_then(|status| status.pending.as_ref());
     // What a deletion would remove is confirmed at the deployment itself.
     let pending = pending.filter(|pending| pending.revision > 0);
-    let digest =
-        choose(pending, digest.as_deref()).map_err(|why| anyhow::anyhow!("{namespace}/{name}: {why}"))?;
+    let digest = match &wave {
+        Some(wave) => of_wave(&group, wave, digest.as_deref()),
+        None => choose(pending, digest.as_deref()),
+    };
+    let digest = digest.map_err(|why| anyhow::anyhow!("{namespace}/{name}: {why}"))?;
     let by = user(&hub).await?;
     let api = Api::<DeploymentApproval>::namespaced(hub.client.clone(), &namespace);
     let all = hub.list(api.clone(), &ListParams::default(), "deployment approvals", Some(&namespace)).await?;
@@ -65,14 +71,14 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
         let spec = &approval.spec;
         (&spec.deployment_intent_group_ref.name, &spec.digest, &spec.approved_by, spec.decision)
             == (&name, &digest, &by, decision)
-            && spec.wave.is_none()
+            && spec.wave == wave
             && approval.metadata.deletion_timestamp.is_none()
     });
     let created = same.is_none();
     let approval = if let Some(same) = same {
         same.metadata.name.clone().unwrap_or_default()
     } else {
-        let object = object(&group, &digest, decision, &by, comment);
+        let object = object(&group, (&digest, wave.as_deref()), decision, &by, comment);
         let params = PostParams { field_manager: Some(manager::CLI.to_owned()), ..PostParams::default() };
         let made = api.create(&params, &object).await.map_err(|error| {
             hub.sentence(&error, "create a deployment approval of", &format!("{namespace}/{name}"))
@@ -83,11 +89,12 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
         let spec = &approval.spec;
         (&spec.deployment_intent_group_ref.name, &spec.digest, spec.decision)
             == (&name, &digest, Decision::Rejected)
+            && spec.wave == wave
             && approval.metadata.deletion_timestamp.is_none()
     });
     let rejected = no.filter(|_| decision == Decision::Approved).and_then(|no| no.metadata.name.clone());
     let deployment = format!("{namespace}/{name}");
-    let done = Done { deployment, decision, digest, approval, created, by, rejected };
+    let done = Done { deployment, decision, digest, wave, approval, created, by, rejected };
     if let Some(text) = machine(output, &done)? {
         print(&text)?;
         return Ok(Outcome::AsWanted);
@@ -98,15 +105,20 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
 
 /// What was done, in words.
 fn said(done: &Done, pending: Option<&Pending>) -> String {
-    let Done { deployment, decision, digest, approval, created, by, rejected } = done;
+    let Done { deployment, decision, digest, wave, approval, created, by, rejected } = done;
     let what = match decision {
         Decision::Approved => "approved",
         Decision::Rejected => "rejected",
     };
     let before = if *created { "" } else { " (it was so before)" };
+    let wave = wave.as_ref().map(|wave| format!("wave {wave} of ")).unwrap_or_default();
     let plan = match pending.filter(|pending| pending.digest == *digest) {
         Some(pending) if pending.summary.is_empty() => format!("revision {}", pending.revision),
         Some(pending) => format!("revision {}, {}", pending.revision, pending.summary),
+        None if !wave.is_empty() && *decision == Decision::Rejected => {
+            "the rollout is paused there".to_owned()
+        }
+        None if !wave.is_empty() => "the rollout goes on".to_owned(),
         None => "no plan has it now: it is for one that comes".to_owned(),
     };
     let rejected = rejected
@@ -114,9 +126,25 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
         .map(|no| format!("; it is not carried out while DeploymentApproval {no} rejects it"));
     let rejected = rejected.unwrap_or_default();
     format!(
-        "{deployment}: digest {} is {what} by {by}, as {approval}{before}; {plan}{rejected}\n",
+        "{deployment}: {wave}digest {} is {what} by {by}, as {approval}{before}; {plan}{rejected}\n",
         short(digest)
     )
+}
+
+/// The digest of the revision that is rolled out, where it has the wave.
+fn of_wave(group: &DeploymentIntentGroup, wave: &str, asked: Option<&str>) -> Result<String, String> {
+    let waves = group.spec.rollout.iter().flat_map(|rollout| &rollout.waves);
+    let names: Vec<&str> = waves.map(|wave| wave.name.as_str()).collect();
+    if !names.contains(&wave) {
+        return Err(match names.join(", ") {
+            none if none.is_empty() => "it has no spec.rollout.waves".to_owned(),
+            names => format!("it has no wave {wave}; there are {names}"),
+        });
+    }
+    // Of the inputs: it stays while clusters come and go.
+    let rollout = group.status.as_ref().and_then(|status| status.rollout.as_ref());
+    let runs = rollout.map(|rollout| Pending { digest: rollout.inputs_digest.clone(), ..Pending::default() });
+    choose(runs.as_ref(), asked)
 }
 
 pub(super) fn short(digest: &str) -> String {
@@ -164,7 +192,7 @@ async fn user(hub: &Hub) -> anyhow::Result<String> {
 
 fn object(
     group: &DeploymentIntentGroup,
-    digest: &str,
+    (digest, wave): (&str, Option<&str>),
     decision: Decision,
     by: &str,
     comment: Option<String>,
@@ -185,7 +213,7 @@ fn object(
     object.spec = DeploymentApprovalSpec {
         deployment_intent_group_ref: NameRef { name },
         digest: digest.to_owned(),
-        wave: None,
+        wave: wave.map(str::to_owned),
         decision,
         approved_by: by.to_owned(),
         comment,
@@ -242,7 +270,7 @@ mod tests {
         let mut group = DeploymentIntentGroup::default();
         group.metadata.name = Some("a".repeat(53));
         group.metadata.uid = Some("u".to_owned());
-        let made = object(&group, DIGEST, Decision::Rejected, "ann", None);
+        let made = object(&group, (DIGEST, None), Decision::Rejected, "ann", None);
         let prefix = made.metadata.generate_name.unwrap();
         assert!(prefix.ends_with("-0123456789ab-") && prefix.len() + 5 <= 63, "{prefix}");
         assert_eq!(made.metadata.owner_references.unwrap().first().unwrap().uid, "u");
@@ -255,6 +283,7 @@ mod tests {
             deployment: "team-a/shop".to_owned(),
             decision: Decision::Approved,
             digest: DIGEST.to_owned(),
+            wave: None,
             approval: "shop-0123456789ab-x".to_owned(),
             created: true,
             by: "ann".to_owned(),

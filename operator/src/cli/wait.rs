@@ -47,7 +47,7 @@ pub async fn run(args: WaitArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&named.hub).await?;
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
     let until = Instant::now() + timeout.min(LONGEST);
-    let wait = Wait { hub: &hub, namespace, name, awaited, until };
+    let wait = Wait { hub: &hub, namespace, name, awaited: awaited.clone(), until };
     let said = wait.said();
     let met = Box::pin(wait.wait()).await?;
     let answer = Answer {
@@ -93,7 +93,7 @@ impl Wait<'_> {
         }
         // Also says that there is none.
         let group = self.hub.deployment(&self.namespace, &self.name).await?;
-        let mut seen = judge(self.awaited, &group);
+        let mut seen = judge(&self.awaited, &group);
         loop {
             let missing = match seen {
                 Err(missing) => missing,
@@ -104,7 +104,7 @@ impl Wait<'_> {
                 },
             };
             let met = watched::until(self.api(), &self.name, self.left(), &missing, |group| match group {
-                Some(group) => judge(self.awaited, group).map(Some),
+                Some(group) => judge(&self.awaited, group).map(Some),
                 None => Ok(None),
             });
             seen = match met.await? {

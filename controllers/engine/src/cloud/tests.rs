@@ -93,6 +93,7 @@ fn run(plan: &CloudPlan) -> Running {
         assignment: plan.assignment.clone(),
         sets: plan.sets.clone(),
         parts: BTreeMap::new(),
+        waves: None,
     }
 }
 

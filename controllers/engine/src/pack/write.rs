@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Slice, codec};
 use crate::identity::{self, ClusterId, Identity, SetDigest};
+use crate::rollout::Waves;
 use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
 /// Writes sets; each once. Manifests of kind Secret go to packs that are stored as Secrets, the others to `ConfigMaps`.
@@ -60,6 +61,16 @@ pub fn write_identities(owner_uid: &str, identities: &BTreeSet<Identity>) -> Res
         return Err(PackError::TooLarge(format!("a set of {} identities", identities.len())));
     }
     let index = Index { frames: vec![frame], identities: Some(0), ..Index::default() };
+    object(owner_uid, PackKind::ConfigMap, &index, &[bytes])
+}
+
+/// Writes the waves of a revision.
+pub fn write_waves(owner_uid: &str, waves: &Waves) -> Result<PackObject, PackError> {
+    let (frame, bytes) = frame(&json(waves)?, &[], None)?;
+    if bytes.len() + codec::HEADER + 256 > LARGEST {
+        return Err(PackError::TooLarge("the division of the clusters into waves".to_owned()));
+    }
+    let index = Index { frames: vec![frame], waves: Some(0), ..Index::default() };
     object(owner_uid, PackKind::ConfigMap, &index, &[bytes])
 }
 
@@ -132,6 +143,7 @@ impl<'a> Writer<'a> {
             sets: Vec::new(),
             assignment: None,
             identities: None,
+            waves: None,
         };
         Self { owner_uid, kind, done: Vec::new(), index, frames: Vec::new(), size: EMPTY, base: None }
     }

@@ -97,6 +97,7 @@ impl Case {
             assignment: plan.assignment.clone(),
             sets: plan.sets.clone(),
             parts: BTreeMap::new(),
+            waves: plan.waves.clone(),
         }
     }
 

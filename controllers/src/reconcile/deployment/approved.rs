@@ -119,7 +119,7 @@ impl Gate {
             return Ok(true);
         }
         let live: Vec<DeploymentApproval> = in_use::listed(ctx, &self.namespace).await?;
-        let votes: Vec<Vote> = live.iter().filter_map(|approval| vote(approval, &self.group)).collect();
+        let votes: Vec<Vote> = live.iter().filter_map(|approval| vote(approval, &self.group, None)).collect();
         Ok(asked.wait(&votes).is_none())
     }
 }
@@ -130,15 +130,22 @@ fn digests((inputs, plan): &(String, String)) -> Digests<'_> {
 
 /// The approvals of one deployment, as the watch shows them.
 pub fn votes(ctx: &Context, namespace: &str, group: &str) -> Vec<Vote> {
-    let all = ctx.stores.approvals.within(namespace);
-    all.iter().filter_map(|approval| vote(approval, group)).collect()
+    votes_of(ctx, namespace, group, None)
 }
 
-/// What an approval says of the plan of a deployment as a whole; `None` where it is of another one, of one wave, or on its way out.
-fn vote(approval: &DeploymentApproval, group: &str) -> Option<Vote> {
+/// The approvals of one of its waves, or of its plans as a whole.
+pub fn votes_of(ctx: &Context, namespace: &str, group: &str, wave: Option<&str>) -> Vec<Vote> {
+    let all = ctx.stores.approvals.within(namespace);
+    all.iter().filter_map(|approval| vote(approval, group, wave)).collect()
+}
+
+/// What an approval says of the plan of a deployment as a whole, or of one of its waves; `None` where it is of another one, or on its
+/// way out.
+pub fn vote(approval: &DeploymentApproval, group: &str, wave: Option<&str>) -> Option<Vote> {
     let spec = &approval.spec;
-    let counts =
-        spec.deployment_intent_group_ref.name == group && spec.wave.is_none() && !meta::deleting(approval);
+    let counts = spec.deployment_intent_group_ref.name == group
+        && spec.wave.as_deref() == wave
+        && !meta::deleting(approval);
     let created = approval.metadata.creation_timestamp.as_ref();
     counts.then(|| Vote {
         created: created.map_or(0, |time| time.0.as_second()),

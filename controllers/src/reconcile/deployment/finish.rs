@@ -23,7 +23,7 @@ pub async fn finish(
     rolled: &DigRollup,
 ) -> Result<(), Failure> {
     let Some(stored) = planned.stored() else { return Ok(()) };
-    if let Planned::Done(plan, _) = planned
+    if let Planned::Done(plan, ..) = planned
         && store::is_unreported(ctx, owner, stored.spec.revision)
     {
         // Before the outcome is recorded: without that, it is done again.

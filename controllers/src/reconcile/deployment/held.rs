@@ -19,6 +19,7 @@ use super::gather::installed;
 use super::order_of;
 use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
+use super::rollout;
 use crate::reconcile::{facts, suspension};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
@@ -64,6 +65,7 @@ fn remember(ctx: &Context, owner: &Owner, newest: Option<&Stored>, plan: &Plan) 
         assignment: plan.assignment.clone(),
         sets: plan.sets.clone(),
         parts: BTreeMap::new(),
+        waves: None,
     };
     contents.put(key(owner), Arc::new(waits));
 }
@@ -149,7 +151,7 @@ pub async fn hold(
     let digest = awaits.as_ref().map_or(digest, |wait| wait.digest.clone());
     let suspending = suspension::field(&ctx.stores, dig);
     let hold = Hold { suspended, suspending, planned, pinned: dig.spec.revision, awaits, next };
-    Ok(Held { stored, assignment, plan, hold, digest, change })
+    Ok(Held { stored, assignment, plan, hold, digest, change, way: None })
 }
 
 /// Keeps what runs beside a plan that waits, and then asks clusters about the plan where it is only planned. When to look again.
@@ -163,7 +165,7 @@ pub async fn tend(
     let planned = held.hold.planned;
     // A pin that is not only planned is targeted already.
     if planned || held.hold.pinned.is_none() {
-        Box::pin(maintain(ctx, owner, held)).await?;
+        Box::pin(maintain(ctx, dig, owner, held)).await?;
     }
     let suspended = held.hold.suspended;
     let Some(change) = held.change.as_mut().filter(|_| planned && !suspended) else { return Ok(None) };
@@ -172,7 +174,12 @@ pub async fn tend(
 
 /// Keeps the rows of what runs beside a plan that waits: clusters that are heard of for the first time or replaced get it,
 /// and rows name stored revisions. No cluster comes or goes. A suspended deployment is left alone.
-async fn maintain(ctx: &Context, owner: &Owner, held: &Held) -> Result<(), Failure> {
+async fn maintain(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    held: &mut Held,
+) -> Result<(), Failure> {
     if held.hold.suspended {
         return Ok(());
     }
@@ -185,8 +192,19 @@ async fn maintain(ctx: &Context, owner: &Owner, held: &Held) -> Result<(), Failu
         target::keep(ctx, owner, &uids).await?;
     } else if let Some(stored) = &held.stored {
         let wanted = combinations(&held.assignment);
-        let order = order_of(stored, &wanted);
-        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids, order.as_ref()).await?;
+        // The waves of what runs go on.
+        let way = rollout::way(ctx, dig, owner, stored, &wanted).await?.map(Box::new);
+        let remembered = match &way {
+            Some(way) => rollout::remember(ctx, dig, way).await?,
+            None => false,
+        };
+        let (now, given) = way.as_ref().map_or((&wanted, &wanted), |way| (&way.wanted, &way.given));
+        let order = order_of(stored, given);
+        // What was written just now brings the next look.
+        if !remembered {
+            target::retarget(ctx, owner, stored.spec.revision, now, &uids, order.as_ref()).await?;
+        }
+        held.way = way;
     }
     Ok(())
 }
@@ -207,7 +225,11 @@ async fn repair(ctx: &Context, owner: &Owner, stored: &Stored, plan: &Plan) -> R
 
 /// What rows are to have where this is carried out: a cluster without apps has none.
 pub(super) fn targeted(assignment: &Assignment) -> BTreeMap<ClusterId, Combination> {
-    let mut wanted = combinations(assignment);
+    having_apps(combinations(assignment))
+}
+
+/// Clusters that have any.
+pub(super) fn having_apps(mut wanted: BTreeMap<ClusterId, Combination>) -> BTreeMap<ClusterId, Combination> {
     wanted.retain(|_, apps| !apps.is_empty());
     wanted
 }

@@ -13,14 +13,15 @@ use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assignment, ManifestSet};
 use emco_engine::snapshot::Running;
 
+use super::rollout::Way;
 use crate::store::Stored;
 
 /// What planning came to.
 pub enum Planned {
     /// There is no plan; what runs goes on.
     Refused(Box<Refusal>, Option<Stored>),
-    /// There is one; stored, unless nothing could be rendered yet.
-    Done(Box<Plan>, Option<Stored>),
+    /// There is one; stored, unless nothing could be rendered yet, and how far it may go.
+    Done(Box<Plan>, Option<Stored>, Option<Box<Way>>),
     /// It is not carried out: the deployment is suspended, only planned, pinned to a stored revision, or waits for an approval.
     Held(Box<Held>),
 }
@@ -39,6 +40,8 @@ pub struct Held {
     pub digest: String,
     /// What that changes; `None` where nothing waits.
     pub change: Option<PendingChange>,
+    /// How far what runs may go meanwhile.
+    pub way: Option<Box<Way>>,
 }
 
 /// What changes when a plan that waits is carried out.
@@ -76,7 +79,7 @@ impl Planned {
     /// The revision that runs.
     pub fn stored(&self) -> Option<&Stored> {
         match self {
-            Self::Refused(_, stored) | Self::Done(_, stored) => stored.as_ref(),
+            Self::Refused(_, stored) | Self::Done(_, stored, _) => stored.as_ref(),
             Self::Held(held) => held.stored.as_ref(),
         }
     }
@@ -85,7 +88,7 @@ impl Planned {
     pub fn plan(&self) -> Option<&Plan> {
         match self {
             Self::Refused(..) => None,
-            Self::Done(plan, _) => Some(plan),
+            Self::Done(plan, ..) => Some(plan),
             Self::Held(held) => held.plan.as_ref().ok(),
         }
     }
@@ -96,6 +99,15 @@ impl Planned {
             Self::Refused(refusal, _) => Some(refusal),
             Self::Done(..) => None,
             Self::Held(held) => held.plan.as_ref().err().map(AsRef::as_ref),
+        }
+    }
+
+    /// How far it may go.
+    pub fn way(&self) -> Option<&Way> {
+        match self {
+            Self::Done(_, _, way) => way.as_deref(),
+            Self::Held(held) => held.way.as_deref(),
+            Self::Refused(..) => None,
         }
     }
 
@@ -123,7 +135,7 @@ impl Planned {
     /// Which app runs where: by the plan, or by what is held in its place.
     pub fn placement(&self) -> Vec<(String, AppPlacement)> {
         match self {
-            Self::Done(plan, _) => plan.placement.clone(),
+            Self::Done(plan, ..) => plan.placement.clone(),
             Self::Held(held) if self.is_carried_out() => {
                 held.plan.as_ref().map(|plan| plan.placement.clone()).unwrap_or_default()
             }

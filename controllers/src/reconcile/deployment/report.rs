@@ -49,14 +49,14 @@ pub async fn write(
     let placement = planned.placement();
     let waiting = match planned {
         Planned::Refused(..) | Planned::Held(..) => BTreeMap::new(),
-        Planned::Done(plan, _) => awaited(plan),
+        Planned::Done(plan, ..) => awaited(plan),
     };
     let wanted = match planned {
         Planned::Refused(..) => {
             stored.map(|stored| combinations(&stored.running.assignment)).unwrap_or_default()
         }
         Planned::Held(held) => combinations(&held.assignment),
-        Planned::Done(plan, _) => {
+        Planned::Done(plan, ..) => {
             let mut wanted = combinations(&plan.assignment);
             wanted.extend(waiting.clone());
             wanted
@@ -84,6 +84,10 @@ pub async fn write(
     if let Some(lost) = target::lost_content(ctx, owner).await? {
         rolled.deployed.message = format!("{}; {}", rolled.deployed.message, lost.sentence(dig, "dig"));
     }
+    if let Some(way) = planned.way() {
+        rolled.deployed = way.said(rolled.deployed);
+        rolled.ready = way.said(rolled.ready);
+    }
     if let Some(held) = planned.held() {
         rolled.ready = held.hold.ready(rolled.ready, stored.is_some());
     }
@@ -99,6 +103,9 @@ pub async fn write(
                 app.unread_values.clone_from(&remarks.unread);
             }
         }
+    }
+    if planned.way().is_some() || matches!(planned, Planned::Done(..)) {
+        status.rollout = planned.way().map(|way| way.status.clone());
     }
     status.release = Some(dig.release().to_owned());
     if let Some(stored) = stored {
@@ -184,7 +191,7 @@ fn without_row(
     planned: &Planned,
     mut awaited: BTreeMap<ClusterId, Combination>,
 ) -> BTreeMap<ClusterId, Combination> {
-    if let Planned::Done(plan, _) = planned {
+    if let Planned::Done(plan, ..) = planned {
         awaited.retain(|cluster, _| !plan.assignment.contains_key(cluster));
     }
     awaited

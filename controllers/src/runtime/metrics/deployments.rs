@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn deployments_are_counted_by_reason_and_refused_ones_by_themselves() {
-        let all = [
+        let all = vec![
             deployment("True", "Ready", false),
             deployment("True", "Ready", false),
             deployment("False", "TemplateError", true),

@@ -214,6 +214,9 @@ pub struct DecideArgs {
     /// Digest of the plan, or its first digits: refused where another plan waits. That of the plan that waits if not given.
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
+    /// Of a wave of the rollout that is under way, instead of a plan.
+    #[arg(long, value_name = "NAME")]
+    pub wave: Option<String>,
     /// What is kept with the decision, for people.
     #[arg(long, value_name = "TEXT")]
     pub comment: Option<String>,
@@ -263,7 +266,7 @@ pub struct WaitArgs {
     /// Which.
     #[command(flatten)]
     pub named: NamedDeployment,
-    /// What to wait for: `applied` (all clusters have what it asks for now), `ready`, `revision=NUMBER` (all clusters have that revision),
+    /// What to wait for: `applied` (all clusters have what it asks for now), `ready`, `revision=NUMBER` (all clusters have that revision), `wave=NAME` (the rollout is past that wave),
     /// `delete` (it is gone).
     #[arg(long = "for", value_name = "WHAT")]
     pub awaited: Awaited,

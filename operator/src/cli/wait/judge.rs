@@ -6,7 +6,7 @@ use emco_crds::conditions::{Conditioned, types};
 use emco_crds::{Condition, DeploymentIntentGroup};
 
 /// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// All clusters have what the deployment asks for now.
     Applied,
@@ -14,6 +14,8 @@ pub enum Awaited {
     Ready,
     /// All clusters have this revision.
     Revision(i64),
+    /// This wave of its rollout is done, with all before it.
+    Wave(String),
     /// The deployment is gone.
     Delete,
 }
@@ -22,7 +24,7 @@ impl FromStr for Awaited {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const WORDS: &str = "write applied, ready, revision=NUMBER or delete";
+        const WORDS: &str = "write applied, ready, revision=NUMBER, wave=NAME or delete";
         match text.split_once('=') {
             None if text == "applied" => Ok(Self::Applied),
             None if text == "ready" => Ok(Self::Ready),
@@ -31,9 +33,7 @@ impl FromStr for Awaited {
                 Ok(revision) if revision > 0 => Ok(Self::Revision(revision)),
                 _ => Err(format!("{number:?} is no revision: write revision=3, for example")),
             },
-            Some(("wave", _)) => {
-                Err(format!("this version rolls out to all clusters at once, without waves: {WORDS}"))
-            }
+            Some(("wave", name)) if !name.is_empty() => Ok(Self::Wave(name.to_owned())),
             _ => Err(WORDS.to_owned()),
         }
     }
@@ -41,11 +41,12 @@ impl FromStr for Awaited {
 
 impl Awaited {
     /// What a deployment is then.
-    pub fn state(self) -> String {
+    pub fn state(&self) -> String {
         match self {
             Self::Applied => "applied".to_owned(),
             Self::Ready => "ready".to_owned(),
             Self::Revision(revision) => format!("at revision {revision}"),
+            Self::Wave(wave) => format!("done with wave {wave}"),
             Self::Delete => "gone".to_owned(),
         }
     }
@@ -57,6 +58,7 @@ impl std::fmt::Display for Awaited {
             Self::Applied => f.write_str("applied"),
             Self::Ready => f.write_str("ready"),
             Self::Revision(revision) => write!(f, "revision={revision}"),
+            Self::Wave(wave) => write!(f, "wave={wave}"),
             Self::Delete => f.write_str("delete"),
         }
     }
@@ -81,7 +83,7 @@ pub fn leaves(group: &DeploymentIntentGroup) -> String {
 }
 
 /// Whether a deployment is as asked for; `Err` says what is missing.
-pub fn judge(awaited: Awaited, group: &DeploymentIntentGroup) -> Result<Met, String> {
+pub fn judge(awaited: &Awaited, group: &DeploymentIntentGroup) -> Result<Met, String> {
     let generation = group.metadata.generation;
     let Some(status) = group.status.as_ref().filter(|status| {
         status.observed_generation.is_some_and(|seen| generation.is_none_or(|now| seen >= now))
@@ -110,14 +112,43 @@ pub fn judge(awaited: Awaited, group: &DeploymentIntentGroup) -> Result<Met, Str
             }
             is(types::DEPLOYED)?
         }
-        Awaited::Revision(wanted) if revision != Some(wanted) => {
+        Awaited::Revision(wanted) if revision != Some(*wanted) => {
             let now = revision.map_or_else(|| "none".to_owned(), |revision| revision.to_string());
             return Err(format!("its revision is {now}, not {wanted}"));
         }
         Awaited::Revision(_) => is(types::DEPLOYED)?,
+        Awaited::Wave(wave) => {
+            let place = place_of(group, wave)?;
+            types::STAGES.into_iter().try_for_each(|stage| is(stage).map(drop))?;
+            past(group, place)?
+        }
         Awaited::Delete => return Err(leaves(group)),
     };
     Ok(Met { revision, message })
+}
+
+/// Which of the deployment's waves it is, from 0.
+fn place_of(group: &DeploymentIntentGroup, wave: &str) -> Result<usize, String> {
+    let waves = group.spec.rollout.iter().flat_map(|rollout| &rollout.waves);
+    let names: Vec<&str> = waves.map(|wave| wave.name.as_str()).collect();
+    names.iter().position(|name| *name == wave).ok_or_else(|| match names.join(", ") {
+        none if none.is_empty() => "it has no spec.rollout.waves".to_owned(),
+        names => format!("it has no wave {wave}; there are {names}"),
+    })
+}
+
+/// How far the rollout is, where the wave is done.
+fn past(group: &DeploymentIntentGroup, place: usize) -> Result<String, String> {
+    let status = group.status.as_ref().and_then(|status| status.rollout.as_ref());
+    let rollout = status.ok_or("no revision of it is rolled out in waves yet")?;
+    let now = format!("{}: {} of {} done", rollout.wave, rollout.done, rollout.clusters);
+    let at = usize::try_from(rollout.place - 1).unwrap_or_default();
+    // It may be watched still, or wait for an approval before the next one begins.
+    if at > place || at == place && rollout.done_at.is_some() {
+        Ok(format!("now at wave {now}"))
+    } else {
+        Err(format!("it is at wave {now}"))
+    }
 }
 
 /// A condition as a sentence.
@@ -165,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_and_waves_are_refused() {
-        for text in ["applied", "ready", "delete", "revision=3"] {
+    fn words_are_read_and_others_are_refused() {
+        for text in ["applied", "ready", "delete", "revision=3", "wave=canary"] {
             assert_eq!(text.parse::<Awaited>().unwrap().to_string(), text);
         }
         for (text, says) in [
-            ("wave=canary", "without waves: write applied"),
+            ("wave=", "write applied"),
             ("revision=0", "\"0\" is no revision"),
             ("revision=", "\"\" is no revision"),
             ("revision", "write applied, ready"),
@@ -184,39 +215,61 @@ mod tests {
     fn a_status_of_an_earlier_generation_meets_nothing() {
         for awaited in [Awaited::Applied, Awaited::Ready, Awaited::Revision(3)] {
             let old = group(3, 3, &with("Ready", "True"));
-            assert_eq!(judge(awaited, &old).unwrap_err(), "the operator has not looked at generation 3 yet");
-            assert!(judge(awaited, &group(2, 3, &with("Ready", "True"))).is_ok(), "{awaited}");
+            assert_eq!(judge(&awaited, &old).unwrap_err(), "the operator has not looked at generation 3 yet");
+            assert!(judge(&awaited, &group(2, 3, &with("Ready", "True"))).is_ok(), "{awaited}");
         }
     }
 
     #[test]
     fn what_is_refused_or_waits_is_not_applied() {
-        let met = judge(Awaited::Applied, &group(2, 3, &PASSED)).unwrap();
+        let met = judge(&Awaited::Applied, &group(2, 3, &PASSED)).unwrap();
         assert_eq!((met.revision, met.message.as_str()), (Some(3), "2 of 2 clusters have revision 3"));
         for type_ in ["Resolved", "Approved", "Placed", "Rendered", "Deployed"] {
-            let why = judge(Awaited::Applied, &group(2, 3, &with(type_, "False"))).unwrap_err();
+            let why = judge(&Awaited::Applied, &group(2, 3, &with(type_, "False"))).unwrap_err();
             assert_eq!(why, format!("{type_} is False (Because): so it is"));
         }
         let mut waits = group(2, 3, &with("Ready", "True"));
         let pending = json!({"digest": "sha256:0", "shortDigest": "0", "revision": 4, "requires": "Nothing", "summary": ""});
         waits.status.as_mut().unwrap().pending = Some(serde_json::from_value(pending).unwrap());
-        assert_eq!(judge(Awaited::Applied, &waits).unwrap_err(), "a newer plan waits");
-        assert!(judge(Awaited::Revision(3), &waits).is_ok());
+        assert_eq!(judge(&Awaited::Applied, &waits).unwrap_err(), "a newer plan waits");
+        assert!(judge(&Awaited::Revision(3), &waits).is_ok());
     }
 
     #[test]
     fn a_pinned_revision_is_applied_beside_a_plan_that_is_refused() {
         let mut conditions = with("Rendered", "False");
-        assert!(judge(Awaited::Applied, &group(2, 3, &conditions)).is_err());
+        assert!(judge(&Awaited::Applied, &group(2, 3, &conditions)).is_err());
         conditions.push(("Pinned", "True", ""));
-        assert!(judge(Awaited::Applied, &group(2, 3, &conditions)).is_ok());
+        assert!(judge(&Awaited::Applied, &group(2, 3, &conditions)).is_ok());
     }
 
     #[test]
     fn another_revision_is_named() {
-        let why = judge(Awaited::Revision(4), &group(2, 3, &PASSED)).unwrap_err();
+        let why = judge(&Awaited::Revision(4), &group(2, 3, &PASSED)).unwrap_err();
         assert_eq!(why, "its revision is 3, not 4");
-        let why = judge(Awaited::Revision(3), &group(2, 3, &with("Deployed", "False"))).unwrap_err();
+        let why = judge(&Awaited::Revision(3), &group(2, 3, &with("Deployed", "False"))).unwrap_err();
         assert!(why.starts_with("Deployed is False"), "{why}");
+    }
+
+    #[test]
+    fn a_wave_is_awaited_until_its_clusters_are_done() {
+        let mut group = group(2, 3, &PASSED);
+        let awaited = Awaited::Wave("canary".to_owned());
+        assert_eq!(judge(&awaited, &group).unwrap_err(), "it has no spec.rollout.waves");
+        let waves = json!({"waves": [{"name": "canary", "size": 1}, {"name": "half", "size": "50%"}]});
+        group.spec.rollout = Some(serde_json::from_value(waves).unwrap());
+        assert!(judge(&awaited, &group).unwrap_err().starts_with("no revision"));
+        let mut at = |place: i64, wave: &str, done: bool| {
+            let mut rollout = json!({"inputsDigest": "sha256:0", "wave": wave, "place": place, "waves": 3, "clusters": 2, "done": 1, "failed": 0});
+            if done {
+                rollout["doneAt"] = json!("2026-11-21T07:00:00Z");
+            }
+            group.status.as_mut().unwrap().rollout = Some(serde_json::from_value(rollout).unwrap());
+            judge(&awaited, &group).map(|met| met.message)
+        };
+        assert_eq!(at(1, "canary", false).unwrap_err(), "it is at wave canary: 1 of 2 done");
+        assert!(at(1, "canary", true).is_ok());
+        assert_eq!(at(2, "half", false).unwrap(), "now at wave half: 1 of 2 done");
+        assert!(at(4, "the rest", false).is_ok());
     }
 }

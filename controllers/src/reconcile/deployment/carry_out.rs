@@ -1,0 +1,177 @@
+//! Stores what was planned as a revision, and gives it to the clusters as far as its waves go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_crds::DeploymentIntentGroup;
+use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::status::Cause;
+use emco_crds::sync_shard::ShardOrder;
+use emco_engine::depends;
+use emco_engine::identity::{ClusterId, Combination};
+use emco_engine::plan::Plan;
+use emco_engine::refusal::Refusal;
+use emco_engine::rollout::Waves;
+use emco_engine::set::combinations;
+use emco_engine::snapshot::uids;
+
+use super::gather::Gathered;
+use super::held;
+use super::rollout::{self, Way};
+use crate::object::meta;
+use crate::reconcile::transitions::one_line;
+use crate::reconcile::{composite_app, suspension};
+use crate::runtime::context::{Context, Failure};
+use crate::store::{self, Draft, Owner, RevisionSummary, Stored, TooMuch, mebibytes};
+use crate::target;
+
+/// What became of a plan.
+pub enum Carried {
+    /// The inputs moved while it was being stored, and nothing was targeted.
+    Moved,
+    /// It may not be stored; what runs goes on.
+    Refused(Box<Refusal>),
+    /// Stored and targeted as far as its waves go, unless nothing could be rendered yet.
+    Out(Box<(Option<Stored>, Option<Box<Way>>)>),
+}
+
+/// Stores a changed plan, which has been worked out since `begun`, and targets it. A stored one that cannot be read any more is stored
+/// anew.
+pub async fn carry_out(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    gathered: &Gathered,
+    plan: &Plan,
+    newest: Option<Stored>,
+    begun: tokio::time::Instant,
+) -> Result<Carried, Failure> {
+    let whole = match (&plan.change, &newest) {
+        (None, Some(stored)) => target::repair_packs(ctx, owner, stored, &plan.sets).await?,
+        (change, _) => change.is_none(),
+    };
+    let waves = if whole { None } else { waves_of(ctx, dig, owner, plan, newest.as_ref()) };
+    let stored = match (&plan.change, newest) {
+        (_, newest) if whole => newest,
+        _ if suspension::of_project(&ctx.stores, &owner.namespace) => return Ok(Carried::Moved),
+        (change, _) => {
+            let draft = Draft {
+                owner,
+                at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
+                digest: plan.plan_digest.clone(),
+                inputs_digest: plan.inputs_digest.clone(),
+                cause: change.as_ref().map_or(Cause::Update, |change| change.cause),
+                release: Some(dig.release().to_owned()),
+                namespace: gathered.cloud_namespace.clone(),
+                level: gathered.level,
+                logical_cloud: Some(dig.spec.logical_cloud_ref.name.clone()),
+                composite_app: Some(dig.spec.composite_app_ref.name.clone()),
+                apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
+                depends_on: gathered
+                    .snapshot
+                    .composite_app
+                    .as_deref()
+                    .map(composite_app::dependencies)
+                    .unwrap_or_default(),
+                charts: gathered
+                    .snapshot
+                    .composite_app
+                    .as_deref()
+                    .map(composite_app::pins)
+                    .unwrap_or_default(),
+                assignment: plan.assignment.clone(),
+                waves,
+                sets: plan.sets.clone(),
+                explanation: plan.explanation.clone(),
+                limit: gathered.limit.clone(),
+            };
+            // Written together with the last look at the inputs: a mixture that never existed is never targeted.
+            let (stored, still) =
+                futures::future::join(store::commit(ctx, draft), gathered.still_true(ctx, dig)).await;
+            let stored = match stored? {
+                Ok(stored) => stored,
+                Err(too_much) => return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much))),
+            };
+            if !still? {
+                return Ok(Carried::Moved);
+            }
+            Some(stored)
+        }
+    };
+    let mut way = None;
+    if let Some(stored) = &stored {
+        let wanted = combinations(&plan.assignment);
+        way = rollout::way(ctx, dig, owner, stored, &wanted).await?;
+        let (now, given) = way.as_ref().map_or((&wanted, &wanted), |way| (&way.wanted, &way.given));
+        // Storing takes its time, and watches may be behind.
+        let is_new = store::targets(ctx, owner) != held::having_apps(now.clone());
+        if is_new && !gathered.goes_on(ctx).await? {
+            return Ok(Carried::Moved);
+        }
+        if let Some(way) = &way
+            && rollout::remember(ctx, dig, way).await?
+        {
+            return Ok(Carried::Moved);
+        }
+        let (order, uids) = (order_of(stored, given), uids(&gathered.snapshot.clusters));
+        target::retarget(ctx, owner, stored.spec.revision, now, &uids, order.as_ref()).await?;
+        if !whole {
+            let again = "its content was lost and is stored anew";
+            let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();
+            let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
+            tracing::info!(
+                project = gathered.snapshot.project,
+                deployment = meta::name(dig),
+                revision = stored.spec.revision,
+                clusters = plan.assignment.len(),
+                seconds,
+                "revision planned and stored: {}",
+                one_line(&summary)
+            );
+            let summary = RevisionSummary { text: summary, warnings: plan.warnings.clone() };
+            store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary);
+        }
+    }
+    Ok(Carried::Out(Box::new((stored, way.map(Box::new)))))
+}
+
+/// How a revision of this plan reaches its clusters. One that is only stored anew keeps its waves.
+fn waves_of(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    plan: &Plan,
+    newest: Option<&Stored>,
+) -> Option<Arc<Waves>> {
+    let running = newest.and_then(|newest| newest.running.waves.clone());
+    if plan.change.is_none() {
+        return running;
+    }
+    let same = newest.is_some_and(|newest| newest.running.inputs_digest == plan.inputs_digest);
+    let rollout = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
+    let is_over = rollout
+        .is_some_and(|rollout| rollout.inputs_digest == plan.inputs_digest && rollout.place > rollout.waves);
+    let earlier = running.filter(|_| same && !is_over);
+    let waves = plan.waves.as_deref()?.clone();
+    let had = store::targets(ctx, owner);
+    Some(Arc::new(waves.beside(&had, &combinations(&plan.assignment), earlier.as_deref())))
+}
+
+/// Which apps of a stored revision wait for which, where its clusters are these.
+pub fn order_of(stored: &Stored, wanted: &BTreeMap<ClusterId, Combination>) -> Option<ShardOrder> {
+    let apps = stored.spec.apps.iter().map(|app| (app.name.as_str(), app.depends_on.as_slice()));
+    depends::order(apps, wanted, stored.spec.revision)
+}
+
+/// Why a plan may not be stored.
+fn does_not_fit(dig: &DeploymentIntentGroup, gathered: &Gathered, too_much: &TooMuch) -> Box<Refusal> {
+    let message = format!(
+        "with this plan, the stored revisions of the deployment would take {}, its own manifests {}, and Project {} allows {} (spec.limits.storedBytes): lower spec.revisionHistoryLimit (now {}), make the manifests smaller, or have the limit raised",
+        mebibytes(too_much.bytes),
+        mebibytes(too_much.own),
+        gathered.snapshot.project,
+        gathered.limit.text,
+        dig.spec.revision_history_limit,
+    );
+    Refusal::of(types::RENDERED, "OutputTooLarge", true, message)
+}

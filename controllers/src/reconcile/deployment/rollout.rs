@@ -1,0 +1,283 @@
+//! Takes a revision to its clusters wave by wave: says which of them have it now, and what the next ones wait for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use emco_crds::deployment_approval::Decision;
+use emco_crds::deployment_intent_group::rollout::{Rollout, RolloutStatus, WaveApproval};
+use emco_crds::fields::Time;
+use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
+use emco_crds::{AppContext, DeploymentApproval, DeploymentIntentGroup, State};
+use emco_engine::approval::Vote;
+use emco_engine::identity::{ClusterId, Combination};
+use emco_engine::rollout::{Bounds, Gate, Halt, Phase, Progress, Standing, Step, Waves, standings, step};
+use emco_engine::rollup::{Shard, Verdict, needed};
+use emco_engine::set::combinations;
+use emco_engine::text::counted;
+use k8s_openapi::jiff::Timestamp;
+
+use super::approved;
+use crate::object::status;
+use crate::reconcile::in_use;
+use crate::runtime::context::{Context, Failure};
+use crate::store::{self, Owner, Stored};
+
+/// How far a revision may go now.
+pub struct Way {
+    /// What clusters are to have: the revision, or what they have until it is their turn.
+    pub wanted: BTreeMap<ClusterId, Combination>,
+    /// What those of them are to have that have the revision or get it now.
+    pub given: BTreeMap<ClusterId, Combination>,
+    /// For `status.rollout`.
+    pub status: RolloutStatus,
+    /// When time alone takes it further.
+    pub again: Option<Duration>,
+    phase: Phase,
+}
+
+/// Works out how far a stored revision may go; `None` where it goes everywhere at once.
+pub async fn way(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    stored: &Stored,
+    wanted: &BTreeMap<ClusterId, Combination>,
+) -> Result<Option<Way>, Failure> {
+    let Some(waves) = stored.running.waves.as_deref() else { return Ok(None) };
+    let shards = store::shards(ctx, owner);
+    let parts: Vec<Shard<'_>> = shards.iter().map(|stored| (&stored.spec, stored.status.as_ref())).collect();
+    let now = ctx.now();
+    let standing = standings(waves, &parts, wanted, dig.spec.progress_deadline(), now);
+    let inputs = stored.running.inputs_digest.as_str();
+    let before = progress(dig, inputs);
+    let bounds = bounds(dig.spec.rollout.as_ref(), wanted.len());
+    let digests = [inputs, stored.spec.digest.as_str()];
+    let as_voted = |votes: &Votes| {
+        step(waves, bounds, &standing.of, &before, |wave| votes.gate(wave, digests), now.as_second())
+    };
+    let mut votes = Votes::seen(ctx, owner, waves);
+    let mut now = as_voted(&votes);
+    let is_fresh = |id: &ClusterId| standing.of.get(id) == Some(&Standing::Before);
+    if now.given.iter().any(is_fresh) && waves.waves.iter().any(|wave| wave.approval != WaveApproval::None) {
+        // Watches may be behind: nobody gets what was rejected a moment ago.
+        votes = Votes::live(ctx, owner, waves).await?;
+        now = as_voted(&votes);
+    }
+    let Step { progress, phase, given } = now;
+    let earlier = match phase {
+        Phase::TakenBack => last_complete(ctx, owner, stored, wanted).await?,
+        _ => None,
+    };
+    let mut waits_for = waits_for(&phase, &progress, &standing.of, (waves, bounds, owner), &votes);
+    if phase == Phase::TakenBack {
+        waits_for = match &earlier {
+            Some((revision, _)) => format!(
+                "nothing more: too many clusters failed, and revision {revision} came back; change the deployment"
+            ),
+            None => "a person: too many clusters failed, and no complete revision before it is stored, so that what is there stays; change the deployment".to_owned(),
+        };
+    }
+    let has_turn = |id: &ClusterId| given.contains(id) || waves.is_unchanged(id) && phase != Phase::TakenBack;
+    let of_turn = wanted.iter().filter(|(id, _)| has_turn(id));
+    let given: BTreeMap<_, _> = of_turn.map(|(id, apps)| (id.clone(), apps.clone())).collect();
+    let now_wanted = if let Some((_, earlier)) = earlier {
+        earlier
+    } else {
+        let others = store::targets(ctx, owner).into_iter().filter(|(id, _)| !has_turn(id));
+        given.clone().into_iter().chain(others).collect()
+    };
+    let again = match &phase {
+        Phase::Soaking(left) => Some(*left),
+        Phase::Done | Phase::TakenBack => None,
+        _ => standing.overdue_in,
+    };
+    let status = status(waves, &standing.of, &progress, (inputs, waits_for));
+    Ok(Some(Way { wanted: now_wanted, given, status, again, phase }))
+}
+
+/// Writes down that a revision is taken back, before anything is: else it would be tried again. Whether it was written.
+pub async fn remember(ctx: &Context, dig: &DeploymentIntentGroup, way: &Way) -> Result<bool, Failure> {
+    let known = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
+    let is_known =
+        known.is_some_and(|known| known.inputs_digest == way.status.inputs_digest && known.taken_back);
+    if !way.status.taken_back || is_known {
+        return Ok(false);
+    }
+    let mut said = dig.status.clone().unwrap_or_default();
+    said.rollout = Some(way.status.clone());
+    Ok(status::write(ctx, dig, dig.status.as_ref(), &said).await?)
+}
+
+/// Approvals by wave.
+struct Votes(BTreeMap<String, Vec<Vote>>);
+
+impl Votes {
+    /// As the watch shows them.
+    fn seen(ctx: &Context, owner: &Owner, waves: &Waves) -> Self {
+        let of = |wave: &str| approved::votes_of(ctx, &owner.namespace, &owner.name, Some(wave));
+        Self(waves.waves.iter().map(|wave| (wave.name.clone(), of(&wave.name))).collect())
+    }
+
+    /// As they are.
+    async fn live(ctx: &Context, owner: &Owner, waves: &Waves) -> Result<Self, Failure> {
+        let all: Vec<DeploymentApproval> = in_use::listed(ctx, &owner.namespace).await?;
+        let of = |wave: &str| {
+            all.iter().filter_map(|approval| approved::vote(approval, &owner.name, Some(wave))).collect()
+        };
+        Ok(Self(waves.waves.iter().map(|wave| (wave.name.clone(), of(&wave.name))).collect()))
+    }
+
+    fn of<'a>(&'a self, wave: &str, digests: [&'a str; 2]) -> impl Iterator<Item = &'a Vote> {
+        let votes = self.0.get(wave).into_iter().flatten();
+        votes.filter(move |vote| digests.contains(&vote.digest.as_str()))
+    }
+
+    /// Any rejection wins.
+    fn gate(&self, wave: &str, digests: [&str; 2]) -> Gate {
+        if self.of(wave, digests).any(|vote| vote.decision == Decision::Rejected) {
+            Gate::Rejected
+        } else if self.of(wave, digests).next().is_some() {
+            Gate::Approved
+        } else {
+            Gate::Open
+        }
+    }
+
+    /// What rejects a wave, with who did it.
+    fn rejection(&self, wave: &str) -> String {
+        let mut votes = self.0.get(wave).into_iter().flatten();
+        let vote = votes.find(|vote| vote.decision == Decision::Rejected);
+        vote.map_or_else(
+            || "somebody".to_owned(),
+            |vote| format!("DeploymentApproval {} by {}", vote.name, vote.by),
+        )
+    }
+}
+
+/// The last revision before this one that was complete, in the same place of the same logical cloud, and what its clusters had of it;
+/// of those that this one is for, too. `None` where none is stored.
+async fn last_complete(
+    ctx: &Context,
+    owner: &Owner,
+    stored: &Stored,
+    wanted: &BTreeMap<ClusterId, Combination>,
+) -> Result<Option<(i64, BTreeMap<ClusterId, Combination>)>, Failure> {
+    let place = |context: &emco_crds::AppContextSpec| {
+        (context.logical_cloud.clone(), context.namespace.clone(), context.level)
+    };
+    let complete = |context: &AppContext| {
+        let outcome = context.status.as_ref().and_then(|status| status.outcome);
+        context.spec.revision < stored.spec.revision
+            && matches!(outcome, Some(State::Instantiated | State::Updated))
+            && place(&context.spec) == place(&stored.spec)
+    };
+    let now: BTreeSet<&ClusterId> =
+        wanted.iter().filter(|(_, apps)| !apps.is_empty()).map(|(id, _)| id).collect();
+    for context in store::contexts(ctx, owner).iter().filter(|context| complete(context)) {
+        if let Ok(running) = store::load(ctx, context).await? {
+            let mut had = combinations(&running.assignment);
+            had.retain(|id, _| now.contains(id));
+            return Ok(Some((context.spec.revision, had)));
+        }
+    }
+    Ok(None)
+}
+
+fn progress(dig: &DeploymentIntentGroup, inputs: &str) -> Progress {
+    let known = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
+    let Some(known) = known.filter(|known| known.inputs_digest == inputs) else { return Progress::default() };
+    let wave = usize::try_from(known.place - 1).unwrap_or_default();
+    let done_at = known.done_at.as_ref().map(|time| time.0.as_second());
+    Progress { wave, done_at, taken_back: known.taken_back }
+}
+
+/// Limits are those of the spec as it is now: raising one lets a rollout that waits go on.
+fn bounds(rollout: Option<&Rollout>, clusters: usize) -> Bounds {
+    let count = |share| needed(share, clusters);
+    Bounds {
+        at_once: count(rollout.and_then(|rollout| rollout.max_concurrent.as_ref())),
+        failures: rollout
+            .and_then(|rollout| rollout.max_failures.as_ref())
+            .map_or(0, |share| needed(Some(share), clusters)),
+        beyond: rollout.and_then(|rollout| rollout.on_failure).unwrap_or_default(),
+    }
+}
+
+/// What a rollout waits for, in words that say what helps; empty where clusters are on their way, or nothing is left.
+fn waits_for(
+    phase: &Phase,
+    progress: &Progress,
+    standing: &BTreeMap<ClusterId, Standing>,
+    (waves, bounds, owner): (&Waves, Bounds, &Owner),
+    votes: &Votes,
+) -> String {
+    let name = waves.waves.get(progress.wave).map(|wave| wave.name.as_str()).unwrap_or_default();
+    let command = format!("kubectl emco approve dig/{} -n {} --wave {name}", owner.name, owner.namespace);
+    match phase {
+        Phase::Rolling | Phase::TakenBack | Phase::Done => String::new(),
+        Phase::AwaitsBefore => format!("an approval before it begins: {command}"),
+        Phase::AwaitsAfter => format!("an approval before the next one begins: {command}"),
+        Phase::Soaking(_) => "the end of its soak".to_owned(),
+        Phase::Paused(Halt::Failures) => {
+            let failed = standing.values().filter(|standing| **standing == Standing::Failed).count();
+            format!(
+                "a person: {} failed, and spec.rollout.maxFailures bears {}: cure what status.failing names, raise it, or change the deployment",
+                counted(failed, "cluster"),
+                bounds.failures
+            )
+        }
+        Phase::Paused(Halt::Rejected(wave)) => format!(
+            "a person: {} rejects wave {wave}: delete it, or change the deployment",
+            votes.rejection(wave)
+        ),
+    }
+}
+
+fn status(
+    waves: &Waves,
+    standing: &BTreeMap<ClusterId, Standing>,
+    progress: &Progress,
+    (inputs, waits_for): (&str, String),
+) -> RolloutStatus {
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let place = progress.wave.min(waves.waves.len().saturating_sub(1));
+    let of_wave = || standing.iter().filter(|(id, _)| waves.of(id) == place).map(|(_, standing)| standing);
+    let is_done = |standing: &&Standing| matches!(standing, Standing::Ready | Standing::Failed);
+    RolloutStatus {
+        inputs_digest: inputs.to_owned(),
+        wave: waves.waves.get(place).map(|wave| wave.name.clone()).unwrap_or_default(),
+        place: count(progress.wave + 1),
+        waves: count(waves.waves.len()),
+        clusters: count(of_wave().count()),
+        done: count(of_wave().filter(is_done).count()),
+        failed: count(standing.values().filter(|standing| **standing == Standing::Failed).count()),
+        taken_back: progress.taken_back,
+        done_at: progress.done_at.and_then(|at| Timestamp::from_second(at).ok()).map(Time),
+        waits_for,
+    }
+}
+
+impl Way {
+    /// Whether every wave is done.
+    pub fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// A condition of a revision that is on its way: what is observed, then the wave.
+    pub fn said(&self, observed: Verdict) -> Verdict {
+        if self.is_done() {
+            return observed;
+        }
+        let RolloutStatus { wave, place, waves, clusters, done, waits_for, .. } = &self.status;
+        let waits = if waits_for.is_empty() { String::new() } else { format!("; it waits for {waits_for}") };
+        let Verdict { status, reason, message } = observed;
+        let message =
+            format!("{message}; wave {place} of {waves} ({wave}): {done} of {clusters} done{waits}");
+        let reason = match self.phase {
+            Phase::Paused(_) | Phase::TakenBack => Reason::RolloutPaused.as_str(),
+            _ if status == "False" && is_progress(reason) => Reason::WaitingForWave.as_str(),
+            _ => reason,
+        };
+        Verdict { status: "False", reason, message }
+    }
+}
