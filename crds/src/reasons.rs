@@ -282,7 +282,6 @@ const PROGRESS: &[&str] = &[
     "ShrinkWaits",
     "CSRNotSigned",
     "Storing",
-    "RolloutPaused",
     "Suspended",
     "Planned",
     "Pinned",

@@ -292,6 +292,12 @@ pub fn fate_of_wave(
             let message = format!("the rollout of revision {revision} stops at wave {wave}");
             Fate { state: ApprovalState::InEffect, revision: Some(*revision), message }
         }
+        (Standing::Runs(revision), Decision::Approved)
+            if of(votes, &vote.digest, Decision::Rejected).is_some() =>
+        {
+            let message = format!("another approval rejects wave {wave}, and any rejection wins");
+            Fate { state: ApprovalState::Superseded, revision: Some(*revision), message }
+        }
         _ => fate(vote, votes, group, standing, before),
     }
 }

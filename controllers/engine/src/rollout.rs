@@ -11,6 +11,6 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use freeze::{Frozen, LAST, Waves};
+pub use freeze::{Earlier, Frozen, LAST, Outline, Waves};
 pub use standing::{Standings, standings};
 pub use step::{Bounds, Gate, Halt, Phase, Progress, Standing, Step, step};

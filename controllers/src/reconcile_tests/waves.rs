@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::approvals::{approval, manual};
 use super::deaths;
 use super::life::*;
+use super::plans::CONFIG_MAP;
 use super::rig::secret;
 use super::shop::{TENANT, deployment, labelled, objects, values};
 use crate::memory::MemoryServer;
@@ -56,6 +57,13 @@ fn rollout(life: &Life) -> Value {
 
 fn inputs(life: &Life) -> String {
     rollout(life)["inputsDigest"].as_str().unwrap().to_owned()
+}
+
+/// Events of the shop with this reason.
+fn events(life: &Life, reason: &str) -> Vec<String> {
+    let all = life.rig.hub.objects().into_values();
+    let of = all.filter(|object| object["kind"] == "Event" && object["reason"] == reason);
+    of.map(|event| event["message"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// Opens the gate of the canary.
@@ -115,6 +123,10 @@ async fn a_gate_after_a_wave_holds_the_rest_until_it_is_approved() {
     life.put(&gate);
     life.settle().await;
     assert_eq!(with(&life, "blue"), ALL);
+    let began = events(&life, "WaveBegan").concat();
+    assert!(began.contains("wave 1 of 2 (canary) of revision 2: 1 cluster"), "{began}");
+    assert!(began.contains("wave 2 of 2 (the rest) of revision 2: 3 clusters"), "{began}");
+    assert_eq!(events(&life, "RolloutDone"), ["revision 2 has passed all of its waves (2)"]);
     let gate = life.rig.hub.object(&format!("{TENANT}/deploymentapprovals/gate")).unwrap();
     assert_eq!(gate["status"]["state"], "InEffect", "{gate:#}");
 }
@@ -336,4 +348,104 @@ async fn a_death_at_any_write_after_a_gate_changes_nothing_in_the_end() {
         life
     };
     Box::pin(deaths::at_every_write(first, approve, async |_: &mut Life| {}, 8)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_waits_says_in_which_waves_it_would_come() {
+    let mut life = fleet().await;
+    let mut dig = waved(&canary(&json!({"soak": "10m", "approval": "After"})));
+    dig["spec"]["desiredState"] = json!("Planned");
+    life.put(&dig);
+    life.put(&values("blue"));
+    life.settle().await;
+    let map = life.rig.hub.object(CONFIG_MAP).unwrap();
+    let text = map["data"].as_object().unwrap().values().next().unwrap().as_str().unwrap();
+    let details: Value = serde_json::from_str(text).unwrap();
+    let waves = json!([
+        {"name": "canary", "clusters": 1, "soak": 600, "approval": "After"},
+        {"name": "the rest", "clusters": 3, "approval": "None"},
+    ]);
+    assert_eq!(details["waves"], waves, "{details:#}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_other_clusters_opens_no_gate() {
+    let mut life = fleet().await;
+    let gated = waved(&canary(&json!({"approval": "After"})));
+    life.put(&gated);
+    life.put(&values("blue"));
+    life.settle().await;
+    assert_eq!(with(&life, "blue"), ["c"]);
+    // The canary has what this edit wants of it.
+    let mut edited = gated;
+    let others = json!([{"selector": {"matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}}]);
+    edited["spec"]["overrideValues"] =
+        json!([{"app": "web", "clusters": others, "values": {"page": "green"}}]);
+    life.put(&edited);
+    life.settle().await;
+    assert_eq!((with(&life, "blue"), with(&life, "red")), (vec!["c"], vec!["a", "b", "d"]));
+    approve(&life);
+    life.settle().await;
+    assert_eq!(with(&life, "green"), ["a", "b", "d"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_back_after_a_pin_goes_wave_by_wave_again() {
+    let mut life = fleet().await;
+    let rollout = canary(&json!({"soak": "10m"}));
+    life.put(&waved(&rollout));
+    life.put(&values("blue"));
+    life.settle().await;
+    life.rig.clock.forward(Duration::from_mins(10));
+    life.settle().await;
+    assert_eq!(with(&life, "blue"), ALL);
+    let mut pinned = waved(&rollout);
+    pinned["spec"]["revision"] = json!(1);
+    life.put(&pinned);
+    life.settle().await;
+    assert_eq!(with(&life, "red"), ALL);
+    life.put(&waved(&rollout));
+    life.settle().await;
+    assert_eq!((with(&life, "blue"), with(&life, "red")), (vec!["c"], vec!["a", "b", "d"]));
+    life.rig.clock.forward(Duration::from_mins(10));
+    life.settle().await;
+    assert_eq!(with(&life, "blue"), ALL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_taken_back_stays_so_beside_an_edit_that_waits() {
+    let mut life = without_canary().await;
+    wants(&life, &canary(&json!({})), "Rollback");
+    life.settle().await;
+    assert_eq!(with(&life, "red"), ALL);
+    life.put(&manual("Plan"));
+    life.put(&values("green"));
+    life.settle().await;
+    assert_eq!((with(&life, "red"), &rollout(&life)["takenBack"]), (ALL.to_vec(), &json!(true)));
+    life.put(&values("blue"));
+    life.settle().await;
+    assert_eq!((with(&life, "red"), &rollout(&life)["takenBack"]), (ALL.to_vec(), &json!(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_never_goes_to_a_revision_that_was_taken_back() {
+    let mut life = without_canary().await;
+    wants(&life, &canary(&json!({})), "Rollback");
+    life.settle().await;
+    let mut pinned = life.dig();
+    pinned["spec"]["revision"] = json!(1);
+    life.put(&pinned);
+    life.settle().await;
+    let outcome = |life: &Life, revision: i64| {
+        let context = life.rig.hub.object(&format!("{TENANT}/appcontexts/dig-shop-{revision}")).unwrap();
+        context["status"]["outcome"].clone()
+    };
+    assert_ne!(outcome(&life, 2), "Updated");
+    let mut rollout_ = canary(&json!({}));
+    rollout_["onFailure"] = json!("Rollback");
+    life.put(&waved(&rollout_));
+    life.put(&values("green"));
+    life.settle().await;
+    assert_eq!(with(&life, "red"), ALL, "{:?}", life.says("Ready"));
+    assert!(life.says("Ready").2.contains("revision 1 came back"), "{:?}", life.says("Ready"));
 }

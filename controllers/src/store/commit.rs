@@ -13,7 +13,7 @@ use emco_crds::fields::Level;
 use emco_crds::names::{finalizer, label};
 use emco_engine::identity::SetDigest;
 use emco_engine::pack;
-use emco_engine::rollout::{Frozen, Waves};
+use emco_engine::rollout::{Outline, Waves};
 use emco_engine::set::{Assignment, ManifestSet};
 use emco_engine::snapshot::Running;
 use futures::future::{join, try_join_all};
@@ -74,11 +74,11 @@ pub struct Draft<'a> {
 }
 
 fn context_waves(waves: &Waves) -> Vec<ContextWave> {
-    let clusters = |place: usize| waves.clusters().filter(|(_, wave)| *wave == place).count();
-    let count = |place| i64::try_from(clusters(place)).unwrap_or(i64::MAX);
-    let wave =
-        |(place, wave): (usize, &Frozen)| ContextWave { name: wave.name.clone(), clusters: count(place) };
-    waves.waves.iter().enumerate().map(wave).collect()
+    let wave = |Outline { name, clusters, .. }| ContextWave {
+        name,
+        clusters: i64::try_from(clusters).unwrap_or(i64::MAX),
+    };
+    waves.outline().into_iter().map(wave).collect()
 }
 
 /// Writes the next revision and its packs. The inner error: it does not fit, and nothing was written.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use emco_crds::AppContext;
 use emco_crds::names::finalizer;
+use emco_crds::{AppContext, State};
 
 use super::load::contexts;
 use super::owner::Owner;
@@ -13,8 +13,8 @@ use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure};
 use crate::target::stored;
 
-/// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays,
-/// and so does the one that is `pinned`.
+/// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays, and so do
+/// the one that is `pinned` and the last that was complete: a rollout that fails goes back to it.
 /// Packs that no revision names any more are the collector's.
 pub async fn prune_history(
     ctx: &Context,
@@ -28,11 +28,16 @@ pub async fn prune_history(
         .iter()
         .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
         .collect();
+    let complete = all.iter().find(|context| {
+        let outcome = context.status.as_ref().and_then(|status| status.outcome);
+        matches!(outcome, Some(State::Instantiated | State::Updated))
+    });
+    let complete = complete.map(|context| context.spec.revision);
     let mut gone = BTreeSet::new();
     for (at, context) in all.iter().enumerate() {
         let unwanted = at >= limit.max(1) || (at > 0 && meta::deleting(context.as_ref()));
         let revision = context.spec.revision;
-        if unwanted && !named.contains(&revision) && pinned != Some(revision) {
+        if unwanted && !named.contains(&revision) && ![pinned, complete].contains(&Some(revision)) {
             remove_context(ctx, context).await?;
             gone.insert(context.spec.revision);
         }

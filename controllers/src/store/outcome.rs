@@ -94,6 +94,9 @@ pub async fn record_outcome(
                 None if overtaken => State::Instantiating,
                 Some(_) if overtaken => State::Updating,
                 _ if replaced && !complete => state,
+                // Another one is: this one never was.
+                None if replaced => State::Instantiating,
+                Some(_) if replaced => State::Updating,
                 previous => ended(previous, state),
             });
             if let Some(counts) = counts.filter(|_| complete && !replaced) {

@@ -102,8 +102,11 @@ pub struct RolloutStatus {
     /// Too many clusters failed, and the revision before came back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken_back: bool,
+    /// Clusters that the revision did not change take part as well: they had something else meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub everywhere: bool,
     /// What it waits for.
-    #[schemars(length(max = 256))]
+    #[schemars(length(max = 1024))]
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waits_for: String,
 }

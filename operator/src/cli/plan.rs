@@ -10,6 +10,7 @@ use emco_crds::deployment_intent_group::status::{
     ChangeCounts, DeploymentIntentGroupStatus, Pending, PendingRequires,
 };
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
+use emco_engine::rollout::Outline;
 use kube::Api;
 use serde::Serialize;
 
@@ -77,6 +78,9 @@ struct Plan {
     /// By variant, with every object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     apps: Vec<App>,
+    /// The waves that it would reach its clusters in; none: all at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waves: Vec<Outline>,
     /// What is not shown, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -199,11 +203,12 @@ async fn plan(
     args: &PlanArgs,
 ) -> anyhow::Result<Plan> {
     let asked = |app: &str| args.app.is_empty() || args.app.iter().any(|one| one == app);
-    let (mut apps, mut notes) = (Vec::new(), Vec::new());
+    let (mut apps, mut notes, mut waves) = (Vec::new(), Vec::new(), Vec::new());
     match &pending.details {
         Some(details) => match read::details(hub, namespace, details, args.timeout).await? {
             Ok(found) => {
                 let differences = if args.short { None } else { Some(read::differences(hub, &found).await?) };
+                waves = found.waves().to_vec();
                 (apps, notes) = read::joined(found, differences);
             }
             Err(note) => notes.push(note),
@@ -223,6 +228,7 @@ async fn plan(
         resources: pending.resources,
         brief,
         apps,
+        waves,
         notes,
     })
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Changes, Variant, What};
 use crate::canonical;
 use crate::conditions::truncate;
+use crate::rollout::Outline;
 
 /// Key of the document in its ConfigMap.
 pub const DETAILS: &str = "plan.json";
@@ -36,6 +37,9 @@ pub struct Details {
     /// The policies of `spec.sync` by which answers of clusters are judged; absent where none is asked.
     #[serde(default, rename = "judgedBy", skip_serializing_if = "Option::is_none")]
     pub judged_by: Option<String>,
+    /// The waves that it would reach its clusters in; none: all at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<Outline>,
 }
 
 /// What it changes of one app.

@@ -38,6 +38,26 @@ impl Frozen {
     }
 }
 
+/// A wave in numbers, as a plan shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outline {
+    /// Its name.
+    pub name: String,
+    /// How many clusters are of it.
+    pub clusters: usize,
+    /// How long it is watched, in seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub soak: u64,
+    /// Whether it waits for an approval, and when.
+    #[serde(default)]
+    pub approval: WaveApproval,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The waves of a revision, and which cluster goes with which.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waves {
@@ -48,6 +68,17 @@ pub struct Waves {
     /// Clusters that the revision does not change. They have it from the start, and what breaks there is not its doing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     unchanged: BTreeSet<ClusterId>,
+}
+
+/// A revision whose rollout is under way while the next one is made.
+#[derive(Clone, Copy)]
+pub struct Earlier<'a> {
+    /// Its waves.
+    pub waves: &'a Waves,
+    /// What it wants of its clusters.
+    pub wanted: &'a BTreeMap<ClusterId, Combination>,
+    /// Whether the next one has the same inputs, and so goes on with its rollout.
+    pub same_inputs: bool,
 }
 
 impl Waves {
@@ -106,25 +137,27 @@ impl Waves {
         self.waves.len() == waves.len() && self.waves.iter().zip(waves).all(|(own, other)| own.is_as(other))
     }
 
-    /// Leaves out the clusters that are to have what they were given before. What an `earlier` revision of the same inputs changed, whose
-    /// rollout is under way, stays in.
+    /// Leaves out the clusters that are to have what they were given before. What an `earlier` revision whose rollout is under way gave to
+    /// clusters stays in: nobody has judged it yet.
     #[must_use]
     pub fn beside(
         mut self,
         had: &BTreeMap<ClusterId, Combination>,
         wanted: &BTreeMap<ClusterId, Combination>,
-        earlier: Option<&Self>,
+        earlier: Option<Earlier<'_>>,
     ) -> Self {
-        let earlier = earlier.filter(|earlier| earlier.is_as(&self.waves));
-        let changed_before = |id: &ClusterId| {
-            earlier.is_some_and(|earlier| earlier.of.contains_key(id) && !earlier.unchanged.contains(id))
+        let given_before = |id: &ClusterId| {
+            earlier.is_some_and(|Earlier { waves, wanted, .. }| {
+                waves.of.contains_key(id) && !waves.unchanged.contains(id) && had.get(id) == wanted.get(id)
+            })
         };
         let same = |id: &&ClusterId| had.get(*id).is_some_and(|had| wanted.get(*id) == Some(had));
-        self.unchanged = self.of.keys().filter(same).filter(|id| !changed_before(id)).cloned().collect();
+        self.unchanged = self.of.keys().filter(same).filter(|id| !given_before(id)).cloned().collect();
+        let same = earlier.filter(|earlier| earlier.same_inputs && earlier.waves.is_as(&self.waves));
         for (place, wave) in self.waves.iter_mut().enumerate() {
             let changes = |(id, of): (&ClusterId, &usize)| *of == place && !self.unchanged.contains(id);
             wave.counts = self.of.iter().any(changes)
-                || earlier.and_then(|earlier| earlier.waves.get(place)).is_some_and(|wave| wave.counts);
+                || same.and_then(|same| same.waves.waves.get(place)).is_some_and(|wave| wave.counts);
         }
         self
     }
@@ -137,6 +170,23 @@ impl Waves {
     /// The wave of a cluster; the last for one that has none, as all do that leave.
     pub fn of(&self, cluster: &ClusterId) -> usize {
         self.of.get(cluster).copied().unwrap_or_else(|| self.waves.len().saturating_sub(1))
+    }
+
+    /// All of them in numbers.
+    pub fn outline(&self) -> Vec<Outline> {
+        let mut counts = vec![0; self.waves.len()];
+        for wave in self.of.values() {
+            if let Some(count) = counts.get_mut(*wave) {
+                *count += 1;
+            }
+        }
+        let outline = |(wave, clusters): (&Frozen, usize)| Outline {
+            name: wave.name.clone(),
+            clusters,
+            soak: wave.soak.as_secs(),
+            approval: wave.approval,
+        };
+        self.waves.iter().zip(counts).map(outline).collect()
     }
 
     /// Clusters with their waves.

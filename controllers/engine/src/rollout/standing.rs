@@ -12,28 +12,30 @@ use crate::rollup::facts::{self, ClusterFact, Kind};
 
 /// How the clusters of a revision stand.
 pub struct Standings {
-    /// Those that it changes, and those that lose everything.
+    /// Those that take part, and those that lose everything.
     pub of: BTreeMap<ClusterId, Standing>,
+    /// Whether all take part: one that the revision did not change has something else now.
+    pub everywhere: bool,
     /// Until when the first of those that are away still counts as being on its way.
     pub overdue_in: Option<Duration>,
 }
 
 /// How the clusters of a revision stand, and those that lose everything. One that has been away for longer than `deadline` has failed: it
-/// holds nobody up for ever. A removal never fails a rollout.
+/// holds nobody up for ever. A removal never fails a rollout. `everywhere` is how it was before.
 pub fn standings(
     waves: &Waves,
     shards: &[Shard<'_>],
     wanted: &BTreeMap<ClusterId, Combination>,
-    deadline: Duration,
-    now: Timestamp,
+    everywhere: bool,
+    (deadline, now): (Duration, Timestamp),
 ) -> Standings {
-    let mut standings = Standings { of: BTreeMap::new(), overdue_in: None };
-    for fact in facts::of(shards, wanted) {
-        if waves.is_unchanged(&fact.cluster) && fact.wanted.is_some() {
-            continue;
-        }
-        let left = left(&fact, deadline, now);
-        let standing = standing(&fact, left);
+    let facts = facts::of(shards, wanted);
+    let is_unchanged = |fact: &ClusterFact<'_>| waves.is_unchanged(&fact.cluster) && fact.wanted.is_some();
+    let everywhere = everywhere || facts.iter().any(|fact| is_unchanged(fact) && !fact.current);
+    let mut standings = Standings { of: BTreeMap::new(), everywhere, overdue_in: None };
+    for fact in facts.iter().filter(|fact| everywhere || !is_unchanged(fact)) {
+        let left = left(fact, deadline, now);
+        let standing = standing(fact, left);
         if standing == Standing::Underway {
             standings.overdue_in = standings.overdue_in.into_iter().chain(left).min();
         }

@@ -52,6 +52,8 @@ pub struct Progress {
     pub done_at: Option<i64>,
     /// Too many clusters failed, and the revision was taken back: it is not tried again.
     pub taken_back: bool,
+    /// Clusters that the revision did not change take part as well: they had something else meanwhile.
+    pub everywhere: bool,
 }
 
 /// Why a rollout waits for a person.
@@ -93,8 +95,8 @@ pub struct Step {
     pub given: BTreeSet<ClusterId>,
 }
 
-/// Takes a rollout as far as it may go. `standing` has every cluster that the revision changes, and those that lose everything, which
-/// go with the last wave; one that is gone is skipped.
+/// Takes a rollout as far as it may go. `standing` has every cluster that takes part, and those that lose everything, which go with the
+/// last wave; one that is gone is skipped.
 pub fn step(
     waves: &Waves,
     bounds: Bounds,
@@ -110,6 +112,7 @@ pub fn step(
         .map(|(id, _)| id.clone())
         .collect();
     let end = |progress: Progress, phase, given| Step { progress, phase, given };
+    let over = || Progress { wave: waves.waves.len(), ..Progress::default() };
     if before.taken_back {
         return end(before.clone(), Phase::TakenBack, BTreeSet::new());
     }
@@ -118,13 +121,11 @@ pub fn step(
     let place = first.map_or(before.wave, |first| first.min(before.wave)).min(waves.waves.len());
     let mut progress = match before {
         before if before.wave == place => before.clone(),
-        _ => Progress { wave: place, ..Progress::default() },
+        before => Progress { wave: place, done_at: None, ..before.clone() },
     };
     // What breaks after the end is no rollout's.
-    let is_over =
-        place == waves.waves.len() || progress.done_at.is_some() && !goes_on(waves, standing, place);
-    if first.is_none() && is_over {
-        return end(progress, Phase::Done, given);
+    if first.is_none() && place == waves.waves.len() {
+        return end(over(), Phase::Done, given);
     }
     if is(Standing::Failed).count() > bounds.failures {
         match bounds.beyond {
@@ -132,7 +133,11 @@ pub fn step(
                 progress.taken_back = true;
                 return end(progress, Phase::TakenBack, BTreeSet::new());
             }
-            OnFailure::Pause => return end(progress, Phase::Paused(Halt::Failures), given),
+            OnFailure::Pause => {
+                // What is cured is watched anew.
+                progress.done_at = None;
+                return end(progress, Phase::Paused(Halt::Failures), given);
+            }
             OnFailure::Continue => {}
         }
     }
@@ -156,12 +161,12 @@ pub fn step(
             return end(progress, Phase::Rolling, given);
         }
         let done_at = *progress.done_at.get_or_insert(now);
-        let is_last = place + 1 == waves.waves.len();
-        if !is_last && !goes_on(waves, standing, place) {
-            return end(progress, Phase::Done, given);
+        if !goes_on(waves, standing, place) {
+            return end(over(), Phase::Done, given);
         }
         // A wave that never had a cluster shows nothing that could be watched or judged.
-        if wave.counts && !is_last {
+        let counts = wave.counts || standing.keys().any(|id| waves.of(id) == place);
+        if counts {
             let watched = Duration::from_secs(u64::try_from(now.saturating_sub(done_at)).unwrap_or_default());
             if watched < wave.soak {
                 return end(progress, Phase::Soaking(wave.soak.saturating_sub(watched)), given);
@@ -170,9 +175,9 @@ pub fn step(
                 return end(progress, Phase::AwaitsAfter, given);
             }
         }
-        progress = Progress { wave: place + 1, ..Progress::default() };
+        progress = Progress { wave: place + 1, done_at: None, ..progress };
     }
-    end(progress, Phase::Done, given)
+    end(over(), Phase::Done, given)
 }
 
 /// Whether a wave after this one has clusters that are not done.

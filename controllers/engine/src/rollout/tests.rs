@@ -215,8 +215,9 @@ fn a_canary_that_goes_opens_no_gate() {
     assert_eq!((trial.go(), trial.given()), (Phase::AwaitsAfter, vec![]));
     // The revision without it has the same inputs.
     let now = all_having(&["a"], "new");
-    trial.waves =
-        frozen(CANARY, &["a"], Some(&trial.waves)).beside(&BTreeMap::new(), &now, Some(&trial.waves));
+    let gave = all_having(&["a", "b"], "new");
+    let earlier = Earlier { waves: &trial.waves, wanted: &gave, same_inputs: true };
+    trial.waves = frozen(CANARY, &["a"], Some(&trial.waves)).beside(&BTreeMap::new(), &now, Some(earlier));
     assert_eq!((trial.go(), trial.given()), (Phase::AwaitsAfter, vec![]));
     assert_eq!((trial.gated(Gate::Approved), trial.given()), (Phase::Rolling, vec!["a"]));
 }
@@ -285,13 +286,48 @@ fn clusters_that_a_revision_does_not_change_are_no_part_of_its_rollout() {
     let first = frozen(yaml, &names, None).beside(&had, &wanted, None);
     assert_eq!(names.map(|name| first.is_unchanged(&id(name))), [true, false, false]);
     assert_eq!(first.waves.iter().map(|wave| wave.counts).collect::<Vec<_>>(), [false, true, true]);
-    // Under way: what the earlier one of the same inputs changed stays in.
+    // Under way: what was given and not judged yet stays in, whatever the next one changes.
+    let gave = wanted.clone();
     had.insert(id("b"), having("new"));
     wanted.insert(id("d"), having("new"));
-    let next = frozen(yaml, &["a", "b", "c", "d"], Some(&first)).beside(&had, &wanted, Some(&first));
-    assert_eq!(["a", "b", "c", "d"].map(|name| next.is_unchanged(&id(name))), [true, false, false, false]);
-    let anew = frozen(yaml, &["a", "b", "c", "d"], Some(&first)).beside(&had, &wanted, None);
-    assert_eq!(["a", "b", "c", "d"].map(|name| anew.is_unchanged(&id(name))), [true, true, false, false]);
+    let all = ["a", "b", "c", "d"];
+    for same_inputs in [true, false] {
+        let earlier = Some(Earlier { waves: &first, wanted: &gave, same_inputs });
+        let next = frozen(yaml, &all, Some(&first)).beside(&had, &wanted, earlier);
+        assert_eq!(all.map(|name| next.is_unchanged(&id(name))), [true, false, false, false]);
+    }
+    let anew = frozen(yaml, &all, Some(&first)).beside(&had, &wanted, None);
+    assert_eq!(all.map(|name| anew.is_unchanged(&id(name))), [true, true, false, false]);
+    // What goes back to what it had was never given anything.
+    let back = all_having(&all, "old");
+    let earlier = Some(Earlier { waves: &first, wanted: &gave, same_inputs: false });
+    let next = frozen(yaml, &all, Some(&first)).beside(&had, &back, earlier);
+    assert_eq!(all.map(|name| next.is_unchanged(&id(name))), [false, false, true, false]);
+}
+
+#[test]
+fn what_is_cured_after_a_pause_is_watched_anew() {
+    let mut trial = Trial::new("{waves: [{name: one, size: 1, soak: 10m}]}", &["a", "b"]);
+    trial.go();
+    trial.all(Standing::Underway, Standing::Ready);
+    trial.go();
+    trial.all(Standing::Ready, Standing::Failed);
+    assert_eq!(trial.go(), Phase::Paused(Halt::Failures));
+    trial.now += 3600;
+    trial.all(Standing::Failed, Standing::Ready);
+    assert_eq!(trial.go(), Phase::Soaking(Duration::from_mins(10)));
+}
+
+#[test]
+fn a_rollout_without_a_rest_ends_too() {
+    let mut trial = Trial::new("{waves: [{name: one, size: 1}, {name: two, size: 1}]}", &["a", "b"]);
+    for _ in 0..2 {
+        trial.go();
+        trial.all(Standing::Underway, Standing::Ready);
+    }
+    assert_eq!((trial.go(), trial.progress.wave), (Phase::Done, 3));
+    trial.all(Standing::Ready, Standing::Failed);
+    assert_eq!(trial.go(), Phase::Done, "that is an outage");
 }
 
 #[test]
@@ -334,7 +370,7 @@ proptest! {
             names.iter().map(|name| id(name)).zip(seen).collect();
         let bounds = Bounds { at_once, failures, beyond: OnFailure::Pause };
         let gate = if approved { Gate::Approved } else { Gate::Open };
-        let step = step(&trial.waves, bounds, &standing, &Progress { wave, done_at, taken_back: false }, |_| gate, 1000);
+        let step = step(&trial.waves, bounds, &standing, &Progress { wave, done_at, ..Progress::default() }, |_| gate, 1000);
         let had: BTreeSet<_> = standing.iter().filter(|(_, s)| **s != Standing::Before).map(|(id, _)| id.clone()).collect();
         prop_assert!(had.is_subset(&step.given));
         let fresh: Vec<_> = step.given.difference(&had).collect();

@@ -11,7 +11,7 @@ use emco_engine::depends;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
-use emco_engine::rollout::Waves;
+use emco_engine::rollout::{Earlier, Waves};
 use emco_engine::set::combinations;
 use emco_engine::snapshot::uids;
 
@@ -102,7 +102,7 @@ pub async fn carry_out(
     if let Some(stored) = &stored {
         let wanted = combinations(&plan.assignment);
         way = rollout::way(ctx, dig, owner, stored, &wanted).await?;
-        let (now, given) = way.as_ref().map_or((&wanted, &wanted), |way| (&way.wanted, &way.given));
+        let now = way.as_ref().map_or(&wanted, |way| &way.wanted);
         // Storing takes its time, and watches may be behind.
         let is_new = store::targets(ctx, owner) != held::having_apps(now.clone());
         if is_new && !gathered.goes_on(ctx).await? {
@@ -113,8 +113,12 @@ pub async fn carry_out(
         {
             return Ok(Carried::Moved);
         }
-        let (order, uids) = (order_of(stored, given), uids(&gathered.snapshot.clusters));
-        target::retarget(ctx, owner, stored.spec.revision, now, &uids, order.as_ref()).await?;
+        let (revision, order) = match &way {
+            Some(way) => (way.revision, way.order.clone()),
+            None => (stored.spec.revision, order_of(stored, &wanted)),
+        };
+        let uids = uids(&gathered.snapshot.clusters);
+        target::retarget(ctx, owner, revision, now, &uids, order.as_ref()).await?;
         if !whole {
             let again = "its content was lost and is stored anew";
             let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();
@@ -147,14 +151,18 @@ fn waves_of(
     if plan.change.is_none() {
         return running;
     }
-    let same = newest.is_some_and(|newest| newest.running.inputs_digest == plan.inputs_digest);
+    let inputs = newest.map(|newest| newest.running.inputs_digest.as_str());
     let rollout = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
-    let is_over = rollout
-        .is_some_and(|rollout| rollout.inputs_digest == plan.inputs_digest && rollout.place > rollout.waves);
-    let earlier = running.filter(|_| same && !is_over);
+    let is_over = rollout.is_some_and(|rollout| {
+        inputs == Some(rollout.inputs_digest.as_str()) && rollout.place > rollout.waves
+    });
+    let gave = newest.map(|newest| combinations(&newest.running.assignment)).unwrap_or_default();
+    let same_inputs = inputs == Some(plan.inputs_digest.as_str());
+    let earlier = running.as_deref().filter(|_| !is_over);
+    let earlier = earlier.map(|waves| Earlier { waves, wanted: &gave, same_inputs });
     let waves = plan.waves.as_deref()?.clone();
     let had = store::targets(ctx, owner);
-    Some(Arc::new(waves.beside(&had, &combinations(&plan.assignment), earlier.as_deref())))
+    Some(Arc::new(waves.beside(&had, &combinations(&plan.assignment), earlier)))
 }
 
 /// Which apps of a stored revision wait for which, where its clusters are these.

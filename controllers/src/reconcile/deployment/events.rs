@@ -1,10 +1,12 @@
 //! Emits Events on what changed between two statuses of a deployment, each once, on the transition.
 
 use emco_crds::conditions::types;
+use emco_crds::deployment_intent_group::rollout::RolloutStatus;
 use emco_crds::deployment_intent_group::status::{DeploymentIntentGroupStatus, DriftCounts};
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{Conditioned, DeploymentIntentGroup, Failing};
 use emco_engine::rollup::{DigRollup, MOST_FAILING, is_failure};
+use emco_engine::text::counted;
 
 use crate::object::events;
 use crate::reconcile::transitions;
@@ -82,8 +84,29 @@ fn news(
     {
         news.push((true, "RemovalBudget", note));
     }
+    news.extend(wave(before, now).map(|(reason, note)| (false, reason, note)));
     news.extend(newly_failed(before, now).map(|(reason, note)| (true, reason, note)));
     news
+}
+
+/// That a wave begins, or that all are done. That a rollout is paused, Ready tells.
+fn wave(
+    before: Option<&DeploymentIntentGroupStatus>,
+    now: &DeploymentIntentGroupStatus,
+) -> Option<(&'static str, String)> {
+    let place = |rollout: &RolloutStatus| (rollout.inputs_digest.clone(), rollout.place);
+    let rollout = now.rollout.as_ref()?;
+    let before = before.and_then(|status| status.rollout.as_ref());
+    if before.map(place) == Some(place(rollout)) {
+        return None;
+    }
+    let RolloutStatus { wave, place, waves, clusters, .. } = rollout;
+    let revision = now.revision.unwrap_or_default();
+    if place > waves {
+        return Some(("RolloutDone", format!("revision {revision} has passed all of its waves ({waves})")));
+    }
+    let on = counted(usize::try_from(*clusters).unwrap_or_default(), "cluster");
+    Some(("WaveBegan", format!("wave {place} of {waves} ({wave}) of revision {revision}: {on}")))
 }
 
 /// Clusters that failed where Ready does not tell of it, as where `readyClusters` needs fewer or another one failed before: the first

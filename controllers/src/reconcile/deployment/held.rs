@@ -114,7 +114,13 @@ pub async fn hold(
     };
     let there = installed(ctx, owner);
     let planned_changes = |plan: &Plan| {
-        PendingChange::new(plan.changes(runs.as_deref(), &there), runs.clone(), plan.sets.clone())
+        let changes = plan.changes(runs.as_deref(), &there);
+        let mut change = PendingChange::new(changes, runs.clone(), plan.sets.clone());
+        if let Some(waves) = plan.waves.as_deref() {
+            change.details.waves = waves.outline();
+            change.renew();
+        }
+        change
     };
     let (next, digest, change) = match (&pin, &plan) {
         (Some(pin), _) if stays => {
@@ -198,11 +204,13 @@ async fn maintain(
             Some(way) => rollout::remember(ctx, dig, way).await?,
             None => false,
         };
-        let (now, given) = way.as_ref().map_or((&wanted, &wanted), |way| (&way.wanted, &way.given));
-        let order = order_of(stored, given);
+        let (now, revision, order) = match &way {
+            Some(way) => (&way.wanted, way.revision, way.order.clone()),
+            None => (&wanted, stored.spec.revision, order_of(stored, &wanted)),
+        };
         // What was written just now brings the next look.
         if !remembered {
-            target::retarget(ctx, owner, stored.spec.revision, now, &uids, order.as_ref()).await?;
+            target::retarget(ctx, owner, revision, now, &uids, order.as_ref()).await?;
         }
         held.way = way;
     }
@@ -256,6 +264,12 @@ pub(super) async fn running(
     newest: Option<&Stored>,
     said: Option<i64>,
 ) -> Result<(Option<Stored>, Assignment), Failure> {
+    // While a revision waits for its first wave, or was taken back, clusters have another one.
+    if let Some(newest) =
+        newest.filter(|newest| newest.running.waves.is_some() && said == Some(newest.spec.revision))
+    {
+        return Ok((Some(newest.clone()), newest.running.assignment.clone()));
+    }
     let Some(stored) = store::targeted(ctx, owner, newest, said).await? else {
         return Ok((None, Assignment::new()));
     };

@@ -7,8 +7,10 @@ use emco_crds::deployment_approval::Decision;
 use emco_crds::deployment_intent_group::rollout::{Rollout, RolloutStatus, WaveApproval};
 use emco_crds::fields::Time;
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
+use emco_crds::sync_shard::ShardOrder;
 use emco_crds::{AppContext, DeploymentApproval, DeploymentIntentGroup, State};
 use emco_engine::approval::Vote;
+use emco_engine::conditions::truncate;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::rollout::{Bounds, Gate, Halt, Phase, Progress, Standing, Step, Waves, standings, step};
 use emco_engine::rollup::{Shard, Verdict, needed};
@@ -17,7 +19,8 @@ use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
 use super::approved;
-use crate::object::status;
+use super::carry_out::order_of;
+use crate::object::{meta, status};
 use crate::reconcile::in_use;
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
@@ -26,8 +29,10 @@ use crate::store::{self, Owner, Stored};
 pub struct Way {
     /// What clusters are to have: the revision, or what they have until it is their turn.
     pub wanted: BTreeMap<ClusterId, Combination>,
-    /// What those of them are to have that have the revision or get it now.
-    pub given: BTreeMap<ClusterId, Combination>,
+    /// The revision that what they get now is of.
+    pub revision: i64,
+    /// Which apps wait for which, on the clusters that have that revision or get it now.
+    pub order: Option<ShardOrder>,
     /// For `status.rollout`.
     pub status: RolloutStatus,
     /// When time alone takes it further.
@@ -47,9 +52,11 @@ pub async fn way(
     let shards = store::shards(ctx, owner);
     let parts: Vec<Shard<'_>> = shards.iter().map(|stored| (&stored.spec, stored.status.as_ref())).collect();
     let now = ctx.now();
-    let standing = standings(waves, &parts, wanted, dig.spec.progress_deadline(), now);
     let inputs = stored.running.inputs_digest.as_str();
-    let before = progress(dig, inputs);
+    let mut before = progress(dig, inputs);
+    let deadline = dig.spec.progress_deadline();
+    let standing = standings(waves, &parts, wanted, before.everywhere, (deadline, now));
+    before.everywhere = standing.everywhere;
     let bounds = bounds(dig.spec.rollout.as_ref(), wanted.len());
     let digests = [inputs, stored.spec.digest.as_str()];
     let as_voted = |votes: &Votes| {
@@ -68,23 +75,29 @@ pub async fn way(
         Phase::TakenBack => last_complete(ctx, owner, stored, wanted).await?,
         _ => None,
     };
-    let mut waits_for = waits_for(&phase, &progress, &standing.of, (waves, bounds, owner), &votes);
+    let mut waits_for = waits_for(&phase, (&progress, digests), &standing.of, (waves, bounds, owner), &votes);
     if phase == Phase::TakenBack {
         waits_for = match &earlier {
-            Some((revision, _)) => format!(
-                "nothing more: too many clusters failed, and revision {revision} came back; change the deployment"
+            Some((earlier, _)) => format!(
+                "nothing more: too many clusters failed, and revision {} came back; change the deployment",
+                earlier.spec.revision
             ),
             None => "a person: too many clusters failed, and no complete revision before it is stored, so that what is there stays; change the deployment".to_owned(),
         };
     }
-    let has_turn = |id: &ClusterId| given.contains(id) || waves.is_unchanged(id) && phase != Phase::TakenBack;
+    let targets = store::targets(ctx, owner);
+    let stays = |id: &ClusterId| phase != Phase::TakenBack && targets.get(id) == wanted.get(id);
+    let has_turn = |id: &ClusterId| given.contains(id) || stays(id);
     let of_turn = wanted.iter().filter(|(id, _)| has_turn(id));
     let given: BTreeMap<_, _> = of_turn.map(|(id, apps)| (id.clone(), apps.clone())).collect();
-    let now_wanted = if let Some((_, earlier)) = earlier {
-        earlier
+    let (now_wanted, revision, order) = if let Some((earlier, had)) = earlier {
+        let order = order_of(&earlier, &had);
+        (had, earlier.spec.revision, order)
     } else {
-        let others = store::targets(ctx, owner).into_iter().filter(|(id, _)| !has_turn(id));
-        given.clone().into_iter().chain(others).collect()
+        let order = order_of(stored, &given);
+        let others = targets.iter().filter(|(id, _)| !has_turn(id));
+        let others = others.map(|(id, apps)| (id.clone(), apps.clone()));
+        (given.into_iter().chain(others).collect(), stored.spec.revision, order)
     };
     let again = match &phase {
         Phase::Soaking(left) => Some(*left),
@@ -92,7 +105,7 @@ pub async fn way(
         _ => standing.overdue_in,
     };
     let status = status(waves, &standing.of, &progress, (inputs, waits_for));
-    Ok(Some(Way { wanted: now_wanted, given, status, again, phase }))
+    Ok(Some(Way { wanted: now_wanted, revision, order, status, again, phase }))
 }
 
 /// Writes down that a revision is taken back, before anything is: else it would be tried again. Whether it was written.
@@ -144,12 +157,11 @@ impl Votes {
     }
 
     /// What rejects a wave, with who did it.
-    fn rejection(&self, wave: &str) -> String {
-        let mut votes = self.0.get(wave).into_iter().flatten();
-        let vote = votes.find(|vote| vote.decision == Decision::Rejected);
+    fn rejection(&self, wave: &str, digests: [&str; 2]) -> String {
+        let vote = self.of(wave, digests).find(|vote| vote.decision == Decision::Rejected);
         vote.map_or_else(
             || "somebody".to_owned(),
-            |vote| format!("DeploymentApproval {} by {}", vote.name, vote.by),
+            |vote| format!("DeploymentApproval {} by {}", vote.name, truncate(&vote.by, 128)),
         )
     }
 }
@@ -161,7 +173,7 @@ async fn last_complete(
     owner: &Owner,
     stored: &Stored,
     wanted: &BTreeMap<ClusterId, Combination>,
-) -> Result<Option<(i64, BTreeMap<ClusterId, Combination>)>, Failure> {
+) -> Result<Option<(Stored, BTreeMap<ClusterId, Combination>)>, Failure> {
     let place = |context: &emco_crds::AppContextSpec| {
         (context.logical_cloud.clone(), context.namespace.clone(), context.level)
     };
@@ -177,7 +189,8 @@ async fn last_complete(
         if let Ok(running) = store::load(ctx, context).await? {
             let mut had = combinations(&running.assignment);
             had.retain(|id, _| now.contains(id));
-            return Ok(Some((context.spec.revision, had)));
+            let name = meta::name(context.as_ref()).to_owned();
+            return Ok(Some((Stored { spec: context.spec.clone(), name, running }, had)));
         }
     }
     Ok(None)
@@ -188,7 +201,7 @@ fn progress(dig: &DeploymentIntentGroup, inputs: &str) -> Progress {
     let Some(known) = known.filter(|known| known.inputs_digest == inputs) else { return Progress::default() };
     let wave = usize::try_from(known.place - 1).unwrap_or_default();
     let done_at = known.done_at.as_ref().map(|time| time.0.as_second());
-    Progress { wave, done_at, taken_back: known.taken_back }
+    Progress { wave, done_at, taken_back: known.taken_back, everywhere: known.everywhere }
 }
 
 /// Limits are those of the spec as it is now: raising one lets a rollout that waits go on.
@@ -206,7 +219,7 @@ fn bounds(rollout: Option<&Rollout>, clusters: usize) -> Bounds {
 /// What a rollout waits for, in words that say what helps; empty where clusters are on their way, or nothing is left.
 fn waits_for(
     phase: &Phase,
-    progress: &Progress,
+    (progress, digests): (&Progress, [&str; 2]),
     standing: &BTreeMap<ClusterId, Standing>,
     (waves, bounds, owner): (&Waves, Bounds, &Owner),
     votes: &Votes,
@@ -228,7 +241,7 @@ fn waits_for(
         }
         Phase::Paused(Halt::Rejected(wave)) => format!(
             "a person: {} rejects wave {wave}: delete it, or change the deployment",
-            votes.rejection(wave)
+            votes.rejection(wave, digests)
         ),
     }
 }
@@ -253,7 +266,8 @@ fn status(
         failed: count(standing.values().filter(|standing| **standing == Standing::Failed).count()),
         taken_back: progress.taken_back,
         done_at: progress.done_at.and_then(|at| Timestamp::from_second(at).ok()).map(Time),
-        waits_for,
+        everywhere: progress.everywhere,
+        waits_for: truncate(&waits_for, 1024),
     }
 }
 

@@ -11,6 +11,7 @@ use emco_crds::names::label;
 use emco_engine::changes::{
     DETAILS, DIFFERENCES, Details, DetailsVariant, Differences, DryRun, ObjectRow, What, digest,
 };
+use emco_engine::rollout::Outline;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, ResourceExt as _};
 use serde::Serialize;
@@ -79,6 +80,13 @@ pub struct Found {
     details: Details,
     digest: String,
     owner: String,
+}
+
+impl Found {
+    /// The waves that the plan would reach its clusters in.
+    pub fn waves(&self) -> &[Outline] {
+        &self.details.waves
+    }
 }
 
 /// The names of all that changes; the inner error says why they are not shown. The status names them before they are written.

@@ -1,7 +1,9 @@
 //! Prints a plan as a tree: apps, clusters on which the same changes, objects with the lines that differ, hooks.
 
+use emco_crds::deployment_intent_group::rollout::WaveApproval;
 use emco_crds::deployment_intent_group::status::{ChangeCounts, PendingApp};
 use emco_engine::changes::{DryRun, MOST_ASKED, RefusedRow, What};
+use emco_engine::rollout::Outline;
 use emco_engine::text::counted;
 
 use super::read::{App, Object, OfApp, Variant};
@@ -64,6 +66,19 @@ fn head(text: &mut String, plan: &Plan) {
     };
     text.push_str(&counts(plan.clusters, "clusters", ["gained", "changed", "lost"]));
     text.push_str(&counts(plan.resources, "objects", ["added", "changed", "removed"]));
+    if !plan.waves.is_empty() {
+        let waves: Vec<String> = plan.waves.iter().map(wave).collect();
+        text.push_str(&format!("waves: {}\n", waves.join("; ")));
+    }
+}
+
+/// A wave with what stands before and after it.
+fn wave(wave: &Outline) -> String {
+    let Outline { name, clusters, soak, approval } = wave;
+    let before = if *approval == WaveApproval::Before { ", after an approval" } else { "" };
+    let soak = if *soak > 0 { format!(", watched for {soak} s") } else { String::new() };
+    let after = if *approval == WaveApproval::After { ", then an approval" } else { "" };
+    format!("{name} on {}{before}{soak}{after}", counted(*clusters, "cluster"))
 }
 
 fn number(number: usize, what: &str) -> Option<String> {

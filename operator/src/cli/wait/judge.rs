@@ -141,6 +141,9 @@ fn place_of(group: &DeploymentIntentGroup, wave: &str) -> Result<usize, String> 
 fn past(group: &DeploymentIntentGroup, place: usize) -> Result<String, String> {
     let status = group.status.as_ref().and_then(|status| status.rollout.as_ref());
     let rollout = status.ok_or("no revision of it is rolled out in waves yet")?;
+    if rollout.taken_back {
+        return Err("too many clusters failed, and its rollout was taken back".to_owned());
+    }
     let now = format!("{}: {} of {} done", rollout.wave, rollout.done, rollout.clusters);
     let at = usize::try_from(rollout.place - 1).unwrap_or_default();
     // It may be watched still, or wait for an approval before the next one begins.

@@ -92,8 +92,23 @@ fn plan() -> Plan {
         resources: ChangeCounts { added: 7, changed: 21, removed: 9 },
         brief: Vec::new(),
         apps: Vec::new(),
+        waves: Vec::new(),
         notes: Vec::new(),
     }
+}
+
+#[test]
+fn waves_are_named_with_what_they_wait_for() {
+    let wave =
+        |name: &str, clusters, soak, approval| Outline { name: name.to_owned(), clusters, soak, approval };
+    let waves = vec![
+        wave("canary", 1, 600, WaveApproval::After),
+        wave("half", 20, 0, WaveApproval::Before),
+        wave("the rest", 21, 0, WaveApproval::None),
+    ];
+    let said = "waves: canary on 1 cluster, watched for 600 s, then an approval; half on 20 clusters, after an approval; the rest on 21 clusters\n";
+    let text = text(&answer(Some(Plan { waves, ..plan() })));
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]
