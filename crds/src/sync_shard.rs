@@ -104,6 +104,10 @@ pub struct ShardOrder {
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<OrderedApp>,
+    /// Combinations whose clusters have not had their turn in a rollout: how far their apps are says nothing of this revision.
+    #[schemars(length(max = 4096), inner(length(max = 32)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
 }
 
 /// What one app waits for.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use emco_crds::SyncShardSpec;
 use emco_crds::composite_app::{App, Dependency, DependencyScope, DependencyState};
 use emco_crds::fields::DurationText;
-use emco_crds::sync_shard::{OrderedApp, ShardOrder};
+use emco_crds::sync_shard::{OrderedApp, ShardCombination, ShardOrder};
 
-use crate::identity::{ClusterId, Combination};
+use crate::identity::{ClusterId, Combination, SetDigest};
 
 mod gate;
 
@@ -47,14 +47,16 @@ pub struct Order {
     pub revision: i64,
     waits: BTreeMap<String, Vec<Wait>>,
     clusters: BTreeMap<String, usize>,
+    silent: BTreeSet<String>,
 }
 
 impl Order {
     /// Reads what a shard says.
     pub fn of(order: Option<&ShardOrder>) -> Self {
         let mut read = Self::default();
-        let Some(ShardOrder { revision, apps }) = order else { return read };
+        let Some(ShardOrder { revision, apps, silent }) = order else { return read };
         read.revision = *revision;
+        read.silent = silent.iter().cloned().collect();
         for OrderedApp { app, depends_on, clusters } in apps {
             if !depends_on.is_empty() {
                 read.waits.insert(app.clone(), depends_on.iter().map(Wait::of).collect());
@@ -64,6 +66,11 @@ impl Order {
             }
         }
         read
+    }
+
+    /// Whether clusters that are to have this combination say how far the revision is.
+    pub fn hears(&self, combination: &str) -> bool {
+        self.revision > 0 && !self.silent.contains(combination)
     }
 
     /// Whether no app waits.
@@ -156,15 +163,23 @@ pub fn order<'a>(
         })
         .collect();
     let revision = if counted.is_empty() { 0 } else { revision };
-    (!apps.is_empty()).then_some(ShardOrder { revision, apps })
+    (!apps.is_empty()).then_some(ShardOrder { revision, apps, silent: Vec::new() })
+}
+
+fn apps_of(one: &ShardCombination) -> Combination {
+    one.apps.iter().map(|app| (app.app.clone(), SetDigest(app.set.clone()))).collect()
 }
 
 /// Most apps of an order.
 const MOST: usize = 256;
 
 /// The shard with this order. What apps waited for that leave is kept until the shard names them no more: they leave in reverse.
-/// `None`: nothing to write.
-pub fn ordered(spec: &SyncShardSpec, order: Option<&ShardOrder>) -> Option<SyncShardSpec> {
+/// `given` is what clusters have that had their turn in a rollout; absent where all have. `None`: nothing to write.
+pub fn ordered(
+    spec: &SyncShardSpec,
+    order: Option<&ShardOrder>,
+    given: Option<&BTreeSet<Combination>>,
+) -> Option<SyncShardSpec> {
     let targets: BTreeSet<&str> = spec.clusters.iter().filter_map(|row| row.target.as_deref()).collect();
     let named = |wanted: bool| -> BTreeSet<&str> {
         let some = spec.combinations.iter().filter(|one| !wanted || targets.contains(one.name.as_str()));
@@ -172,6 +187,12 @@ pub fn ordered(spec: &SyncShardSpec, order: Option<&ShardOrder>) -> Option<SyncS
     };
     let (named, wanted) = (named(false), named(true));
     let mut fresh = order.cloned().unwrap_or_default();
+    if let Some(given) = given.filter(|_| fresh.revision > 0) {
+        let has_turn = |one: &ShardCombination| given.contains(&apps_of(one));
+        let waiting =
+            spec.combinations.iter().filter(|one| targets.contains(one.name.as_str()) && !has_turn(one));
+        fresh.silent = waiting.map(|one| one.name.clone()).collect();
+    }
     let has = |app: &str| order.is_some_and(|order| order.apps.iter().any(|other| other.app == app));
     for old in spec.order.iter().flat_map(|order| &order.apps) {
         let app = old.app.as_str();

@@ -274,7 +274,7 @@ async fn plan(
     }
     if let Some(stored) = &stored {
         let wanted = combinations(&planned.assignment);
-        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters), None).await?;
+        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters), (None, None)).await?;
         runs(status, stored);
     }
     report(ctx, cloud, owner, &planned, &combinations(&planned.assignment), None, status);

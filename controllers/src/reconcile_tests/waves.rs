@@ -9,7 +9,7 @@ use super::deaths;
 use super::life::*;
 use super::plans::CONFIG_MAP;
 use super::rig::secret;
-use super::shop::{TENANT, deployment, labelled, objects, values};
+use super::shop::{TENANT, composite_app, deployment, labelled, objects, values};
 use crate::memory::MemoryServer;
 
 const ALL: [&str; 4] = ["a", "b", "c", "d"];
@@ -448,4 +448,18 @@ async fn a_rollback_never_goes_to_a_revision_that_was_taken_back() {
     life.settle().await;
     assert_eq!(with(&life, "red"), ALL, "{:?}", life.says("Ready"));
     assert!(life.says("Ready").2.contains("revision 1 came back"), "{:?}", life.says("Ready"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canary_is_not_let_on_by_what_waits_for_its_turn() {
+    let mut life = fleet().await;
+    // The canary has web alone; db is on b, whose turn comes later, with what it had.
+    let mut app = composite_app("1.0.0");
+    app["spec"]["apps"][0]["dependsOn"] = json!([{"app": "db"}]);
+    life.put(&app);
+    wants(&life, &canary(&json!({})), "Pause");
+    life.settle().await;
+    assert_eq!(with(&life, "blue"), Vec::<&str>::new(), "{:?}", life.says("Ready"));
+    let failing = life.dig()["status"]["failing"].to_string();
+    assert!(failing.contains("app db"), "{failing}");
 }

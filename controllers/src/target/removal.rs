@@ -31,7 +31,7 @@ pub enum Removal {
 pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<Removal, Failure> {
     let revision = contexts(ctx, owner).first().map_or(1, |context| context.spec.revision);
     let uids = uids(&facts::clusters(ctx));
-    retarget(ctx, owner, revision, &BTreeMap::new(), &uids, None).await?;
+    retarget(ctx, owner, revision, &BTreeMap::new(), &uids, (None, None)).await?;
     let shards = grow::stored(ctx, owner).await?;
     let waiting = if grow::unseen(ctx, owner) { Removal::Unseen } else { Removal::Waiting };
     if shards.iter().any(|shard| !shard.spec.clusters.is_empty()) {

@@ -1,13 +1,13 @@
 //! Writes wanted combinations as shard rows: one write that sets new targets and keeps the old ones, read back by the
 //! workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::app_context::FORMAT;
 use emco_crds::sync_shard::ShardOrder;
 use emco_crds::{SyncShard, SyncShardSpec};
 use emco_engine::depends;
-use emco_engine::identity::ClusterId;
+use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::shard::{self, GivenUp};
 use futures::future::try_join_all;
 
@@ -23,7 +23,7 @@ use crate::store::{Owner, contents_of, empty, replace, request_collection, store
 const AT_ONCE: usize = 8;
 
 /// Makes the owner's shards want this and nothing else. `uids` are the identities of clusters known now: a row keeps the first
-/// it learns, `order` says which apps wait for which. Returns whether anything was written.
+/// it learns, `order` says which apps wait for which, and `given` what clusters have that had their turn in a rollout. Returns whether anything was written.
 ///
 /// What was given up on a cluster that is wanted again is taken back by its row, and then forgotten by the ledger.
 ///
@@ -35,14 +35,14 @@ pub async fn retarget(
     revision: i64,
     wanted: &Share,
     uids: &BTreeMap<ClusterId, String>,
-    order: Option<&ShardOrder>,
+    (order, given): (Option<&ShardOrder>, Option<&BTreeSet<Combination>>),
 ) -> Result<bool, Failure> {
     let (mut all, mut wrote) = stored(ctx, owner).await?;
     let (shares, rest) = grow::split(ctx, owner, revision, &mut all, (wanted, order), &mut wrote).await?;
     let slots: Vec<(i64, i32)> = all.iter().map(|stored| (stored.spec.slot, stored.spec.bits)).collect();
     let pairs: Vec<(&SyncShard, Option<&Share>)> = all.iter().zip(shares.iter().map(Some)).collect();
     let noted = &abandon::noted(ctx, owner, |id| wanted.contains_key(id));
-    let facts = Facts { revision, uids, noted, order };
+    let facts = Facts { revision, uids, noted, order, given };
     let mut specs = Vec::new();
     for some in pairs.chunks(AT_ONCE) {
         let writes = some.iter().map(|(stored, share)| update(ctx, owner, stored, *share, &facts));
@@ -70,7 +70,7 @@ pub async fn keep(ctx: &Context, owner: &Owner, uids: &BTreeMap<ClusterId, Strin
         let writes = some.iter().map(|stored| async move {
             let wanted = shard::wanted(&stored.spec);
             let revision = stored.spec.combinations.iter().map(|one| one.revision).max().unwrap_or_default();
-            let facts = Facts { revision, uids, noted, order: stored.spec.order.as_ref() };
+            let facts = Facts { revision, uids, noted, order: stored.spec.order.as_ref(), given: None };
             update(ctx, owner, stored, wanted.as_ref(), &facts).await
         });
         wrote |= try_join_all(writes).await?.iter().any(|(written, _)| *written);
@@ -102,6 +102,8 @@ struct Facts<'a> {
     noted: &'a BTreeMap<ClusterId, Vec<GivenUp>>,
     /// Which apps wait for which.
     order: Option<&'a ShardOrder>,
+    /// What clusters have that had their turn in a rollout; absent where all have.
+    given: Option<&'a BTreeSet<Combination>>,
 }
 
 fn with_uids(spec: SyncShardSpec, uids: &BTreeMap<ClusterId, String>) -> SyncShardSpec {
@@ -116,7 +118,7 @@ async fn update(
     share: Option<&Share>,
     facts: &Facts<'_>,
 ) -> Result<(bool, SyncShardSpec), Failure> {
-    let Facts { revision, uids, noted, order } = *facts;
+    let Facts { revision, uids, noted, order, given } = *facts;
     let next = meta::writes(stored) + 1;
     // Rows of clusters that others took the place of begin anew, in the same write.
     let replaced = shard::replaced(&stored.spec, stored.status.as_ref(), next, uids);
@@ -128,7 +130,7 @@ async fn update(
     };
     let back = shard::take_back(fresh.as_ref().unwrap_or(&stored.spec), next, noted);
     let fresh = back.or(fresh);
-    let ordered = depends::ordered(fresh.as_ref().unwrap_or(&stored.spec), order);
+    let ordered = depends::ordered(fresh.as_ref().unwrap_or(&stored.spec), order, given);
     // The shards of an owner that was made again, as by a restore, are those of its namesake: they follow.
     let uid = Some(&owner.uid).filter(|uid| !uid.is_empty() && **uid != stored.spec.owner.uid);
     let fresh = match (ordered.or(fresh), uid) {
@@ -189,11 +191,11 @@ async fn create(
     share: &Share,
     facts: &Facts<'_>,
 ) -> Result<Option<SyncShardSpec>, Failure> {
-    let Facts { revision, uids, noted, order } = *facts;
+    let Facts { revision, uids, noted, order, given } = *facts;
     let empty = empty(owner, ctx.epoch, slot);
     let Some(spec) = shard::retarget(&empty, None, 1, revision, share) else { return Ok(None) };
     let spec = with_uids(spec, uids);
     let spec = shard::take_back(&spec, 1, noted).unwrap_or(spec);
-    let spec = depends::ordered(&spec, order).unwrap_or(spec);
+    let spec = depends::ordered(&spec, order, given).unwrap_or(spec);
     Ok(Some(grow::make(ctx, owner, revision, spec).await?.spec))
 }

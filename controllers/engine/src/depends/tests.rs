@@ -1,9 +1,8 @@
 use emco_crds::composite_app::DependencyState;
-use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
+use emco_crds::sync_shard::{AppSet, ShardRow};
 use proptest::prelude::*;
 
 use super::*;
-use crate::identity::SetDigest;
 
 fn dependency(app: &str) -> Dependency {
     Dependency { app: app.to_owned(), ..Dependency::default() }
@@ -80,15 +79,15 @@ fn what_leaves_keeps_its_order_until_the_shard_names_it_no_more() {
     let with_order = of(&apps(&[("db", &[]), ("web", &["db"])]), &on(&[]));
     let combinations = vec![combination("t1", &["db", "web"]), combination("t2", &["db"])];
     let spec = SyncShardSpec { combinations, ..SyncShardSpec::default() };
-    let first = ordered(&spec, with_order.as_ref()).unwrap();
+    let first = ordered(&spec, with_order.as_ref(), None).unwrap();
     assert_eq!(first.order, with_order);
-    assert_eq!(ordered(&first, with_order.as_ref()), None, "nothing to write");
-    assert_eq!(ordered(&first, None), None, "web is still named");
+    assert_eq!(ordered(&first, with_order.as_ref(), None), None, "nothing to write");
+    assert_eq!(ordered(&first, None, None), None, "web is still named");
     let row = ShardRow { target: Some("t1".to_owned()), ..ShardRow::default() };
     let wanted = SyncShardSpec { clusters: vec![row], ..first.clone() };
-    assert_eq!(ordered(&wanted, None).unwrap().order, None, "web is wanted and waits no more");
+    assert_eq!(ordered(&wanted, None, None).unwrap().order, None, "web is wanted and waits no more");
     let later = SyncShardSpec { combinations: vec![combination("t2", &["db"])], ..first };
-    assert_eq!(ordered(&later, None).unwrap().order, None);
+    assert_eq!(ordered(&later, None, None).unwrap().order, None);
 }
 
 fn wait(on: &str, delay: u64) -> Wait {
@@ -173,4 +172,28 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn clusters_before_their_turn_are_not_heard() {
+    let combination = |name: &str, set: &str| ShardCombination {
+        name: name.to_owned(),
+        revision: 1,
+        apps: vec![AppSet { app: "db".to_owned(), set: set.to_owned() }],
+    };
+    let row = |id, target: &str| ShardRow { id, target: Some(target.to_owned()), ..ShardRow::default() };
+    let spec = SyncShardSpec {
+        combinations: vec![combination("t1", "old"), combination("t2", "new"), combination("t3", "older")],
+        clusters: vec![row(1, "t1"), row(2, "t2")],
+        ..SyncShardSpec::default()
+    };
+    let apps = vec![OrderedApp { app: "db".to_owned(), clusters: Some(1), ..OrderedApp::default() }];
+    let order = ShardOrder { revision: 2, apps, silent: Vec::new() };
+    let given = BTreeSet::from([BTreeMap::from([("db".to_owned(), SetDigest("new".to_owned()))])]);
+    let spec = ordered(&spec, Some(&order), Some(&given)).unwrap();
+    assert_eq!(spec.order.as_ref().unwrap().silent, ["t1"]);
+    let read = Order::of(spec.order.as_ref());
+    assert_eq!(["t1", "t2"].map(|name| read.hears(name)), [false, true]);
+    assert_eq!(ordered(&spec, Some(&order), Some(&given)), None, "nothing to write");
+    assert_eq!(ordered(&spec, Some(&order), None).unwrap().order, Some(order), "all have had their turn");
 }

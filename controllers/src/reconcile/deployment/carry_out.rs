@@ -113,12 +113,12 @@ pub async fn carry_out(
         {
             return Ok(Carried::Moved);
         }
-        let (revision, order) = match &way {
-            Some(way) => (way.revision, way.order.clone()),
-            None => (stored.spec.revision, order_of(stored, &wanted)),
+        let (revision, order, given) = match &way {
+            Some(way) => (way.revision, way.order.clone(), way.given.as_ref()),
+            None => (stored.spec.revision, order_of(stored, &wanted), None),
         };
         let uids = uids(&gathered.snapshot.clusters);
-        target::retarget(ctx, owner, revision, now, &uids, order.as_ref()).await?;
+        target::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
         if !whole {
             let again = "its content was lost and is stored anew";
             let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();

@@ -204,13 +204,13 @@ async fn maintain(
             Some(way) => rollout::remember(ctx, dig, way).await?,
             None => false,
         };
-        let (now, revision, order) = match &way {
-            Some(way) => (&way.wanted, way.revision, way.order.clone()),
-            None => (&wanted, stored.spec.revision, order_of(stored, &wanted)),
+        let (now, revision, order, given) = match &way {
+            Some(way) => (&way.wanted, way.revision, way.order.clone(), way.given.as_ref()),
+            None => (&wanted, stored.spec.revision, order_of(stored, &wanted), None),
         };
         // What was written just now brings the next look.
         if !remembered {
-            target::retarget(ctx, owner, revision, now, &uids, order.as_ref()).await?;
+            target::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
         }
         held.way = way;
     }

@@ -61,7 +61,7 @@ pub async fn carry_out(
     let wanted = combinations(&assignment);
     let order = order_of(&stored, &wanted);
     if !dig.spec.is_held()
-        && target::retarget(ctx, owner, number, &wanted, &uids(&clusters), order.as_ref()).await?
+        && target::retarget(ctx, owner, number, &wanted, &uids(&clusters), (order.as_ref(), None)).await?
     {
         let LogFields { project, deployment, object } = owner.log_fields(ctx);
         let (revision, clusters) = (number, assignment.len());

@@ -33,6 +33,8 @@ pub struct Way {
     pub revision: i64,
     /// Which apps wait for which, on the clusters that have that revision or get it now.
     pub order: Option<ShardOrder>,
+    /// What these have; absent where all have had their turn.
+    pub given: Option<BTreeSet<Combination>>,
     /// For `status.rollout`.
     pub status: RolloutStatus,
     /// When time alone takes it further.
@@ -90,14 +92,15 @@ pub async fn way(
     let has_turn = |id: &ClusterId| given.contains(id) || stays(id);
     let of_turn = wanted.iter().filter(|(id, _)| has_turn(id));
     let given: BTreeMap<_, _> = of_turn.map(|(id, apps)| (id.clone(), apps.clone())).collect();
-    let (now_wanted, revision, order) = if let Some((earlier, had)) = earlier {
+    let (now_wanted, revision, order, given) = if let Some((earlier, had)) = earlier {
         let order = order_of(&earlier, &had);
-        (had, earlier.spec.revision, order)
+        (had, earlier.spec.revision, order, None)
     } else {
         let order = order_of(stored, &given);
         let others = targets.iter().filter(|(id, _)| !has_turn(id));
         let others = others.map(|(id, apps)| (id.clone(), apps.clone()));
-        (given.into_iter().chain(others).collect(), stored.spec.revision, order)
+        let having = given.values().cloned().collect();
+        (given.into_iter().chain(others).collect(), stored.spec.revision, order, Some(having))
     };
     let again = match &phase {
         Phase::Soaking(left) => Some(*left),
@@ -105,7 +108,7 @@ pub async fn way(
         _ => standing.overdue_in,
     };
     let status = status(waves, &standing.of, &progress, (inputs, waits_for));
-    Ok(Some(Way { wanted: now_wanted, revision, order, status, again, phase }))
+    Ok(Some(Way { wanted: now_wanted, revision, order, given, status, again, phase }))
 }
 
 /// Writes down that a revision is taken back, before anything is: else it would be tried again. Whether it was written.

@@ -276,7 +276,8 @@ impl Job {
     /// Tells the jobs of other clusters how far the apps are here that they wait for.
     pub(super) fn tell_fleet(&self, work: &Work, facts: &Facts, status: &RowStatus) {
         let (owner, fleet, cluster) = (&self.ctx.hash, &self.ctx.fleet, &self.ctx.edge.id);
-        let Some(target) = work.target.as_ref().filter(|_| work.order.revision > 0) else {
+        // One whose turn has not come has another content: it says nothing of this revision.
+        let Some(target) = work.target.as_ref().filter(|target| work.order.hears(&target.name)) else {
             fleet.leave(owner, cluster, Some(&self.ctx.stop));
             return;
         };

@@ -312,7 +312,7 @@ impl Rig {
         let all = self.depends.lock();
         let apps = all.iter().map(|(app, depends_on)| (app.as_str(), depends_on.as_slice()));
         let order = depends::order(apps, wanted, revision).filter(|_| !wanted.is_empty());
-        depends::ordered(spec, order.as_ref())
+        depends::ordered(spec, order.as_ref(), None)
     }
 
     /// From now on the hub's watch shows the engine nothing.
