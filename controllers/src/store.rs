@@ -35,20 +35,20 @@ pub(crate) use content::{Contents, contents as contents_of};
 pub use explain::explain;
 pub(crate) use explain::sweep as sweep_explanations;
 pub use forget::{forget_gone, run as give_back};
-pub use history::prune_history;
 pub(crate) use history::remove_context;
+pub use history::{is_complete, prune_history, same_place};
 pub use limit::{Limit, TooMuch, mebibytes};
 pub(crate) use load::load;
 pub use load::{
-    Stored, Unavailable, contexts, mixed, newest, of_a_later_format, revision, targeted, targets,
+    Stored, Unavailable, are_of, contexts, mixed, newest, of_a_later_format, revision, targeted, targets,
 };
 pub use outcome::{RevisionCounts, is_unreported, mark_targeted, record_outcome, report_delay, take_summary};
 pub use owner::Owner;
 pub(crate) use packs::read_pack;
 pub use pending_report::RevisionSummary;
 pub use recent_placements::recent_placements;
-pub use shards::shards;
 pub(crate) use shards::{all_shards, body, empty, live_shards, replace, shards_within, stored_shards};
+pub use shards::{named_by_shards, shards};
 pub use turns::Turn;
 
 /// What the hub has and the watch did not show is looked for again after this time.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::approvals::{approval, manual};
+use super::deaths;
 use super::life::*;
 use super::plans::CONFIG_MAP;
 use super::rig::secret;
@@ -12,6 +13,7 @@ use super::shop::{TENANT, deployment, labelled, objects, values};
 use crate::memory::MemoryServer;
 
 mod failed;
+mod held;
 
 const ALL: [&str; 4] = ["a", "b", "c", "d"];
 

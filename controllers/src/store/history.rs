@@ -1,9 +1,10 @@
 //! Removes revisions beyond the history that no shard names.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use emco_crds::names::finalizer;
-use emco_crds::{AppContext, State};
+use emco_crds::{AppContext, AppContextSpec, State};
 
 use super::load::contexts;
 use super::owner::Owner;
@@ -28,11 +29,7 @@ pub async fn prune_history(
         .iter()
         .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
         .collect();
-    let complete = all.iter().find(|context| {
-        let outcome = context.status.as_ref().and_then(|status| status.outcome);
-        matches!(outcome, Some(State::Instantiated | State::Updated))
-    });
-    let complete = complete.map(|context| context.spec.revision);
+    let complete = last_complete(&all);
     let mut gone = BTreeSet::new();
     for (at, context) in all.iter().enumerate() {
         let unwanted = at >= limit.max(1) || (at > 0 && meta::deleting(context.as_ref()));
@@ -52,6 +49,25 @@ pub async fn prune_history(
         explain::sweep(ctx, owner, &kept).await?;
     }
     Ok(())
+}
+
+/// Whether a revision was on all its clusters.
+pub fn is_complete(context: &AppContext) -> bool {
+    let outcome = context.status.as_ref().and_then(|status| status.outcome);
+    matches!(outcome, Some(State::Instantiated | State::Updated))
+}
+
+/// Whether both are in the same namespace of the same logical cloud, with the same rights: one can come back in the place of the other.
+pub fn same_place(one: &AppContextSpec, other: &AppContextSpec) -> bool {
+    let place = |spec: &AppContextSpec| (spec.logical_cloud.clone(), spec.namespace.clone(), spec.level);
+    place(one) == place(other)
+}
+
+/// The last revision that was complete, in the place where the newest one is: it stays beyond the history. `all` begins with the newest.
+pub(super) fn last_complete(all: &[Arc<AppContext>]) -> Option<i64> {
+    let newest = all.first()?;
+    let found = all.iter().find(|context| is_complete(context) && same_place(&context.spec, &newest.spec));
+    found.map(|context| context.spec.revision)
 }
 
 /// What explained it goes with the next sweep.

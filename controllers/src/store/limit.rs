@@ -1,13 +1,14 @@
 //! Says whether another revision fits into a Project's limit of stored bytes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use emco_crds::fields::{IntOrText, Quantity};
 use emco_engine::pack::PackObject;
 
+use super::history::last_complete;
 use super::load::contexts;
 use super::owner::Owner;
-use super::shards::stored_shards;
+use super::shards::named_by_shards;
 use crate::runtime::context::Context;
 
 /// What an owner may store where its Project says nothing: 256 MiB.
@@ -86,17 +87,15 @@ fn bytes(quantity: &Quantity) -> u64 {
 
 /// Whether packs fit beside what stays when they are stored. Each pack counts once, however many revisions name it.
 pub fn fits(ctx: &Context, owner: &Owner, packs: &[PackObject], limit: &Limit) -> Result<(), TooMuch> {
-    let named: BTreeSet<i64> = stored_shards(ctx, owner)
-        .iter()
-        .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
-        .collect();
+    let named = named_by_shards(ctx, owner);
     let own: BTreeMap<&str, u64> =
         packs.iter().map(|pack| (pack.name.as_str(), pack.bytes.len() as u64)).collect();
     let all = contexts(ctx, owner);
-    let stays = all
-        .iter()
-        .enumerate()
-        .filter(|(at, context)| at + 1 < limit.history.max(1) || named.contains(&context.spec.revision));
+    let complete = last_complete(&all);
+    let stays = all.iter().enumerate().filter(|(at, context)| {
+        let revision = context.spec.revision;
+        at + 1 < limit.history.max(1) || named.contains(&revision) || complete == Some(revision)
+    });
     let others: BTreeMap<&str, u64> = stays
         .flat_map(|(_, context)| &context.spec.packs)
         .filter(|pack| !own.contains_key(pack.name.as_str()))

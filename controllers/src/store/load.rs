@@ -117,6 +117,12 @@ async fn missing_pack(ctx: &Context, context: &AppContext) -> Result<Option<Stri
     Ok(None)
 }
 
+/// Whether all that clusters are to have is of this revision.
+pub fn are_of(targets: &BTreeMap<ClusterId, Combination>, running: &Running) -> bool {
+    let wanted = combinations(&running.assignment);
+    targets.iter().all(|(cluster, apps)| wanted.get(cluster) == Some(apps))
+}
+
 /// The revision whose content clusters are to have, as their rows say: the newest, as a rule; an earlier one while it is pinned, or
 /// where its successor was stored and not targeted yet. `said` is the one that the owner's status names.
 pub async fn targeted(
@@ -126,10 +132,7 @@ pub async fn targeted(
     said: Option<i64>,
 ) -> Result<Option<Stored>, Failure> {
     let targets = targets(ctx, owner);
-    let is_it = |running: &Running| {
-        let wanted = combinations(&running.assignment);
-        targets.iter().all(|(cluster, apps)| wanted.get(cluster) == Some(apps))
-    };
+    let is_it = |running: &Running| are_of(&targets, running);
     let Some(newest) = newest else { return Ok(None) };
     if targets.is_empty() || is_it(&newest.running) {
         return Ok(Some(newest.clone()));

@@ -43,6 +43,12 @@ pub(crate) fn stored_shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>>
     all
 }
 
+/// Revisions that shards of an owner name.
+pub fn named_by_shards(ctx: &Context, owner: &Owner) -> BTreeSet<i64> {
+    let all = stored_shards(ctx, owner);
+    all.iter().flat_map(|shard| shard.spec.combinations.iter().map(|one| one.revision)).collect()
+}
+
 /// All shards of the hub as they were stored last, as far as this process knows.
 pub(crate) fn all_shards(ctx: &Context) -> Vec<Arc<SyncShard>> {
     let shown = ctx.stores.shards.sorted();

@@ -68,6 +68,9 @@ pub struct Waves {
     /// Clusters that the revision does not change. They have it from the start, and what breaks there is not its doing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     unchanged: BTreeSet<ClusterId>,
+    /// Clusters that had, when the revision was made, what a rollout gave them that was not over: nobody has judged it yet.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    unjudged: BTreeSet<ClusterId>,
 }
 
 /// A revision whose rollout is under way while the next one is made.
@@ -105,7 +108,7 @@ impl Waves {
         waves.push(Frozen { name: LAST.to_owned(), ..Frozen::default() });
         if let Some(earlier) = earlier.filter(|earlier| earlier.is_as(&waves)) {
             let of = placed.iter().map(|id| (id.clone(), earlier.of(id)));
-            return Self { of: of.collect(), waves, unchanged: BTreeSet::new() };
+            return Self { of: of.collect(), waves, ..Self::default() };
         }
         let mut of: BTreeMap<ClusterId, usize> = BTreeMap::new();
         // Whoever is named goes with that wave, also where an earlier one only counts.
@@ -130,15 +133,15 @@ impl Waves {
         for id in placed {
             of.entry(id.clone()).or_insert(last);
         }
-        Self { waves, of, unchanged: BTreeSet::new() }
+        Self { waves, of, ..Self::default() }
     }
 
     fn is_as(&self, waves: &[Frozen]) -> bool {
         self.waves.len() == waves.len() && self.waves.iter().zip(waves).all(|(own, other)| own.is_as(other))
     }
 
-    /// Leaves out the clusters that are to have what they were given before. What an `earlier` revision whose rollout is under way gave to
-    /// clusters stays in: nobody has judged it yet.
+    /// Leaves out the clusters that are to have what they were given before. Those stay in that have what a rollout gave them which was not
+    /// over, of the `earlier` revision or of one before it: nobody has judged it yet.
     #[must_use]
     pub fn beside(
         mut self,
@@ -146,13 +149,16 @@ impl Waves {
         wanted: &BTreeMap<ClusterId, Combination>,
         earlier: Option<Earlier<'_>>,
     ) -> Self {
-        let given_before = |id: &ClusterId| {
+        let is_unjudged = |id: &&ClusterId| {
             earlier.is_some_and(|Earlier { waves, wanted, .. }| {
-                waves.of.contains_key(id) && !waves.unchanged.contains(id) && had.get(id) == wanted.get(id)
+                let takes_part = waves.of.contains_key(*id) && !waves.unchanged.contains(*id);
+                waves.unjudged.contains(*id) || takes_part && had.get(*id) == wanted.get(*id)
             })
         };
+        self.unjudged = self.of.keys().filter(is_unjudged).cloned().collect();
         let same = |id: &&ClusterId| had.get(*id).is_some_and(|had| wanted.get(*id) == Some(had));
-        self.unchanged = self.of.keys().filter(same).filter(|id| !given_before(id)).cloned().collect();
+        let stays = |id: &&ClusterId| !self.unjudged.contains(*id);
+        self.unchanged = self.of.keys().filter(same).filter(stays).cloned().collect();
         let same = earlier.filter(|earlier| earlier.same_inputs && earlier.waves.is_as(&self.waves));
         for (place, wave) in self.waves.iter_mut().enumerate() {
             let changes = |(id, of): (&ClusterId, &usize)| *of == place && !self.unchanged.contains(id);

@@ -124,7 +124,9 @@ pub fn step(
         before => Progress { wave: place, done_at: None, ..before.clone() },
     };
     // What breaks after the end is no rollout's.
-    if first.is_none() && place == waves.waves.len() {
+    let is_over =
+        || place == waves.waves.len() || progress.done_at.is_some() && !goes_on(waves, standing, place);
+    if first.is_none() && is_over() {
         return end(over(), Phase::Done, given);
     }
     if is(Standing::Failed).count() > bounds.failures {

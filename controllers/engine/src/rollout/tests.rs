@@ -306,6 +306,33 @@ fn clusters_that_a_revision_does_not_change_are_no_part_of_its_rollout() {
 }
 
 #[test]
+fn what_was_given_and_not_judged_stays_in_over_edits() {
+    let names = ["a", "b"];
+    let yaml = "{waves: [{name: one, size: 1}, {name: two, size: 1, approval: After}]}";
+    let red = all_having(&names, "red");
+    let [blue, green] = ["blue", "green"].map(|text| all_having(&names, text));
+    let first = frozen(yaml, &names, None).beside(&red, &blue, None);
+    // Both have blue and nobody has judged b; the next one reaches a alone before it is taken back by an edit.
+    let earlier = Earlier { waves: &first, wanted: &blue, same_inputs: false };
+    let second = frozen(yaml, &names, Some(&first)).beside(&blue, &green, Some(earlier));
+    let mut had = blue.clone();
+    had.insert(id("a"), having("green"));
+    let earlier = Earlier { waves: &second, wanted: &green, same_inputs: false };
+    let third = frozen(yaml, &names, Some(&second)).beside(&had, &blue, Some(earlier));
+    assert_eq!(names.map(|name| third.is_unchanged(&id(name))), [false, false]);
+    assert!(third.waves.iter().take(2).all(|wave| wave.counts), "the gate of b counts");
+}
+
+#[test]
+fn a_rollout_that_ended_as_older_versions_said_is_over() {
+    let mut trial = Trial::new("{waves: [{name: one, size: 1}, {name: two, size: 1}]}", &["a", "b"]);
+    trial.bounds.beyond = OnFailure::Rollback;
+    trial.all(Standing::Before, Standing::Failed);
+    trial.progress = Progress { wave: 1, done_at: Some(trial.now), ..Progress::default() };
+    assert_eq!((trial.go(), trial.progress.wave, trial.progress.taken_back), (Phase::Done, 3, false));
+}
+
+#[test]
 fn what_is_cured_after_a_pause_is_watched_anew() {
     let mut trial = Trial::new("{waves: [{name: one, size: 1, soak: 10m}]}", &["a", "b"]);
     trial.go();

@@ -53,6 +53,14 @@ pub async fn gate(
     let said = dig.status.as_ref().and_then(|status| status.revision);
     // One that was stored and not targeted before the process died does not run: it is approved as any other plan.
     let runs = if targets.is_empty() { None } else { store::targeted(ctx, owner, newest, said).await? };
+    // Neither does one that is taken for it because clusters are in the middle of a rollout of another.
+    let begun = |stored: &Stored| {
+        let revision = stored.spec.revision;
+        said == Some(revision)
+            || store::are_of(&targets, &stored.running)
+            || store::named_by_shards(ctx, owner).contains(&revision)
+    };
+    let runs = runs.filter(begun);
     let runs = runs.map(|stored| (stored.running.inputs_digest.clone(), stored.running.plan_digest.clone()));
     let (mut over, mut until) = (None, None);
     // What rows say is true also where a revision is only on some of its clusters, or cannot be read any more.

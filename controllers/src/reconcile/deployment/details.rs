@@ -76,9 +76,8 @@ pub async fn removed(
     dig: &DeploymentIntentGroup,
     owner: &Owner,
 ) -> Result<Option<PendingChange>, Failure> {
-    let said = dig.status.as_ref().and_then(|status| status.revision);
     let newest = store::newest(ctx, owner).await?;
-    let (Some(stored), assignment) = held::running(ctx, owner, newest.as_ref(), said).await? else {
+    let (Some(stored), assignment) = held::running(ctx, dig, owner, newest.as_ref()).await? else {
         return Ok(None);
     };
     let apps: Vec<String> = stored.spec.apps.iter().map(|app| app.name.clone()).collect();

@@ -8,6 +8,7 @@ use emco_crds::{Conditioned, DeploymentIntentGroup, Failing};
 use emco_engine::rollup::{DigRollup, MOST_FAILING, is_failure};
 use emco_engine::text::counted;
 
+use super::rollout;
 use crate::object::events;
 use crate::reconcile::transitions;
 use crate::runtime::context::Context;
@@ -95,8 +96,11 @@ fn wave(
     now: &DeploymentIntentGroupStatus,
 ) -> Option<(&'static str, String)> {
     let place = |rollout: &RolloutStatus| (rollout.inputs_digest.clone(), rollout.place);
-    let rollout = now.rollout.as_ref()?;
-    let before = before.and_then(|status| status.rollout.as_ref());
+    let has_begun = |rollout: &&RolloutStatus| {
+        !rollout.taken_back && !rollout.waits_for.starts_with(rollout::BEFORE_IT_BEGINS)
+    };
+    let rollout = now.rollout.as_ref().filter(has_begun)?;
+    let before = before.and_then(|status| status.rollout.as_ref()).filter(has_begun);
     if before.map(place) == Some(place(rollout)) {
         return None;
     }

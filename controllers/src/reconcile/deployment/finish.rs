@@ -2,10 +2,11 @@
 //!
 //! All of it follows from what is stored: where a process died before it, the next one does it.
 
-use emco_crds::DeploymentIntentGroup;
+use emco_crds::{DeploymentIntentGroup, State};
 use emco_engine::rollup::DigRollup;
 
-use super::planned::Planned;
+use super::held;
+use super::planned::{Held, Planned};
 use crate::object::events;
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::stores::StoreExt;
@@ -30,7 +31,12 @@ pub async fn finish(
         store::explain(ctx, owner, &stored.spec, &plan.explanation).await;
     }
     let counts = RevisionCounts { clusters: rolled.clusters.total, objects: rolled.deployed_counts.applied };
-    let (running, state) = (stored.spec.revision, rolled.state);
+    let running = stored.spec.revision;
+    // Where a plan is only planned, clusters stay in the middle of a rollout, or where it was taken back to.
+    let is_whole = |held: &Held| {
+        !held.hold.planned || held::targeted(&stored.running.assignment) == store::targets(ctx, owner)
+    };
+    let state = if planned.held().is_none_or(is_whole) { rolled.state } else { State::Updating };
     for revision in store::record_outcome(ctx, owner, running, state, Some(counts)).await? {
         emit_summary(ctx, dig, revision, &store::take_summary(ctx, owner, revision)).await;
     }

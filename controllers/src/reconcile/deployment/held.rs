@@ -93,7 +93,9 @@ pub async fn hold(
         _ if (awaits.is_some() || planned || suspended && said.is_none()) && targets.is_empty() => {
             (None, Assignment::new())
         }
-        _ => running(ctx, owner, newest, said).await?,
+        // What only waits for its turn does not run where nothing is carried out.
+        _ if planned => targeted_by_rows(ctx, owner, newest, said).await?,
+        _ => running(ctx, dig, owner, newest).await?,
     };
     if planned {
         assignment.retain(|cluster, _| targets.contains_key(cluster));
@@ -257,19 +259,31 @@ fn pinned_changes(
     PendingChange::new(comparison.changes(), runs.cloned(), sets.clone())
 }
 
-/// The revision that clusters are to have as their rows say, and where. `said` is the one that the status names.
+/// The revision whose rows, or whose rollout, are kept beside a plan that waits, and where it is to be.
 pub(super) async fn running(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    newest: Option<&Stored>,
+) -> Result<(Option<Stored>, Assignment), Failure> {
+    let status = dig.status.as_ref();
+    let taken_back = status.and_then(|status| status.rollout.as_ref()).filter(|rollout| rollout.taken_back);
+    let is_taken_back =
+        |newest: &&Stored| taken_back.is_some_and(|it| it.inputs_digest == newest.running.inputs_digest);
+    // Clusters have another one: that this one was taken back has to be known when the next plan is carried out.
+    if let Some(newest) = newest.filter(|newest| newest.running.waves.is_some()).filter(is_taken_back) {
+        return Ok((Some(newest.clone()), newest.running.assignment.clone()));
+    }
+    targeted_by_rows(ctx, owner, newest, status.and_then(|status| status.revision)).await
+}
+
+/// The revision that clusters are to have as their rows say, and where. `said` is the one that the status names.
+async fn targeted_by_rows(
     ctx: &Context,
     owner: &Owner,
     newest: Option<&Stored>,
     said: Option<i64>,
 ) -> Result<(Option<Stored>, Assignment), Failure> {
-    // While a revision waits for its first wave, or was taken back, clusters have another one.
-    if let Some(newest) =
-        newest.filter(|newest| newest.running.waves.is_some() && said == Some(newest.spec.revision))
-    {
-        return Ok((Some(newest.clone()), newest.running.assignment.clone()));
-    }
     let Some(stored) = store::targeted(ctx, owner, newest, said).await? else {
         return Ok((None, Assignment::new()));
     };

@@ -8,7 +8,7 @@ use emco_crds::deployment_intent_group::rollout::{Rollout, RolloutStatus, WaveAp
 use emco_crds::fields::Time;
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
 use emco_crds::sync_shard::ShardOrder;
-use emco_crds::{AppContext, DeploymentApproval, DeploymentIntentGroup, State};
+use emco_crds::{AppContext, DeploymentApproval, DeploymentIntentGroup};
 use emco_engine::approval::Vote;
 use emco_engine::conditions::truncate;
 use emco_engine::identity::{ClusterId, Combination};
@@ -24,6 +24,9 @@ use crate::object::{meta, status};
 use crate::reconcile::in_use;
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
+
+/// What a wave waits for that has not begun.
+pub const BEFORE_IT_BEGINS: &str = "an approval before it begins";
 
 /// How far a revision may go now.
 pub struct Way {
@@ -111,12 +114,13 @@ pub async fn way(
     Ok(Some(Way { wanted: now_wanted, revision, order, given, status, again, phase }))
 }
 
-/// Writes down that a revision is taken back, before anything is: else it would be tried again. Whether it was written.
+/// Writes down what the rows will not show any more when they are written: that a revision is taken back, else it would be tried again,
+/// and that all its clusters take part. Whether it was written.
 pub async fn remember(ctx: &Context, dig: &DeploymentIntentGroup, way: &Way) -> Result<bool, Failure> {
     let known = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
-    let is_known =
-        known.is_some_and(|known| known.inputs_digest == way.status.inputs_digest && known.taken_back);
-    if !way.status.taken_back || is_known {
+    let known = known.filter(|known| known.inputs_digest == way.status.inputs_digest);
+    let is_known = |what: fn(&RolloutStatus) -> bool| !what(&way.status) || known.is_some_and(what);
+    if is_known(|rollout| rollout.taken_back) && is_known(|rollout| rollout.everywhere) {
         return Ok(false);
     }
     let mut said = dig.status.clone().unwrap_or_default();
@@ -177,14 +181,10 @@ async fn last_complete(
     stored: &Stored,
     wanted: &BTreeMap<ClusterId, Combination>,
 ) -> Result<Option<(Stored, BTreeMap<ClusterId, Combination>)>, Failure> {
-    let place = |context: &emco_crds::AppContextSpec| {
-        (context.logical_cloud.clone(), context.namespace.clone(), context.level)
-    };
     let complete = |context: &AppContext| {
-        let outcome = context.status.as_ref().and_then(|status| status.outcome);
         context.spec.revision < stored.spec.revision
-            && matches!(outcome, Some(State::Instantiated | State::Updated))
-            && place(&context.spec) == place(&stored.spec)
+            && store::is_complete(context)
+            && store::same_place(&context.spec, &stored.spec)
     };
     let now: BTreeSet<&ClusterId> =
         wanted.iter().filter(|(_, apps)| !apps.is_empty()).map(|(id, _)| id).collect();
@@ -231,7 +231,7 @@ fn waits_for(
     let command = format!("kubectl emco approve dig/{} -n {} --wave {name}", owner.name, owner.namespace);
     match phase {
         Phase::Rolling | Phase::TakenBack | Phase::Done => String::new(),
-        Phase::AwaitsBefore => format!("an approval before it begins: {command}"),
+        Phase::AwaitsBefore => format!("{BEFORE_IT_BEGINS}: {command}"),
         Phase::AwaitsAfter => format!("an approval before the next one begins: {command}"),
         Phase::Soaking(_) => "the end of its soak".to_owned(),
         Phase::Paused(Halt::Failures) => {

@@ -5,12 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::approvals::manual;
-use super::super::deaths;
 use super::super::shop::composite_app;
 use super::*;
 
 /// The canary is away, and has been for longer than a rollout waits.
-async fn without_canary() -> Life {
+pub(super) async fn without_canary() -> Life {
     let mut life = fleet().await;
     life.rig.fails("c", "Timeout");
     life.settle().await;
@@ -19,7 +18,7 @@ async fn without_canary() -> Life {
     life
 }
 
-fn wants(life: &Life, rollout: &Value, on_failure: &str) {
+pub(super) fn wants(life: &Life, rollout: &Value, on_failure: &str) {
     let mut rollout = rollout.clone();
     rollout["onFailure"] = json!(on_failure);
     life.put(&waved(&rollout));
