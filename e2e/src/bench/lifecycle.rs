@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 use super::record::Entry;
 
 mod changes;
+mod waves;
 
 /// What makes this.
 const HOW: &str = "make bench-lifecycle";
-const PARTS: [&str; 3] = ["dependency", "approval", "changes"];
+const PARTS: [&str; 4] = ["dependency", "approval", "changes", "waves"];
 /// Project, its namespace and its deployment.
 const NAME: &str = "shop";
 const SAMPLES: usize = 20;
@@ -59,6 +60,7 @@ pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
             entries.extend(match part {
                 "dependency" => Box::pin(stage.dependency()).await?,
                 "changes" => Box::pin(changes::measure(&bed)).await?,
+                "waves" => Box::pin(waves::measure(&bed)).await?,
                 _ => Box::pin(stage.approval()).await?,
             });
         }

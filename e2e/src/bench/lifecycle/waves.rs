@@ -1,0 +1,126 @@
+//! Measures a rollout of five waves beside one of none, on 8 and on 1,000 clusters: what a wave costs in time, and in writes to the hub.
+//!
+//! The clusters are servers that store what they are sent, so that a wave's own work takes next to no time.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, DeploymentIntentGroup, LogicalCloud};
+use emco_e2e::bed::Bed;
+use emco_e2e::fake_edges::{self, FakeEdges};
+use emco_e2e::operator::{self, is, settled};
+use emco_e2e::wait::wait_for;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::super::record::Entry;
+use super::HOW;
+
+/// Project and namespace.
+const NAME: &str = "waves";
+const CLUSTERS: [usize; 2] = [8, 1000];
+/// Pairs of a rollout with waves and one without.
+const PAIRS: usize = 15;
+/// The four that are named, and the rest.
+const WAVES: u32 = 5;
+const NOTE: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: \"{{ .Release.Name }}\"}
+data: {version: {{ .Values.version | quote }}}
+";
+/// How long all of them may take to be registered.
+const REGISTERED: Duration = Duration::from_mins(10);
+
+fn waves() -> Value {
+    let sizes = ["12%", "25%", "25%", "13%"];
+    let waves: Vec<Value> = sizes
+        .iter()
+        .enumerate()
+        .map(|(at, size)| json!({"name": format!("wave-{at}"), "size": size}))
+        .collect();
+    json!({"waves": waves})
+}
+
+/// All of it.
+pub async fn measure(bed: &Bed) -> Result<Vec<Entry>> {
+    operator::project(bed, NAME).await?;
+    let most = CLUSTERS.into_iter().max().unwrap_or_default();
+    let fakes = FakeEdges::start(most).await?;
+    fakes.register(bed, NAME).await?;
+    let clusters: Api<Cluster> = bed.hub().api(fake_edges::PROVIDER).await?;
+    wait_for(clusters, REGISTERED, "the clusters", |clusters| {
+        let ready = clusters.values().filter(|one| is(one.status.as_ref(), types::READY, "True").is_ok());
+        let ready = ready.count();
+        if ready == most { Ok(()) } else { Err(format!("{ready} are ready")) }
+    })
+    .await?;
+    operator::wait::<LogicalCloud, _>(bed, NAME, "default", |cloud| {
+        is(cloud.status.as_ref(), types::READY, "True")
+    })
+    .await?;
+    let files = [("values.yaml", "version: none\n"), ("templates/note.yaml", NOTE)];
+    let charts = [operator::chart(NAME, "1.0.0", &files)?];
+    operator::chart_map(bed, NAME, "charts", &charts).await?;
+    let mut entries = Vec::new();
+    for count in CLUSTERS {
+        println!("waves on {count} clusters");
+        let name = format!("on-{count}");
+        let placement = format!(
+            "placement: {{anyOf: [{{count: {count}, from: [{{provider: {}, selector: {{}}}}]}}]}}",
+            fake_edges::PROVIDER
+        );
+        bed.hub().kubectl().apply(&operator::deployment(NAME, &name, &charts, &placement)).await?;
+        operator::wait(bed, NAME, &name, settled).await?;
+        let of = Waved { bed, digs: bed.hub().api(NAME).await?, name };
+        entries.extend(of.measure(count).await?);
+    }
+    Ok(entries)
+}
+
+struct Waved<'a> {
+    bed: &'a Bed,
+    digs: Api<DeploymentIntentGroup>,
+    name: String,
+}
+
+impl Waved<'_> {
+    async fn measure(&self, count: usize) -> Result<Vec<Entry>> {
+        let (mut overheads, mut writes) = (Vec::new(), Vec::new());
+        for number in 0..PAIRS {
+            let (plain, _) = self.change(&format!("p{number}"), &Value::Null).await?;
+            let (waved, written) = self.change(&format!("w{number}"), &waves()).await?;
+            overheads.push((waved - plain) / f64::from(WAVES - 1));
+            writes.push(f64::from(written) / f64::from(WAVES));
+        }
+        let overhead = Entry::median(&format!("wave_overhead_s_{count}"), "s", overheads, HOW);
+        let writes = Entry::median(&format!("hub_writes_per_wave_{count}"), "", writes, HOW);
+        Ok(vec![
+            overhead.context("nothing was measured")?.at_most(0.2),
+            writes.context("nothing was measured")?.at_most(4.0),
+        ])
+    }
+
+    /// Changes the value, rolled out like this: seconds until all is done, and what the operator wrote to the hub.
+    async fn change(&self, version: &str, rollout: &Value) -> Result<(f64, u32)> {
+        let values = json!([{"app": NAME, "values": {"version": version}}]);
+        let patch = Patch::Merge(json!({"spec": {"overrideValues": values, "rollout": rollout}}));
+        let mark = self.bed.hub().audit_mark()?;
+        let changed = self.digs.patch(&self.name, &PatchParams::default(), &patch).await?;
+        let (begun, generation) = (Instant::now(), changed.metadata.generation);
+        operator::wait(self.bed, NAME, &self.name, |dig: &DeploymentIntentGroup| {
+            if dig.metadata.generation != generation {
+                return Err("the watch is behind".to_owned());
+            }
+            settled(dig)
+        })
+        .await?;
+        let took = begun.elapsed().as_secs_f64();
+        let events = self.bed.hub().audit_since(mark)?;
+        let ours =
+            events.iter().filter(|event| event.user == "emco" && event.is_write() && !event.is_lease());
+        Ok((took, u32::try_from(ours.count())?))
+    }
+}
