@@ -300,19 +300,28 @@ pub fn is_failure(reason: &str) -> bool {
 
 /// How many clusters `readyClusters` asks for: a share is rounded up, a number is at most all, no word means all.
 pub fn needed(share: Option<&PercentOrCount>, total: usize) -> usize {
-    let count = match share.map(|share| &share.0) {
-        None => return total,
-        Some(IntOrText::Int(number)) => Some((*number).max(0)),
-        Some(IntOrText::Text(text)) => match text.strip_suffix('%') {
+    // What cannot be read asks for everything.
+    portion(share, total, |hundredths| hundredths.div_ceil(100)).unwrap_or(total)
+}
+
+/// How many failed clusters `maxFailures` bears: a share is rounded down, no word means none.
+pub fn borne(share: Option<&PercentOrCount>, total: usize) -> usize {
+    portion(share, total, |hundredths| hundredths / 100).unwrap_or_default()
+}
+
+/// A share or a number of all; a share is rounded by `whole`, which gets it in hundredths.
+fn portion(share: Option<&PercentOrCount>, total: usize, whole: fn(usize) -> usize) -> Option<usize> {
+    let number = match &share?.0 {
+        IntOrText::Int(number) => usize::try_from((*number).max(0)).ok(),
+        IntOrText::Text(text) => match text.strip_suffix('%') {
             Some(percent) => {
-                let share = percent.parse::<usize>().ok().filter(|p| *p <= 100);
-                return share.map_or(total, |p| total.saturating_mul(p).div_ceil(100));
+                let percent = percent.parse::<usize>().ok().filter(|percent| *percent <= 100)?;
+                return Some(whole(total.saturating_mul(percent)));
             }
             None => text.parse().ok(),
         },
     };
-    // What cannot be read asks for everything.
-    count.and_then(|n| usize::try_from(n).ok()).map_or(total, |n| n.min(total))
+    number.map(|number| number.min(total))
 }
 
 /// What is true of a logical cloud.

@@ -302,6 +302,8 @@ fn a_share_is_rounded_up_and_a_number_is_at_most_all() {
     assert_eq!(needed(Some(&text("95%")), 42), 40);
     assert_eq!(needed(Some(&text("0%")), 42), 0);
     assert_eq!(needed(Some(&text("7")), 42), 7);
+    let borne_of = |share: &str| borne(Some(&text(share)), 42);
+    assert_eq!((borne(None, 42), borne_of("5%"), borne_of("100%"), borne_of("7")), (0, 2, 42, 7));
     assert_eq!(needed(Some(&PercentOrCount(IntOrText::Int(50))), 42), 42);
     for odd in ["x", "101%", "%", ""] {
         assert_eq!(needed(Some(&text(odd)), 42), 42, "{odd}");

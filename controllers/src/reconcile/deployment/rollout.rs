@@ -13,7 +13,7 @@ use emco_engine::approval::Vote;
 use emco_engine::conditions::truncate;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::rollout::{Bounds, Gate, Halt, Phase, Progress, Standing, Step, Waves, standings, step};
-use emco_engine::rollup::{Shard, Verdict, needed};
+use emco_engine::rollup::{Shard, Verdict, borne, needed};
 use emco_engine::set::combinations;
 use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
@@ -212,9 +212,7 @@ fn bounds(rollout: Option<&Rollout>, clusters: usize) -> Bounds {
     let count = |share| needed(share, clusters);
     Bounds {
         at_once: count(rollout.and_then(|rollout| rollout.max_concurrent.as_ref())),
-        failures: rollout
-            .and_then(|rollout| rollout.max_failures.as_ref())
-            .map_or(0, |share| needed(Some(share), clusters)),
+        failures: borne(rollout.and_then(|rollout| rollout.max_failures.as_ref()), clusters),
         beyond: rollout.and_then(|rollout| rollout.on_failure).unwrap_or_default(),
     }
 }
