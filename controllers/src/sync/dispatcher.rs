@@ -210,7 +210,7 @@ impl Dispatcher {
             if let Some(job) = self.jobs.remove(&(cluster.clone(), hash.to_owned())) {
                 job.stop.cancel();
             }
-            self.sync.fleet.leave(hash, cluster, None);
+            self.sync.fleet.leave(hash, cluster, false, None);
             if let Some((edge, _)) = self.edges.get(cluster) {
                 edge.observed.want(hash, &[]);
             }

@@ -183,9 +183,9 @@ impl Fleet {
         stand.filter(|stand| stand.revision == revision).map(|stand| stand.away.is_some())
     }
 
-    /// Forgets a cluster that the owner has nothing on, or whose apps nobody waits for, and rings where it is missing. A job that is
-    /// stopped has no say.
-    pub fn leave(&self, owner: &str, cluster: &ClusterId, stop: Option<&CancellationToken>) {
+    /// Forgets what a cluster said that the owner has nothing on, whose apps nobody waits for, or whose turn has not come, and rings where
+    /// it is missing. One that `waits` itself for others is rung on. A job that is stopped has no say.
+    pub fn leave(&self, owner: &str, cluster: &ClusterId, waits: bool, stop: Option<&CancellationToken>) {
         let mut owners = self.0.lock();
         if stop.is_some_and(CancellationToken::is_cancelled) {
             return;
@@ -194,7 +194,9 @@ impl Fleet {
         let order = Arc::clone(&fleet.order);
         let before = fleet.summaries(&order);
         fleet.forget(cluster);
-        fleet.waiting.remove(cluster);
+        if !waits {
+            fleet.waiting.remove(cluster);
+        }
         let changed = fleet.summaries(&order) != before;
         let waiting = if changed { fleet.waiting() } else { Vec::new() };
         if fleet.clusters.is_empty() && fleet.waiting.is_empty() {
@@ -309,7 +311,7 @@ mod tests {
         assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Waits(id(2), 1));
         put(&fleet, 2, &order, stand(3, None, Reached::Ready));
         assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Met);
-        fleet.leave("o", &id(2), None);
+        fleet.leave("o", &id(2), false, None);
         assert_eq!(fleet.gate("o", &order, &ready(0)), FleetGate::Unknown);
     }
 
@@ -320,9 +322,9 @@ mod tests {
         assert_eq!(fleet.is_away("o", &id(1), 3), Some(false));
         assert_eq!((fleet.is_away("o", &id(1), 2), fleet.is_away("o", &id(2), 3)), (None, None));
         stop.cancel();
-        fleet.leave("o", &id(1), Some(&stop));
+        fleet.leave("o", &id(1), false, Some(&stop));
         assert_eq!(fleet.is_away("o", &id(1), 3), Some(false), "it has no say any more");
-        fleet.leave("o", &id(1), None);
+        fleet.leave("o", &id(1), false, None);
         // Its last pass ended after that.
         assert!(!fleet.put("o", &id(1), &order, stand(3, None, Reached::Ready), &stop));
         assert!(fleet.0.lock().is_empty());
@@ -359,7 +361,7 @@ mod tests {
                     1 => Reached::Deployed,
                     2 => Reached::Ready,
                     _ => {
-                        fleet.leave("o", &cluster, None);
+                        fleet.leave("o", &cluster, false, None);
                         plain.remove(&cluster);
                         continue;
                     }

@@ -221,7 +221,7 @@ impl Job {
                 format!("{all}: none of them can be reached: {}", first(cluster, *number))
             }
             Some(FleetGate::Unknown) => format!("{all}: not all of them are heard of yet"),
-            Some(FleetGate::Nowhere) => format!("waits for app {on}, which is on no cluster yet"),
+            Some(FleetGate::Nowhere) => format!("waits for app {on}, which no cluster is to have yet"),
         }
     }
 
@@ -278,7 +278,7 @@ impl Job {
         let (owner, fleet, cluster) = (&self.ctx.hash, &self.ctx.fleet, &self.ctx.edge.id);
         // One whose turn has not come has another content: it says nothing of this revision.
         let Some(target) = work.target.as_ref().filter(|target| work.order.hears(&target.name)) else {
-            fleet.leave(owner, cluster, Some(&self.ctx.stop));
+            fleet.leave(owner, cluster, facts.awaits_fleet, Some(&self.ctx.stop));
             return;
         };
         if !facts.awaits_fleet {

@@ -1,6 +1,6 @@
 //! A hub, edges, and an engine between them, as the operator would have them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -43,6 +43,8 @@ pub struct Rig {
     pub hash: String,
     /// Requests to one cluster at once.
     pub in_flight: usize,
+    /// Clusters whose turn has come; all, if absent.
+    pub given: Mutex<Option<BTreeSet<ClusterId>>>,
     revision: AtomicI64,
     /// What the wall clock shows: the same for ever, unless a test wants it to go on.
     pub clock: Arc<dyn Clock>,
@@ -88,6 +90,7 @@ impl Rig {
             policy: Arc::new(Paced::default()),
             hash: marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", "shop"),
             in_flight: SyncSettings::default().in_flight,
+            given: Mutex::default(),
             revision: AtomicI64::new(0),
             clock: Arc::new(FixedClock),
             depends: Mutex::default(),
@@ -311,8 +314,16 @@ impl Rig {
     ) -> Option<SyncShardSpec> {
         let all = self.depends.lock();
         let apps = all.iter().map(|(app, depends_on)| (app.as_str(), depends_on.as_slice()));
-        let order = depends::order(apps, wanted, revision).filter(|_| !wanted.is_empty());
-        depends::ordered(spec, order.as_ref(), None)
+        let given = self.given.lock();
+        let has_turn = |id: &ClusterId| given.as_ref().is_none_or(|given| given.contains(id));
+        let of_turn: BTreeMap<ClusterId, Combination> = wanted
+            .iter()
+            .filter(|(id, _)| has_turn(id))
+            .map(|(id, apps)| (id.clone(), apps.clone()))
+            .collect();
+        let order = depends::order(apps, &of_turn, revision).filter(|_| !wanted.is_empty());
+        let having: BTreeSet<Combination> = of_turn.into_values().collect();
+        depends::ordered(spec, order.as_ref(), given.as_ref().map(|_| &having))
     }
 
     /// From now on the hub's watch shows the engine nothing.

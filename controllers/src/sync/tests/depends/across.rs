@@ -211,6 +211,20 @@ async fn a_cluster_that_waits_is_not_late_while_the_others_go_forward() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cluster_whose_turn_has_not_come_holds_nobody_up() {
+    let rig = waiting(&["a", "b"], everywhere()).await;
+    // It keeps what it had before the rollout, and that is not ready.
+    *rig.given.lock() = Some([cluster("a")].into());
+    rig.target(&on_both(both("db:2", "web:2"), both("db:1", "web:1"))).await;
+    until_image(&rig, "a", "db", "db:2").await;
+    until_image(&rig, "b", "db", "db:1").await;
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(image(&rig, "a", "web"), None);
+    ready(&rig, "a", "db");
+    until_image(&rig, "a", "web", "web:2").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cluster_that_leaves_rings_those_that_wait_for_it() {
     let rig = Rig::new(&["a"]);
     let edge = Edge::new(
@@ -228,10 +242,10 @@ async fn a_cluster_that_leaves_rings_those_that_wait_for_it() {
     let stand = ClusterStand { revision: 3, away: None, apps: [("db".to_owned(), Reached::Ready)].into() };
     fleet.put("o", &cluster("b"), &order, stand, &stop);
     let mut bell = edge.observed.bell("o");
-    fleet.leave("o", &cluster("b"), None);
+    fleet.leave("o", &cluster("b"), false, None);
     assert!(bell.has_changed().unwrap());
     bell.borrow_and_update();
-    fleet.leave("o", &cluster("b"), None);
+    fleet.leave("o", &cluster("b"), false, None);
     assert!(!bell.has_changed().unwrap(), "it was gone already");
     // Where it was the only one that was waited for, it opens a gate, also by an order that came with nothing else new.
     let db =
@@ -244,8 +258,13 @@ async fn a_cluster_that_leaves_rings_those_that_wait_for_it() {
     fleet.put("o", &cluster("b"), &order(2), stand(Reached::Nothing), &stop);
     fleet.put("o", &cluster("a"), &order(1), stand(Reached::Ready), &stop);
     bell.borrow_and_update();
-    fleet.leave("o", &cluster("b"), None);
+    fleet.leave("o", &cluster("b"), false, None);
     assert!(bell.has_changed().unwrap(), "nobody is waited for any more");
+    // It said nothing of the revision, and waits on for those that do.
+    fleet.leave("o", &cluster("a"), true, None);
+    bell.borrow_and_update();
+    fleet.put("o", &cluster("b"), &order(1), stand(Reached::Ready), &stop);
+    assert!(bell.has_changed().unwrap(), "one that waits and is not heard is rung");
 }
 
 #[tokio::test(start_paused = true)]
