@@ -189,6 +189,29 @@ async fn invalid_samples_are_refused_with_the_sentence_they_name_and_no_other() 
     .await;
 }
 
+#[tokio::test]
+async fn a_rollout_of_more_than_all_clusters_is_refused_with_its_field() {
+    let bed = hub().await.unwrap();
+    bed.explain(async {
+        let client = bed.hub().client().await?;
+        let rollout = |size: &str, failures: &str| json!({"waves": [{"name": "one", "size": size}], "maxFailures": failures});
+        for (rollout, field) in [(rollout("101%", "1"), "waves[0].size"), (rollout("50%", "101%"), "maxFailures")] {
+            let object = json!({
+                "apiVersion": emco_crds::names::API_VERSION, "kind": "DeploymentIntentGroup",
+                "metadata": {"name": "too-much", "namespace": "demo"},
+                "spec": {"compositeAppRef": {"name": "hello"}, "placement": {"allOf": [{"selector": {}}]}, "rollout": rollout},
+            });
+            let Err(kube::Error::Api(refusal)) = apply(&client, &object, true).await? else {
+                bail!("{field} was accepted");
+            };
+            let said = format!("spec.rollout.{field}: Invalid value: \"101%\"");
+            assert!(refusal.code == 422 && refusal.message.contains(&said), "{}", refusal.message);
+        }
+        Ok(())
+    })
+    .await;
+}
+
 /// Everything a GitOps tool would compare: a default more here is a difference there.
 #[tokio::test]
 async fn a_deployment_intent_group_gets_these_defaults_and_no_other() {

@@ -4,6 +4,7 @@
 mod apps;
 pub(crate) mod facts;
 mod notes;
+mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use emco_crds::deployment_intent_group::status::{
 };
 use emco_crds::logical_cloud::CloudClusters;
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, LogicalCloudReason, is_progress};
-use emco_crds::{Failing, IntOrText, PercentOrCount, State, Summary, SyncShardSpec, SyncShardStatus};
+use emco_crds::{Failing, PercentOrCount, State, Summary, SyncShardSpec, SyncShardStatus};
 
 use crate::conditions::truncate;
 use crate::identity::{ClusterId, Combination};
@@ -21,6 +22,7 @@ use crate::state::{self, Observation};
 use crate::text::counted;
 use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
+pub use share::{borne, needed};
 
 /// Most clusters that are named as failing.
 pub const MOST_FAILING: usize = 10;
@@ -296,32 +298,6 @@ fn failing(facts: &[ClusterFact<'_>]) -> Vec<Failing> {
 /// Whether the reason of an entry of `status.failing` is neither progress nor a cluster that cannot be reached, which its Cluster tells.
 pub fn is_failure(reason: &str) -> bool {
     reason != Reason::Unreachable.as_str() && !is_progress(reason)
-}
-
-/// How many clusters `readyClusters` asks for: a share is rounded up, a number is at most all, no word means all.
-pub fn needed(share: Option<&PercentOrCount>, total: usize) -> usize {
-    // What cannot be read asks for everything.
-    portion(share, total, |hundredths| hundredths.div_ceil(100)).unwrap_or(total)
-}
-
-/// How many failed clusters `maxFailures` bears: a share is rounded down, no word means none.
-pub fn borne(share: Option<&PercentOrCount>, total: usize) -> usize {
-    portion(share, total, |hundredths| hundredths / 100).unwrap_or_default()
-}
-
-/// A share or a number of all; a share is rounded by `whole`, which gets it in hundredths.
-fn portion(share: Option<&PercentOrCount>, total: usize, whole: fn(usize) -> usize) -> Option<usize> {
-    let number = match &share?.0 {
-        IntOrText::Int(number) => usize::try_from((*number).max(0)).ok(),
-        IntOrText::Text(text) => match text.strip_suffix('%') {
-            Some(percent) => {
-                let percent = percent.parse::<usize>().ok().filter(|percent| *percent <= 100)?;
-                return Some(whole(total.saturating_mul(percent)));
-            }
-            None => text.parse().ok(),
-        },
-    };
-    number.map(|number| number.min(total))
 }
 
 /// What is true of a logical cloud.

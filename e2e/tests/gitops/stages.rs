@@ -58,7 +58,7 @@ async fn until(
 type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Objects whose stage is told by their conditions.
-const STAGES: [Stage; 29] = [
+const STAGES: [Stage; 31] = [
     ("ClusterProvider", "", "acme", "Current", "Healthy"),
     ("ClusterProvider", "", "other", "Failed", "Degraded"),
     ("Cluster", "acme", "a", "Current", "Healthy"),
@@ -89,6 +89,9 @@ const STAGES: [Stage; 29] = [
     ("DeploymentIntentGroup", "shop", "ended", "InProgress", "Suspended"),
     // Nothing ran before, and nothing is carried out.
     ("DeploymentIntentGroup", "shop", "planned", "InProgress", "Suspended"),
+    // A wave waits for its approval, and another one was rejected: both go on when somebody says so.
+    ("DeploymentIntentGroup", "shop", "gated", "InProgress", "Progressing"),
+    ("DeploymentIntentGroup", "shop", "paused", "InProgress", "Progressing"),
     // No plan has its digest yet.
     ("DeploymentApproval", "shop", "early", "InProgress", "Progressing"),
     ("AppContext", "shop", "dig-web-1", "Current", "Healthy"),
@@ -130,6 +133,8 @@ async fn make_stages(bed: &Bed) -> Result<()> {
             &format!("{everywhere}\ndesiredState: Planned"),
         ),
         deployment("shop", "without-secret", std::slice::from_ref(&web), everywhere),
+        deployment("shop", "gated", std::slice::from_ref(&web), &format!("{everywhere}\n{GATED}")),
+        deployment("shop", "paused", std::slice::from_ref(&web), &format!("{everywhere}\n{GATED}")),
         deployment("shop", "refused", &[refused], &format!("{everywhere}\nprogressDeadline: 10s")),
         cluster("spare", "again"),
         cluster("spare", "without-secret"),
@@ -157,6 +162,10 @@ async fn make_stages(bed: &Bed) -> Result<()> {
         })
         .await?;
     }
+    says_waves(bed, "gated", "WaitingForWave").await?;
+    let digest = says_waves(bed, "paused", "WaitingForWave").await?;
+    kubectl.apply(&REJECTED.replace("DIGEST", &digest)).await?;
+    says_waves(bed, "paused", "RolloutPaused").await?;
     wait(bed, "shop", "broken", |app: &CompositeApp| is(app.status.as_ref(), types::STALLED, "True")).await?;
     wait(bed, "shop", "refused", |dig: &DeploymentIntentGroup| {
         let state = dig.status.as_ref().and_then(|status| serde_json::to_value(status.state).ok());
@@ -165,6 +174,32 @@ async fn make_stages(bed: &Bed) -> Result<()> {
     })
     .await
 }
+
+/// Waits until a rollout says why it does not go on; the digest of its gates.
+async fn says_waves(bed: &Bed, name: &str, reason: &str) -> Result<String> {
+    wait(bed, "shop", name, |dig: &DeploymentIntentGroup| {
+        let status = dig.status.as_ref();
+        let ready = status.and_then(|status| status.condition(types::READY));
+        let rollout = status.and_then(|status| status.rollout.as_ref());
+        let found = rollout.filter(|_| ready.is_some_and(|ready| ready.reason == reason));
+        found.map(|rollout| rollout.inputs_digest.clone()).ok_or_else(|| format!("{ready:?}"))
+    })
+    .await
+}
+
+const GATED: &str = "rollout: {waves: [{name: first, size: 100%, approval: Before}]}";
+
+const REJECTED: &str = "
+apiVersion: emco.io/v1alpha1
+kind: DeploymentApproval
+metadata: {name: rejection, namespace: shop}
+spec:
+  deploymentIntentGroupRef: {name: paused}
+  digest: DIGEST
+  wave: first
+  decision: Rejected
+  approvedBy: tester
+";
 
 const SPARE: &str = "
 apiVersion: v1

@@ -1,3 +1,4 @@
+use emco_crds::IntOrText;
 use emco_crds::sync_shard::status::{
     Applied, Connectivity, LeftOut, RowApp, RowCounts, RowDrift, RowDrifted, RowError,
 };

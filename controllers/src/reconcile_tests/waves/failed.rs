@@ -167,3 +167,31 @@ async fn a_canary_is_not_let_on_by_what_waits_for_its_turn() {
     let failing = life.dig()["status"]["failing"].to_string();
     assert!(failing.contains("app db"), "{failing}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_dead_cluster_pauses_where_none_is_borne_until_it_is_back() {
+    let mut life = without_canary().await;
+    wants(&life, &json!({"waves": [{"name": "first", "size": 2}]}), "Pause");
+    life.settle().await;
+    let (_, reason, message) = life.says("Ready");
+    assert_eq!((reason.as_str(), with(&life, "blue")), ("RolloutPaused", vec!["a", "b", "d"]), "{message}");
+    assert!(message.contains("1 cluster failed, and spec.rollout.maxFailures bears 0"), "{message}");
+    life.rig.returns("c", "uid-c");
+    life.settle().await;
+    assert_eq!((with(&life, "blue"), life.says("Ready").0), (ALL.to_vec(), "True".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_nobody_opens_is_waited_for_and_costs_nothing() {
+    let mut life = fleet().await;
+    wants(&life, &canary(&json!({"approval": "After"})), "Rollback");
+    life.settle().await;
+    let (before, said) = (versions(&life.rig.hub), life.says("Ready"));
+    life.rig.clock.forward(Duration::from_hours(24 * 90));
+    life.settle().await;
+    assert_eq!((with(&life, "blue"), life.says("Ready")), (vec!["c"], said));
+    assert_eq!(difference(&versions(&life.rig.hub), &before), "");
+    approve(&life);
+    life.settle().await;
+    assert_eq!(with(&life, "blue"), ALL);
+}

@@ -71,6 +71,34 @@ pub const WRITTEN: &[Row] = &[
         ],
     ),
     (
+        "A wave of a rollout waits for an approval, or is rejected",
+        &[
+            "a_gate_after_a_wave_holds_the_rest_until_it_is_approved",
+            "a_gate_that_nobody_opens_is_waited_for_and_costs_nothing",
+            "a_rejection_pauses_and_its_deletion_goes_on",
+            "an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved",
+            "a_death_at_any_write_before_a_gate_changes_nothing_in_the_end",
+        ],
+    ),
+    (
+        "More clusters fail in a rollout than `maxFailures` bears",
+        &[
+            "a_canary_that_dies_pauses_when_its_time_is_over",
+            "one_dead_cluster_pauses_where_none_is_borne_until_it_is_back",
+            "what_is_taken_back_is_not_tried_again",
+            "a_death_at_any_write_while_it_is_taken_back_changes_nothing",
+            "ten_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
+        ],
+    ),
+    (
+        "A cluster comes or goes, or a newer revision comes, in the middle of a rollout",
+        &[
+            "a_cluster_that_comes_meanwhile_joins_the_last_wave",
+            "a_newer_revision_begins_again_at_the_first_wave",
+            "ten_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
+        ],
+    ),
+    (
         "What a plan that waits would change cannot be written down: a quota, an object of the same name",
         &[
             "a_plan_that_cannot_be_written_down_waits_and_is_carried_out",

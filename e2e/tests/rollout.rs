@@ -1,0 +1,218 @@
+//! In: ten real API servers, two of them dead, one that dies in the second wave, one that joins in the fourth. Out: a rollout that pauses,
+//! goes on, begins again with a newer revision, and ends everywhere.
+
+use anyhow::{Result, ensure};
+use emco_crds::conditions::{Conditioned as _, types};
+use emco_crds::deployment_intent_group::rollout::RolloutStatus;
+use emco_crds::{Cluster, DeploymentIntentGroup};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::operator::{
+    Operator, chart, chart_map, deployed, deployment, is, program, project, register, unless_ended, wait,
+};
+
+const EDGES: [&str; 10] = ["e0", "e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8", "e9"];
+/// Dead before the rollout begins: one of its second wave, one of its fourth.
+const DEAD: [&str; 2] = ["e3", "e8"];
+/// Dies when the second wave is over and its gate is not open yet.
+const DIES: &str = "e2";
+/// Joins while the fourth wave waits for its approval.
+const JOINS: &str = "e9";
+const SHOP: &str = "shop";
+/// What is placed, before it is rolled out and by each revision.
+const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: WORD}\n";
+
+struct Story<'a> {
+    bed: &'a Bed,
+    who: String,
+}
+
+impl Story<'_> {
+    async fn kubectl(&self, args: &[&str]) -> Result<String> {
+        self.bed.hub().kubectl().run(args).await
+    }
+
+    /// Applies the deployment with this word.
+    async fn deploy(&self, version: &str, word: &str, rollout: &str) -> Result<()> {
+        let charts = [chart("note", version, &[("templates/note.yaml", &NOTE.replace("WORD", word))])?];
+        chart_map(self.bed, SHOP, "charts", &charts).await?;
+        let placement = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
+        let spec = format!("{placement}\nprogressDeadline: 10s\n{rollout}");
+        self.bed.hub().kubectl().apply(&deployment(SHOP, SHOP, &charts, &spec)).await.map(drop)
+    }
+
+    /// Waits until the rollout of this revision says so.
+    async fn says(
+        &self,
+        revision: i64,
+        what: &str,
+        check: impl Fn(&RolloutStatus) -> bool,
+    ) -> Result<RolloutStatus> {
+        wait(self.bed, SHOP, SHOP, |dig: &DeploymentIntentGroup| {
+            let status = dig.status.as_ref();
+            let rollout = status.and_then(|status| status.rollout.as_ref());
+            let is_of = status.and_then(|status| status.revision) == Some(revision);
+            let found = rollout.filter(|rollout| is_of && check(rollout));
+            let runs = status.and_then(|status| status.revision);
+            found
+                .cloned()
+                .ok_or_else(|| format!("waiting for revision {revision}, {what}: {runs:?}: {rollout:?}"))
+        })
+        .await
+    }
+
+    /// Waits until the rollout waits for the gate of this wave, and so many clusters failed: a slow one has failed until it is there.
+    async fn gate(&self, revision: i64, wave: &str, failed: i64) -> Result<RolloutStatus> {
+        let command = format!("kubectl emco approve dig/{SHOP} -n {SHOP} --wave {wave}");
+        let is_it =
+            |rollout: &RolloutStatus| rollout.waits_for.ends_with(&command) && rollout.failed == failed;
+        self.says(revision, &format!("{command}, where {failed} failed"), is_it).await
+    }
+
+    /// Opens the gate that a rollout waits for, and waits until that was seen.
+    async fn approve(&self, rollout: &RolloutStatus) -> Result<()> {
+        let RolloutStatus { wave, inputs_digest, .. } = rollout;
+        let name = format!("{wave}-{}", &inputs_digest["sha256:".len()..][..8]);
+        let who = &self.who;
+        let approval = format!(
+            "
+apiVersion: emco.io/v1alpha1
+kind: DeploymentApproval
+metadata: {{name: {name}, namespace: {SHOP}}}
+spec: {{deploymentIntentGroupRef: {{name: {SHOP}}}, digest: \"{inputs_digest}\", wave: {wave}, approvedBy: \"{who}\"}}
+"
+        );
+        self.bed.hub().kubectl().apply(&approval).await?;
+        let state = "--for=jsonpath={.status.state}=InEffect";
+        self.kubectl(&["wait", "deploymentapprovals.emco.io", &name, "-n", SHOP, state, "--timeout=60s"])
+            .await
+            .map(drop)
+    }
+
+    /// What each edge that answers has, as `e0=one`.
+    async fn notes(&self, without: &[&str]) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        for edge in EDGES.into_iter().filter(|edge| !without.contains(edge)) {
+            let get =
+                ["get", "configmap", "note", "-n", SHOP, "--ignore-not-found", "-o", "jsonpath={.data.say}"];
+            notes.push(format!("{edge}={}", self.bed.edge(edge).kubectl().run(&get).await?));
+        }
+        Ok(notes)
+    }
+
+    async fn kill(&self, edge: &str) -> Result<()> {
+        self.bed.edge(edge).kill().await?;
+        wait::<Cluster, _>(self.bed, "acme", edge, |cluster| {
+            is(cluster.status.as_ref(), types::READY, "False")
+        })
+        .await
+    }
+
+    async fn label(&self, edge: &str, tier: &str) -> Result<()> {
+        let label = format!("tier={tier}");
+        self.kubectl(&["label", "ecl", edge, "-n", "acme", "--overwrite", &label]).await.map(drop)
+    }
+}
+
+fn has(edges: &[&str], word: &str) -> Vec<String> {
+    edges.iter().map(|edge| format!("{edge}={word}")).collect()
+}
+
+fn rollout(failures: u32) -> String {
+    let waves = "[{name: canary, clusters: [{provider: acme, cluster: e0}]}, {name: two, size: 4, approval: After}, {name: three, size: 1}, {name: four, size: 3, approval: Before}]";
+    format!("rollout: {{waves: {waves}, maxFailures: {failures}}}")
+}
+
+async fn ten_clusters(bed: &Bed) -> Result<()> {
+    register(bed, "acme", &EDGES).await?;
+    project(bed, SHOP).await?;
+    let whoami = ["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"];
+    let story = Story { bed, who: bed.hub().kubectl().run(&whoami).await? };
+    story.label(JOINS, "spare").await?;
+    story.deploy("1.0.0", "one", "").await?;
+    deployed(bed, SHOP, SHOP, 1).await?;
+    for edge in DEAD {
+        story.kill(edge).await?;
+    }
+
+    // One of the second wave is dead, which is borne; the third one waits behind the gate.
+    story.deploy("2.0.0", "two", &rollout(1)).await?;
+    let second = story.gate(2, "two", 1).await?;
+    ensure!((second.place, second.waves) == (2, 5), "{second:?}");
+    let waits = has(&["e5", "e6", "e7"], "one");
+    let notes = story.notes(&[DEAD[0], DEAD[1], JOINS]).await?;
+    ensure!(notes == [has(&["e0", "e1", "e2", "e4"], "two"), waits.clone()].concat(), "{notes:?}");
+
+    // Another one dies: that is too much, and no other cluster begins, also where the gate is opened.
+    story.kill(DIES).await?;
+    let paused = "2 clusters failed, and spec.rollout.maxFailures bears 1";
+    story.says(2, paused, |rollout| rollout.waits_for.contains(paused)).await?;
+    story.approve(&second).await?;
+    let why = wait(bed, SHOP, SHOP, |dig: &DeploymentIntentGroup| {
+        let ready = dig.status.as_ref().and_then(|status| status.condition(types::READY));
+        let found = ready.filter(|ready| ready.reason == "RolloutPaused" && ready.status == "False");
+        found.map(|ready| ready.message.clone()).ok_or_else(|| format!("{ready:?}"))
+    })
+    .await?;
+    ensure!(why.contains(paused), "{why}");
+    let notes = story.notes(&[DEAD[0], DEAD[1], DIES, JOINS]).await?;
+    ensure!(notes == [has(&["e0", "e1", "e4"], "two"), waits].concat(), "{notes:?}");
+
+    // Somebody bears it, which is another revision of the same inputs: the rollout goes on through the third wave, to the gate of the fourth.
+    story.deploy("2.0.0", "two", &rollout(3)).await?;
+    let fourth = story.gate(3, "four", 2).await?;
+    ensure!((fourth.place, fourth.wave.as_str()) == (4, "four"), "{fourth:?}");
+    let notes = story.notes(&[DEAD[0], DEAD[1], DIES, JOINS]).await?;
+    let waits = has(&["e6", "e7"], "one");
+    ensure!(notes == [has(&["e0", "e1", "e4", "e5"], "two"), waits.clone()].concat(), "{notes:?}");
+
+    // A newer revision begins again at the first wave, and opens no gate with the approvals of the one before.
+    story.deploy("3.0.0", "three", &rollout(3)).await?;
+    let second = story.gate(4, "two", 2).await?;
+    let notes = story.notes(&[DEAD[0], DEAD[1], DIES, JOINS]).await?;
+    let waited = [has(&["e5"], "two"), waits.clone()].concat();
+    ensure!(notes == [has(&["e0", "e1", "e4"], "three"), waited].concat(), "{notes:?}");
+    story.approve(&second).await?;
+    story.gate(4, "four", 2).await?;
+
+    // Who joins meanwhile begins nothing anew, and comes after all others.
+    story.label(JOINS, "edge").await?;
+    let fourth = story.gate(5, "four", 2).await?;
+    ensure!(fourth.inputs_digest == second.inputs_digest, "{fourth:?}");
+    let notes = story.notes(&[DEAD[0], DEAD[1], DIES]).await?;
+    let answers = has(&["e0", "e1", "e4", "e5"], "three");
+    ensure!(notes == [answers, waits, has(&[JOINS], "")].concat(), "{notes:?}");
+    story.approve(&fourth).await?;
+    let over =
+        story.says(5, "the end", |rollout| rollout.place > rollout.waves && rollout.failed == 3).await?;
+    ensure!(over.waits_for.is_empty(), "{over:?}");
+    let notes = story.notes(&[DEAD[0], DEAD[1], DIES]).await?;
+    ensure!(notes == has(&["e0", "e1", "e4", "e5", "e6", "e7", JOINS], "three"), "{notes:?}");
+
+    // Who was dead gets it when it is back.
+    for edge in [DEAD[0], DEAD[1], DIES] {
+        bed.edge(edge).restart().await?;
+    }
+    deployed(bed, SHOP, SHOP, 5).await?;
+    let notes = story.notes(&[]).await?;
+    ensure!(notes == has(&EDGES, "three"), "{notes:?}");
+    let events =
+        ["get", "events", "-n", SHOP, "-o", "jsonpath={range .items[*]}{.reason} {.message}{\"\\n\"}{end}"];
+    let events = story.kubectl(&events).await?;
+    for wanted in ["WaveBegan wave 2 of 5 (two) of revision 2", "RolloutDone revision", "RolloutPaused"] {
+        ensure!(events.contains(wanted), "no Event tells: {wanted}\n{events}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn ten_clusters_of_which_some_die_and_one_joins_all_get_the_revision() {
+    let spec =
+        EDGES.iter().fold(BedSpec::hub(), |spec, edge| spec.with(PlaneSpec::new(edge, Parts::ApiServer)));
+    let bed = Bed::start(spec).await.unwrap();
+    bed.explain(Box::pin(async {
+        let operator = Operator::start(&bed, &program()?).await?;
+        unless_ended(operator.process(), ten_clusters(&bed)).await?;
+        operator.kill().await
+    }))
+    .await;
+}
