@@ -15,6 +15,7 @@ mod complete;
 mod confirm;
 mod decide;
 mod diff;
+mod digest;
 mod explain;
 mod git;
 mod history;
@@ -151,6 +152,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Suspend(args) => Box::pin(hold::suspend(args)).await,
         DeploymentCommand::Resume(args) => Box::pin(hold::resume(args)).await,
         DeploymentCommand::Plan(args) => Box::pin(plan::run(args)).await,
+        DeploymentCommand::Digest(args) => Box::pin(digest::run(args)).await,
         DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,
         DeploymentCommand::Reject(args) => Box::pin(decide::reject(args)).await,
         DeploymentCommand::Confirm(args) => Box::pin(confirm::run(args)).await,

@@ -46,3 +46,4 @@ pub mod terms;
 pub mod text;
 pub mod unsupported;
 pub mod values;
+pub mod written;

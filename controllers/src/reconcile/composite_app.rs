@@ -103,7 +103,7 @@ pub fn project(ctx: &Context, namespace: &str) -> Option<Arc<Project>> {
 }
 
 /// Digest of an app's `chart` field: while it stays, the pin holds.
-pub(crate) fn source_digest(app: &App) -> String {
+pub fn source_digest(app: &App) -> String {
     canonical::sha256("emco-chart-source/1\0", &serde_json::to_value(&app.chart).unwrap_or_default())
 }
 

@@ -4,6 +4,7 @@
 mod add;
 mod check;
 mod decide;
+mod digest;
 mod edges;
 mod hold;
 mod looks;

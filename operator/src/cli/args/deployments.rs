@@ -13,6 +13,10 @@ use crate::cli::wait::Awaited;
 const PLAN_EXIT_CODES: &str = "Exit codes: 0 nothing would change, 1 an error, 2 something would change (and a command line that cannot \
                                be understood), 4 the last change is refused, or a cluster would refuse it.";
 
+/// What is said at the end of the help of `digest`.
+const DIGEST_EXIT_CODES: &str = "Exit codes: 0 every deployment has its digest, 1 an error, 2 a command line that cannot be understood, \
+                                 3 something is missing, which is named.";
+
 /// What to do with a deployment, or on a cluster.
 #[derive(Subcommand, Debug)]
 pub enum DeploymentCommand {
@@ -37,6 +41,9 @@ pub enum DeploymentCommand {
     /// Show what the plan of a deployment that waits would change, by app, clusters and objects. Changes nothing.
     #[command(after_help = PLAN_EXIT_CODES)]
     Plan(PlanArgs),
+    /// Print the digests that approvals of deployments in files name, before anything is applied. Without --context, no hub is asked.
+    #[command(after_help = DIGEST_EXIT_CODES)]
+    Digest(DigestArgs),
     /// Approve the plan of a deployment that waits, in your own name: it is carried out.
     #[command(after_help = EXIT_CODES)]
     Approve(DecideArgs),
@@ -200,6 +207,26 @@ pub struct PlanArgs {
     /// How long to wait until the operator has planned the last change.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub timeout: Duration,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco digest`.
+#[derive(Args, Debug)]
+pub struct DigestArgs {
+    /// A file, or a folder with all that is below it (*.yaml, *.yml, *.json); repeat for several.
+    #[arg(short, long, value_name = "PATH", required = true)]
+    pub filename: Vec<PathBuf>,
+    /// Namespace that objects are applied to which name none.
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Context of the hub that is asked for what the files lack.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Kubeconfig of the hub; KUBECONFIG, else ~/.kube/config, if not given.
+    #[arg(long, value_name = "FILE", requires = "context")]
+    pub kubeconfig: Option<PathBuf>,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,

@@ -1,0 +1,119 @@
+//! Says which digests approvals of deployments in files have to name, before anything is applied.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emco_crds::fields::SourceKind;
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_engine::written::{Written, inputs_digest};
+use serde::Serialize;
+
+use super::args::HubArgs;
+use super::args::deployments::DigestArgs;
+use super::hub;
+use super::output::{Table, machine};
+use super::{Outcome, print};
+
+mod found;
+mod objects;
+
+use found::Found;
+use objects::Objects;
+
+/// One deployment of the files.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// `namespace/name`.
+    deployment: String,
+    /// What an approval of scope `Inputs` names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// Why there is none, and what helps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
+}
+
+/// `kubectl emco digest`.
+pub async fn run(args: DigestArgs) -> anyhow::Result<Outcome> {
+    let DigestArgs { filename, namespace, context, kubeconfig, output } = args;
+    let objects = Objects::read(&filename, namespace.as_deref())?;
+    let mut deployments: Vec<DeploymentIntentGroup> = objects.all()?;
+    if deployments.is_empty() {
+        let paths: Vec<String> = filename.iter().map(|path| path.display().to_string()).collect();
+        anyhow::bail!("there is no DeploymentIntentGroup in {}", paths.join(", "));
+    }
+    deployments.sort_by_key(|dig| (dig.metadata.namespace.clone(), dig.metadata.name.clone()));
+    let hub = match context {
+        None => None,
+        Some(context) => {
+            let operator_namespace = String::new();
+            let args = HubArgs { kubeconfig, context: Some(context), operator_namespace };
+            Some(hub::connect(&args).await?)
+        }
+    };
+    let mut answers = Vec::new();
+    for dig in deployments {
+        answers.push(answer(&Found { objects: &objects, hub: hub.as_ref() }, dig).await?);
+    }
+    let complete = answers.iter().all(|answer| answer.digest.is_some());
+    print(&match machine(output, &answers)? {
+        Some(text) => text,
+        None => table(&answers),
+    })?;
+    Ok(if complete { Outcome::AsWanted } else { Outcome::NotAsWanted })
+}
+
+fn table(answers: &[Answer]) -> String {
+    let mut table = Table::new(&["DEPLOYMENT", "DIGEST"]);
+    for Answer { deployment, digest, .. } in answers {
+        table.row(vec![deployment.clone(), digest.clone().unwrap_or_default()]);
+    }
+    let mut text = table.text();
+    for Answer { deployment, missing, .. } in answers {
+        for missing in missing {
+            text.push_str(&format!("{deployment}: {missing}\n"));
+        }
+    }
+    text
+}
+
+async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result<Answer> {
+    let namespace = dig.metadata.namespace.clone().unwrap_or_default();
+    let deployment = format!("{namespace}/{}", dig.metadata.name.as_deref().unwrap_or_default());
+    let mut missing = Vec::new();
+    let spec = &dig.spec;
+    let app = spec.composite_app_ref.name.as_str();
+    let composite_app: Option<CompositeApp> = found.named(&namespace, app, &mut missing).await?;
+    let profile: Option<CompositeProfile> = match &spec.composite_profile_ref {
+        Some(profile) => found.named(&namespace, &profile.name, &mut missing).await?,
+        None => None,
+    };
+    found.scope(&namespace, &mut missing).await?;
+    let cloud = found.cloud(&namespace, &spec.logical_cloud_ref.name, &mut missing).await?;
+    let charts = match &composite_app {
+        Some(app) => found.charts(&namespace, app, &mut missing).await?,
+        None => BTreeMap::default(),
+    };
+    let sources = match &profile {
+        Some(profile) => found.sources(&namespace, profile, &mut missing).await?,
+        None => BTreeMap::default(),
+    };
+    let mut digest = None;
+    if let Some(cloud) = cloud.filter(|_| missing.is_empty()) {
+        let (composite_app, profile) = (composite_app.map(Arc::new), profile.map(Arc::new));
+        let written = Written { dig: Arc::new(dig), composite_app, profile, cloud, charts, sources };
+        match inputs_digest(written) {
+            Ok(found) => digest = Some(found),
+            Err(refusal) => missing.push(refusal.message),
+        }
+    }
+    Ok(Answer { deployment, digest, missing })
+}
+
+/// Why a Secret's content cannot be in a digest that is worked out here.
+fn keyed(profile: &str, name: &str) -> String {
+    format!(
+        "CompositeProfile {profile} reads {} {name}, which counts with a key that only the operator has: apply the change where plans wait for an approval, and take status.pending.digest",
+        SourceKind::Secret.as_str()
+    )
+}
