@@ -442,6 +442,8 @@ async fn at_every_write(begin: impl AsyncFn() -> Life, change: impl Fn(&Life), l
     let rest = async |life: &mut Life| {
         life.restart().await;
         life.settle().await;
+        // Nothing is left to do for its workers while the time of the collector passes.
+        life.end().await;
         life.collect().await;
     };
     deaths::at_every_write(begin, change, rest, least).await;
