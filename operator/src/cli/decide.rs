@@ -5,6 +5,7 @@ use emco_crds::deployment_intent_group::status::Pending;
 use emco_crds::fields::NameRef;
 use emco_crds::names::manager;
 use emco_crds::{DeploymentApproval, DeploymentApprovalSpec, DeploymentIntentGroup};
+use emco_engine::rollout::LAST;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ListParams, PostParams};
@@ -134,7 +135,11 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
 /// The digest of the revision that is rolled out, where it has the wave.
 fn of_wave(group: &DeploymentIntentGroup, wave: &str, asked: Option<&str>) -> Result<String, String> {
     let waves = group.spec.rollout.iter().flat_map(|rollout| &rollout.waves);
-    let names: Vec<&str> = waves.map(|wave| wave.name.as_str()).collect();
+    let mut names: Vec<&str> = waves.map(|wave| wave.name.as_str()).collect();
+    if !names.is_empty() {
+        // It has no gate, and may be rejected as any other.
+        names.push(LAST);
+    }
     if !names.contains(&wave) {
         return Err(match names.join(", ") {
             none if none.is_empty() => "it has no spec.rollout.waves".to_owned(),
@@ -263,6 +268,17 @@ mod tests {
         let other = format!("sha256:{}", "f".repeat(64));
         assert_eq!(choose(Some(&pending()), Some(&other)), Ok(other.clone()));
         assert_eq!(choose(None, Some(&other)), Ok(other));
+    }
+
+    #[test]
+    fn the_last_wave_may_be_rejected_as_any_other() {
+        let mut group = DeploymentIntentGroup::default();
+        assert_eq!(of_wave(&group, LAST, Some(DIGEST)).unwrap_err(), "it has no spec.rollout.waves");
+        let waves = serde_json::json!({"waves": [{"name": "canary", "size": 1}]});
+        group.spec.rollout = serde_json::from_value(waves).unwrap();
+        assert_eq!(of_wave(&group, LAST, Some(DIGEST)), Ok(DIGEST.to_owned()));
+        let why = of_wave(&group, "canaries", Some(DIGEST)).unwrap_err();
+        assert_eq!(why, "it has no wave canaries; there are canary, the rest");
     }
 
     #[test]
