@@ -97,8 +97,8 @@ mod tests {
         }));
         let chart = stand_in(Some(&profile), "web").unwrap();
         let files = files.each_ref().map(|file| (file["path"].as_str().unwrap(), "a: 1".as_bytes()));
-        chart.chart().with_files(files.into_iter(), &Limits::default()).unwrap();
+        chart.chart().with_files(files, &Limits::default()).unwrap();
         let other = stand_in(Some(&profile), "other").unwrap();
-        assert!(other.chart().with_files(files.into_iter(), &Limits::default()).is_err());
+        assert!(other.chart().with_files(files, &Limits::default()).is_err());
     }
 }

@@ -185,7 +185,7 @@ impl Found<'_> {
                     digests.insert(of.name.clone(), digest);
                 }
                 Err(why) => {
-                    missing.push(format!("CompositeApp {namespace}/{name}, spec.apps[{at}].chart: {why}"))
+                    missing.push(format!("CompositeApp {namespace}/{name}, spec.apps[{at}].chart: {why}"));
                 }
             }
         }
