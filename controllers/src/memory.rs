@@ -170,6 +170,26 @@ impl MemoryServer {
         self.inner.lock().store.all()
     }
 
+    /// All objects of a kind, without a request being counted.
+    pub fn of_kind(&self, kind: &str) -> Vec<Value> {
+        self.inner.lock().store.of_kind(kind).cloned().collect()
+    }
+
+    /// Which versions of them it has, in order.
+    pub fn versions_of(&self, kind: &str) -> Vec<String> {
+        let text = |object: &Value, key: &str| {
+            let text = object.get("metadata").and_then(|metadata| metadata.get(key)).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let inner = self.inner.lock();
+        let version = |o: &Value| {
+            let (namespace, name, version) =
+                (text(o, "namespace"), text(o, "name"), text(o, "resourceVersion"));
+            format!("{namespace}/{name}@{version} of {}", inner.store.returns())
+        };
+        inner.store.of_kind(kind).map(version).collect()
+    }
+
     /// Puts an object there as another client would (create or replace by server-side apply of `manager`).
     ///
     /// # Panics

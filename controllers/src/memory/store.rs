@@ -27,10 +27,14 @@ pub(super) struct Target {
 
 impl Target {
     fn kind_key(&self) -> String {
-        // One kind of objects is served under two groups.
-        let group = if self.resource.group == "events.k8s.io" { "" } else { &self.resource.group };
-        format!("{}.{group}", self.resource.plural)
+        kind_key(&self.resource.group, &self.resource.plural)
     }
+}
+
+fn kind_key(group: &str, plural: &str) -> String {
+    // One kind of objects is served under two groups.
+    let group = if group == "events.k8s.io" { "" } else { group };
+    format!("{plural}.{group}")
 }
 
 /// Kind key to (namespace, name) to object.
@@ -56,6 +60,8 @@ pub(super) struct Store {
     objects: Objects,
     revision: u64,
     made: u64,
+    /// How often it went back.
+    returns: u64,
     log: Vec<Change>,
     watchers: Vec<Watcher>,
     pub workloads_ready: bool,
@@ -68,6 +74,7 @@ impl Store {
             objects: Objects::new(),
             revision: 0,
             made: 0,
+            returns: 0,
             log: Vec::new(),
             watchers: Vec::new(),
             workloads_ready: true,
@@ -93,6 +100,11 @@ impl Store {
 
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// How often it went back to an older state: its revisions begin anew there.
+    pub fn returns(&self) -> u64 {
+        self.returns
     }
 
     /// Reads a request's path, whose last name may be encoded.
@@ -137,6 +149,13 @@ impl Store {
             }
         }
         all
+    }
+
+    /// Objects of a kind, which no two groups here have.
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        let resource = self.resources.iter().find(|resource| resource.kind == kind);
+        let key = resource.map(|resource| kind_key(&resource.group, &resource.plural));
+        key.and_then(|key| self.objects.get(&key)).into_iter().flat_map(BTreeMap::values)
     }
 
     pub fn get(&self, target: &Target) -> ApiResult<Value> {

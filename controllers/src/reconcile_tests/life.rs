@@ -95,7 +95,7 @@ impl Engine {
 
     /// Tells what the watches of shards and deployments would tell, and which namespaces that of projects has suspended or resumed.
     fn tell(&mut self, hub: &MemoryServer, resuspended: &mut BTreeSet<String>) {
-        for dig in hub.objects().into_values().filter(|object| object["kind"] == "DeploymentIntentGroup") {
+        for dig in hub.of_kind("DeploymentIntentGroup") {
             let text = |key: &str| dig["metadata"][key].as_str().unwrap().to_owned();
             let (key, suspend) = ((text("namespace"), text("name")), dig["spec"]["suspend"] == true);
             if self.suspended.insert(key.clone(), suspend) != Some(suspend) {
@@ -106,7 +106,7 @@ impl Engine {
             self.sync.suspension_changed(&namespace);
         }
         let mut now = BTreeMap::new();
-        for shard in hub.objects().into_values().filter(|object| object["kind"] == "SyncShard") {
+        for shard in hub.of_kind("SyncShard") {
             let text = |key: &str| shard["metadata"][key].as_str().unwrap().to_owned();
             let (key, version) = ((text("namespace"), text("name")), text("resourceVersion"));
             if self.told.get(&key) != Some(&version) {

@@ -49,6 +49,7 @@ pub struct Rig {
     /// Namespaces that were suspended or resumed since somebody was last told.
     pub resuspended: BTreeSet<String>,
     writers: Writers,
+    shown: Shown,
     charts: tempfile::TempDir,
 }
 
@@ -90,16 +91,31 @@ fn context(
     (ctx, writers)
 }
 
-fn list<K>(writer: &mut Writer<K>, objects: &BTreeMap<String, Value>, kind: &str)
+/// Shows a store what a hub has of a kind, unless it was shown the very same before.
+fn list<K>(writer: &mut Writer<K>, hub: &MemoryServer, shown: &mut Shown, kind: &'static str)
+where
+    K: Lookup<DynamicType = ()> + Clone + DeserializeOwned + 'static,
+{
+    let versions = hub.versions_of(kind);
+    if shown.get(kind) != Some(&versions) {
+        show(writer, hub.of_kind(kind));
+        shown.insert(kind, versions);
+    }
+}
+
+fn show<K>(writer: &mut Writer<K>, objects: Vec<Value>)
 where
     K: Lookup<DynamicType = ()> + Clone + DeserializeOwned + 'static,
 {
     writer.apply_watcher_event(&Event::Init);
-    for object in objects.values().filter(|object| object["kind"] == kind) {
-        writer.apply_watcher_event(&Event::InitApply(serde_json::from_value(object.clone()).unwrap()));
+    for object in objects {
+        writer.apply_watcher_event(&Event::InitApply(serde_json::from_value(object).unwrap()));
     }
     writer.apply_watcher_event(&Event::InitDone);
 }
+
+/// What stores were shown of each kind.
+type Shown = BTreeMap<&'static str, Vec<String>>;
 
 impl Rig {
     pub fn new() -> Self {
@@ -119,6 +135,7 @@ impl Rig {
             hidden_namespace: None,
             resuspended: BTreeSet::new(),
             writers,
+            shown: Shown::new(),
             charts,
         }
     }
@@ -138,6 +155,7 @@ impl Rig {
             hidden_namespace: None,
             resuspended: BTreeSet::new(),
             writers,
+            shown: Shown::new(),
             charts,
         }
     }
@@ -150,43 +168,46 @@ impl Rig {
     /// The process dies: what it only remembered is gone.
     pub fn restart(&mut self) {
         let hub = Arc::new(self.hub.clone());
+        self.shown.clear();
         (self.ctx, self.writers) = context(hub, &self.clock, &self.seeing, &self.charts, &self.settings);
     }
 
     pub fn see(&mut self) {
         self.see_all_but_shards();
-        let objects = self.hub.objects();
-        list(&mut self.writers.shards, &objects, "SyncShard");
+        list(&mut self.writers.shards, &self.hub, &mut self.shown, "SyncShard");
     }
 
     /// The same while the watch of shards is behind.
     pub fn see_all_but_shards(&mut self) {
         self.see_all_but_shards_and_groups();
-        let objects = self.hub.objects();
-        self.list_groups(&objects);
+        list(&mut self.writers.digs, &self.hub, &mut self.shown, "DeploymentIntentGroup");
+        self.ctx.stores.deployment_places.rebuild(&self.ctx.stores.digs.sorted());
     }
 
     /// The same while that of deployments is, too.
     pub fn see_all_but_shards_and_groups(&mut self) {
-        let mut objects = self.hub.objects();
-        objects.extend(self.hidden_namespace.iter().map(|namespace| {
-            (format!("namespaces.//{}", namespace["metadata"]["name"].as_str().unwrap()), namespace.clone())
-        }));
-        list(&mut self.writers.providers, &objects, "ClusterProvider");
-        list(&mut self.writers.clusters, &objects, "Cluster");
-        self.see_projects(&objects);
-        list(&mut self.writers.clouds, &objects, "LogicalCloud");
+        let Self { hub, writers, shown, .. } = self;
+        list(&mut writers.providers, hub, shown, "ClusterProvider");
+        list(&mut writers.clusters, hub, shown, "Cluster");
+        self.see_projects();
+        let Self { hub, writers, shown, .. } = self;
+        list(&mut writers.clouds, hub, shown, "LogicalCloud");
         self.ctx.stores.cloud_namespaces.rebuild(&self.ctx.stores.clouds.sorted());
-        list(&mut self.writers.apps, &objects, "CompositeApp");
-        list(&mut self.writers.profiles, &objects, "CompositeProfile");
-        list(&mut self.writers.approvals, &objects, "DeploymentApproval");
-        list(&mut self.writers.contexts, &objects, "AppContext");
-        list(&mut self.writers.namespaces, &objects, "Namespace");
+        list(&mut writers.apps, hub, shown, "CompositeApp");
+        list(&mut writers.profiles, hub, shown, "CompositeProfile");
+        list(&mut writers.approvals, hub, shown, "DeploymentApproval");
+        list(&mut writers.contexts, hub, shown, "AppContext");
+        let mut namespaces = hub.of_kind("Namespace");
+        if let Some(hidden) = &self.hidden_namespace {
+            namespaces.retain(|namespace| namespace["metadata"]["name"] != hidden["metadata"]["name"]);
+            namespaces.push(hidden.clone());
+        }
+        show(&mut writers.namespaces, namespaces);
     }
 
-    fn see_projects(&mut self, objects: &BTreeMap<String, Value>) {
+    fn see_projects(&mut self) {
         let before = self.ctx.stores.projects.sorted();
-        list(&mut self.writers.projects, objects, "Project");
+        list(&mut self.writers.projects, &self.hub, &mut self.shown, "Project");
         let stores = &self.ctx.stores;
         for project in stores.projects.sorted() {
             self.resuspended.extend(stores.suspended.note(&project, false));
@@ -198,40 +219,41 @@ impl Rig {
         }
     }
 
-    fn list_groups(&mut self, objects: &BTreeMap<String, Value>) {
-        list(&mut self.writers.digs, objects, "DeploymentIntentGroup");
-        self.ctx.stores.deployment_places.rebuild(&self.ctx.stores.digs.sorted());
-    }
-
     /// The watch of shards has shown nothing yet.
     pub fn unsee_shards(&mut self) {
-        list(&mut self.writers.shards, &BTreeMap::new(), "SyncShard");
+        self.shown.remove("SyncShard");
+        show(&mut self.writers.shards, Vec::new());
     }
 
     /// The watches of deployments and logical clouds have shown nothing yet.
     pub fn unsee_groups_and_clouds(&mut self) {
-        self.list_groups(&BTreeMap::new());
-        list(&mut self.writers.clouds, &BTreeMap::new(), "LogicalCloud");
+        self.unsee_groups();
+        self.shown.remove("LogicalCloud");
+        show(&mut self.writers.clouds, Vec::new());
     }
 
     /// The watch of deployments has shown nothing yet.
     pub fn unsee_groups(&mut self) {
-        self.list_groups(&BTreeMap::new());
+        self.shown.remove("DeploymentIntentGroup");
+        show(&mut self.writers.digs, Vec::new());
+        self.ctx.stores.deployment_places.rebuild(&self.ctx.stores.digs.sorted());
     }
 
     /// The watch of providers has shown nothing yet.
     pub fn unsee_providers(&mut self) {
-        list(&mut self.writers.providers, &BTreeMap::new(), "ClusterProvider");
+        self.shown.remove("ClusterProvider");
+        show(&mut self.writers.providers, Vec::new());
     }
 
     /// The watch of clusters has shown nothing yet.
     pub fn unsee_clusters(&mut self) {
-        list(&mut self.writers.clusters, &BTreeMap::new(), "Cluster");
+        self.shown.remove("Cluster");
+        show(&mut self.writers.clusters, Vec::new());
     }
 
     /// The watch of namespaces begins again and has shown nothing yet.
     pub fn unsee_namespaces(&mut self) {
-        list(&mut self.writers.namespaces, &BTreeMap::new(), "Namespace");
+        show(&mut self.writers.namespaces, Vec::new());
     }
 
     /// Every reconciler once over every object, as the watches would show them before. A failure keeps nobody else from

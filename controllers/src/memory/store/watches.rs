@@ -62,6 +62,7 @@ impl Store {
             }
         }
         self.revision = to;
+        self.returns += 1;
         self.end_watches();
     }
 
