@@ -1,25 +1,22 @@
 //! Writes the deployment's status from a plan or its refusal and the results of its shards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use emco_crds::app_context::OwnerRef;
 use emco_crds::conditions::{Condition, types};
 use emco_crds::deployment_intent_group::status::{
     AppStatus, DeploymentIntentGroupStatus, HistoryEntry, Pending,
 };
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::sync_shard::status::Connectivity;
-use emco_crds::sync_shard::{AppSet, ShardCombination, ShardRow};
-use emco_crds::{Conditioned, DeploymentIntentGroup, RowStatus, SyncShardSpec, SyncShardStatus};
+use emco_crds::{Conditioned, DeploymentIntentGroup};
+use emco_engine::conditions;
 use emco_engine::hold::Hold;
-use emco_engine::identity::{ClusterId, Combination, SetDigest};
+use emco_engine::identity::ClusterId;
 use emco_engine::placement::AppPlacement;
-use emco_engine::plan::{Plan, sentence};
+use emco_engine::plan::sentence;
 use emco_engine::refusal::Refusal;
 use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
 use emco_engine::set::combinations;
 use emco_engine::text::counted;
-use emco_engine::{conditions, shard};
 use k8s_openapi::jiff::Timestamp;
 
 use super::planned::{Held, Planned};
@@ -28,10 +25,13 @@ use crate::abandon;
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::suspension;
-use crate::remote::State as Link;
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner};
 use crate::target;
+
+mod unseen;
+
+use unseen::{awaited, unseen, without_row};
 
 /// Reason of a stage that refused nothing, in the order of `types::STAGES`.
 const PASSED: [&str; types::STAGES.len()] = ["ReferencesFound", "Automatic", "ClustersChosen", "Rendered"];
@@ -170,72 +170,6 @@ pub fn fill(status: &mut DeploymentIntentGroupStatus, rolled: &DigRollup, keep_p
     if status.apps.is_empty() && keep_placement {
         status.apps = old.into_values().collect();
     }
-}
-
-/// What is wanted on clusters that nothing is known of yet: there, apps with empty sets stand for what is worked out at the
-/// first contact. No row has those, so such a cluster does not count as having what is wanted.
-fn awaited(plan: &Plan) -> BTreeMap<ClusterId, Combination> {
-    let known = combinations(&plan.assignment);
-    plan.waiting
-        .iter()
-        .map(|(cluster, apps)| {
-            let mut wanted = known.get(cluster).cloned().unwrap_or_default();
-            wanted.extend(apps.iter().map(|app| (app.clone(), SetDigest(String::new()))));
-            (cluster.clone(), wanted)
-        })
-        .collect()
-}
-
-/// Those of them that got nothing before: they have no row.
-fn without_row(
-    planned: &Planned,
-    mut awaited: BTreeMap<ClusterId, Combination>,
-) -> BTreeMap<ClusterId, Combination> {
-    if let Planned::Done(plan, ..) = planned {
-        awaited.retain(|cluster, _| !plan.assignment.contains_key(cluster));
-    }
-    awaited
-}
-
-/// Rows for clusters that have none, so that they are counted like all others.
-fn unseen(
-    ctx: &Context,
-    waiting: &BTreeMap<ClusterId, Combination>,
-) -> Option<(SyncShardSpec, SyncShardStatus)> {
-    if waiting.is_empty() {
-        return None;
-    }
-    let mut spec = SyncShardSpec { owner: OwnerRef::default(), ..SyncShardSpec::default() };
-    let mut rows = BTreeMap::new();
-    for (id, (cluster, apps)) in (1..).zip(waiting) {
-        let name = format!("t{id}");
-        let apps = apps.iter().map(|(app, set)| AppSet { app: app.clone(), set: set.0.clone() }).collect();
-        spec.combinations.push(ShardCombination { name: name.clone(), revision: 0, apps });
-        spec.clusters.push(ShardRow {
-            id,
-            cluster: cluster.to_string(),
-            target: Some(name),
-            ..ShardRow::default()
-        });
-        let observed = ctx.connector.observation(cluster).unwrap_or_default();
-        let (connectivity, error) = match &observed.state {
-            Link::Failed { reason, message } => (
-                Connectivity::Unreachable,
-                Some(emco_crds::sync_shard::status::RowError {
-                    reason: (*reason).to_owned(),
-                    message: message.clone(),
-                    ..Default::default()
-                }),
-            ),
-            _ => (Connectivity::Unknown, None),
-        };
-        rows.insert(
-            id,
-            RowStatus { id, cluster: cluster.to_string(), connectivity, error, ..RowStatus::default() },
-        );
-    }
-    let status = shard::encode_status(&spec, 0, &rows);
-    Some((spec, status))
 }
 
 /// Stored revisions, newest first. Their times are those of their objects.
@@ -397,7 +331,7 @@ fn stage_message(planned: &Planned, type_: &str) -> String {
     let Some(plan) = planned.plan() else { return String::new() };
     match type_ {
         types::PLACED => {
-            let clusters: std::collections::BTreeSet<&ClusterId> = plan
+            let clusters: BTreeSet<&ClusterId> = plan
                 .placement
                 .iter()
                 .flat_map(|(_, placed): &(String, AppPlacement)| &placed.chosen)
