@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use emco_crds::sync_shard::ShardRow;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{RowStatus, SyncShard, SyncShardStatus};
 use emco_engine::{conditions, shard};
@@ -25,7 +26,8 @@ use crate::object::meta;
 use crate::runtime::api::{ApiError, ApiServer, ApiServerExt};
 use crate::runtime::world::{Clock, Random};
 
-/// At most one status of a shard in this time, unless somebody does nothing before it is written.
+/// At most one status of a shard in this time, unless somebody does nothing before it is written, or it says that all that the spec
+/// wants is done.
 const PAUSE: Duration = Duration::from_millis(500);
 /// What only began is written after this time: most of what begins has ended by then, and that is written at once.
 const BEGUN: Duration = Duration::from_millis(150);
@@ -72,6 +74,17 @@ impl State {
                 begun && status.error.is_none() && status.connectivity == Connectivity::Reachable
             })
         })
+    }
+
+    /// Whether the hub was told nothing yet of what the spec wants, and all of it is done: whoever wrote it goes on from there.
+    fn is_answer(&self) -> bool {
+        let status = self.shard.status.as_ref();
+        let is_new = status.and_then(|status| status.observed_generation) != self.shard.metadata.generation;
+        let is_done = |row: &ShardRow| {
+            let status = self.rows.get(&row.id);
+            status.is_some_and(|status| shard::is_complete(row, status.applied.as_ref()))
+        };
+        is_new && self.shard.spec.clusters.iter().all(is_done)
     }
 }
 
@@ -211,7 +224,7 @@ impl Reporter {
     async fn pause(&self, bytes: u64) {
         let least = Duration::from_millis(bytes.saturating_mul(1000) / ONE);
         sleep(least).await;
-        if self.until(PAUSE.saturating_sub(least), |state| state.awaited).await {
+        if self.until(PAUSE.saturating_sub(least), |state| state.awaited || state.is_answer()).await {
             self.changed.notify_one();
         }
     }

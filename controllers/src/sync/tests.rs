@@ -25,6 +25,7 @@ mod scope;
 mod silence;
 mod suspended;
 mod together;
+mod told;
 mod unready;
 mod unwatched;
 mod world;

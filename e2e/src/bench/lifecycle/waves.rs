@@ -2,6 +2,7 @@
 //!
 //! The clusters are servers that store what they are sent, so that a wave's own work takes next to no time.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -93,7 +94,13 @@ impl Waved<'_> {
             let (plain, _) = self.change(&format!("p{number}"), &Value::Null).await?;
             let (waved, written) = self.change(&format!("w{number}"), &waves()).await?;
             overheads.push((waved - plain) / f64::from(WAVES - 1));
-            writes.push(f64::from(written) / f64::from(WAVES));
+            let sum = u32::try_from(written.values().sum::<usize>())?;
+            writes.push(f64::from(sum) / f64::from(WAVES));
+            if number + 1 == PAIRS {
+                println!(
+                    "all at once in {plain:.3} s, in waves in {waved:.3} s, with these writes: {written:?}"
+                );
+            }
         }
         let overhead = Entry::median(&format!("wave_overhead_s_{count}"), "s", overheads, HOW);
         let writes = Entry::median(&format!("hub_writes_per_wave_{count}"), "", writes, HOW);
@@ -103,8 +110,8 @@ impl Waved<'_> {
         ])
     }
 
-    /// Changes the value, rolled out like this: seconds until all is done, and what the operator wrote to the hub.
-    async fn change(&self, version: &str, rollout: &Value) -> Result<(f64, u32)> {
+    /// Changes the value, rolled out like this: seconds until all is done, and how often the operator wrote to which kind on the hub.
+    async fn change(&self, version: &str, rollout: &Value) -> Result<(f64, BTreeMap<String, usize>)> {
         let values = json!([{"app": NAME, "values": {"version": version}}]);
         let patch = Patch::Merge(json!({"spec": {"overrideValues": values, "rollout": rollout}}));
         let mark = self.bed.hub().audit_mark()?;
@@ -119,8 +126,12 @@ impl Waved<'_> {
         .await?;
         let took = begun.elapsed().as_secs_f64();
         let events = self.bed.hub().audit_since(mark)?;
-        let ours =
-            events.iter().filter(|event| event.user == "emco" && event.is_write() && !event.is_lease());
-        Ok((took, u32::try_from(ours.count())?))
+        let mut ours = BTreeMap::new();
+        for event in
+            events.iter().filter(|event| event.user == "emco" && event.is_write() && !event.is_lease())
+        {
+            *ours.entry(format!("{} {} {}", event.verb, event.resource, event.subresource)).or_default() += 1;
+        }
+        Ok((took, ours))
     }
 }
