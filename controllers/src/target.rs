@@ -7,6 +7,7 @@ mod removal;
 mod repair;
 mod targets;
 
+pub use grow::all_shown;
 pub(crate) use grow::{live, stored};
 pub use leaving::leaving;
 pub use lost_content::{lost_content, search_confirmed};

@@ -69,6 +69,9 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
         return Ok(Outcome::After(left));
     }
+    if !target::all_shown(ctx, &owner).await? {
+        return Ok(Outcome::After(store::SHOWN));
+    }
     if let Some(sentence) = store::of_a_later_format(ctx, &owner) {
         let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
         let newest = store::newest(ctx, &owner).await?;

@@ -121,6 +121,9 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     if finalizers::add(ctx, cloud.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
+    if !target::all_shown(ctx, &owner).await? {
+        return Ok(Outcome::After(store::SHOWN));
+    }
     // A Cluster that is away is let go of while the cloud has something there.
     let give_up = AbandonPolicy { gone: true, ..AbandonPolicy::default() };
     if !suspension::of_project(&ctx.stores, namespace_) {

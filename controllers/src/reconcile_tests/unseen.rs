@@ -1,10 +1,13 @@
 //! What this process made and the watch of the hub did not show yet is not taken for gone.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::abandoned::{CLUSTER, ledgers, with_cloud_alone};
 use super::life::*;
-use super::shop::{TENANT, deployment, objects};
+use super::shop::{TENANT, deployment, objects, values};
+use super::waves::{canary, fleet, waved};
 use crate::reconcile::{cluster_provider, composite_app, composite_profile, logical_cloud, orphans, project};
 use crate::runtime::api::ApiServerExt as _;
 
@@ -250,5 +253,48 @@ async fn given_up_work_is_remembered_while_its_provider_does_not_show() {
         let ledger = ledgers(&life);
         assert_eq!(ledger.len(), 1, "{is_gone}");
         assert_eq!(ledger[0]["spec"]["clusters"][0]["uid"], "uid-b");
+    }
+}
+
+/// Clusters of the shop, and whether they are to have something.
+fn targets_of_shop(life: &Life) -> Vec<(String, bool)> {
+    let rows = of_shop(life, "SyncShard").into_iter();
+    let rows = rows.flat_map(|shard| shard["spec"]["clusters"].as_array().cloned().unwrap_or_default());
+    let mut all: Vec<_> =
+        rows.map(|row| (row["cluster"].as_str().unwrap().to_owned(), !row["target"].is_null())).collect();
+    all.sort();
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_moved_to_a_shard_that_does_not_show_yet_stay_as_they_are() {
+    let waves = canary(&json!({}));
+    for pinned in [false, true] {
+        let mut life = fleet().await;
+        life.rig.settings.largest_shard = 900;
+        life.restart().await;
+        let mut dig = waved(&waves);
+        if pinned {
+            // What takes no new work keeps what it has, as far as it is known to have something.
+            let mut away = life.rig.hub.object(&CLUSTER.replace("/b", "/d")).unwrap();
+            away["spec"]["scheduling"] = json!("Cordoned");
+            life.put(&json!({"apiVersion": away["apiVersion"], "kind": "Cluster", "spec": away["spec"],
+                "metadata": {"name": "d", "namespace": "acme"}}));
+            dig["spec"]["revision"] = json!(1);
+        }
+        life.put(&dig);
+        life.put(&values("blue"));
+        life.rig.see();
+        let all: Vec<_> = ["a", "b", "c", "d"].map(|name| (format!("acme/{name}"), true)).into();
+        let before = of_shop(&life, "SyncShard").len();
+        for turn in 0..6 {
+            look(&mut life).await;
+            assert_eq!(targets_of_shop(&life), all, "pinned: {pinned}, look {turn}");
+            // Longer than a report may wait.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        assert!(of_shop(&life, "SyncShard").len() > before, "nothing moved: {pinned}");
+        life.settle().await;
+        assert_eq!(targets_of_shop(&life), all);
     }
 }

@@ -18,7 +18,7 @@ mod held;
 const ALL: [&str; 4] = ["a", "b", "c", "d"];
 
 /// The shop on four clusters, of which `c` is the canary.
-async fn fleet() -> Life {
+pub(super) async fn fleet() -> Life {
     let mut life = Life::joined(ALL.map(|name| (name, MemoryServer::new())).into());
     for object in objects() {
         life.put(&object);
@@ -32,13 +32,13 @@ async fn fleet() -> Life {
     life
 }
 
-fn waved(rollout: &Value) -> Value {
+pub(super) fn waved(rollout: &Value) -> Value {
     let mut dig = deployment("edge");
     dig["spec"]["rollout"] = rollout.clone();
     dig
 }
 
-fn canary(more: &Value) -> Value {
+pub(super) fn canary(more: &Value) -> Value {
     let mut wave = json!({"name": "canary", "clusters": [{"selector": {"matchLabels": {"canary": "true"}}}]});
     for (key, value) in more.as_object().unwrap() {
         wave[key] = value.clone();

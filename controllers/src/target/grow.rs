@@ -53,6 +53,16 @@ pub fn unseen(ctx: &Context, owner: &Owner) -> bool {
     made.iter().any(|name| ctx.stores.shards.named(&owner.namespace, name).is_none())
 }
 
+/// Whether the watch shows all shards that this process made of an owner. Until then nothing is decided from what it shows: a cluster
+/// whose row just moved seems to have nothing.
+pub async fn all_shown(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
+    if unseen(ctx, owner) {
+        // One that is gone already will never be shown.
+        stored(ctx, owner).await?;
+    }
+    Ok(!unseen(ctx, owner))
+}
+
 /// What the hub has of an owner now, by name, whatever the watch shows.
 pub async fn live<K>(ctx: &Context, owner: &Owner) -> Result<Vec<K>, Failure>
 where
@@ -254,7 +264,9 @@ pub async fn make(
     let collection = meta::collection::<SyncShard>(Some(&owner.namespace));
     let path = collection.clone().then(&name);
     ctx.revisions.made.lock().entry(owner.hash.clone()).or_default().insert(name);
-    Ok(parse(&path, ctx.hub().create(&collection, &object).await?)?)
+    let made = parse(&path, ctx.hub().create(&collection, &object).await?)?;
+    ctx.revisions.write_cache.took(&made);
+    Ok(made)
 }
 
 async fn write_status(
@@ -265,5 +277,8 @@ async fn write_status(
     let mut object = stored.clone();
     object.status = Some(status);
     let path = meta::path(stored);
-    Ok(parse(&path, ctx.hub().replace(path.clone().then("status"), &body(&object)?).await?)?)
+    let written = parse(&path, ctx.hub().replace(path.clone().then("status"), &body(&object)?).await?)?;
+    // The watch may show it as it was made, without what its rows have.
+    ctx.revisions.write_cache.took(&written);
+    Ok(written)
 }
