@@ -25,6 +25,9 @@ use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Draft, Owner, RevisionSummary, Stored, TooMuch, mebibytes};
 use crate::target;
 
+/// What is new in a revision that is stored a second time.
+const STORED_ANEW: &str = "its content was lost and is stored anew";
+
 /// What became of a plan.
 pub enum Carried {
     /// The inputs moved while it was being stored, and nothing was targeted.
@@ -108,9 +111,17 @@ pub async fn carry_out(
         if is_new && !gathered.goes_on(ctx).await? {
             return Ok(Carried::Moved);
         }
+        let summary = || RevisionSummary {
+            text: plan.change.as_ref().map_or(STORED_ANEW, |change| change.summary.as_str()).to_owned(),
+            warnings: plan.warnings.clone(),
+        };
         if let Some(way) = &way
             && rollout::remember(ctx, dig, way).await?
         {
+            if !whole {
+                // It is targeted by the next look, which does not know what is new in it.
+                store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary());
+            }
             return Ok(Carried::Moved);
         }
         let (revision, order, given) = match &way {
@@ -120,8 +131,7 @@ pub async fn carry_out(
         let uids = uids(&gathered.snapshot.clusters);
         target::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
         if !whole {
-            let again = "its content was lost and is stored anew";
-            let summary = plan.change.as_ref().map_or(again, |change| change.summary.as_str()).to_owned();
+            let summary = summary();
             let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
             tracing::info!(
                 project = gathered.snapshot.project,
@@ -130,9 +140,8 @@ pub async fn carry_out(
                 clusters = plan.assignment.len(),
                 seconds,
                 "revision planned and stored: {}",
-                one_line(&summary)
+                one_line(&summary.text)
             );
-            let summary = RevisionSummary { text: summary, warnings: plan.warnings.clone() };
             store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use emco_crds::deployment_approval::Decision;
-use emco_crds::deployment_intent_group::rollout::{Rollout, RolloutStatus, WaveApproval};
+use emco_crds::deployment_intent_group::rollout::{Rollout, RolloutStatus};
 use emco_crds::fields::Time;
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
 use emco_crds::sync_shard::ShardOrder;
@@ -70,8 +70,8 @@ pub async fn way(
     let mut votes = Votes::seen(ctx, owner, waves);
     let mut now = as_voted(&votes);
     let is_fresh = |id: &ClusterId| standing.of.get(id) == Some(&Standing::Before);
-    if now.given.iter().any(is_fresh) && waves.waves.iter().any(|wave| wave.approval != WaveApproval::None) {
-        // Watches may be behind: nobody gets what was rejected a moment ago.
+    if now.given.iter().any(is_fresh) {
+        // Watches may be behind: nobody gets what was rejected a moment ago; waves without a gate may be, too.
         votes = Votes::live(ctx, owner, waves).await?;
         now = as_voted(&votes);
     }
@@ -115,12 +115,18 @@ pub async fn way(
 }
 
 /// Writes down what the rows will not show any more when they are written: that a revision is taken back, else it would be tried again,
-/// and that all its clusters take part. Whether it was written.
+/// that all its clusters take part, and that the rollout went back to an earlier wave, or a wave that was done is so no more: else its gate
+/// and its soak would seem to be passed. Whether it was written.
 pub async fn remember(ctx: &Context, dig: &DeploymentIntentGroup, way: &Way) -> Result<bool, Failure> {
     let known = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
     let known = known.filter(|known| known.inputs_digest == way.status.inputs_digest);
     let is_known = |what: fn(&RolloutStatus) -> bool| !what(&way.status) || known.is_some_and(what);
-    if is_known(|rollout| rollout.taken_back) && is_known(|rollout| rollout.everywhere) {
+    let now = &way.status;
+    let is_back = known.is_some_and(|known| {
+        now.place < known.place
+            || now.place == known.place && known.done_at.is_some() && now.done_at.is_none()
+    });
+    if !is_back && is_known(|rollout| rollout.taken_back) && is_known(|rollout| rollout.everywhere) {
         return Ok(false);
     }
     let mut said = dig.status.clone().unwrap_or_default();
