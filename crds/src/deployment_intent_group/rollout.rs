@@ -31,7 +31,8 @@ pub struct Rollout {
 /// A group of clusters that goes together.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[x_kube(
-    validation = ("has(self.clusters) != has(self.size)", "a wave needs exactly one of clusters, size")
+    validation = ("has(self.clusters) != has(self.size)", "a wave needs exactly one of clusters, size"),
+    validation = ("self.name != 'the rest'", "the rest is the name of the last wave, of clusters that match none: name this one otherwise")
 )]
 pub struct Wave {
     /// Its name.
