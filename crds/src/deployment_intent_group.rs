@@ -182,6 +182,13 @@ impl DeploymentIntentGroup {
     pub fn release(&self) -> &str {
         self.spec.release.as_deref().or(self.metadata.name.as_deref()).unwrap_or_default()
     }
+
+    /// What the annotation `emco.io/confirm` says to have this very deletion carried out, with the digest of what runs; `None` where it is
+    /// not being deleted. One that was set before, or that a backup brought back, confirms no later deletion.
+    pub fn deletion_confirmation(&self, digest: &str) -> Option<String> {
+        let since = self.metadata.deletion_timestamp.as_ref()?;
+        Some(format!("{digest}@{}", since.0.as_second()))
+    }
 }
 
 impl DeploymentIntentGroupSpec {

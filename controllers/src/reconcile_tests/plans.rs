@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::approvals::{decide, page, project, waiting};
 use super::life::*;
+use super::removals::confirmation;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
 use crate::memory::Fault;
 use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
@@ -231,7 +232,8 @@ async fn a_deletion_that_waits_names_all_that_it_would_remove() {
     assert_eq!((&waits["revision"], &waits["clusters"]["removed"]), (&json!(0), &json!(3)), "{waits:#}");
     assert_eq!(waits["apps"][0]["lost"], json!(["acme/a", "acme/b"]));
     assert_eq!(details(&life).apps.len(), 2);
-    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": digest}}});
+    let text = confirmation(&life.dig(), digest.as_str().unwrap());
+    let confirm = json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
     let path = format!("{TENANT}/deploymentintentgroups/shop");
     life.rig.hub.merge(&path, &confirm).await.unwrap();
     life.settle().await;

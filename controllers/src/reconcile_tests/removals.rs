@@ -11,6 +11,36 @@ use super::shop::{TENANT, deployment, labelled, objects, values};
 use crate::memory::MemoryServer;
 use crate::runtime::api::ApiServerExt as _;
 
+/// What confirms the deletion of what runs.
+pub(super) fn confirmation(dig: &Value, digest: &str) -> String {
+    let since: k8s_openapi::jiff::Timestamp =
+        dig["metadata"]["deletionTimestamp"].as_str().unwrap().parse().unwrap();
+    format!("{digest}@{}", since.as_second())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_began_goes_on_whatever_else_is_confirmed() {
+    let mut life = Life::with(&objects());
+    life.put(&project(&json!({"confirmDeletion": "Always"})));
+    life.settle().await;
+    let path = format!("{TENANT}/deploymentintentgroups/shop");
+    let digest = life.dig()["status"]["digest"].as_str().unwrap().to_owned();
+    life.rig.fails("b", "Timeout");
+    life.delete(&path).await;
+    life.settle().await;
+    let confirm = |text: &str| json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
+    let text = confirmation(&life.dig(), &digest);
+    life.rig.hub.merge(&path, &confirm(&text)).await.unwrap();
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Terminating");
+    life.rig.hub.merge(&path, &confirm("lost-0123456789")).await.unwrap();
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Terminating", "the annotation has another text by now");
+    life.rig.returns("b", "uid-b");
+    life.settle().await;
+    assert_eq!(life.dig(), Value::Null);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deletion_waits_for_its_confirmation_where_the_project_wants_one() {
     let mut life = Life::with(&objects());
@@ -25,14 +55,17 @@ async fn a_deletion_waits_for_its_confirmation_where_the_project_wants_one() {
     life.settle().await;
     let (status, reason, message) = life.says("Ready");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "RemovalNeedsConfirmation"));
-    let command = format!("kubectl annotate dig shop -n team-a --overwrite emco.io/confirm={digest}");
+    let text = confirmation(&life.dig(), &digest);
+    let command = format!("kubectl annotate dig shop -n team-a --overwrite emco.io/confirm={text}");
     assert!(message.ends_with(&format!("and nothing is removed before: {command}")), "{message}");
     assert_eq!((&life.dig()["status"]["state"], edges(&life)), (&json!("TerminateStopped"), before));
     let confirm = |text: &str| json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
-    life.rig.hub.merge(&path, &confirm("sha256:0")).await.unwrap();
-    life.settle().await;
-    assert!(!life.dig().is_null(), "another digest confirms nothing");
-    life.rig.hub.merge(&path, &confirm(&digest)).await.unwrap();
+    for other in ["sha256:0", &digest, &format!("{digest}@1")] {
+        life.rig.hub.merge(&path, &confirm(other)).await.unwrap();
+        life.settle().await;
+        assert!(!life.dig().is_null(), "{other} is of something else, or of another deletion");
+    }
+    life.rig.hub.merge(&path, &confirm(&text)).await.unwrap();
     life.settle().await;
     assert_eq!((life.dig(), life.names_on("a")), (Value::Null, vec!["namespaces.//team-a".to_owned()]));
 }

@@ -36,11 +36,12 @@ pub async fn run(args: ConfirmArgs) -> anyhow::Result<Outcome> {
     let deployment = format!("{namespace}/{name}");
     let (digest, summary) =
         waits(&group, digest.as_deref()).map_err(|why| anyhow::anyhow!("{deployment}: {why}"))?;
-    let changed = confirmed(&group) != Some(&digest);
+    let text = group.deletion_confirmation(&digest);
+    let changed = confirmed(&group) != text.as_ref();
     if changed {
         // Of this object and no other of its name: another one was not looked at.
         let patch = Patch::Merge(json!({"metadata": {
-            "uid": group.metadata.uid, "annotations": {(annotation::CONFIRM): digest},
+            "uid": group.metadata.uid, "annotations": {(annotation::CONFIRM): text},
         }}));
         let params = PatchParams { field_manager: Some(manager::CLI.to_owned()), ..PatchParams::default() };
         let api = Api::<DeploymentIntentGroup>::namespaced(hub.client.clone(), &namespace);
@@ -64,7 +65,7 @@ pub async fn run(args: ConfirmArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::AsWanted)
 }
 
-/// The digest that a deletion was confirmed by.
+/// What a deletion was confirmed with.
 fn confirmed(group: &DeploymentIntentGroup) -> Option<&String> {
     group.metadata.annotations.as_ref()?.get(annotation::CONFIRM)
 }
@@ -80,7 +81,7 @@ fn waits(group: &DeploymentIntentGroup, digest: Option<&str>) -> Result<(String,
     // The operator has seen it: what is pending requires nothing any more.
     let done = || {
         let runs = status?.digest.as_ref().or_else(|| pending.map(|pending| &pending.digest));
-        let runs = runs.filter(|runs| confirmed(group) == Some(*runs))?;
+        let runs = runs.filter(|runs| confirmed(group) == group.deletion_confirmation(runs).as_ref())?;
         let summary = pending.map(|pending| pending.summary.clone()).unwrap_or_default();
         Some(Pending { digest: runs.clone(), summary, ..Pending::default() })
     };
@@ -132,10 +133,12 @@ mod tests {
     fn a_deletion_that_was_confirmed_is_so_still() {
         let mut group = ending(PendingRequires::Nothing);
         group.status.get_or_insert_default().digest = Some(DIGEST.to_owned());
-        group.metadata.annotations = Some([(annotation::CONFIRM.to_owned(), DIGEST.to_owned())].into());
+        let said = |text: &str| Some([(annotation::CONFIRM.to_owned(), text.to_owned())].into());
+        group.metadata.annotations = said(&format!("{DIGEST}@0"));
         assert_eq!(waits(&group, None).unwrap().0, DIGEST);
-        assert_eq!(confirmed(&group).map(String::as_str), Some(DIGEST));
-        group.metadata.annotations = Some([(annotation::CONFIRM.to_owned(), "sha256:0".to_owned())].into());
+        group.metadata.annotations = said(&format!("{DIGEST}@1"));
+        assert!(waits(&group, None).is_err(), "it was of another deletion");
+        group.metadata.annotations = said("sha256:0@0");
         assert_eq!(waits(&group, None).unwrap_err(), "its deletion waits for no confirmation");
     }
 

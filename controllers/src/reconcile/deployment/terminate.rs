@@ -32,6 +32,10 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let deleting = meta::deleting(dig);
     let suspended = dig.spec.is_suspended();
     let mut unconfirmed = unconfirmed(ctx, dig, owner);
+    // What began is not stopped by another confirmation in the place of its own, as that of a loss.
+    if unconfirmed.is_some() && target::all_shown(ctx, owner).await? && leaves(ctx, owner) {
+        unconfirmed = None;
+    }
     let waits = suspended || unconfirmed.is_some();
     held::forget(ctx, owner);
     let unreachable = Some(&dig.spec.unreachable).filter(|_| !waits);
@@ -94,7 +98,10 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
     };
     let removed = if waits && !done { Box::pin(details::removed(ctx, dig, owner)).await? } else { None };
-    let confirmed = || meta::annotation(dig, annotation::CONFIRM).map(str::to_owned);
+    let confirmed = || {
+        let said = meta::annotation(dig, annotation::CONFIRM)?;
+        said.split_once('@').map(|(digest, _)| digest.to_owned())
+    };
     let (digest, requires) = match &unconfirmed {
         Some((digest, _)) => (digest.clone(), PendingRequires::DeletionConfirmation),
         None => (status.digest.clone().or_else(confirmed).unwrap_or_default(), PendingRequires::Nothing),
@@ -122,6 +129,11 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     Ok(outcome.at_latest((ending == Removal::Unseen).then_some(store::SHOWN)))
 }
 
+/// Whether nothing of it is wanted anywhere any more, nor what a search found.
+fn leaves(ctx: &Context, owner: &Owner) -> bool {
+    store::shards(ctx, owner).iter().all(|shard| shard.spec.clusters.iter().all(|row| row.target.is_none()))
+}
+
 /// The digest that confirms the deletion, and the command, where the project wants it confirmed and it is not.
 fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<(String, String)> {
     let project = composite_app::project(ctx, &owner.namespace)?;
@@ -133,11 +145,12 @@ fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Opt
     let stored = || store::contexts(ctx, owner).first().map(|context| context.spec.digest.clone());
     // Before the first revision there is nothing to lose.
     let digest = dig.status.as_ref().and_then(|status| status.digest.clone()).or_else(stored)?;
-    if meta::annotation(dig, annotation::CONFIRM) == Some(digest.as_str()) {
+    let text = dig.deletion_confirmation(&digest)?;
+    if meta::annotation(dig, annotation::CONFIRM) == Some(text.as_str()) {
         return None;
     }
     let (name, namespace, key) = (&owner.name, &owner.namespace, annotation::CONFIRM);
-    let command = format!("kubectl annotate dig {name} -n {namespace} --overwrite {key}={digest}");
+    let command = format!("kubectl annotate dig {name} -n {namespace} --overwrite {key}={text}");
     Some((digest, command))
 }
 
