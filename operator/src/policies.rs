@@ -45,7 +45,7 @@ impl Policies for StoredPolicies {
                 pinned: dig.spec.revision,
                 ..default
             },
-            None => Policy { suspended: self.is_suspended(owner), ..default },
+            None => Policy { suspended: self.is_suspended(owner), ..Policy::of_missing(owner) },
         }
     }
 
@@ -62,6 +62,7 @@ impl Policies for StoredPolicies {
 #[cfg(test)]
 mod tests {
     use emco_controllers::runtime::stores::{Writers, stores};
+    use emco_crds::deployment_intent_group::sync::DriftPolicy;
     use emco_crds::{DeploymentIntentGroup, Project};
     use kube::runtime::watcher::Event;
 
@@ -116,6 +117,17 @@ mod tests {
                 "of another's namespace"
             );
         }
+    }
+
+    #[test]
+    fn what_others_change_is_reported_while_the_deployment_is_missing() {
+        let (stores, mut writers) = stores();
+        let policies = StoredPolicies(stores);
+        let till_ = owner("DeploymentIntentGroup", "tills", "till");
+        assert_eq!(policies.policy(&till_).drift, DriftPolicy::Report);
+        writers.digs.apply_watcher_event(&Event::Apply(till(None)));
+        assert_eq!(policies.policy(&till_).drift, DriftPolicy::Correct, "as it says");
+        assert_eq!(policies.policy(&owner("LogicalCloud", "tills", "default")).drift, DriftPolicy::Correct);
     }
 
     #[test]

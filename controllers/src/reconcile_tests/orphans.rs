@@ -82,6 +82,26 @@ async fn a_deployment_that_is_merely_missing_keeps_everything_and_goes_on_when_i
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_others_change_stays_while_the_deployment_is_missing() {
+    let mut life = installed().await;
+    let path = "/api/v1/namespaces/team-a/configmaps/page";
+    let now = |life: &Life| life.edges["a"].object(path).unwrap()["data"]["text"].clone();
+    let was = now(&life);
+    let_go(&life).await;
+    life.delete(&dig()).await;
+    life.settle().await;
+    life.edges["a"].merge(path, &json!({"data": {"text": "theirs"}})).await.unwrap();
+    life.settle().await;
+    assert_eq!(now(&life), "theirs");
+    life.restart().await;
+    life.settle().await;
+    assert_eq!(now(&life), "theirs", "a process that never saw the deployment knows no more of it");
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!(now(&life), was, "it says that changes are put right");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_hub_with_the_same_keys_finds_running_edges_and_touches_nothing() {
     let first = installed().await;
     let before = EDGES.map(|edge| versions(&first.edges[edge]));

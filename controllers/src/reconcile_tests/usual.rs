@@ -21,13 +21,22 @@ impl Policies for Usual {
     fn policy(&self, owner: &Owner) -> Policy {
         let dig = self.0.digs.named(&owner.namespace, &owner.name);
         let dig = dig.filter(|_| owner.kind == "DeploymentIntentGroup");
+        let usual = match &dig {
+            None if owner.kind == "DeploymentIntentGroup" => Policy::of_missing(owner),
+            None => Policy::of(owner),
+            Some(dig) => Policy {
+                drift: dig.spec.sync.drift,
+                ignore: dig.spec.sync.ignore.clone(),
+                ..Policy::of(owner)
+            },
+        };
         Policy {
             // The default logical cloud's.
             namespace: Some(owner.namespace.clone()),
             suspended: dig.is_some() && self.1.load(Ordering::SeqCst)
                 || suspension::holds(&self.0, &owner.kind, &owner.namespace, &owner.name),
             pinned: dig.and_then(|dig| dig.spec.revision),
-            ..Policy::of(owner)
+            ..usual
         }
     }
 

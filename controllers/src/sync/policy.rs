@@ -40,7 +40,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// What holds where nothing is known of the owner.
+    /// What holds where an owner says nothing else.
     pub fn of(owner: &Owner) -> Self {
         Self {
             hook_timeout: Duration::from_mins(5),
@@ -62,6 +62,13 @@ impl Policy {
 }
 
 impl Policy {
+    /// What holds while the object of an owner is missing. Nobody knows then which changes by others it allowed: they are reported, and
+    /// stay. A logical cloud allows none.
+    pub fn of_missing(owner: &Owner) -> Self {
+        let drift = if owner.kind == "LogicalCloud" { DriftPolicy::Correct } else { DriftPolicy::Report };
+        Self { drift, ..Self::of(owner) }
+    }
+
     /// Whether what failed under another policy may work now.
     pub fn tries_again(&self, before: &Self) -> bool {
         self.requested != before.requested
@@ -72,7 +79,7 @@ impl Policy {
 
 /// What the hub's objects say of owners.
 pub trait Policies: Send + Sync + 'static {
-    /// The policy of an owner; [`Policy::of`] where it is not known.
+    /// The policy of an owner; [`Policy::of_missing`] where the hub has no such object.
     fn policy(&self, owner: &Owner) -> Policy;
     /// Whether nothing may be written to the owner's clusters. Asked right before every write.
     fn is_suspended(&self, owner: &Owner) -> bool {

@@ -19,6 +19,7 @@ const fn of(
 }
 
 const COPIED: &str = "The hub's objects are copied to an empty hub";
+const MISSING: &str = "A deployment is missing that nobody saw end (its finalizer was removed by hand, a backup had none of it)";
 const CHART: &str = "a chart that is huge, nests for ever, or never ends";
 const SERVERS: &str = "servers of charts that answer slowly, and many apps that want charts of them";
 const WATCHES: &str = "Watches of a cluster fail or deliver nothing (a proxy that buffers or cuts streams, more than 512 kinds)";
@@ -83,7 +84,10 @@ pub const ALL: &[Defect] = &[
     of(
         "A6",
         "shards kept the uid of an owner that was made again",
-        &[(COPIED, &["the_shards_of_an_owner_that_was_made_again_follow_its_uid"])],
+        &[
+            (COPIED, &["the_shards_of_an_owner_that_was_made_again_follow_its_uid"]),
+            (MISSING, &["what_others_change_stays_while_the_deployment_is_missing"]),
+        ],
     ),
     of(
         "A7",
@@ -96,7 +100,14 @@ pub const ALL: &[Defect] = &[
     of(
         "B1",
         "memory was bounded for a rendering and not for the process",
-        &[(CHART, &["charts_that_allocate_are_refused_within_the_memory_of_one_render"])],
+        &[(
+            CHART,
+            &[
+                "charts_that_allocate_are_refused_within_the_memory_of_one_render",
+                "a_project_that_renders_all_it_may_leaves_a_turn_for_another",
+                "a_project_waits_for_one_rendering_of_each_other_project",
+            ],
+        )],
     ),
     of(
         "B2",
@@ -246,7 +257,14 @@ pub const ALL: &[Defect] = &[
     of(
         "E6",
         "charts are bounded in size, time and memory",
-        &[(CHART, &["charts_that_allocate_are_refused_within_the_memory_of_one_render"])],
+        &[(
+            CHART,
+            &[
+                "charts_that_allocate_are_refused_within_the_memory_of_one_render",
+                "a_project_that_renders_all_it_may_leaves_a_turn_for_another",
+                "a_project_waits_for_one_rendering_of_each_other_project",
+            ],
+        )],
     ),
     of(
         "E7",

@@ -87,6 +87,14 @@ pub const HUB: &[Row] = &[
         ],
     ),
     (
+        "A deployment is missing that nobody saw end (its finalizer was removed by hand, a backup had none of it)",
+        &[
+            "a_deployment_that_is_merely_missing_keeps_everything_and_goes_on_when_it_is_there_again",
+            "what_others_change_stays_while_the_deployment_is_missing",
+            "what_others_change_is_reported_while_the_deployment_is_missing",
+        ],
+    ),
+    (
         "A stored manifest pack is lost",
         &[
             "a_lost_pack_stops_pruning_and_is_noticed_by_a_process_that_had_read_it",
