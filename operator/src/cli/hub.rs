@@ -6,7 +6,7 @@ use anyhow::{Context as _, anyhow, bail};
 use emco_crds::names::label;
 use emco_crds::{DeploymentIntentGroup, Project, SyncShard};
 use kube::api::ListParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
@@ -58,13 +58,25 @@ pub async fn client_of(text: &str) -> anyhow::Result<Client> {
 
 /// The kubeconfig of a file, else of KUBECONFIG or the home folder.
 pub fn kubeconfig(file: Option<&std::path::Path>) -> anyhow::Result<Kubeconfig> {
+    let named = |file: &std::path::Path| file.display().to_string();
     match file {
         Some(file) => {
-            Kubeconfig::read_from(file).map_err(|error| anyhow!("{}: {}", file.display(), chain(&error)))
+            Kubeconfig::read_from(file).map_err(|error| anyhow!("{}: {}", named(file), unread(&error)))
         }
         None => Kubeconfig::read().map_err(|error| {
-            anyhow!("set KUBECONFIG to a kubeconfig file, or name one with a flag: {}", chain(&error))
+            anyhow!("set KUBECONFIG to a kubeconfig file, or name one with a flag: {}", unread(&error))
         }),
+    }
+}
+
+/// Why a kubeconfig cannot be read. What a parser says may quote the file, in which there is a token.
+fn unread(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => {
+            let line = error.location().map(|place| format!(", see line {}", place.line()));
+            format!("it does not parse as a kubeconfig{}", line.unwrap_or_default())
+        }
+        other => chain(other),
     }
 }
 
@@ -217,4 +229,22 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         source = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_that_does_not_parse_is_refused_without_its_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let text = "apiVersion: v1\nkind: Config\nusers:\n- name: me\n  user: {token: [hunter2], password: 90210417}\n";
+        std::fs::write(&file, text).unwrap();
+        let said = kubeconfig(Some(&file)).unwrap_err().to_string();
+        assert!(said.contains("it does not parse as a kubeconfig"), "{said}");
+        assert!(!said.contains("hunter2") && !said.contains("90210417"), "{said}");
+        let said = kubeconfig(Some(&folder.path().join("absent"))).unwrap_err().to_string();
+        assert!(said.contains("absent"), "{said}");
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use emco_crds::names::label;
 use emco_engine::identity::{ClusterId, split_api_version};
+use emco_engine::path::{fault, is_dns_subdomain};
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -180,6 +181,21 @@ struct One {
     name: String,
 }
 
+impl One {
+    /// Whether it can be of a deployment. What an Event is about, whoever wrote it says, and it becomes an address: Events about Nodes have
+    /// no version, and a name may be made up to lead elsewhere.
+    fn can_be_asked_for(&self) -> bool {
+        let (group, version) = split_api_version(&self.api_version);
+        let is_word = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b':');
+        (group.is_empty() || is_dns_subdomain(group))
+            && is_word(version)
+            && is_word(&self.kind)
+            && fault(&self.name).is_none()
+            && self.name.bytes().all(is_name)
+    }
+}
+
 /// Whether objects are the deployment's, or were made by what is.
 struct Family<'a> {
     client: Client,
@@ -189,6 +205,9 @@ struct Family<'a> {
 
 impl Family<'_> {
     async fn has(&mut self, one: One) -> anyhow::Result<bool> {
+        if !one.can_be_asked_for() {
+            return Ok(false);
+        }
         if let Some(known) = self.known.get(&one) {
             return Ok(*known);
         }
@@ -219,6 +238,9 @@ impl Family<'_> {
 
     /// Who made an object.
     async fn owner(&self, one: &One) -> anyhow::Result<Above> {
+        if !one.can_be_asked_for() {
+            return Ok(Above::Nothing);
+        }
         let (group, version) = split_api_version(&one.api_version);
         let kind = GroupVersionKind::gvk(group, version, &one.kind);
         let resource = match pinned_kind(&self.client, &kind).await {
@@ -259,4 +281,23 @@ enum Above {
     Object(One),
     /// No owner that can be read.
     Nothing,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_event_is_about_leads_to_no_other_address() {
+        let one = |version: &str, kind: &str, name: &str| {
+            let [api_version, kind, name] = [version, kind, name].map(str::to_owned);
+            One { api_version, kind, name }.can_be_asked_for()
+        };
+        assert!(one("v1", "Pod", "web-0") && one("apps/v1", "Deployment", "system:web.x_y"));
+        assert!(!one("", "Node", "worker"), "the kubelet says no version");
+        for name in ["", "..", "?watch=true", "x/proxy/metrics", "%2e%2e", "a b", "a#b", "a\nb"] {
+            assert!(!one("v1", "Pod", name), "{name:?}");
+        }
+        assert!(!one("../v1", "Pod", "a") && !one("v1", "Po?d", "a") && !one("a/b/c", "Pod", "a"));
+    }
 }
