@@ -6,8 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::conditions::types::RESOLVED;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
 use emco_helm::{Chart, Compiled, Limits};
+use serde_json::json;
 
 use crate::plan;
 use crate::refusal::Refusal;
@@ -35,11 +38,11 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
     let name = dig.spec.logical_cloud_ref.name.clone();
     let charts: BTreeMap<String, ChartFacts> = charts
         .into_iter()
-        .filter_map(|(app, digest)| {
+        .map(|(app, digest)| {
             let compiled = stand_in(profile.as_deref(), &app)?;
-            Some((app, ChartFacts { digest, compiled }))
+            Ok((app, ChartFacts { digest, compiled }))
         })
-        .collect();
+        .collect::<Result<_, Box<Refusal>>>()?;
     plan::inputs_digest(&Snapshot {
         installation: Arc::new(Installation { id: String::new(), digest_key: [0; 32], random_key: [0; 32] }),
         project: String::new(),
@@ -60,7 +63,7 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
 }
 
 /// A chart without templates, which has the dependencies that the profile puts files into.
-fn stand_in(profile: Option<&CompositeProfile>, app: &str) -> Option<Arc<Compiled>> {
+fn stand_in(profile: Option<&CompositeProfile>, app: &str) -> Result<Arc<Compiled>, Box<Refusal>> {
     let entry = profile.and_then(|profile| profile.spec.apps.iter().find(|entry| entry.app == app));
     let mut folders = BTreeSet::from([(String::new(), "chart")]);
     for file in entry.iter().flat_map(|entry| &entry.files) {
@@ -72,17 +75,22 @@ fn stand_in(profile: Option<&CompositeProfile>, app: &str) -> Option<Arc<Compile
         }
     }
     let chart = |(folder, name): &(String, &str)| {
-        let text = format!("apiVersion: v2\nname: {name}\nversion: 0.0.0\n");
+        let text = json!({"apiVersion": "v2", "name": name, "version": "0.0.0"}).to_string();
         (format!("{folder}Chart.yaml"), text.into_bytes())
     };
-    let chart = Chart::from_files(folders.iter().map(chart).collect(), &Limits::default()).ok()?;
-    Compiled::new(chart).ok().map(Arc::new)
+    let chart = Chart::from_files(folders.iter().map(chart).collect(), &Limits::default());
+    let refused = |why: String| {
+        let message = format!(
+            "app {app}: the files that its profile adds (spec.apps[].files) fit into no chart: {why}"
+        );
+        Refusal::new(RESOLVED, Reason::TemplateError, message)
+    };
+    let compiled = Compiled::new(chart.map_err(|error| refused(error.to_string()))?);
+    compiled.map(Arc::new).map_err(|error| refused(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -11,7 +11,7 @@ use super::looks::{EVERYWHERE, deploy};
 use super::rig::{STAGE, run};
 
 /// Waits until the condition Approved has this reason, and answers the digest that is pending.
-async fn approved(bed: &Bed, tenant: &str, wanted: &str) -> Result<Option<String>> {
+pub async fn approved(bed: &Bed, tenant: &str, wanted: &str) -> Result<Option<String>> {
     wait(bed, tenant, "till", |dig: &DeploymentIntentGroup| {
         let Some(status) = &dig.status else { return Err("it has no status".to_owned()) };
         let approved = status.condition(types::APPROVED);

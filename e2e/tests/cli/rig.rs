@@ -87,6 +87,13 @@ pub async fn run(bed: &Bed, args: &[&str]) -> Result<Said> {
     run_as(bed, bed.hub().kubectl().kubeconfig(), args).await
 }
 
+/// Runs it as the administrator of the hub, with a file as its standard input.
+pub async fn run_fed(bed: &Bed, input: &Path, args: &[&str]) -> Result<Said> {
+    let mut command = command(bed, bed.hub().kubectl().kubeconfig(), args)?;
+    command.stdin(std::fs::File::open(input)?);
+    said(command, args).await
+}
+
 /// Runs it with a kubeconfig.
 pub async fn run_as(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Said> {
     said(command(bed, kubeconfig, args)?, args).await

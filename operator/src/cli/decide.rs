@@ -1,6 +1,7 @@
 //! Approves or rejects the plan of a deployment that waits.
 
 use emco_crds::deployment_approval::Decision;
+use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::deployment_intent_group::status::Pending;
 use emco_crds::fields::NameRef;
 use emco_crds::names::manager;
@@ -61,7 +62,7 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
     // What a deletion would remove is confirmed at the deployment itself.
     let pending = pending.filter(|pending| pending.revision > 0);
     let digest = match &wave {
-        Some(wave) => of_wave(&group, wave, digest.as_deref()),
+        Some(wave) => of_wave(&group, wave, decision, digest.as_deref()),
         None => choose(pending, digest.as_deref()),
     };
     let digest = digest.map_err(|why| anyhow::anyhow!("{namespace}/{name}: {why}"))?;
@@ -133,12 +134,22 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
 }
 
 /// The digest of the revision that is rolled out, where it has the wave.
-fn of_wave(group: &DeploymentIntentGroup, wave: &str, asked: Option<&str>) -> Result<String, String> {
-    let waves = group.spec.rollout.iter().flat_map(|rollout| &rollout.waves);
-    let mut names: Vec<&str> = waves.map(|wave| wave.name.as_str()).collect();
-    if !names.is_empty() {
-        // It has no gate, and may be rejected as any other.
-        names.push(LAST);
+fn of_wave(
+    group: &DeploymentIntentGroup,
+    wave: &str,
+    decision: Decision,
+    asked: Option<&str>,
+) -> Result<String, String> {
+    let Some(spec) = group.spec.rollout.as_ref().filter(|rollout| **rollout != Rollout::default()) else {
+        return Err("it has no spec.rollout, and goes everywhere at once".to_owned());
+    };
+    let mut names: Vec<&str> = spec.waves.iter().map(|wave| wave.name.as_str()).collect();
+    match decision {
+        Decision::Rejected => names.push(LAST),
+        Decision::Approved if wave == LAST => {
+            return Err(format!("wave {LAST} waits for no approval; it may be rejected alone"));
+        }
+        Decision::Approved => {}
     }
     if !names.contains(&wave) {
         return Err(match names.join(", ") {
@@ -271,13 +282,23 @@ mod tests {
     }
 
     #[test]
-    fn the_last_wave_may_be_rejected_as_any_other() {
+    fn the_last_wave_may_be_rejected_as_any_other_and_not_approved() {
         let mut group = DeploymentIntentGroup::default();
-        assert_eq!(of_wave(&group, LAST, Some(DIGEST)).unwrap_err(), "it has no spec.rollout.waves");
+        let why = |group: &_, wave, decision| of_wave(group, wave, decision, Some(DIGEST)).unwrap_err();
+        for none in [None, Some(Rollout::default())] {
+            group.spec.rollout = none;
+            assert!(why(&group, LAST, Decision::Rejected).starts_with("it has no spec.rollout, "));
+        }
+        let alone = serde_json::json!({"maxConcurrent": 1});
         let waves = serde_json::json!({"waves": [{"name": "canary", "size": 1}]});
-        group.spec.rollout = serde_json::from_value(waves).unwrap();
-        assert_eq!(of_wave(&group, LAST, Some(DIGEST)), Ok(DIGEST.to_owned()));
-        let why = of_wave(&group, "canaries", Some(DIGEST)).unwrap_err();
+        for rollout in [alone, waves] {
+            group.spec.rollout = serde_json::from_value(rollout).unwrap();
+            assert_eq!(of_wave(&group, LAST, Decision::Rejected, Some(DIGEST)), Ok(DIGEST.to_owned()));
+            let why = why(&group, LAST, Decision::Approved);
+            assert_eq!(why, "wave the rest waits for no approval; it may be rejected alone");
+        }
+        assert_eq!(of_wave(&group, "canary", Decision::Approved, Some(DIGEST)), Ok(DIGEST.to_owned()));
+        let why = why(&group, "canaries", Decision::Rejected);
         assert_eq!(why, "it has no wave canaries; there are canary, the rest");
     }
 

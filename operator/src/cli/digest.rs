@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_crds::fields::SourceKind;
 use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_engine::snapshot::SourceKey;
 use emco_engine::written::{Written, inputs_digest};
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ use found::Found;
 use objects::Objects;
 
 /// One deployment of the files.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Answer {
     /// `namespace/name`.
     deployment: String,
@@ -31,6 +31,21 @@ struct Answer {
     /// Why there is none, and what helps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
+    /// What the digest takes for granted, because nothing here can tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assumed: Vec<String>,
+}
+
+impl Answer {
+    fn missing(&mut self, why: String) {
+        if !self.missing.contains(&why) {
+            self.missing.push(why);
+        }
+    }
+
+    fn assume(&mut self, what: String) {
+        self.assumed.push(what);
+    }
 }
 
 /// `kubectl emco digest`.
@@ -69,9 +84,12 @@ fn table(answers: &[Answer]) -> String {
         table.row(vec![deployment.clone(), digest.clone().unwrap_or_default()]);
     }
     let mut text = table.text();
-    for Answer { deployment, missing, .. } in answers {
+    for Answer { deployment, missing, assumed, .. } in answers {
         for missing in missing {
             text.push_str(&format!("{deployment}: {missing}\n"));
+        }
+        for assumed in assumed {
+            text.push_str(&format!("{deployment}: assumed: {assumed}\n"));
         }
     }
     text
@@ -79,41 +97,42 @@ fn table(answers: &[Answer]) -> String {
 
 async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result<Answer> {
     let namespace = dig.metadata.namespace.clone().unwrap_or_default();
-    let deployment = format!("{namespace}/{}", dig.metadata.name.as_deref().unwrap_or_default());
-    let mut missing = Vec::new();
+    let name = dig.metadata.name.clone().unwrap_or_default();
+    let mut answer = Answer { deployment: format!("{namespace}/{name}"), ..Answer::default() };
     let spec = &dig.spec;
+    // It is there; what is written as null in it is noted.
+    let _: Option<DeploymentIntentGroup> = found.named(&namespace, &name, &mut answer).await?;
     let app = spec.composite_app_ref.name.as_str();
-    let composite_app: Option<CompositeApp> = found.named(&namespace, app, &mut missing).await?;
+    let composite_app: Option<CompositeApp> = found.named(&namespace, app, &mut answer).await?;
     let profile: Option<CompositeProfile> = match &spec.composite_profile_ref {
-        Some(profile) => found.named(&namespace, &profile.name, &mut missing).await?,
+        Some(profile) => found.named(&namespace, &profile.name, &mut answer).await?,
         None => None,
     };
-    found.scope(&namespace, &mut missing).await?;
-    let cloud = found.cloud(&namespace, &spec.logical_cloud_ref.name, &mut missing).await?;
+    found.scope(&namespace, &mut answer).await?;
+    let cloud = found.cloud(&namespace, &spec.logical_cloud_ref.name, &mut answer).await?;
     let charts = match &composite_app {
-        Some(app) => found.charts(&namespace, app, &mut missing).await?,
+        Some(app) => found.charts(&namespace, app, &mut answer).await?,
         None => BTreeMap::default(),
     };
     let sources = match &profile {
-        Some(profile) => found.sources(&namespace, profile, &mut missing).await?,
+        Some(profile) => found.sources(&namespace, profile, &mut answer).await?,
         None => BTreeMap::default(),
     };
-    let mut digest = None;
-    if let Some(cloud) = cloud.filter(|_| missing.is_empty()) {
+    if let Some(cloud) = cloud.filter(|_| answer.missing.is_empty()) {
         let (composite_app, profile) = (composite_app.map(Arc::new), profile.map(Arc::new));
         let written = Written { dig: Arc::new(dig), composite_app, profile, cloud, charts, sources };
         match inputs_digest(written) {
-            Ok(found) => digest = Some(found),
-            Err(refusal) => missing.push(refusal.message),
+            Ok(found) => answer.digest = Some(found),
+            Err(refusal) => answer.missing(refusal.message),
         }
     }
-    Ok(Answer { deployment, digest, missing })
+    Ok(answer)
 }
 
 /// Why a Secret's content cannot be in a digest that is worked out here.
-fn keyed(profile: &str, name: &str) -> String {
+fn keyed((namespace, profile): (&str, &str), read: &SourceKey) -> String {
     format!(
-        "CompositeProfile {profile} reads {} {name}, which counts with a key that only the operator has: apply the change where plans wait for an approval, and take status.pending.digest",
-        SourceKind::Secret.as_str()
+        "CompositeProfile {namespace}/{profile} reads {} {namespace}/{}, which counts with a key that only the operator has: apply the change where plans wait for an approval, and take status.pending.digest",
+        read.kind, read.name
     )
 }

@@ -215,7 +215,7 @@ pub struct PlanArgs {
 /// `kubectl emco digest`.
 #[derive(Args, Debug)]
 pub struct DigestArgs {
-    /// A file, or a folder with all that is below it (*.yaml, *.yml, *.json); repeat for several.
+    /// A file, a folder with all that is below it (*.yaml, *.yml, *.json), or - for the standard input; repeat for several.
     #[arg(short, long, value_name = "PATH", required = true)]
     pub filename: Vec<PathBuf>,
     /// Namespace that objects are applied to which name none.

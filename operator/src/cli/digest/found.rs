@@ -7,18 +7,19 @@ use emco_controllers::reconcile::composite_app::source_digest;
 use emco_controllers::reconcile::sources;
 use emco_crds::composite_app::{App, ChartPin};
 use emco_crds::fields::SourceKind;
-use emco_crds::project::ApprovalScope;
+use emco_crds::names::label;
+use emco_crds::project::{ApprovalMode, ApprovalScope};
 use emco_crds::{CompositeApp, CompositeProfile, LogicalCloud, Project};
 use emco_engine::resolve;
 use emco_engine::snapshot::{Source, SourceKey};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::keyed;
 use super::objects::Objects;
-use crate::cli::hub::Hub;
+use super::{Answer, keyed};
+use crate::cli::hub::{Hub, is_forbidden};
 
 /// Digest of an app's chart: as it is stated, as it is in a ConfigMap, or as the hub pinned the same source, where these agree.
 fn chart(app: &App, pins: &[ChartPin], archive: Option<String>) -> Result<String, String> {
@@ -43,6 +44,16 @@ fn chart(app: &App, pins: &[ChartPin], archive: Option<String>) -> Result<String
     }
 }
 
+/// What the hub answers.
+enum OnHub<K> {
+    /// It has it.
+    Found(K),
+    /// It has none, or there is no hub to ask.
+    Absent,
+    /// It may not be read, as the sentence says.
+    Unreadable(String),
+}
+
 /// Where things are looked for.
 pub struct Found<'a> {
     /// The files.
@@ -60,17 +71,23 @@ impl Found<'_> {
         }
     }
 
-    async fn on_hub<K>(&self, namespace: &str, name: &str) -> anyhow::Result<Option<K>>
+    async fn on_hub<K>(&self, namespace: &str, name: &str) -> anyhow::Result<OnHub<K>>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
             + Clone
             + DeserializeOwned
             + Debug,
     {
-        let Some(hub) = self.hub else { return Ok(None) };
+        let Some(hub) = self.hub else { return Ok(OnHub::Absent) };
         let found = Api::<K>::namespaced(hub.client.clone(), namespace).get_opt(name).await;
         let kind = K::kind(&());
-        found.map_err(|error| hub.sentence(&error, &format!("read {kind}"), &format!("{namespace}/{name}")))
+        let said = |error| hub.sentence(error, &format!("read {kind}"), &format!("{namespace}/{name}"));
+        match found {
+            Ok(Some(found)) => Ok(OnHub::Found(found)),
+            Ok(None) => Ok(OnHub::Absent),
+            Err(error) if is_forbidden(&error) => Ok(OnHub::Unreadable(said(&error).to_string())),
+            Err(error) => Err(said(&error)),
+        }
     }
 
     /// An object of a name, which is missing otherwise.
@@ -78,7 +95,7 @@ impl Found<'_> {
         &self,
         namespace: &str,
         name: &str,
-        missing: &mut Vec<String>,
+        answer: &mut Answer,
     ) -> anyhow::Result<Option<K>>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
@@ -86,25 +103,27 @@ impl Found<'_> {
             + DeserializeOwned
             + Debug,
     {
-        if let Some(found) = self.written(namespace, name)? {
+        if let Some(found) = self.objects.one(namespace, name)? {
+            for field in self.objects.nulls::<K>(namespace, name) {
+                answer.assume(format!(
+                    "{} {name}, {field} is null: apply it with kubectl apply --server-side, or kubectl may drop it",
+                    K::kind(&())
+                ));
+            }
             return Ok(Some(found));
         }
         let found = self.on_hub(namespace, name).await?;
-        if found.is_none() {
-            missing.push(self.nowhere(&format!("{} {namespace}/{name}", K::kind(&()))));
-        }
-        Ok(found)
+        Ok(self.taken(found, &format!("{} {namespace}/{name}", K::kind(&())), answer))
     }
 
-    fn written<K>(&self, namespace: &str, name: &str) -> anyhow::Result<Option<K>>
-    where
-        K: Resource<DynamicType = ()> + DeserializeOwned,
-    {
-        let all: Vec<K> = self.objects.all()?;
-        Ok(all.into_iter().find(|object| {
-            let meta = object.meta();
-            (meta.namespace.as_deref(), meta.name.as_deref()) == (Some(namespace), Some(name))
-        }))
+    /// What the hub has; what it has not, or does not show, is missing.
+    fn taken<K>(&self, found: OnHub<K>, what: &str, answer: &mut Answer) -> Option<K> {
+        match found {
+            OnHub::Found(found) => return Some(found),
+            OnHub::Absent => answer.missing(self.nowhere(what)),
+            OnHub::Unreadable(why) => answer.missing(format!("{what} is in none of the files, and {why}")),
+        }
+        None
     }
 
     /// Level of a logical cloud, and its namespace on clusters. The one called default is made by its project.
@@ -112,25 +131,31 @@ impl Found<'_> {
         &self,
         namespace: &str,
         name: &str,
-        missing: &mut Vec<String>,
+        answer: &mut Answer,
     ) -> anyhow::Result<Option<(String, String)>> {
         let of = |cloud: LogicalCloud| {
             let level = cloud.spec.level.as_str().to_owned();
             (level, cloud.spec.namespace.unwrap_or_else(|| namespace.to_owned()))
         };
-        if let Some(cloud) = self.written(namespace, name)? {
+        if let Some(cloud) = self.objects.one(namespace, name)? {
             return Ok(Some(of(cloud)));
         }
         // One that exists is left as it is, whatever its project says by now.
-        if let Some(cloud) = self.on_hub(namespace, name).await? {
-            return Ok(Some(of(cloud)));
-        }
+        let kept = match self.on_hub(namespace, name).await? {
+            OnHub::Found(cloud) => return Ok(Some(of(cloud))),
+            other => other,
+        };
         let project = self.project(namespace)?.and_then(|project| project.spec.logical_cloud);
-        if let Some(made) = project.filter(|_| name == "default") {
+        let is_made = name == "default" && matches!(kept, OnHub::Absent);
+        if let Some(made) = project.filter(|_| is_made) {
+            if self.hub.is_none() {
+                answer.assume(format!(
+                    "LogicalCloud {namespace}/default is made by its Project: one that exists with another level keeps it"
+                ));
+            }
             return Ok(Some((made.level.as_str().to_owned(), namespace.to_owned())));
         }
-        missing.push(self.nowhere(&format!("LogicalCloud {namespace}/{name}")));
-        Ok(None)
+        Ok(self.taken(kept, &format!("LogicalCloud {namespace}/{name}"), answer).map(of))
     }
 
     /// The project of the files that owns a namespace.
@@ -142,15 +167,39 @@ impl Found<'_> {
         }))
     }
 
+    /// The project that owns a namespace on the hub; `None` where there is none, or it may not be read, as by tenants.
+    async fn project_on_hub(&self, hub: &Hub, namespace: &str) -> anyhow::Result<Option<Project>> {
+        let read = async {
+            let namespaces = Api::<Namespace>::all(hub.client.clone());
+            let labels = namespaces.get_opt(namespace).await?.and_then(|found| found.metadata.labels);
+            // The operator goes by it, too.
+            let Some(name) = labels.and_then(|mut labels| labels.remove(label::PROJECT)) else {
+                return Ok(None);
+            };
+            Api::<Project>::all(hub.client.clone()).get_opt(&name).await
+        };
+        match read.await {
+            Ok(found) => Ok(found),
+            Err(error) if is_forbidden(&error) => Ok(None),
+            Err(error) => Err(hub.sentence(&error, "read the Project of namespace", namespace)),
+        }
+    }
+
     /// Whether approvals name what is digested here.
-    pub async fn scope(&self, namespace: &str, missing: &mut Vec<String>) -> anyhow::Result<()> {
+    pub async fn scope(&self, namespace: &str, answer: &mut Answer) -> anyhow::Result<()> {
         let mut project = self.project(namespace)?;
         if let (None, Some(hub)) = (&project, self.hub) {
-            // Tenants cannot read projects; by default the namespace has the project's name.
-            project = Api::<Project>::all(hub.client.clone()).get_opt(namespace).await.ok().flatten();
+            project = self.project_on_hub(hub, namespace).await?;
         }
-        if let Some(project) = project.filter(|project| project.spec.approval.scope == ApprovalScope::Plan) {
-            missing.push(format!(
+        let Some(project) = project else {
+            answer.assume(format!(
+                "approvals in namespace {namespace} have the scope Inputs: its Project is not in the files, and no hub said it"
+            ));
+            return Ok(());
+        };
+        let approval = project.spec.approval;
+        if (approval.mode, approval.scope) == (ApprovalMode::Manual, ApprovalScope::Plan) {
+            answer.missing(format!(
                 "Project {} wants whole plans approved (spec.approval.scope is Plan), and what clusters would get is known on the hub alone: apply the change, and take status.pending.digest",
                 project.metadata.name.unwrap_or_default()
             ));
@@ -163,21 +212,37 @@ impl Found<'_> {
         &self,
         namespace: &str,
         app: &CompositeApp,
-        missing: &mut Vec<String>,
+        answer: &mut Answer,
     ) -> anyhow::Result<BTreeMap<String, String>> {
         let name = app.metadata.name.as_deref().unwrap_or_default();
-        let known: Option<CompositeApp> = self.on_hub(namespace, name).await?;
-        let pins = known.and_then(|known| known.status).map(|status| status.apps).unwrap_or_default();
+        let mut pins = Vec::new();
+        if app.spec.apps.iter().any(|app| app.chart.digest.is_none()) {
+            match self.on_hub::<CompositeApp>(namespace, name).await? {
+                OnHub::Found(known) => pins = known.status.map(|status| status.apps).unwrap_or_default(),
+                OnHub::Absent => {}
+                OnHub::Unreadable(why) => answer.missing(why),
+            }
+        }
         let mut digests = BTreeMap::new();
         for (at, of) in app.spec.apps.iter().enumerate() {
             let mut archive = None;
             if let Some(reference) = &of.chart.config_map_ref {
                 let key = reference.key.as_deref().unwrap_or("chart.tgz");
-                let Some(map) = self.map(namespace, &reference.name, missing).await? else { continue };
+                let field = format!("CompositeApp {namespace}/{name}, spec.apps[{at}].chart.configMapRef");
+                let Some(map) = self.map(namespace, &reference.name, answer).await? else { continue };
                 let Some(bytes) = sources::bytes(&map, key) else {
-                    missing.push(format!("ConfigMap {namespace}/{} has no key {key}", reference.name));
+                    answer.missing(format!(
+                        "{field}: ConfigMap {} has no archive as binaryData at the key {key}: put it there, or name another key",
+                        reference.name
+                    ));
                     continue;
                 };
+                if self.hub.is_none() && of.chart.digest.is_none() {
+                    answer.assume(format!(
+                        "{field}: no other archive was taken from key {key} of ConfigMap {} before, which would be kept: state spec.apps[{at}].chart.digest to be sure",
+                        reference.name
+                    ));
+                }
                 archive = Some(emco_controllers::chart::digest(&bytes));
             }
             match chart(of, &pins, archive) {
@@ -185,7 +250,7 @@ impl Found<'_> {
                     digests.insert(of.name.clone(), digest);
                 }
                 Err(why) => {
-                    missing.push(format!("CompositeApp {namespace}/{name}, spec.apps[{at}].chart: {why}"));
+                    answer.missing(format!("CompositeApp {namespace}/{name}, spec.apps[{at}].chart: {why}"));
                 }
             }
         }
@@ -197,36 +262,33 @@ impl Found<'_> {
         &self,
         namespace: &str,
         profile: &CompositeProfile,
-        missing: &mut Vec<String>,
+        answer: &mut Answer,
     ) -> anyhow::Result<BTreeMap<SourceKey, Source>> {
         let name = profile.metadata.name.as_deref().unwrap_or_default();
         let mut found = BTreeMap::new();
         for key in resolve::sources(profile) {
             if key.kind == SourceKind::Secret.as_str() {
-                missing.push(keyed(name, &key.name));
+                answer.missing(keyed((namespace, name), &key));
                 continue;
             }
-            let Some(map) = self.map(namespace, &key.name, missing).await? else { continue };
+            let Some(map) = self.map(namespace, &key.name, answer).await? else { continue };
             let text = sources::bytes(&map, &key.key).and_then(|bytes| String::from_utf8(bytes).ok());
             found.insert(key, text.map_or(Source::KeyMissing, Source::Found));
         }
-        missing.dedup();
         Ok(found)
     }
 
-    async fn map(
-        &self,
-        namespace: &str,
-        name: &str,
-        missing: &mut Vec<String>,
-    ) -> anyhow::Result<Option<Value>> {
-        if let Some(map) = self.objects.plain("ConfigMap", namespace, name) {
-            return Ok(Some(map.clone()));
+    async fn map(&self, namespace: &str, name: &str, answer: &mut Answer) -> anyhow::Result<Option<Value>> {
+        match self.objects.map(namespace, name) {
+            Ok(None) => {}
+            Ok(Some(map)) => return Ok(Some(map.clone())),
+            Err(unplaced) => {
+                answer.missing(unplaced.to_string());
+                return Ok(None);
+            }
         }
-        let map: Option<ConfigMap> = self.on_hub(namespace, name).await?;
-        if map.is_none() {
-            missing.push(self.nowhere(&format!("ConfigMap {namespace}/{name}")));
-        }
+        let map = self.on_hub::<ConfigMap>(namespace, name).await?;
+        let map = self.taken(map, &format!("ConfigMap {namespace}/{name}"), answer);
         map.map(|map| serde_json::to_value(map).map_err(Into::into)).transpose()
     }
 }
