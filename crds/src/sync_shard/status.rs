@@ -102,6 +102,10 @@ pub struct RowStatus {
     /// State of the owner's objects there.
     #[serde(default)]
     pub state: State,
+    /// The combination that a state which says that something failed speaks of; absent = nothing is wanted, or nothing failed.
+    #[schemars(length(max = 32))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// The last combination completely applied, with everything else pruned; absent = none yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<Applied>,

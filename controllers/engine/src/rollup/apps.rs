@@ -8,6 +8,7 @@ use emco_crds::deployment_intent_group::status::{AppStatus, RejectedStatus};
 use super::facts::{ClusterFact, Kind};
 use super::{DigInputs, count};
 use crate::conditions::truncate;
+use crate::shard::is_failure;
 use crate::state::{self, Observation};
 
 /// Most clusters that are named as chosen.
@@ -67,8 +68,6 @@ impl App {
         self.clusters += 1;
         // A row names the apps that are not as wanted; the others are.
         let named = fact.status.as_ref().and_then(|s| s.apps.iter().find(|a| a.app == name));
-        let failed =
-            |state| matches!(state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed);
         let settled = |state| matches!(state, State::Instantiated | State::Updated);
         let applied = fact.applied
             || (fact.current
@@ -80,7 +79,7 @@ impl App {
             self.applied += 1;
         } else if fact.kind == Kind::Unreachable {
             self.unreachable += 1;
-        } else if named.is_some_and(|a| failed(a.state)) {
+        } else if named.is_some_and(|a| is_failure(a.state)) {
             self.failed += 1;
         } else {
             self.progressing += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::sync_shard::status::{Connectivity, RowCounts};
-use emco_crds::{Failing, RowStatus, State};
+use emco_crds::{Failing, RowStatus};
 
 use super::Shard;
 use crate::identity::{ClusterId, Combination};
@@ -122,9 +122,8 @@ fn fact<'a>(
     let current = row.target.as_ref().map(|t| &t.apps) == wanted && row.lost.is_empty();
     let applied = current && row.complete;
     let unreachable = status.as_ref().is_some_and(|s| s.connectivity == Connectivity::Unreachable);
-    let failed = status.as_ref().is_some_and(|s| {
-        matches!(s.state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed)
-    });
+    let target = row.target.as_ref().map(|target| target.name.as_str());
+    let failed = status.as_ref().is_some_and(|status| shard::failed(target, status));
     let reachable = status.as_ref().is_some_and(|s| s.connectivity == Connectivity::Reachable);
     let all_ready =
         status.as_ref().is_some_and(|s| s.ready >= s.total && s.unknown == 0 && s.error.is_none());
@@ -221,5 +220,42 @@ impl Tally {
         } else {
             self.objects.unknown += status.total;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emco_crds::{State, SyncShardSpec};
+
+    use super::*;
+    use crate::identity::SetDigest;
+    use crate::shard::{encode_status, retarget};
+
+    fn wanted(set: &str) -> BTreeMap<ClusterId, Combination> {
+        let apps = Combination::from([("web".to_owned(), SetDigest(set.to_owned()))]);
+        [(ClusterId::new("acme", "a"), apps)].into()
+    }
+
+    #[test]
+    fn what_failed_of_an_earlier_target_is_on_its_way_with_the_next() {
+        let empty = SyncShardSpec { format: 1, next_id: 1, ..SyncShardSpec::default() };
+        let (one, two) = (wanted("s1"), wanted("s2"));
+        let spec = retarget(&empty, None, 1, 1, &one).unwrap();
+        let row = &spec.clusters[0];
+        let failed = RowStatus {
+            id: row.id,
+            connectivity: Connectivity::Reachable,
+            state: State::InstantiateFailed,
+            target: row.target.clone(),
+            ..RowStatus::default()
+        };
+        let rows = BTreeMap::from([(row.id, failed)]);
+        let status = encode_status(&spec, 1, &rows);
+        let kind = |spec: &SyncShardSpec, wanted| of(&[(spec, Some(&status))], wanted)[0].kind;
+        assert_eq!(kind(&spec, &one), Kind::Failed);
+        let next = retarget(&spec, Some(&status), 2, 2, &two).unwrap();
+        assert_eq!(kind(&next, &two), Kind::Progressing, "nobody has tried it yet");
+        let leaving = retarget(&spec, Some(&status), 2, 2, &BTreeMap::new()).unwrap();
+        assert_eq!(kind(&leaving, &BTreeMap::new()), Kind::Leaving);
     }
 }

@@ -119,7 +119,13 @@ pub fn carried(
             let content = before.get(gates.combination.as_str()).map(|c| apps(c))?;
             Some(RowGates { combination: (*names.get(&content)?).to_owned(), ..gates.clone() })
         });
-        statuses.insert(row.id, RowStatus { id: row.id, applied, gates, ..was.clone() });
+        // What failed of a content that nobody has any more stays that of another one.
+        let of = |name: &String| {
+            let content = before.get(name.as_str()).map(|c| apps(c));
+            content.and_then(|content| names.get(&content)).map(|name| (*name).to_owned()).unwrap_or_default()
+        };
+        let target = was.target.as_ref().map(of);
+        statuses.insert(row.id, RowStatus { id: row.id, target, applied, gates, ..was.clone() });
     }
     encode_status(to, 1, &statuses)
 }

@@ -129,7 +129,7 @@ impl Counted {
             let Some(status) = status else { continue };
             if status.connectivity == Connectivity::Unreachable {
                 counted.unreachable += 1;
-            } else if failed(status.state) {
+            } else if failed(row.target.as_deref(), status) {
                 counted.failed += 1;
             } else if complete && status.ready >= status.total && status.error.is_none() {
                 counted.ready += 1;
@@ -139,8 +139,20 @@ impl Counted {
     }
 }
 
-const fn failed(state: State) -> bool {
+/// Whether a state says that something failed.
+pub const fn is_failure(state: State) -> bool {
     matches!(state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed)
+}
+
+/// Whether a row whose target is this one failed. What failed of another target, before the present one was given, says nothing of this one:
+/// it is still on its way.
+pub fn failed(target: Option<&str>, status: &RowStatus) -> bool {
+    let of_another = match (target, status.target.as_deref()) {
+        (_, Some(of)) => target != Some(of),
+        (Some(_), None) => status.state == State::TerminateFailed,
+        (None, None) => false,
+    };
+    is_failure(status.state) && !of_another
 }
 
 fn summary(spec: &SyncShardSpec, rows: &BTreeMap<i64, RowStatus>) -> ShardSummary {
@@ -160,6 +172,8 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         cluster: _,
         connectivity,
         state,
+        // Where nothing failed, there is none.
+        target: _,
         applied,
         counts,
         apps,

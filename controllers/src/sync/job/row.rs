@@ -10,6 +10,7 @@ use emco_crds::sync_shard::status::{
     Applied, Connectivity, RowApp, RowCounts, RowError, RowStatus, RowUnready,
 };
 use emco_engine::identity::Identity;
+use emco_engine::shard;
 use tokio::time::Instant;
 
 use super::super::errors::{Retry, Trouble, cut};
@@ -208,6 +209,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         cluster: job.ctx.edge.id.as_str().to_owned(),
         connectivity,
         state,
+        target: work.target.as_ref().filter(|_| shard::is_failure(state)).map(|target| target.name.clone()),
         applied: job.memory.applied.clone(),
         counts: Some(counts),
         apps: if facts.keep {

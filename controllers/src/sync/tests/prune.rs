@@ -127,6 +127,8 @@ async fn a_refused_removal_that_must_come_first_keeps_the_servers_words() {
     rig.target(&on("a", &[app("web", second())])).await;
     let row = rig.until_reason("a", "BlockedByPrune").await;
     assert_eq!(row.state, State::UpdateFailed);
+    let (target, shard) = (row.target.clone(), rig.shard());
+    assert!(target.is_some() && target == shard.spec.clusters[0].target, "{target:?} failed");
     let message = row.error.unwrap().message;
     assert!(message.contains("Forbidden: ") && message.contains("cannot delete"), "{message}");
     assert!(rig.edge("a").object("/api/v1/namespaces/shop/configmaps/new").is_none());

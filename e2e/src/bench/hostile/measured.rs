@@ -69,12 +69,16 @@ impl Measured {
         }
         let all = || self.attacks.iter().map(|(.., seen)| seen).chain(&self.rest);
         let restarts = all().map(|seen| f64::from(seen.restarts)).sum();
+        let missed = all().map(|seen| f64::from(seen.missed_probes)).sum();
+        let lost = self.attacks.iter().map(|(_, edits, _)| count(edits.lost)).sum();
         let mut entries = vec![
             worst("victim_p99_ratio", "ratio", ratios).context(none)?.at_most(RATIO),
             worst("operator_peak_rss_mib", "MiB", all().map(mebibytes).collect())
                 .context(none)?
                 .at_most(PEAK_MIB),
             Entry::one("operator_restarts", "restarts", restarts, HOW).at_most(0.0),
+            Entry::one("victim_lost_edits", "edits", lost, HOW).at_most(0.0),
+            Entry::one("operator_missed_probes", "probes", missed, HOW),
             quiet,
         ];
         entries.append(&mut more);
@@ -84,6 +88,10 @@ impl Measured {
 
 fn worst(name: &str, unit: &str, samples: Vec<f64>) -> Option<Entry> {
     Entry::quantile(name, unit, samples, 1.0, HOW)
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 /// Far below what a float holds exactly.
@@ -101,13 +109,15 @@ mod tests {
         let mut measured = Measured::default();
         measured.quiet(edits(0.1), Seen { peak_bytes: 3 << 20, restarts: 1, missed_probes: 0 });
         measured.attack(Attack::Spin, edits(0.2), Seen::default(), &[]);
-        measured.attack(Attack::Git, edits(0.1), Seen { restarts: 2, ..Seen::default() }, &[]);
+        let lost = Edits { lost: 1, ..edits(0.1) };
+        measured.attack(Attack::Git, lost, Seen { restarts: 2, ..Seen::default() }, &[]);
         let entries = measured.entries().unwrap();
         let value = |name: &str| entries.iter().find(|entry| entry.name == name).unwrap();
         assert!((value("victim_p99_ratio").value - 2.0).abs() < 1e-9);
         assert_eq!(value("victim_p99_ratio").met, Some(false));
         assert_eq!(value("victim_git_p99_ratio").met, Some(true));
         assert!((value("operator_restarts").value - 3.0).abs() < 1e-9);
+        assert_eq!(value("victim_lost_edits").met, Some(false), "who waits for ever is no ratio");
         assert!((value("operator_peak_rss_mib").value - 3.0).abs() < 1e-9);
     }
 }

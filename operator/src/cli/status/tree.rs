@@ -8,7 +8,7 @@ use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{DeploymentIntentGroup, RowStatus, State, SyncShard};
-use emco_engine::shard::{Row, decode_status, rows};
+use emco_engine::shard::{Row, decode_status, is_failure, rows};
 use kube::ResourceExt as _;
 use serde::Serialize;
 
@@ -317,12 +317,9 @@ fn on_cluster(row: &Row, status: Option<&RowStatus>) -> BTreeMap<String, There> 
 fn verdict(row: &Row, status: &RowStatus, app: &str) -> Verdict {
     let own = status.apps.iter().find(|own| own.app == app);
     let state = own.map_or(status.state, |own| own.state);
-    let failed = |state: State| {
-        matches!(state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed)
-    };
     let concerned =
         status.error.as_ref().is_some_and(|error| error.app.as_deref().is_none_or(|name| name == app));
-    if failed(state) && (own.is_some() || concerned) {
+    if is_failure(state) && (own.is_some() || concerned) {
         return Verdict::Failed;
     }
     if status.unknown > 0 && status.connectivity == Connectivity::Unknown {
