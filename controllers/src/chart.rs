@@ -38,6 +38,7 @@ pub use error::{BUSY, ChartError};
 pub use git::{Git, GitLimits, Reference};
 pub use http::trust;
 pub use limits::ChartLimits;
+use low_priority::Worker;
 pub use maps::{MapKey, Maps};
 pub use oci::Oci;
 pub use repository::Repository;
@@ -132,7 +133,7 @@ pub struct ChartStore {
     /// Archives that the hub keeps.
     pub on_hub: on_hub::OnHub,
     /// By project: what one sends takes long to unpack.
-    compiles: Arc<Turns>,
+    works: Arc<Turns>,
     slots: Arc<Slots>,
     /// What wishes gave, for those that are in memory.
     given: Mutex<BTreeMap<String, String>>,
@@ -153,7 +154,7 @@ impl ChartStore {
     pub fn new(cache_dir: PathBuf, dialer: Arc<Dialer>, limits: ChartLimits) -> Result<Arc<Self>, String> {
         let disk = disk::Disk::open(cache_dir, limits.disk_bytes)?;
         let ready = ready::Ready::new(limits.compiled, limits.compiled_bytes);
-        let compiles = Turns::new(limits.compiles);
+        let works = Turns::new(limits.works);
         let wanted = Arc::<KeyQueue>::default();
         let slots = Slots::new(limits.fetches, limits.fetches_of_project, limits.time, Arc::clone(&wanted));
         Ok(Arc::new(Self {
@@ -163,7 +164,7 @@ impl ChartStore {
             ready: Mutex::new(ready),
             maps: Maps::default(),
             on_hub: on_hub::OnHub::new(Arc::clone(&wanted)),
-            compiles,
+            works,
             slots,
             given: Mutex::default(),
             asked: Mutex::default(),
@@ -323,7 +324,8 @@ impl ChartStore {
             Some(digest) => self.disk.read(digest).await,
             None => None,
         };
-        let got = Box::pin(wish.download(&self.dialer, &self.limits, &home, kept)).await?;
+        let worker = self.worker(mine.project());
+        let got = Box::pin(wish.download(&self.dialer, &self.limits, (&home, &worker), kept)).await?;
         // An archive that cannot be kept is fetched again next time; that is no reason to fail now.
         if let Err(error) = self.disk.write(&key, &digest(&got.bytes), &got.bytes, mine.project()).await {
             tracing::warn!(error, "a chart's archive cannot be kept on disk");
@@ -368,6 +370,11 @@ impl ChartStore {
         self.ready.lock().keep_only(is_pinned);
     }
 
+    /// Of a project's charts.
+    fn worker(&self, project: &str) -> Worker {
+        Worker::new(&self.works, project)
+    }
+
     async fn compiled(
         &self,
         digest: &str,
@@ -377,22 +384,15 @@ impl ChartStore {
         if let Some(known) = self.ready.lock().get(digest) {
             return Ok(known);
         }
-        let share: Arc<str> = Arc::from(project);
-        let turn = self.compiles.take(&share).await;
+        let place = self.worker(project).place().await;
         // Somebody may have compiled it meanwhile.
         if let Some(known) = self.ready.lock().get(digest) {
             return Ok(known);
         }
         let (archive, limits) = (Arc::clone(bytes), self.limits.load.clone());
-        let work = move || {
-            // Until it ends, also where nobody waits for it any more.
-            let _turn = turn;
-            compile(&archive, &limits)
-        };
-        let made = low_priority::run(work).await?;
-        let compiled = Arc::new(made?);
+        let compiled = Arc::new(low_priority::run_at(place, move || compile(&archive, &limits)).await??);
         let held = compiled.chart().held_bytes();
-        self.ready.lock().put(digest, Arc::clone(&compiled), held, share);
+        self.ready.lock().put(digest, Arc::clone(&compiled), held, Arc::from(project));
         Ok(compiled)
     }
 }

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::http::Client;
 use super::wish::{Download, quoted};
-use super::{ChartError, low_priority, mix};
+use super::{ChartError, mix};
 use crate::remote::dialer::{check_source, shown};
 use crate::remote::wire::cut;
 
@@ -138,25 +138,27 @@ impl Git {
         let first = server.fetch(&[wanted], server::What::Snapshot, &commit).await?;
         let (git, path) = (limits.git.clone(), self.path.clone().unwrap_or_default());
         let told = at(client.home, &commit, &path);
-        let mut folder = low_priority::run(move || {
-            let pack = pack::Pack::read(first, format, &git).map_err(|error| error.told(&told))?;
-            folder::Folder::find(pack, format, wanted, &path, told, git)
-        })
-        .await??;
+        let mut folder = client
+            .worker
+            .run(move || {
+                let pack = pack::Pack::read(first, format, &git).map_err(|error| error.told(&told))?;
+                folder::Folder::find(pack, format, wanted, &path, told, git)
+            })
+            .await??;
         // What decides on the files comes before the files.
         let missing = folder.missing_rules();
         if !missing.is_empty() {
             let more = server.fetch(&missing, server::What::Objects, &commit).await?;
-            folder = low_priority::run(move || folder.add(more)).await??;
+            folder = client.worker.run(move || folder.add(more)).await??;
         }
         let files = folder.files()?;
         let missing = folder.missing(&files);
         if !missing.is_empty() {
             let more = server.fetch(&missing, server::What::Objects, &commit).await?;
-            folder = low_priority::run(move || folder.add(more)).await??;
+            folder = client.worker.run(move || folder.add(more)).await??;
         }
         let most = limits.archive_bytes;
-        let bytes = low_priority::run(move || archive::pack(&folder.contents(&files, most)?, most)).await??;
+        let bytes = client.worker.run(move || archive::pack(&folder.contents(&files, most)?, most)).await??;
         Ok(Download { bytes: bytes.into(), commit: Some(commit) })
     }
 }

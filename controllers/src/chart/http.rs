@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
+use super::low_priority::Worker;
 use super::{ChartCredentials, ChartError, ChartLimits, speed};
 use crate::remote::dialer::{DialError, Dialer, check_source, shown};
 use crate::remote::kubeconfig::provider;
@@ -36,6 +37,8 @@ pub struct Client<'a> {
     pub credentials: Option<&'a ChartCredentials>,
     /// Where credentials may go.
     pub home: &'a Url,
+    /// For what takes the processor.
+    pub worker: &'a Worker,
 }
 
 /// What is asked of a URL.

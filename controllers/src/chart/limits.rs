@@ -31,8 +31,9 @@ pub struct ChartLimits {
     pub compiled: usize,
     /// Bytes that compiled charts in memory take, unpacked and parsed.
     pub compiled_bytes: usize,
-    /// Archives unpacked and compiled at once: each may hold what `load` allows, some times over.
-    pub compiles: usize,
+    /// Archives, indexes and Git packs that are unpacked or compiled at once, one of a project: each may hold what `load` allows,
+    /// some times over.
+    pub works: usize,
     /// What one chart may unpack to.
     pub load: emco_helm::Limits,
 }
@@ -52,7 +53,7 @@ impl Default for ChartLimits {
             disk_bytes: 1 << 30,
             compiled: 64,
             compiled_bytes: 128 << 20,
-            compiles: 2,
+            works: 2,
             load: emco_helm::Limits::default(),
         }
     }

@@ -1,12 +1,52 @@
-//! Runs work on charts on threads of low priority: what tenants send leaves the processor to everything else.
+//! Runs work on charts on threads of low priority, one of a project at a time: what tenants send leaves processors to everything
+//! else.
 
+use std::sync::Arc;
 use std::thread;
 
 use super::ChartError;
 use crate::runtime::priority;
+use crate::runtime::turns::{Place, Turns};
 
-/// Runs it to its end, even when nobody waits for it any more.
-pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ChartError> {
+/// Work on charts of one project, in turn with that of all others.
+#[derive(Clone)]
+pub struct Worker {
+    turns: Arc<Turns>,
+    project: Arc<str>,
+}
+
+impl Worker {
+    pub fn new(turns: &Arc<Turns>, project: &str) -> Self {
+        Self { turns: Arc::clone(turns), project: Arc::from(project) }
+    }
+
+    /// Waits for the project's place.
+    pub async fn place(&self) -> Place {
+        self.turns.take(&self.project).await
+    }
+
+    /// Runs work when it is the project's turn.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ChartError> {
+        run_at(self.place().await, work).await
+    }
+}
+
+/// Runs work to its end, even when nobody waits for it any more; until then it has its place.
+pub async fn run_at<T: Send + 'static>(
+    place: Place,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ChartError> {
+    run(move || {
+        let _place = place;
+        work()
+    })
+    .await
+}
+
+async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ChartError> {
     let begin = move || {
         priority::lower();
         work()
@@ -27,6 +67,27 @@ mod tests {
         let before = niceness();
         assert_eq!(run(niceness).await.unwrap(), before.max(Some(priority::NICENESS)));
         assert_eq!(niceness(), before, "this thread stays as it is");
+    }
+
+    #[tokio::test]
+    async fn a_project_works_on_one_chart_at_a_time() {
+        let turns = Turns::new(2);
+        let (loud, quiet) = (Worker::new(&turns, "loud"), Worker::new(&turns, "quiet"));
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let (begun, begins) = tokio::sync::oneshot::channel();
+        let work = move || begun.send(()).is_ok() && wait.recv().is_ok();
+        let first = tokio::spawn({
+            let loud = loud.clone();
+            async move { loud.run(work).await }
+        });
+        begins.await.unwrap();
+        let mut second = std::pin::pin!(loud.run(|| ()));
+        assert!(futures::poll!(&mut second).is_pending());
+        quiet.run(|| ()).await.expect("another project has a place of its own");
+        assert!(futures::poll!(&mut second).is_pending(), "the first one works still");
+        end.send(()).unwrap();
+        assert!(first.await.unwrap().unwrap());
+        second.await.unwrap();
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use url::Url;
 use super::http::Client;
 use super::index::{self, Entry, Found, same_version};
 use super::wish::{Wish, quoted};
-use super::{ChartError, digest, low_priority, mix};
+use super::{ChartError, digest, mix};
 use crate::remote::dialer::{check_source, shown};
 use crate::remote::wire::cut;
 
@@ -64,7 +64,7 @@ impl Repository {
     ) -> Result<Arc<[u8]>, ChartError> {
         let (home, limits) = (client.home, client.limits);
         let place = beside(home, "index.yaml")?;
-        let entry = self.entry(&place, client.get(&place, limits.index_bytes).await?).await?;
+        let entry = self.entry(client, (&place, client.get(&place, limits.index_bytes).await?)).await?;
         let listed = entry.digest.as_deref().map(prefixed).transpose()?;
         if let (Some(pinned), Some(listed)) = (wish.pinned, &listed)
             && pinned != listed
@@ -93,9 +93,9 @@ impl Repository {
         }
     }
 
-    async fn entry(&self, place: &Url, index: Bytes) -> Result<Entry, ChartError> {
+    async fn entry(&self, client: &Client<'_>, (place, index): (&Url, Bytes)) -> Result<Entry, ChartError> {
         let (name, version) = (self.name.clone(), self.version.clone());
-        let found = low_priority::run(move || index::find(&index, &name, &version)).await?.map_err(|at| {
+        let found = client.worker.run(move || index::find(&index, &name, &version)).await?.map_err(|at| {
             invalid(&format!("{} is not the index of a chart repository ({at})", shown(place)))
         })?;
         let (name, version) = (&self.name, &self.version);

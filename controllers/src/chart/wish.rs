@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::http::Client;
+use super::low_priority::Worker;
 use super::{ChartCredentials, ChartError, ChartLimits, Git, Oci, Repository, mix};
 use crate::remote::dialer::Dialer;
 use crate::remote::wire::cut;
@@ -104,11 +105,11 @@ impl Wish<'_> {
         &self,
         dialer: &Dialer,
         limits: &ChartLimits,
-        home: &Url,
+        (home, worker): (&Url, &Worker),
         kept: Option<Arc<[u8]>>,
     ) -> Result<Download, ChartError> {
-        let client =
-            Client { dialer, limits, sources: self.sources, credentials: self.credentials.as_ref(), home };
+        let (sources, credentials) = (self.sources, self.credentials.as_ref());
+        let client = Client { dialer, limits, sources, credentials, home, worker };
         let plain = |bytes| Download { bytes, commit: None };
         match &self.place {
             Place::Repository(repository) => repository.download(self, &client, kept).await.map(plain),

@@ -13,18 +13,30 @@ use crate::runtime::{priority, shares};
 
 /// Renderings at once. The worst that `emco_helm::Limits` allow was seen to take 300 MiB, so this many bound the memory of all.
 const AT_ONCE: usize = 3;
-/// Renderings of one project at once; fewer than all, so that one is left for another project.
+/// Renderings of one project at once are fewer, so that one is left for another project.
 const OF_A_PROJECT: usize = AT_ONCE - 1;
 
+/// Renderings of one project at once on so many processors: one is left for everything else. Threads of low priority alone do not
+/// leave it: what they interrupt waits for their time slice at every step.
+fn of_a_project(processors: usize) -> usize {
+    processors.saturating_sub(1).clamp(1, OF_A_PROJECT)
+}
+
 /// Turns for renderings, handed out to threads.
-#[derive(Default)]
 pub struct Renders {
     state: Mutex<State>,
     moved: Condvar,
 }
 
-#[derive(Default)]
+impl Default for Renders {
+    fn default() -> Self {
+        Self::on(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
 struct State {
+    /// The most that one project has.
+    most: usize,
     running: BTreeMap<String, usize>,
     /// Numbers of threads that wait, by project.
     waiting: BTreeMap<String, VecDeque<u64>>,
@@ -36,6 +48,17 @@ struct State {
 }
 
 impl State {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            running: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            admitted: BTreeSet::new(),
+            last: String::new(),
+            numbers: 0,
+        }
+    }
+
     fn push(&mut self, project: &str) -> u64 {
         self.numbers += 1;
         self.waiting.entry(project.to_owned()).or_default().push_back(self.numbers);
@@ -47,7 +70,7 @@ impl State {
         let mut any = false;
         while self.running.values().sum::<usize>() < AT_ONCE {
             let held = |project: &String| self.running.get(project).copied().unwrap_or(0);
-            let Some(project) = shares::next(self.waiting.keys(), &self.last, held, OF_A_PROJECT).cloned()
+            let Some(project) = shares::next(self.waiting.keys(), &self.last, held, self.most).cloned()
             else {
                 break;
             };
@@ -85,6 +108,11 @@ impl State {
 }
 
 impl Renders {
+    /// On a machine of so many processors.
+    fn on(processors: usize) -> Self {
+        Self { state: Mutex::new(State::new(of_a_project(processors))), moved: Condvar::new() }
+    }
+
     /// Waits for a turn; `None` if the plan is stopped meanwhile.
     fn enter(&self, project: &str, stop: &AtomicBool) -> Option<Turn<'_>> {
         let mut state = self.state.lock();
@@ -177,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_project_that_renders_all_it_may_leaves_a_turn_for_another() {
-        let renders = Renders::default();
+        let renders = Renders::on(4);
         let stop = AtomicBool::new(false);
         let held: Vec<_> = (0..OF_A_PROJECT).filter_map(|_| renders.enter("loud", &stop)).collect();
         assert_eq!(held.len(), OF_A_PROJECT);
@@ -191,8 +219,25 @@ mod tests {
     }
 
     #[test]
+    fn a_project_leaves_a_processor_to_everything_else() {
+        assert_eq!([1, 2, 3, 64].map(of_a_project), [1, 1, 2, 2]);
+        let renders = Renders::on(2);
+        let stop = AtomicBool::new(false);
+        let held = renders.enter("loud", &stop);
+        thread::scope(|scope| {
+            let more = scope.spawn(|| renders.enter("loud", &stop).is_some());
+            let others = ["quiet", "still"].map(|project| renders.enter(project, &stop));
+            assert!(others.iter().all(Option::is_some), "at once");
+            drop(others);
+            assert!(!more.is_finished(), "one processor is left");
+            drop(held);
+            assert!(more.join().unwrap());
+        });
+    }
+
+    #[test]
     fn a_project_waits_for_one_rendering_of_each_other_project() {
-        let mut state = State::default();
+        let mut state = State::new(OF_A_PROJECT);
         for project in ["loud", "noisy"] {
             for _ in 0..5 {
                 state.push(project);
@@ -216,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_stopped_plan_does_not_wait_for_its_turn() {
-        let renders = Arc::new(Renders::default());
+        let renders = Arc::new(Renders::on(4));
         let plan = PlanRenders::new(Arc::default(), Arc::clone(&renders), "loud");
         let go_on = AtomicBool::new(false);
         let held: Vec<_> = (0..OF_A_PROJECT).filter_map(|_| renders.enter("loud", &go_on)).collect();

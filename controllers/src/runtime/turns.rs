@@ -1,4 +1,4 @@
-//! Divides places among shares that take turns: connections being made (of providers, and for charts), and charts being compiled
+//! Divides places among shares that take turns: connections being made (of providers, and for charts), and charts being unpacked or compiled
 //! (of projects).
 
 use std::collections::{BTreeMap, VecDeque};

@@ -20,6 +20,8 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
             "charts_that_allocate_are_refused_within_the_memory_of_one_render",
             "a_project_that_renders_all_it_may_leaves_a_turn_for_another",
             "a_project_waits_for_one_rendering_of_each_other_project",
+            "a_project_leaves_a_processor_to_everything_else",
+            "a_project_works_on_one_chart_at_a_time",
             "a_project_never_has_all_turns",
             "two_projects_with_long_plans_leave_turns_to_others",
             "projects_that_wait_for_plans_take_turns_however_many_they_have",

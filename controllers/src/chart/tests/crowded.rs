@@ -92,7 +92,7 @@ async fn archives_of_one_project_leave_a_place_to_unpack_to_others() {
             .await
     };
     let loud: Arc<str> = Arc::from("loud");
-    let held = bench.store.compiles.take(&loud).await;
+    let held = bench.store.works.take(&loud).await;
     let mut waiting: FuturesUnordered<_> = (0..9).map(|n| unpack("loud", n)).collect();
     tokio::select! {
         biased;
