@@ -34,7 +34,7 @@ pub(super) fn answer(store: &mut Store, request: &Request) -> ApiResult<Value> {
     };
     match request.method {
         Method::Get if target.name.is_empty() => list(store, &target, request),
-        Method::Get => Ok(represent(store.get(&target)?, request.accept)),
+        Method::Get => Ok(represent(&store.get(&target)?, request.accept)),
         Method::Post => store.create(&target, &body()?, manager),
         Method::Put => store.replace(&target, &body()?, manager, Via::Put),
         Method::Delete => {
@@ -91,9 +91,9 @@ fn patch(
     }
 }
 
-pub(super) fn represent(object: Value, accept: Accept) -> Value {
+pub(super) fn represent(object: &Value, accept: Accept) -> Value {
     if accept == Accept::Full {
-        return object;
+        return object.clone();
     }
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object.get("metadata")})
 }
@@ -102,7 +102,7 @@ fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
     let selects = selector(request)?;
     let limit: usize = value(request, "limit").and_then(|l| l.parse().ok()).unwrap_or(usize::MAX);
     let start: usize = value(request, "continue").and_then(|c| c.parse().ok()).unwrap_or(0);
-    let all: Vec<Value> = store.list(target).into_iter().filter(|object| selects(object)).collect();
+    let all: Vec<&Value> = store.list(target).filter(|object| selects(object)).collect();
     let mut metadata = json!({"resourceVersion": store.revision().to_string()});
     if let (true, Some(map)) = (all.len() > start.saturating_add(limit), metadata.as_object_mut()) {
         map.insert("continue".to_owned(), json!((start + limit).to_string()));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::path::ApiPath;
 use futures::channel::mpsc::UnboundedSender;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{kinds, refusals, status, workloads};
 use crate::runtime::api::{Accept, ApiResult, WatchEvent};
@@ -167,19 +167,10 @@ impl Store {
     }
 
     /// Objects of a collection; of all namespaces where the target names none.
-    pub fn list(&self, target: &Target) -> Vec<Value> {
-        self.objects
-            .get(&target.kind_key())
-            .map(|objects| {
-                objects
-                    .iter()
-                    .filter(|((namespace, _), _)| {
-                        target.namespace.is_empty() || *namespace == target.namespace
-                    })
-                    .map(|(_, object)| object.clone())
-                    .collect()
-            })
-            .unwrap_or_default()
+    pub fn list<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a Value> {
+        let all = self.objects.get(&target.kind_key()).into_iter().flatten();
+        let within = |namespace: &str| target.namespace.is_empty() || namespace == target.namespace;
+        all.filter(move |((namespace, _), _)| within(namespace)).map(|(_, object)| object)
     }
 
     /// Creates or applies as another client would.
@@ -263,13 +254,23 @@ fn has_generation(resource: &ApiResource) -> bool {
     }
 }
 
+/// Whether two states differ in nothing but their version.
 fn same(a: &Value, b: &Value) -> bool {
-    let strip = |value: &Value| {
-        let mut value = value.clone();
-        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("resourceVersion");
+    fn metadata(value: &Value) -> &Value {
+        value.get("metadata").unwrap_or(&Value::Null)
+    }
+    same_but(a, b, &["metadata"]) && same_but(metadata(a), metadata(b), &["resourceVersion"])
+}
+
+/// Whether two objects have the same fields, but for these.
+fn same_but(a: &Value, b: &Value, fields: &[&str]) -> bool {
+    let counts = |name: &str| !fields.contains(&name);
+    match (a.as_object(), b.as_object()) {
+        (Some(a), Some(b)) => {
+            let number = |fields: &Map<String, Value>| fields.keys().filter(|name| counts(name)).count();
+            let mut told = a.iter().filter(|(name, _)| counts(name.as_str()));
+            number(a) == number(b) && told.all(|(name, value)| b.get(name) == Some(value))
         }
-        value
-    };
-    strip(a) == strip(b)
+        _ => a == b,
+    }
 }

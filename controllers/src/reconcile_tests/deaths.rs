@@ -1,4 +1,4 @@
-//! The process dies at every write there is, before or after the write arrives: the next one ends where one that never died does.
+//! The process dies before its first write and after every one there is: the next one ends where one that never died does.
 
 use super::life::*;
 
@@ -14,23 +14,22 @@ pub async fn at_each_write(
     change(&undisturbed);
     undisturbed.settle().await;
     check(&mut undisturbed, "never died").await;
-    let mut n = 0;
-    loop {
-        let mut died = false;
-        for arrives in [false, true] {
-            let mut life = begin().await;
-            life.doom(&Death::at(n, arrives));
-            change(&life);
-            died |= life.settle().await;
-            let fate = if arrives { "arrived" } else { "did not arrive" };
-            check(&mut life, &format!("died at write {n}, which {fate}")).await;
-        }
-        if !died {
-            break;
-        }
-        n += 1;
+    let mut dies = async |death: Death, how: &str| {
+        let mut life = begin().await;
+        life.doom(&death);
+        change(&life);
+        let died = life.settle().await;
+        check(&mut life, how).await;
+        died
+    };
+    // One that dies before a later write arrives leaves what one leaves that dies once the write before has: the dead one's
+    // requests are all refused.
+    dies(Death::at(0, false), "died before it wrote").await;
+    let mut writes = 0;
+    while dies(Death::at(writes, true), &format!("died at write {writes}")).await {
+        writes += 1;
     }
-    assert!(n >= least, "only {n} writes were there to die at");
+    assert!(writes >= least, "only {writes} writes were there to die at");
 }
 
 /// The same, where the check is that everything ends as without a death, after what comes late (`rest`).

@@ -43,12 +43,11 @@ impl Store {
                     subresource: String::new(),
                 };
                 self.list(&collection)
-                    .into_iter()
                     .filter(|object| object.pointer("/metadata/deletionTimestamp").is_none())
                     .filter_map(|object| {
                         object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned)
                     })
-                    .map(move |name| Target { name, ..collection.clone() })
+                    .map(|name| Target { name, ..collection.clone() })
                     .collect::<Vec<_>>()
             })
             .collect();

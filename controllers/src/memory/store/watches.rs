@@ -33,7 +33,7 @@ impl Store {
         let (sender, receiver) = unbounded();
         let kind = target.kind_key();
         let past: Vec<WatchEvent> = if since == 0 {
-            let all = self.list(target).into_iter().filter(|object| selects(object));
+            let all = self.list(target).filter(|object| selects(object));
             all.map(|object| WatchEvent::Applied(represent(object, accept))).collect()
         } else {
             let changes = self.log.iter().filter(|change| change.kind == kind && change.revision > since);
@@ -73,12 +73,12 @@ impl Store {
 
 fn event(selects: &dyn Fn(&Value) -> bool, accept: Accept, change: &Change) -> Option<WatchEvent> {
     if let Some(object) = change.after.as_ref().filter(|object| selects(object)) {
-        return Some(WatchEvent::Applied(represent(object.clone(), accept)));
+        return Some(WatchEvent::Applied(represent(object, accept)));
     }
     // What is gone, or selected no longer, is told as it was before, at the version of the change.
     let mut last = change.before.clone().filter(|object| selects(object))?;
     if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("resourceVersion".to_owned(), json!(change.revision.to_string()));
     }
-    Some(WatchEvent::Deleted(represent(last, accept)))
+    Some(WatchEvent::Deleted(represent(&last, accept)))
 }

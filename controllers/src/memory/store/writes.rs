@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Store, Target, has_generation, has_status};
+use super::{Store, Target, has_generation, has_status, same_but};
 use crate::memory::{apply, fixed, refusals, status};
 use crate::runtime::api::ApiResult;
 
@@ -60,15 +60,7 @@ impl Store {
     pub(super) fn stamp(&mut self, target: &Target, object: &mut Value, before: Option<&Value>) {
         let generation =
             before.and_then(|b| b.pointer("/metadata/generation")).and_then(Value::as_i64).unwrap_or(0);
-        let meaning = |value: &Value| {
-            let mut value = value.clone();
-            if let Some(map) = value.as_object_mut() {
-                map.remove("metadata");
-                map.remove("status");
-            }
-            value
-        };
-        let moved = before.is_none_or(|b| meaning(b) != meaning(object));
+        let moved = before.is_none_or(|b| !same_but(b, object, &["metadata", "status"]));
         self.made += 1;
         let made = self.made;
         let kept = |name: &str| before.and_then(|b| b.pointer(&format!("/metadata/{name}"))).cloned();
