@@ -16,12 +16,14 @@ use serde_json::{Value, json};
 
 use super::record::Entry;
 
+mod bulkheads;
 mod changes;
+mod pairs;
 mod waves;
 
 /// What makes this.
 const HOW: &str = "make bench-lifecycle";
-const PARTS: [&str; 4] = ["dependency", "approval", "changes", "waves"];
+const PARTS: [&str; 5] = ["dependency", "approval", "changes", "waves", "bulkheads"];
 /// Project, its namespace and its deployment.
 const NAME: &str = "shop";
 const SAMPLES: usize = 20;
@@ -48,19 +50,30 @@ pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
     if let Some(only) = only.filter(|only| !PARTS.contains(only)) {
         bail!("there is no part {only}: they are {}", PARTS.join(", "));
     }
+    // On a bed of its own.
+    let apart = if only.is_none_or(|only| only == "bulkheads") {
+        println!("bulkheads");
+        Box::pin(bulkheads::measure(program)).await?
+    } else {
+        Vec::new()
+    };
+    if only == Some("bulkheads") {
+        return Ok(apart);
+    }
     let hub = PlaneSpec::new("hub", Parts::Controllers).audit(Audit::Writes);
     let spec = BedSpec::default().with(hub).with(PlaneSpec::edge("a").audit(Audit::Writes));
     let bed = Bed::start(spec).await?;
     let operator = Operator::start(&bed, program).await?;
     let measured = Box::pin(async {
         let stage = Stage::start(&bed).await?;
-        let mut entries = Vec::new();
-        for part in PARTS.into_iter().filter(|part| only.is_none_or(|only| only == *part)) {
+        let mut entries = apart;
+        let here = PARTS.into_iter().filter(|part| *part != "bulkheads");
+        for part in here.filter(|part| only.is_none_or(|only| only == *part)) {
             println!("{part}");
             entries.extend(match part {
                 "dependency" => Box::pin(stage.dependency()).await?,
                 "changes" => Box::pin(changes::measure(&bed)).await?,
-                "waves" => Box::pin(waves::measure(&bed)).await?,
+                "waves" => Box::pin(waves::measure(&bed, &operator)).await?,
                 _ => Box::pin(stage.approval()).await?,
             });
         }

@@ -10,7 +10,7 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::bed::Bed;
 use emco_e2e::fake_edges::{self, FakeEdges};
-use emco_e2e::operator::{self, is, settled};
+use emco_e2e::operator::{self, Operator, is, settled};
 use emco_e2e::wait::wait_for;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -46,7 +46,7 @@ fn waves() -> Value {
 }
 
 /// All of it.
-pub async fn measure(bed: &Bed) -> Result<Vec<Entry>> {
+pub async fn measure(bed: &Bed, operator: &Operator) -> Result<Vec<Entry>> {
     operator::project(bed, NAME).await?;
     let most = CLUSTERS.into_iter().max().unwrap_or_default();
     let fakes = FakeEdges::start(most).await?;
@@ -78,6 +78,7 @@ pub async fn measure(bed: &Bed) -> Result<Vec<Entry>> {
         let of = Waved { bed, digs: bed.hub().api(NAME).await?, name };
         entries.extend(of.measure(count).await?);
     }
+    entries.extend(super::pairs::measure(bed, operator, (NAME, &charts)).await?);
     Ok(entries)
 }
 
