@@ -41,6 +41,7 @@ pub mod prepared;
 pub mod report;
 mod row_log;
 mod suspension;
+pub mod tried;
 pub mod work;
 
 pub use fence::{Fence, send_fenced};

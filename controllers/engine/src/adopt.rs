@@ -4,6 +4,10 @@ use serde_json::{Map, Value};
 
 use emco_crds::names::{annotation, label};
 
+mod holder;
+
+pub use holder::{Holder, Tool, holder};
+
 /// Fields named at most.
 const NAMED: usize = 3;
 
@@ -22,6 +26,19 @@ pub fn named(fields: &[String]) -> String {
         Some(more) if more > 0 => format!("{first} and {more} more"),
         _ => first,
     }
+}
+
+/// An object without our marks, as it would be for everybody else.
+pub fn without_marks(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for part in ["labels", "annotations"] {
+            if let Some(map) = metadata.get_mut(part) {
+                *map = unmarked(map);
+            }
+        }
+    }
+    object
 }
 
 fn bare(object: &Value) -> Value {
@@ -112,6 +129,8 @@ mod tests {
         after["metadata"]["managedFields"] = json!([{"manager": "emco-hash"}, {"manager": "kubectl"}]);
         after["status"] = json!({"x": 1});
         assert_eq!(differences(&live(), &after), Vec::<String>::new());
+        assert_eq!(without_marks(&after)["metadata"]["labels"], json!({"app": "x"}));
+        assert_eq!(without_marks(&after)["metadata"]["annotations"], json!({}));
     }
 
     #[test]

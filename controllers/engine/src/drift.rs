@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use emco_crds::deployment_intent_group::sync::IgnoreRule;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -13,6 +14,9 @@ pub mod owned;
 
 /// What stands behind the hash while the number of replicas is ours.
 const REPLICAS: &str = "r";
+
+/// Where the number of replicas is.
+const REPLICAS_POINTER: &str = "/spec/replicas";
 
 /// Hash of our entry: the fields that our applies own, 32 hexadecimal digits, and whether `spec.replicas` is among them. `None`:
 /// there is no entry of ours. Times are not in it.
@@ -99,6 +103,18 @@ pub fn scaled<'a>(manifests: impl Iterator<Item = &'a Value>) -> BTreeSet<Identi
         .collect()
 }
 
+/// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler of the same owner
+/// sets them (`scaled`).
+pub fn left_to_others(rules: &[IgnoreRule], id: &Identity, scaled: bool) -> Vec<String> {
+    let rules = rules.iter().filter(|rule| {
+        rule.kind == id.kind
+            && rule.group.as_ref().is_none_or(|group| *group == id.group)
+            && rule.name.as_ref().is_none_or(|name| *name == id.name)
+    });
+    let replicas = scaled.then(|| REPLICAS_POINTER.to_owned());
+    rules.flat_map(|rule| rule.json_pointers.clone()).chain(replicas).collect()
+}
+
 /// Names of the other managers that wrote more than a status, each once, sorted: who may have changed it.
 pub fn others(managed_fields: &[Value], manager: &str) -> Vec<String> {
     let mut names: Vec<String> = managed_fields
@@ -155,6 +171,22 @@ mod tests {
             "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
         let targets = scaled([&scaler, &json!({"kind": "Deployment"})].into_iter());
         assert_eq!(targets.iter().map(ToString::to_string).collect::<Vec<_>>(), ["apps/Deployment/shop/web"]);
+    }
+
+    #[test]
+    fn the_rules_of_its_kind_and_an_autoscaler_leave_fields_of_an_object_to_others() {
+        let rule = |kind: &str, name: Option<&str>, pointer: &str| IgnoreRule {
+            kind: kind.to_owned(),
+            name: name.map(str::to_owned),
+            json_pointers: vec![pointer.to_owned()],
+            ..IgnoreRule::default()
+        };
+        let rules =
+            [rule("Deployment", None, "/a"), rule("Deployment", Some("db"), "/b"), rule("Job", None, "/c")];
+        let web = Identity::of(&json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop"}}));
+        assert_eq!(left_to_others(&rules, &web, true), ["/a", "/spec/replicas"]);
+        assert_eq!(left_to_others(&rules, &web, false), ["/a"]);
     }
 
     #[test]

@@ -25,16 +25,24 @@ pub use fenced::Fenced;
 const ANSWER_BEGINS: Duration = Duration::from_secs(10);
 /// One answer.
 const LIMITS: ReadLimits = ReadLimits { bytes: 64 << 20, time: Duration::from_secs(60) };
-const SERVER: &str = "the hub's API server";
 
-/// The hub's API server.
+/// The hub's API server, or another one that kube's client leads to.
 #[derive(Clone)]
-pub struct HubApi(kube::Client);
+pub struct HubApi {
+    client: kube::Client,
+    /// What messages call it.
+    server: &'static str,
+}
 
 impl HubApi {
     /// Wraps a client. It must not retry by itself: whoever calls decides, and knows what time is left.
     pub const fn new(client: kube::Client) -> Self {
-        Self(client)
+        Self { client, server: "the hub's API server" }
+    }
+
+    /// The same of a cluster, for a program that goes there by a kubeconfig.
+    pub const fn of_cluster(client: kube::Client) -> Self {
+        Self { client, server: "the cluster's API server" }
     }
 
     /// Makes the client too, without its own retries and read time-out (a watch may be silent for long). Its requests are measured.
@@ -43,21 +51,22 @@ impl HubApi {
         config.read_timeout = None;
         config.connect_timeout = Some(Duration::from_secs(5));
         let client = ClientBuilder::try_from(config)?.with_layer(&measured::Measure(requests));
-        Ok(Self(client.build()))
+        Ok(Self::new(client.build()))
     }
 
     /// The client, for kube-runtime's controllers.
     pub fn client(&self) -> kube::Client {
-        self.0.clone()
+        self.client.clone()
     }
 
     async fn open(&self, request: Request, watch: bool) -> ApiResult<http::Response<kube::client::Body>> {
         let request = wire::http_request("", request, watch)?.map(kube::client::Body::from);
-        match timeout(ANSWER_BEGINS, self.0.send(request)).await {
+        match timeout(ANSWER_BEGINS, self.client.send(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(explain(&error)),
+            Ok(Err(error)) => Err(explain(self.server, &error)),
             Err(_) => {
-                Err(unreachable("Timeout", &format!("{SERVER} did not answer within {ANSWER_BEGINS:?}")))
+                let server = self.server;
+                Err(unreachable("Timeout", &format!("{server} did not answer within {ANSWER_BEGINS:?}")))
             }
         }
     }
@@ -68,8 +77,8 @@ impl ApiServer for HubApi {
     async fn send(&self, request: Request) -> ApiResult<Value> {
         let subject = Subject::of(&request.path);
         let (head, body) = self.open(request, false).await?.into_parts();
-        let bytes = wire::collect(SERVER, body, LIMITS).await?;
-        let answer = wire::answer(SERVER, head.status.as_u16(), &head.headers, bytes).await;
+        let bytes = wire::collect(self.server, body, LIMITS).await?;
+        let answer = wire::answer(self.server, head.status.as_u16(), &head.headers, bytes).await;
         Subject::withhold(subject.as_ref(), answer)
     }
 
@@ -77,21 +86,21 @@ impl ApiServer for HubApi {
         let subject = Subject::of(&request.path);
         let (head, body) = self.open(request, true).await?.into_parts();
         if head.status.is_success() {
-            return Ok(wire::events(SERVER, body));
+            return Ok(wire::events(self.server, body));
         }
-        let bytes = wire::collect(SERVER, body, LIMITS).await?;
-        let answer = wire::answer(SERVER, head.status.as_u16(), &head.headers, bytes).await;
+        let bytes = wire::collect(self.server, body, LIMITS).await?;
+        let answer = wire::answer(self.server, head.status.as_u16(), &head.headers, bytes).await;
         match Subject::withhold(subject.as_ref(), answer) {
             Err(error) => Err(error),
-            Ok(_) => Err(protocol(&format!("{SERVER} answers a watch with {}", head.status))),
+            Ok(_) => Err(protocol(&format!("{} answers a watch with {}", self.server, head.status))),
         }
     }
 }
 
-fn explain(error: &kube::Error) -> ApiError {
+fn explain(server: &str, error: &kube::Error) -> ApiError {
     if let kube::Error::Api(status) = error {
         return serde_json::to_value(status).map_or_else(
-            |_| protocol(&format!("{SERVER} answers an unreadable Status")),
+            |_| protocol(&format!("{server} answers an unreadable Status")),
             |status| wire::status_error(500, &HeaderMap::new(), &status),
         );
     }
@@ -114,7 +123,7 @@ fn explain(error: &kube::Error) -> ApiError {
     } else {
         "ConnectionLost"
     };
-    unreachable(reason, &format!("{SERVER} cannot be reached: {text}"))
+    unreachable(reason, &format!("{server} cannot be reached: {text}"))
 }
 
 /// The hosts of the hub as this process reaches it, and `others` that it cannot know, for the dialer: no tenant's or admin's name

@@ -29,8 +29,6 @@ use crate::runtime::api::{ApiResult, Method, Request};
 
 /// Another try to look at an object that could not be read.
 const AGAIN: Duration = Duration::from_secs(30);
-/// Where replicas of a workload are.
-const REPLICAS: &str = "/spec/replicas";
 
 /// Changes by others since the row was completed. A job that begins goes on with what the row says.
 #[derive(Default)]
@@ -352,16 +350,6 @@ impl Job {
     /// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler of the same
     /// owner sets them.
     pub(super) fn left_to_others(&self, item: &Item) -> Vec<String> {
-        let id = &*item.id;
-        let rules = self.memory.pace.ignore.iter().filter(|rule| {
-            rule.kind == id.kind
-                && rule.group.as_ref().is_none_or(|group| *group == id.group)
-                && rule.name.as_ref().is_none_or(|name| *name == id.name)
-        });
-        let mut pointers: Vec<String> = rules.flat_map(|rule| rule.json_pointers.clone()).collect();
-        if self.memory.scaled.contains(id) {
-            pointers.push(REPLICAS.to_owned());
-        }
-        pointers
+        drift::left_to_others(&self.memory.pace.ignore, &item.id, self.memory.scaled.contains(&*item.id))
     }
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use emco_crds::sync_shard::status::RowError;
-use emco_engine::adopt;
+use emco_engine::adopt::{self, Holder};
 use emco_engine::identity::Identity;
-use serde_json::Value;
 
 use super::super::errors::{LONGEST, Retry, Trouble, first_bytes};
 use super::super::observe::Seen;
@@ -15,55 +14,14 @@ const NAMED: usize = 32;
 /// Holders named, at most.
 const HOLDERS: usize = 8;
 
-/// Who has an object, as its own marks say, and where it is to be removed.
-pub(super) fn holder(metadata: &Value, managers: &[String]) -> Holder {
-    let annotation = |key: &str| text(metadata, "annotations", key);
-    let label = |key: &str| text(metadata, "labels", key);
-    if let Some(release) = annotation("meta.helm.sh/release-name") {
-        let space = annotation("meta.helm.sh/release-namespace").unwrap_or("default");
-        let flux = label("helm.toolkit.fluxcd.io/name").map(|name| {
-            let space = label("helm.toolkit.fluxcd.io/namespace").unwrap_or("default");
-            format!(" of Flux's HelmRelease {space}/{name}")
-        });
-        let remedy = match &flux {
-            Some(_) => "delete the HelmRelease".to_owned(),
-            None => format!("helm uninstall {release} -n {space}"),
-        };
-        return Holder::tool(format!("Helm release {space}/{release}{}", flux.unwrap_or_default()), remedy);
-    }
-    if let Some(name) = label("kustomize.toolkit.fluxcd.io/name") {
-        let space = label("kustomize.toolkit.fluxcd.io/namespace").unwrap_or("default");
-        return Holder::tool(format!("Flux's Kustomization {space}/{name}"), SOURCE.to_owned());
-    }
-    // The tracking id begins with the Application's name.
-    let tracked = annotation("argocd.argoproj.io/tracking-id").and_then(|id| id.split(':').next());
-    if let Some(name) =
-        tracked.or_else(|| label("argocd.argoproj.io/instance")).filter(|name| !name.is_empty())
-    {
-        return Holder::tool(format!("Argo CD's Application {name}"), SOURCE.to_owned());
-    }
-    let who = if annotation("kubectl.kubernetes.io/last-applied-configuration").is_some() {
-        "kubectl apply".to_owned()
-    } else if managers.is_empty() {
-        "somebody else".to_owned()
-    } else {
-        managers.join(", ")
-    };
-    Holder { who, remedy: "delete it".to_owned(), tool: false }
-}
-
-fn text<'a>(metadata: &'a Value, map: &str, key: &str) -> Option<&'a str> {
-    metadata.get(map)?.get(key)?.as_str().filter(|text| !text.is_empty())
-}
-
 /// The trouble with an object that exists and that EMCO did not make. The row names the object beside it. Whose tool writes it
-/// again and again is not to be taken over beside that tool. `offers`: the owner can have it taken over.
+/// again and again has to be stopped first: the command says so. `offers`: the owner can have it taken over.
 pub(super) fn trouble(holder: &Holder, offers: bool) -> Trouble {
     let Holder { who, remedy, tool } = holder;
-    let way = if *tool || !offers {
-        " or change its name here"
-    } else {
-        " change its name here, or take it over (spec.sync.conflicts)"
+    let way = match tool {
+        _ if !offers => " or change its name here",
+        Some(_) => " change its name here, or take it over in place (emco adopt)",
+        None => " change its name here, or take it over (spec.sync.conflicts)",
     };
     not_ours(holder, &format!("{MADE} {who}: {remedy},{way}"))
 }
@@ -108,25 +66,6 @@ fn not_ours(holder: &Holder, text: &str) -> Trouble {
 
 /// How each of them begins.
 const MADE: &str = "was not made by EMCO but by";
-/// Where what comes from Git is removed.
-const SOURCE: &str = "remove it from its source";
-
-/// Who has an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub who: String,
-    /// How it is removed there.
-    pub remedy: String,
-    /// A tool that has an inventory of its own.
-    tool: bool,
-}
-
-impl Holder {
-    const fn tool(who: String, remedy: String) -> Self {
-        Self { who, remedy, tool: true }
-    }
-}
-
 /// An object that carries no owner, with who has it.
 pub(super) struct Foreign {
     pub seen: Seen,
@@ -190,29 +129,29 @@ fn others(groups: &[(&str, Vec<String>)], holders: usize, names: usize) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn says(metadata: &Value) -> String {
-        trouble(&holder(metadata, &["web".to_owned()]), true).message
+        trouble(&adopt::holder(metadata, &["web".to_owned()]), true).message
     }
 
     #[test]
     fn an_object_of_others_is_named_with_its_tool_and_the_way_out() {
         let helm = json!({"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"});
-        insta::assert_snapshot!(says(&json!({"annotations": helm})), @"was not made by EMCO but by Helm release shop/web: helm uninstall web -n shop, or change its name here");
+        insta::assert_snapshot!(says(&json!({"annotations": helm})), @"was not made by EMCO but by Helm release shop/web: helm uninstall web -n shop, change its name here, or take it over in place (emco adopt)");
         insta::assert_snapshot!(
             says(&json!({"annotations": helm, "labels": {"helm.toolkit.fluxcd.io/name": "web", "helm.toolkit.fluxcd.io/namespace": "flux"}})),
-            @"was not made by EMCO but by Helm release shop/web of Flux's HelmRelease flux/web: delete the HelmRelease, or change its name here"
+            @"was not made by EMCO but by Helm release shop/web of Flux's HelmRelease flux/web: delete the HelmRelease, change its name here, or take it over in place (emco adopt)"
         );
         insta::assert_snapshot!(
             says(&json!({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux"}})),
-            @"was not made by EMCO but by Flux's Kustomization flux/apps: remove it from its source, or change its name here"
+            @"was not made by EMCO but by Flux's Kustomization flux/apps: remove it from its source, change its name here, or take it over in place (emco adopt)"
         );
         insta::assert_snapshot!(
             says(&json!({"annotations": {"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/c"}})),
-            @"was not made by EMCO but by Argo CD's Application web: remove it from its source, or change its name here"
+            @"was not made by EMCO but by Argo CD's Application web: remove it from its source, change its name here, or take it over in place (emco adopt)"
         );
         insta::assert_snapshot!(
             says(&json!({"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}})),
@@ -223,7 +162,7 @@ mod tests {
 
     #[test]
     fn no_takeover_is_offered_where_it_does_not_help() {
-        let said = trouble(&holder(&json!({}), &["web".to_owned()]), false).message;
+        let said = trouble(&adopt::holder(&json!({}), &["web".to_owned()]), false).message;
         assert_eq!(said, "was not made by EMCO but by web: delete it, or change its name here");
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use emco_engine::adopt;
 use emco_engine::identity::Identity;
 use serde_json::Value;
 
@@ -170,7 +171,7 @@ pub(super) fn by_kind(items: Vec<Item>) -> impl Iterator<Item = Vec<Item>> {
 fn found_of(id: &Identity, object: &Value) -> Found {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     Seen::of(id, object).map_or(Found::Nothing, |seen| {
-        let holder = foreign::holder(metadata, &seen.managers);
+        let holder = adopt::holder(metadata, &seen.managers);
         Found::Object(Box::new(Foreign { seen, holder }))
     })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_crds::names::annotation;
+use emco_engine::adopt::Holder;
 use emco_engine::identity::{Id, Identity};
 use serde_json::json;
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::observe::Seen;
 use super::desired::Item;
-use super::foreign::{self, Foreign, Holder};
+use super::foreign::{self, Foreign};
 use super::row::Facts;
 use super::send::{Over, Refusal};
 use super::{Job, Key, anew, row};

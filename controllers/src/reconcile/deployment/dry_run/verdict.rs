@@ -17,11 +17,11 @@ use super::super::planned::PendingChange;
 use super::Asker;
 use crate::object::meta;
 use crate::reconcile::logical_cloud;
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _, Content, Method, Request};
+use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _};
 use crate::runtime::context::Context;
 use crate::runtime::stores::StoreExt as _;
 use crate::sync::errors::{Trouble, lacks_namespace, names_each_field};
-use crate::sync::{TRIES_TO_KNOW, leave_out};
+use crate::sync::tried::TriedApply;
 
 /// How an API server refuses a dry run itself: a webhook of it has side effects.
 const NO_DRY_RUNS: &str = "does not support dry run";
@@ -111,7 +111,11 @@ impl Asker<'_> {
             }
         }
         let answer = match &foreign {
-            None => self.send(edge, &path, &body, true).await,
+            None => {
+                let manager = marks::field_manager(&self.owner.hash);
+                let tried = TriedApply { server: &*edge.server, path: &path, manager: &manager, body: &body };
+                tried.send(true).await
+            }
             Some(live) => match self.takeover(edge, &path, &body, live).await {
                 Ok(answer) => answer,
                 Err(why) => return refused("NotOurs", &why),
@@ -159,23 +163,20 @@ impl Asker<'_> {
             let why = "an object of this name is there already, and not of this deployment";
             return Err(why.to_owned());
         }
-        if policy == ConflictPolicy::Adopt {
-            let answer = self.send(edge, path, body, false).await;
-            if !answer.as_ref().is_err_and(ApiError::is_contested) {
-                return Ok(answer);
-            }
-            // Managers that hold the same value in another spelling lose nothing.
-            let forced = self.send(edge, path, body, true).await;
-            let same = forced.as_ref().is_ok_and(|after| adopt::differences(live, after).is_empty());
-            return Ok(if same { forced } else { answer });
+        let manager = marks::field_manager(&self.owner.hash);
+        let tried = TriedApply { server: &*edge.server, path, manager: &manager, body };
+        match policy {
+            ConflictPolicy::Adopt => Ok(tried.unless_held(live).await),
+            ConflictPolicy::AdoptIfSame => match tried.if_same(live).await {
+                Ok(Err(fields)) => {
+                    let fields = adopt::named(&fields);
+                    Err(format!("an object of this name is there already, and differs in {fields}"))
+                }
+                Ok(Ok(after)) => Ok(Ok(after)),
+                Err(error) => Ok(Err(error)),
+            },
+            ConflictPolicy::Force | ConflictPolicy::Fail => Ok(tried.send(true).await),
         }
-        let answer = self.send(edge, path, body, true).await;
-        let fields = answer.as_ref().map(|after| adopt::differences(live, after)).unwrap_or_default();
-        if policy == ConflictPolicy::AdoptIfSame && !fields.is_empty() {
-            let fields = adopt::named(&fields);
-            return Err(format!("an object of this name is there already, and differs in {fields}"));
-        }
-        Ok(answer)
     }
 
     /// What would be sent.
@@ -187,25 +188,6 @@ impl Asker<'_> {
         }
         let placed_by = format!("{}/{}", self.owner.namespace, self.owner.name);
         marks::mark(json, &self.owner.hash, &manifest.digest, &placed_by)
-    }
-
-    /// The apply as a dry run, without the fields that the cluster does not know.
-    async fn send(&self, edge: &Edge, path: &ApiPath, body: &Value, force: bool) -> ApiResult<Value> {
-        let mut body = body.clone();
-        let mut tries = TRIES_TO_KNOW;
-        loop {
-            let request = Request::new(Method::Patch, path)
-                .query("fieldManager", marks::field_manager(&self.owner.hash))
-                .query("force", if force { "true" } else { "false" })
-                .query("dryRun", "All")
-                .body(Content::Apply, &body);
-            let answer = edge.server.send(request).await;
-            tries -= 1;
-            match &answer {
-                Err(error) if tries > 0 && !leave_out(&mut body, error).is_empty() => {}
-                _ => return answer,
-            }
-        }
     }
 }
 
