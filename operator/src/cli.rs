@@ -8,6 +8,7 @@ use clap::error::ErrorKind as Usage;
 
 mod absence;
 pub mod add;
+mod adopt;
 pub mod args;
 mod check;
 mod clusters;
@@ -151,6 +152,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Rollback(args) => Box::pin(hold::rollback(args)).await,
         DeploymentCommand::Suspend(args) => Box::pin(hold::suspend(args)).await,
         DeploymentCommand::Resume(args) => Box::pin(hold::resume(args)).await,
+        DeploymentCommand::Adopt(args) => Box::pin(adopt::run(args)).await,
         DeploymentCommand::Plan(args) => Box::pin(plan::run(args)).await,
         DeploymentCommand::Digest(args) => Box::pin(digest::run(args)).await,
         DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,

@@ -14,6 +14,7 @@ pub use words::{Deployment, is_label};
 use self::words::{cluster, duration, label};
 use super::status::tree::Verdict;
 
+pub mod adopt;
 mod check;
 pub mod deployments;
 mod leave;

@@ -201,6 +201,8 @@ mod tests {
         assert_eq!(names(&["cluster", "drain", "ac"]), of(Names::Clusters, "", "ac"));
         assert_eq!(names(&["cluster", "rotate", "ac"]), of(Names::Clusters, "", "ac"));
         assert_eq!(names(&["uninstall", "--give-up", ""]), of(Names::Clusters, "", ""));
+        assert_eq!(names(&["adopt", "sh"]), of(Names::Deployments, "", "sh"));
+        assert_eq!(names(&["adopt", "shop/till", "--app", ""]), of(Names::Apps, "", ""));
         assert_eq!(names(&["reconcile", "cluster", ""]), of(Names::Clusters, "", ""));
         assert_eq!(names(&["reconcile", "capp", ""]), of(Names::CompositeApps, "", ""));
         assert_eq!(names(&["reconcile", ""]), of(Names::Deployments, "", ""));
@@ -225,6 +227,7 @@ mod tests {
         assert_eq!(complete(&["status", "--w"]).0, ["--watch"]);
         assert_eq!(complete(&["status", "--state", "Un"]).0, ["Unreachable", "Unknown"]);
         assert_eq!(complete(&["status", "--state=Re"]).0, ["--state=Ready", "--state=Removing"]);
+        assert_eq!(complete(&["adopt", "x", "--conflicts", "Ad"]).0, ["AdoptIfSame", "Adopt"]);
         assert_eq!(complete(&["clusters", "-o", ""]).0, ["wide", "json", "yaml"]);
         assert_eq!(complete(&["completion", "k"]).0, ["kubectl"]);
     }

@@ -23,6 +23,8 @@ mod compare;
 pub(super) mod edge;
 pub(super) mod past;
 
+pub(super) use compare::{Field, fields};
+
 /// One cluster.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -34,9 +34,9 @@ fn by(manager: Option<&str>) -> Option<&'static str> {
     MANAGERS.iter().find(|(name, _)| Some(*name) == manager).map(|(_, who)| *who)
 }
 
-/// Whether a field of the spec came from Git.
+/// Whether a field of the spec, such as `suspend` or `sync.conflicts`, came from Git.
 fn has(meta: &ObjectMeta, field: &str) -> bool {
-    let pointer = format!("/f:spec/f:{field}");
+    let pointer = format!("/f:spec/f:{}", field.replace('.', "/f:"));
     meta.managed_fields.iter().flatten().any(|entry| {
         by(entry.manager.as_deref()).is_some()
             && entry.fields_v1.as_ref().is_some_and(|fields| fields.0.pointer(&pointer).is_some())
@@ -99,5 +99,13 @@ mod tests {
             "{said}"
         );
         assert_eq!(sentence(&meta(json!({})), "suspend", ""), None);
+        let below = json!({"f:sync": {"f:conflicts": {}}});
+        let ours = meta(json!({"managedFields": managed("argocd-controller", &below)}));
+        assert!(
+            sentence(&ours, "sync.conflicts", "")
+                .unwrap()
+                .starts_with("Argo CD has spec.sync.conflicts in Git")
+        );
+        assert!(sentence(&ours, "sync.drift", "").unwrap().contains("has not set spec.sync.drift"));
     }
 }

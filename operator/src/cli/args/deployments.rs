@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::adopt::AdoptArgs;
 use super::words::{Deployment, cluster, duration};
 use super::{EXIT_CODES, Format, HubArgs};
 use crate::cli::wait::Awaited;
@@ -38,6 +39,9 @@ pub enum DeploymentCommand {
     /// Let a suspended deployment go on: what was edited and what others changed meanwhile is carried out and put right.
     #[command(after_help = EXIT_CODES)]
     Resume(HoldArgs),
+    /// Show which objects of others a deployment would take over and what would change; with --conflicts, have them taken over.
+    #[command(after_help = super::adopt::EXIT_CODES)]
+    Adopt(AdoptArgs),
     /// Show what the plan of a deployment that waits would change, by app, clusters and objects. Changes nothing.
     #[command(after_help = PLAN_EXIT_CODES)]
     Plan(PlanArgs),
