@@ -2,6 +2,7 @@
 //! refuses, with a sentence.
 
 mod add;
+mod adopt;
 mod check;
 mod decide;
 mod digest;

@@ -116,6 +116,9 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     // 3: something is not as asked for.
     let said = page.run_to("hub", "kubectl emco diff shop/till --revision 1", 3).await?;
     ensure!(said.contains("data.say: \"word-2\" -> \"word-1\""), "{said}");
+    let said = page.run("kubectl emco adopt shop/till").await?;
+    ensure!(said.ends_with("There is nothing to take over.\n"), "{said}");
+    page.run("kubectl emco adopt shop/till --conflicts AdoptIfSame").await?;
     std::fs::create_dir_all(folder(bed)?.join(".local/bin"))?;
     page.run("kubectl emco completion kubectl").await?;
     page.run("chmod +x").await?;
