@@ -25,6 +25,9 @@ pub mod label {
     pub const REVISION: &str = "emco.io/revision";
     /// Slot number of a shard.
     pub const SLOT: &str = "emco.io/slot";
+    /// On what a chart's test made on an edge: the owner hash. Such objects have no label of the owner, for they are no part of what
+    /// the operator keeps.
+    pub const TEST: &str = "emco.io/test";
 
     /// Virtual labels: selectors see them on every cluster, nobody writes them.
     pub mod virtual_ {

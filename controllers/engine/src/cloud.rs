@@ -170,6 +170,7 @@ pub fn plan(request: &Request<'_>) -> Result<CloudPlan, Box<Refusal>> {
         now: request.now,
         release_revision: 1,
         findings: None,
+        tests: None,
     };
     let assignment: Assignment = wanted
         .into_iter()

@@ -18,12 +18,14 @@ use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
 use crate::refusal::Refusal;
-use crate::set::{Findings, HookSpec, ManifestSet, SetManifest};
+use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, SetManifest, TEST};
 use crate::snapshot::CloudFacts;
 
 mod check;
+mod kept_tests;
 
 use check::check;
+use kept_tests::KeptTests;
 
 /// Objects that one app may have on one cluster.
 const MOST_OBJECTS: usize = 5_000;
@@ -31,9 +33,6 @@ const MOST_OBJECTS: usize = 5_000;
 const LARGEST_OBJECT: usize = 1_400_000;
 /// Warnings kept of one rendering.
 const MOST_WARNINGS: usize = 20;
-
-/// The event of hooks that are no part of a deployment.
-const TEST: &str = "test";
 
 /// Group and kind.
 pub type Kind = (String, String);
@@ -46,12 +45,14 @@ pub struct Draft {
     pub warnings: Vec<String>,
     /// Kinds that the set itself defines, and whether they live in namespaces.
     pub defines: BTreeMap<Kind, bool>,
-    /// Kinds of its objects.
+    /// Kinds of its objects, and of its tests.
     pub kinds: BTreeSet<Kind>,
     /// What the chart looked up.
     pub lookups: BTreeSet<LookupRead>,
     /// What it showed besides.
     pub findings: Option<Arc<Findings>>,
+    /// What the chart tests itself with.
+    tests: KeptTests,
 }
 
 #[derive(Debug)]
@@ -140,7 +141,8 @@ fn withheld(error: &RenderError, reason: Reason, secrets: &[&str]) -> String {
 }
 
 impl Draft {
-    /// Normalises what a chart printed; `remarks` are the renderer's own. Tests are no part of a deployment and are left out.
+    /// Normalises what a chart printed; `remarks` are the renderer's own. Tests are no part of a deployment: they are kept apart, and
+    /// refuse nothing.
     pub fn new(app: &str, documents: Vec<Document>, remarks: Vec<String>) -> Result<Self, Box<Refusal>> {
         let mut draft = Self {
             objects: Vec::new(),
@@ -149,6 +151,7 @@ impl Draft {
             kinds: BTreeSet::new(),
             lookups: BTreeSet::new(),
             findings: None,
+            tests: KeptTests::default(),
         };
         for remark in remarks {
             draft.warn(format!("app {app}: {remark}"));
@@ -158,6 +161,9 @@ impl Draft {
                 let text =
                     format!("{source} makes an object that nests more than {} levels", canonical::DEEPEST);
                 return Err(too_large(app, &text));
+            }
+            if let Some(hook) = hook.as_ref().filter(|hook| hook.events.iter().any(|event| event == TEST)) {
+                draft.keep_test(app, &source, hook, &json);
             }
             let Some(hook) = without_tests(hook) else { continue };
             let normalised = normalise::normalise(json);
@@ -177,6 +183,27 @@ impl Draft {
         }
         check_count(app, draft.objects.len())?;
         Ok(draft)
+    }
+
+    fn keep_test(&mut self, app: &str, source: &str, hook: &HookSpec, json: &Value) {
+        let before = self.tests.left_out.len();
+        for kind in self.tests.add(app, source, hook, json) {
+            self.kinds.insert(kind);
+        }
+        for warning in self.tests.left_out.get(before..).unwrap_or_default().to_vec() {
+            self.warn(warning);
+        }
+    }
+
+    /// The chart's tests on a cluster, and the set of those that are kept.
+    pub fn finish_tests(
+        &self,
+        app: &str,
+        key: &[u8; 32],
+        cloud: &CloudFacts,
+        scopes: &BTreeMap<Kind, bool>,
+    ) -> (ChartTests, Option<ManifestSet>) {
+        self.tests.finish(app, key, cloud, scopes)
     }
 
     fn add_kind(&mut self, json: &Value) {

@@ -75,6 +75,7 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            tests: None,
         };
         let mut all = Assignment::new();
         for (app, clusters) in apps {

@@ -53,7 +53,7 @@ pub struct Plan {
     pub assignment: Assignment,
     /// Placed, but not rendered yet: clusters never contacted, with the apps they are to get.
     pub waiting: BTreeMap<ClusterId, Vec<String>>,
-    /// Sets by digest, new and used again. (One stored but unreadable is rendered again.)
+    /// Sets by digest, new and used again, with those of tests. (One stored but unreadable is rendered again.)
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Placement of each app, in the order of the composite app.
     pub placement: Vec<(String, AppPlacement)>,

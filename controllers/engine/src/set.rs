@@ -23,11 +23,14 @@ pub enum Phase {
     DeleteHook,
 }
 
+/// The event of the hooks that a chart tests itself with.
+pub const TEST: &str = "test";
+
 /// What Helm's hook annotations said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookSpec {
-    /// `pre-install`, `post-install`, `pre-upgrade`, `post-upgrade`, `pre-delete`, `post-delete` ... (`test` never gets here).
+    /// `pre-install`, `post-install`, `pre-upgrade`, `post-upgrade`, `pre-delete`, `post-delete` ...; `test` alone in sets of tests.
     pub events: Vec<String>,
     /// Lower first.
     #[serde(default)]
@@ -80,6 +83,26 @@ pub struct ManifestSet {
     pub manifests: Vec<SetManifest>,
 }
 
+impl ManifestSet {
+    /// Whether it is what a chart tests itself with, which no cluster gets by itself.
+    pub fn is_of_tests(&self) -> bool {
+        let first = self.manifests.first().and_then(|manifest| manifest.hook.as_ref());
+        first.is_some_and(|hook| hook.events == [TEST])
+    }
+}
+
+/// The tests of an app's chart, as rendered for a cluster. No digest of a set or plan covers them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartTests {
+    /// A set of their own; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<SetDigest>,
+    /// Why tests that the chart has are not in it, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
 /// Which set an app has on a cluster, and what it was rendered from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -95,6 +118,16 @@ pub struct Assigned {
     /// What the rendering showed that is no error; a pack stores equal ones once.
     #[serde(skip)]
     pub findings: Option<Arc<Findings>>,
+    /// The chart's tests; absent where it was rendered before tests were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<ChartTests>,
+}
+
+impl Assigned {
+    /// All that has to be stored for it: the set, and that of the tests.
+    pub fn sets(&self) -> impl Iterator<Item = &SetDigest> {
+        std::iter::once(&self.set).chain(self.tests.as_ref().and_then(|tests| tests.set.as_ref()))
+    }
 }
 
 /// What a rendering showed that is no error. For people alone: nothing is decided by it.

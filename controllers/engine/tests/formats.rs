@@ -81,6 +81,7 @@ fn assignment() -> Assignment {
         now: 1_795_000_000,
         release_revision: revision,
         findings: None,
+        tests: None,
     };
     [("berlin-1", "00000000000000000000000000000001", 1), ("oslo-2", "00000000000000000000000000000002", 7)]
         .map(|(cluster, set, revision)| {

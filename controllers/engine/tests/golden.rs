@@ -69,7 +69,8 @@ fn show(plan: &Plan) -> String {
     for (cluster, apps) in &plan.assignment {
         for (app, assigned) in apps {
             writeln!(out, "\n{cluster} {app}, release revision {}", assigned.release_revision).unwrap();
-            for manifest in &plan.sets[&assigned.set].manifests {
+            // What the chart tests itself with comes last.
+            for manifest in assigned.sets().flat_map(|set| &plan.sets[set].manifests) {
                 let mut notes = vec![format!("{:?}", manifest.phase)];
                 notes.extend(
                     manifest.hook.as_ref().map(|hook| format!("{} {}", hook.events.join(","), hook.weight)),

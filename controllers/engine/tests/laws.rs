@@ -85,6 +85,7 @@ fn assignment(clusters: impl IntoIterator<Item = ClusterId>) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        tests: None,
     };
     clusters.into_iter().map(|id| (id, [("web".to_owned(), assigned.clone())].into())).collect()
 }

@@ -193,6 +193,7 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            tests: None,
         };
         let on = |clusters: &[&str]| -> Assignment {
             let row =

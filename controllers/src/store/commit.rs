@@ -151,8 +151,8 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
     let stored_packs = try_join_all(packs.iter().map(|object| store_pack(ctx, draft.owner, object)));
     // Found out while the hub is at work.
     let wanted = if ctx.revisions.workers.is_some() { sets.as_slice() } else { &[] };
-    let prepared =
-        async { wanted.iter().map(|set| Arc::new(Prepared::of(Arc::clone(set)))).collect::<Vec<_>>() };
+    let wanted = wanted.iter().filter(|set| !set.is_of_tests());
+    let prepared = async { wanted.map(|set| Arc::new(Prepared::of(Arc::clone(set)))).collect::<Vec<_>>() };
     let stored_packs = async {
         let (stored, prepared) = join(stored_packs, prepared).await;
         stored.map(|_| prepared)

@@ -232,7 +232,7 @@ pub(crate) async fn load(
         return Ok(Err(broken.unwrap_or_else(|| "no pack holds its waves".to_owned())));
     }
     let wanted: BTreeSet<&SetDigest> =
-        assignment.values().flat_map(|apps| apps.values().map(|a| &a.set)).collect();
+        assignment.values().flat_map(|apps| apps.values().flat_map(Assigned::sets)).collect();
     let mut sets: BTreeMap<SetDigest, Arc<ManifestSet>> = BTreeMap::new();
     let mut parts = BTreeMap::new();
     for digest in wanted {

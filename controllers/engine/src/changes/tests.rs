@@ -47,6 +47,7 @@ fn assignment(rows: &[Row]) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        tests: None,
     };
     let apps =
         |apps: &[(&str, &str)]| apps.iter().map(|(app, set)| ((*app).to_owned(), assigned(set))).collect();

@@ -58,6 +58,14 @@ fn waiting(pod: &Value) -> Option<String> {
     })
 }
 
+/// The first container of a Pod that ended with an error, such as `container check: exit code 1`.
+pub fn ended_badly(pod: &Value) -> Option<String> {
+    containers(pod).find_map(|container| {
+        let ended = ended(container, "/state/terminated")?;
+        Some(format!("container {}: {ended}", text(container, "/name").unwrap_or_default()))
+    })
+}
+
 /// How a container ended, unless it ended well.
 fn ended(container: &Value, pointer: &str) -> Option<String> {
     let code = container.pointer(pointer)?.get("exitCode")?.as_i64().filter(|code| *code != 0)?;

@@ -55,6 +55,7 @@ fn running(app: &str, clusters: &[&str]) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        tests: None,
     };
     clusters
         .iter()

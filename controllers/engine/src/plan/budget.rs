@@ -80,6 +80,7 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            tests: None,
         };
         clusters
             .map(|n| (ClusterId::new("acme", &n.to_string()), [("web".to_owned(), assigned.clone())].into()))

@@ -14,7 +14,7 @@ use crate::manifests::{self, Draft, Kind};
 use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
-use crate::set::{Assigned, Assignment, Findings, ManifestSet};
+use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet};
 
 /// Warnings kept of one plan.
 const MOST_WARNINGS: usize = 50;
@@ -26,7 +26,7 @@ pub struct Built {
     pub assignment: Assignment,
     /// Placed on clusters that nothing is known of yet.
     pub waiting: BTreeMap<ClusterId, Vec<String>>,
-    /// Sets by digest.
+    /// Sets by digest, with those of tests.
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Sentences for people.
     pub warnings: Vec<String>,
@@ -69,11 +69,20 @@ struct Builder<'a> {
     /// Kinds that each stored set defines.
     defined_by: BTreeMap<SetDigest, BTreeMap<Kind, bool>>,
     /// Finished sets by draft (its address, as drafts outlive the builder's rounds) and by what was known of its kinds.
-    finished: BTreeMap<(usize, BTreeMap<Kind, bool>), Arc<ManifestSet>>,
+    finished: BTreeMap<(usize, BTreeMap<Kind, bool>), Finished>,
     /// Keeps every draft that `finished` names.
     drafts: Vec<Arc<Draft>>,
     /// What lookups find, once for all clusters with one set.
     holdings: BTreeMap<HoldingsKey, Arc<Holdings>>,
+}
+
+/// What a draft is on a cluster.
+#[derive(Clone)]
+struct Finished {
+    set: Arc<ManifestSet>,
+    tests: ChartTests,
+    /// The set that `tests` names.
+    test_set: Option<Arc<ManifestSet>>,
 }
 
 /// The set, what is known of it, and whether it was an upgrade.
@@ -96,9 +105,27 @@ impl<'a> Builder<'a> {
         self.resolved.apps.get(item.app).map_or("", |app| app.app.name.as_str())
     }
 
-    fn assign(&mut self, item: &Item<'a>, assigned: Assigned) {
+    fn assign(&mut self, item: &Item<'a>, mut assigned: Assigned) {
+        self.hold_tests(&mut assigned);
         let app = self.app(item).to_owned();
         self.built.assignment.entry(item.id().clone()).or_default().insert(app, assigned);
+    }
+
+    /// Holds what a cell names as its tests, to be stored with it. Tests that were stored and cannot be read are said to be missing:
+    /// they keep nobody from deploying the app.
+    fn hold_tests(&mut self, assigned: &mut Assigned) {
+        let Some(digest) = assigned.tests.as_ref().and_then(|tests| tests.set.as_ref()) else { return };
+        if self.built.sets.contains_key(digest) {
+            return;
+        }
+        let snapshot = self.resolved.snapshot;
+        let mut stored = snapshot.running.iter().chain(snapshot.waiting.as_deref());
+        if let Some(set) = stored.find_map(|stored| stored.sets.get(digest)) {
+            self.built.sets.insert(digest.clone(), Arc::clone(set));
+        } else {
+            let left_out = vec!["the tests that an earlier revision stored cannot be read".to_owned()];
+            assigned.tests = Some(ChartTests { set: None, left_out });
+        }
     }
 
     fn keep(&mut self, item: &Item<'a>, assigned: &Assigned, content: Option<Arc<ManifestSet>>) {
@@ -213,8 +240,9 @@ impl<'a> Builder<'a> {
             };
             let findings = draft.and_then(|draft| draft.findings.clone());
             let wanted = attempt.restores.map(|stored| &stored.set);
-            match (set.filter(|set| wanted.is_none_or(|wanted| *wanted == set.digest)), attempt.restores) {
-                (Some(set), _) => self.take(&attempt, set, findings),
+            let set = set.filter(|made| wanted.is_none_or(|wanted| *wanted == made.set.digest));
+            match (set, attempt.restores) {
+                (Some(made), _) => self.take(&attempt, made, findings),
                 (None, Some(stored)) => {
                     let first = (stored.release_revision == 1) == attempt.job.is_install;
                     let item = &attempt.job.item;
@@ -231,8 +259,9 @@ impl<'a> Builder<'a> {
         Ok(follow)
     }
 
-    fn take(&mut self, attempt: &Attempt<'a>, set: Arc<ManifestSet>, found: Option<Arc<Findings>>) {
+    fn take(&mut self, attempt: &Attempt<'a>, made: Finished, found: Option<Arc<Findings>>) {
         let Job { item, revision, now, .. } = &attempt.job;
+        let Finished { set, tests, test_set } = made;
         // Counted are different sets, not renderings.
         let same = item.previous.filter(|previous| previous.set == set.digest);
         let assigned = Assigned {
@@ -242,19 +271,23 @@ impl<'a> Builder<'a> {
             release_revision: same.map_or(*revision, |previous| previous.release_revision),
             // What was stored stays as it was.
             findings: attempt.restores.map_or(found, |stored| stored.findings.clone()),
+            tests: attempt.restores.map_or(Some(tests), |stored| stored.tests.clone()),
         };
         self.built.sets.entry(set.digest.clone()).or_insert(set);
+        if let Some(test_set) = test_set.filter(|made| assigned.sets().any(|named| *named == made.digest)) {
+            self.built.sets.entry(test_set.digest.clone()).or_insert(test_set);
+        }
         self.assign(item, assigned);
     }
 
-    fn finish(&mut self, job: &Job<'a>, draft: &Arc<Draft>) -> Result<Arc<ManifestSet>, Box<Refusal>> {
+    fn finish(&mut self, job: &Job<'a>, draft: &Arc<Draft>) -> Result<Finished, Box<Refusal>> {
         let item = &job.item;
         let empty = BTreeMap::new();
         let defined = self.defined.get(item.id()).unwrap_or(&empty);
         let scopes = manifests::scopes(&draft.kinds, item.cluster.apis.as_deref(), defined);
         let key = (Arc::as_ptr(draft).addr(), scopes);
-        if let Some(set) = self.finished.get(&key) {
-            return Ok(Arc::clone(set));
+        if let Some(made) = self.finished.get(&key) {
+            return Ok(made.clone());
         }
         let app = self.app(item);
         let digest_key = &self.resolved.snapshot.installation.digest_key;
@@ -266,10 +299,11 @@ impl<'a> Builder<'a> {
         for warning in draft.warnings.iter().chain(&warnings) {
             self.warn(warning);
         }
-        let set = Arc::new(set);
+        let (tests, test_set) = draft.finish_tests(app, digest_key, self.resolved.cloud, &key.1);
+        let made = Finished { set: Arc::new(set), tests, test_set: test_set.map(Arc::new) };
         self.drafts.push(Arc::clone(draft));
-        self.finished.insert(key, Arc::clone(&set));
-        Ok(set)
+        self.finished.insert(key, made.clone());
+        Ok(made)
     }
 
     fn warn(&mut self, warning: &str) {

@@ -11,7 +11,7 @@ use emco_engine::hold::{Hold, Next};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
-use emco_engine::set::{Assignment, ManifestSet, combinations};
+use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations};
 use emco_engine::snapshot::{Running, uids};
 
 use super::dry_run;
@@ -223,8 +223,8 @@ async fn maintain(
 async fn repair(ctx: &Context, owner: &Owner, stored: &Stored, plan: &Plan) -> Result<(), Failure> {
     let assigned = stored.running.assignment.values().flat_map(BTreeMap::values);
     let made: BTreeMap<SetDigest, Arc<ManifestSet>> = assigned
-        .filter_map(|assigned| {
-            let set = &assigned.set;
+        .flat_map(Assigned::sets)
+        .filter_map(|set| {
             let made = stored.running.sets.get(set).or_else(|| plan.sets.get(set))?;
             Some((set.clone(), Arc::clone(made)))
         })

@@ -59,7 +59,7 @@ impl Comes {
         let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name);
         comes.namespaces.extend(cloud.map(|cloud| logical_cloud::namespace(&cloud)));
         let run = change.running.iter().flat_map(|running| running.sets.values());
-        for set in change.sets.values().chain(run) {
+        for set in change.sets.values().chain(run).filter(|set| !set.is_of_tests()) {
             comes.add(set);
         }
         comes
