@@ -10,6 +10,7 @@ mod absence;
 pub mod add;
 mod adopt;
 pub mod args;
+mod chart_tests;
 mod check;
 mod clusters;
 mod complete;
@@ -161,6 +162,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
         DeploymentCommand::Wait(args) => Box::pin(wait::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
+        DeploymentCommand::Test(args) => Box::pin(chart_tests::run(args)).await,
         DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,
         DeploymentCommand::Exec(args) => Box::pin(on_edge::exec(args)).await,
         DeploymentCommand::Events(args) => Box::pin(on_edge::events::run(args)).await,

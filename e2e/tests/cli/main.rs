@@ -21,3 +21,5 @@ mod rotate;
 mod shells;
 mod silence;
 mod tab;
+mod tested;
+mod untested;

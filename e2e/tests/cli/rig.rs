@@ -67,7 +67,8 @@ pub fn emco() -> Result<PathBuf> {
     file.canonicalize().context("the program has no path")
 }
 
-fn command(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Command> {
+/// The program with a kubeconfig, to be started.
+pub fn command(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Command> {
     let mut command = Command::new(emco()?);
     command
         .args(args)

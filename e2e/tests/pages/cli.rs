@@ -25,8 +25,15 @@ spec:
 pub fn web() -> Result<Package> {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: {{ .Values.say | quote }}}\n";
-    let files =
-        [("values.yaml", "say: one\n"), ("templates/note.yaml", template), ("templates/web.yaml", WEB)];
+    // A test of a kind that runs without nodes.
+    let smoke =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web-smoke, annotations: {helm.sh/hook: test}}\n";
+    let files = [
+        ("values.yaml", "say: one\n"),
+        ("templates/note.yaml", template),
+        ("templates/web.yaml", WEB),
+        ("templates/tests/smoke.yaml", smoke),
+    ];
     chart("web", "2.0.0", &files)
 }
 
@@ -119,6 +126,12 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let said = page.run("kubectl emco adopt shop/till").await?;
     ensure!(said.ends_with("There is nothing to take over.\n"), "{said}");
     page.run("kubectl emco adopt shop/till --conflicts AdoptIfSame").await?;
+    let said = page.run("kubectl emco test shop/till").await?;
+    ensure!(said.starts_with("Succeeded  acme/berlin  web  ConfigMap/shop/web-smoke  "), "{said}");
+    ensure!(said.ends_with("\nshop/till: 1 of 1 test passed\n"), "{said}");
+    page.run("kubectl emco test shop/till --cluster acme/berlin --filter name=web-smoke --logs").await?;
+    let said = page.run("kubectl emco edge acme/berlin delete pods,jobs -n shop").await?;
+    ensure!(said.trim() == "No resources found", "{said}");
     std::fs::create_dir_all(folder(bed)?.join(".local/bin"))?;
     page.run("kubectl emco completion kubectl").await?;
     page.run("chmod +x").await?;

@@ -18,6 +18,7 @@ pub mod adopt;
 mod check;
 pub mod deployments;
 mod leave;
+pub mod test;
 mod words;
 
 /// What is said at the end of every help.

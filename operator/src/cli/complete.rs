@@ -209,6 +209,7 @@ mod tests {
         assert_eq!(complete(&["reconcile", "c"]).0, ["capp", "cluster"]);
         assert_eq!(names(&["clusters", "--provider", ""]), of(Names::Providers, "", ""));
         assert_eq!(names(&["diff", "till", "--revision", ""]), of(Names::Revisions, "", ""));
+        assert_eq!(names(&["test", "shop/till", "--app", ""]), of(Names::Apps, "", ""));
         assert_eq!(names(&["status", "--context", "h"]), of(Names::Contexts, "", "h"));
         // What kubectl is asked on a cluster is kubectl's to know.
         assert_eq!(names(&["edge", ""]), of(Names::Clusters, "", ""));

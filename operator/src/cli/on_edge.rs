@@ -6,7 +6,7 @@ use super::args::deployments::{EdgeArgs, ExecArgs, LogsArgs};
 use super::hub;
 use super::{Misused, Outcome};
 
-mod account;
+pub mod account;
 pub mod events;
 mod place;
 mod workload;

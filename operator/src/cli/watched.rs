@@ -1,4 +1,4 @@
-//! Waits for what one object of the hub comes to.
+//! Waits for what one object comes to.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -24,16 +24,32 @@ pub async fn until<K, T>(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    follow(watch_object(api, name).default_backoff(), limit, unseen, judge).await
+    follow(&K::kind(&()), watch_object(api, name).default_backoff(), limit, unseen, judge).await
 }
 
-async fn follow<K: Resource<DynamicType = ()>, T>(
+/// The same of an object of any kind, which is named.
+pub async fn until_of<K, T>(
+    kind: &str,
+    api: Api<K>,
+    name: &str,
+    limit: Duration,
+    unseen: &str,
+    judge: impl FnMut(Option<&K>) -> Result<T, String>,
+) -> anyhow::Result<Result<T, String>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    follow(kind, watch_object(api, name).default_backoff(), limit, unseen, judge).await
+}
+
+async fn follow<K, T>(
+    kind: &str,
     seen: impl Stream<Item = Result<Option<K>, Error>>,
     limit: Duration,
     unseen: &str,
     mut judge: impl FnMut(Option<&K>) -> Result<T, String>,
 ) -> anyhow::Result<Result<T, String>> {
-    let failed = |error: &Error| format!("the {} cannot be watched: {}", K::kind(&()), chain(error));
+    let failed = |error: &Error| format!("the {kind} cannot be watched: {}", chain(error));
     let mut last = unseen.to_owned();
     let mut seen = std::pin::pin!(seen);
     let watch = async {
@@ -47,7 +63,7 @@ async fn follow<K: Resource<DynamicType = ()>, T>(
                 Err(error) => last = failed(&error),
             }
         }
-        Err(anyhow!("the watch of the {} ended", K::kind(&())))
+        Err(anyhow!("the watch of the {kind} ended"))
     };
     match tokio::time::timeout(limit, watch).await {
         Ok(outcome) => outcome.map(Ok),
@@ -84,7 +100,7 @@ mod tests {
         let judge = |cluster: Option<&Cluster>| {
             if cluster.is_some() { Err("it is there".to_owned()) } else { Ok("gone") }
         };
-        follow(seen, Duration::from_millis(1), "nobody looked", judge).await
+        follow("Cluster", seen, Duration::from_millis(1), "nobody looked", judge).await
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::adopt::AdoptArgs;
+use super::test::{TEST_EXIT_CODES, TestArgs};
 use super::words::{Deployment, cluster, duration};
 use super::{EXIT_CODES, Format, HubArgs};
 use crate::cli::wait::Awaited;
@@ -66,6 +67,9 @@ pub enum DeploymentCommand {
     /// Say why each app of a deployment is on a cluster, or why it is not.
     #[command(after_help = EXIT_CODES)]
     Explain(ExplainArgs),
+    /// Run the tests of a deployment's charts (Helm's test hooks) on its clusters, and say how each ended.
+    #[command(after_help = TEST_EXIT_CODES)]
+    Test(TestArgs),
     /// Print the logs of a deployment's Pods on a cluster, with kubectl.
     Logs(LogsArgs),
     /// Run a command in a Pod of a deployment on a cluster, with kubectl.
