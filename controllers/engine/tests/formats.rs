@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use emco_engine::explain::{self, Considered, Explained, Explanation, Verdict};
 use emco_engine::identity::{ClusterId, Identity, SetDigest};
 use emco_engine::pack::{self, Pack};
-use emco_engine::set::{Assigned, Assignment, HookSpec, ManifestSet, Phase, SetManifest};
+use emco_engine::set::{Assigned, Assignment, ChartTests, HookSpec, ManifestSet, Phase, SetManifest};
 use emco_engine::shard::{self, Content};
 
 fn golden(name: &str) -> Pack {
@@ -103,6 +103,26 @@ fn packs_of_format_1_are_read() {
     }
     assert_eq!(pack::assignment(&[&golden("1-assignment.pack")]).unwrap(), assignment());
     assert_eq!(golden("1-identities.pack").identities().unwrap(), Some(identities()));
+}
+
+/// The frame of an assignment holds such objects.
+#[test]
+fn a_cell_says_whether_its_chart_has_tests_or_nobody_knew() {
+    let stored = |tests: Option<Value>| {
+        let mut cell = json!({"set": "s", "renderKey": "k", "now": 7, "releaseRevision": 2});
+        cell.as_object_mut().unwrap().extend(tests.map(|tests| ("tests".to_owned(), tests)));
+        cell
+    };
+    let some = ChartTests { set: Some(SetDigest("t".to_owned())), left_out: vec!["why".to_owned()] };
+    for (tests, read) in [
+        (None, None),
+        (Some(json!({})), Some(ChartTests::default())),
+        (Some(json!({"set": "t", "leftOut": ["why"]})), Some(some)),
+    ] {
+        let cell: Assigned = serde_json::from_value(stored(tests.clone())).unwrap();
+        assert_eq!(cell.tests, read);
+        assert_eq!(serde_json::to_value(&cell).unwrap(), stored(tests), "it is stored as it was");
+    }
 }
 
 fn explained() -> Vec<Explained> {
