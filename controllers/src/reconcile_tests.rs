@@ -35,6 +35,7 @@ mod pinned;
 mod planned;
 mod plans;
 mod planted;
+mod previews;
 mod quiet;
 mod remarks;
 mod removals;

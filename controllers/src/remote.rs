@@ -11,6 +11,7 @@ use futures::stream::BoxStream;
 use crate::runtime::world::Edges;
 
 pub use claim::Claim;
+pub use discovery::served;
 pub use kubeconfig::{Credentials, KubeconfigError};
 pub use pool::{Pool, PoolSettings, Target};
 pub(crate) use quantity::same_quantity;

@@ -65,19 +65,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let asked = request != status.last_handled_request;
     let handled = status.last_handled_request.clone();
     status.last_handled_request = request;
-    let Resolution { state, reason, message, again } = match project(ctx, namespace) {
-        None => {
-            let message =
-                format!("no Project owns namespace {namespace}: create one with spec.namespace {namespace}");
-            Resolution { state: ReadyState::Waiting, reason: "NoProject", message, again: false }
-        }
-        Some(project) => match depends::fault(&app.spec.apps) {
-            Some(message) => {
-                Resolution { state: ReadyState::Stalled, reason: "DependencyCycle", message, again: false }
-            }
-            None => resolve(ctx, (&app, &project), &mut status.apps, asked).await?,
-        },
-    };
+    let Resolution { state, reason, message, again } = judged(ctx, &app, &mut status.apps, asked).await?;
     if reason == BUSY {
         // With the charts that are here already: those who wait are woken in turn. What was said of the same generation stays true.
         status.last_handled_request = handled;
@@ -95,6 +83,35 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         store::request_collection(ctx);
     }
     Ok(Outcome::Settled.at_latest(again.then_some(AGAIN)).at_latest(holders.again()))
+}
+
+/// What the charts of a composite application come to.
+async fn judged(
+    ctx: &Context,
+    app: &CompositeApp,
+    pins: &mut Vec<ChartPin>,
+    asked: bool,
+) -> ApiResult<Resolution> {
+    let namespace = meta::namespace(app);
+    let Some(project) = project(ctx, namespace) else {
+        let message =
+            format!("no Project owns namespace {namespace}: create one with spec.namespace {namespace}");
+        return Ok(Resolution { state: ReadyState::Waiting, reason: "NoProject", message, again: false });
+    };
+    match depends::fault(&app.spec.apps) {
+        Some(message) => {
+            Ok(Resolution { state: ReadyState::Stalled, reason: "DependencyCycle", message, again: false })
+        }
+        None => resolve(ctx, (app, &project), pins, asked).await,
+    }
+}
+
+/// A composite application with the status that its next reconcile gives it: its charts are fetched, and nothing of it is written.
+pub async fn foreseen(ctx: &Context, app: &CompositeApp) -> ApiResult<CompositeApp> {
+    let mut status = app.status.clone().unwrap_or_default();
+    let Resolution { state, reason, message, again: _ } = judged(ctx, app, &mut status.apps, false).await?;
+    status::set_ready(ctx, &mut status, meta::generation(app), &state, reason, &message);
+    Ok(CompositeApp { status: Some(status), ..app.clone() })
 }
 
 /// The project that owns a namespace.

@@ -37,6 +37,7 @@ mod gather;
 mod held;
 mod pinned;
 mod planned;
+pub mod preview;
 mod report;
 mod rollout;
 mod terminate;

@@ -12,9 +12,14 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::transport::{Edge, RawAnswer};
+use super::transport::RawAnswer;
 use super::wire::{self, at, protocol};
 use crate::runtime::api::ApiResult;
+
+mod asked;
+
+use asked::Asked;
+pub use asked::served;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 const PLAIN: &str = "application/json";
@@ -54,7 +59,7 @@ impl ApiLists {
 
 impl Discovered {
     /// Asks. Group versions whose own server is down at the moment keep what `earlier` knew of them.
-    pub async fn read(edge: &Edge, earlier: Option<&Self>, lists: &ApiLists) -> ApiResult<Self> {
+    pub async fn read(edge: &impl Asked, earlier: Option<&Self>, lists: &ApiLists) -> ApiResult<Self> {
         let core = half(edge, "/api", earlier, |known| known.core.as_ref()).await?;
         let groups = half(edge, "/apis", earlier, |known| known.groups.as_ref()).await?;
         let (core, groups) = match (core, groups, earlier) {
@@ -141,12 +146,13 @@ fn digest(list: &ApiList) -> String {
 }
 
 async fn half(
-    edge: &Edge,
+    edge: &impl Asked,
     path: &'static str,
     earlier: Option<&Discovered>,
     tag: impl Fn(&Discovered) -> Option<&HeaderValue>,
 ) -> ApiResult<Half> {
-    let RawAnswer { status, headers, body } = edge.get(path, AGGREGATED, earlier.and_then(tag)).await?;
+    let RawAnswer { status, headers, body } =
+        edge.get(ApiPath::new(path), AGGREGATED, earlier.and_then(tag)).await?;
     if status == 304 && earlier.is_some() {
         return Ok(Half::Same);
     }
@@ -256,7 +262,7 @@ fn group_versions(value: &Value) -> Vec<(String, String)> {
 }
 
 async fn one_by_one(
-    edge: &Edge,
+    edge: &impl Asked,
     versions: Vec<(String, String)>,
     known: &[ApiResource],
 ) -> ApiResult<Vec<ApiResource>> {

@@ -18,8 +18,10 @@ use crate::runtime::api::{ApiError, ApiResult, ApiServer, Request, WatchEvent};
 
 mod fenced;
 mod measured;
+mod overlaid;
 
 pub use fenced::Fenced;
+pub use overlaid::Overlaid;
 
 /// Until an answer begins.
 const ANSWER_BEGINS: Duration = Duration::from_secs(10);

@@ -125,7 +125,7 @@ pub async fn write(
 }
 
 /// The plan that waits.
-fn pending(owner: &Owner, held: &Held) -> Option<Pending> {
+pub(super) fn pending(owner: &Owner, held: &Held) -> Option<Pending> {
     let change = held.change.as_ref()?;
     let mut pending = held.hold.pending(&held.digest, &change.changes)?;
     change.details.fill(&mut pending);

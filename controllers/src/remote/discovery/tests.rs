@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::remote::kubeconfig;
 use crate::remote::testing::{Authority, Reply, Server, Setup, dialer, kubeconfig as file};
-use crate::remote::transport::EdgeSettings;
+use crate::remote::transport::{Edge, EdgeSettings};
 
 /// Kinds of the core group and of `apps`, where one version may be without its own server for a while.
 #[derive(Clone, Default)]
@@ -68,7 +68,7 @@ impl Bed {
     }
 
     async fn read(&self, earlier: Option<&Discovered>, lists: &ApiLists) -> Discovered {
-        Discovered::read(&self.edge, earlier, lists).await.unwrap()
+        Discovered::read(self.edge.as_ref(), earlier, lists).await.unwrap()
     }
 }
 
