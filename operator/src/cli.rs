@@ -154,7 +154,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Suspend(args) => Box::pin(hold::suspend(args)).await,
         DeploymentCommand::Resume(args) => Box::pin(hold::resume(args)).await,
         DeploymentCommand::Adopt(args) => Box::pin(adopt::run(args)).await,
-        DeploymentCommand::Plan(args) => Box::pin(plan::run(args)).await,
+        DeploymentCommand::Plan(args) => Box::pin(plan::run(*args)).await,
         DeploymentCommand::Digest(args) => Box::pin(digest::run(args)).await,
         DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,
         DeploymentCommand::Reject(args) => Box::pin(decide::reject(args)).await,

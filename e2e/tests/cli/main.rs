@@ -7,6 +7,7 @@ mod check;
 mod decide;
 mod digest;
 mod edges;
+mod files;
 mod hold;
 mod looks;
 mod now;

@@ -15,10 +15,10 @@ use super::output::{Table, machine};
 use super::{Outcome, print};
 
 mod found;
-mod objects;
+pub mod objects;
 
 use found::Found;
-use objects::Objects;
+use objects::{OF_DIGESTS, Objects};
 
 /// One deployment of the files.
 #[derive(Debug, Default, Serialize)]
@@ -51,7 +51,7 @@ impl Answer {
 /// `kubectl emco digest`.
 pub async fn run(args: DigestArgs) -> anyhow::Result<Outcome> {
     let DigestArgs { filename, namespace, context, kubeconfig, output } = args;
-    let objects = Objects::read(&filename, namespace.as_deref())?;
+    let objects = Objects::read(&filename, namespace.as_deref(), &OF_DIGESTS)?;
     let mut deployments: Vec<DeploymentIntentGroup> = objects.all()?;
     if deployments.is_empty() {
         let paths: Vec<String> = filename.iter().map(|path| path.display().to_string()).collect();

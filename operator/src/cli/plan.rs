@@ -19,6 +19,7 @@ use super::hub::{self, Hub};
 use super::output::machine;
 use super::{Outcome, print, pulse, watched};
 
+mod files;
 mod read;
 mod show;
 
@@ -33,6 +34,8 @@ enum Verdict {
     Changes,
     /// The newest change is refused, or clusters would refuse it.
     Refused,
+    /// What is in files cannot be planned here.
+    Unknown,
 }
 
 /// What is said.
@@ -47,6 +50,9 @@ struct Answer {
     /// Why the newest change is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<Refusal>,
+    /// Why files are not planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<String>,
     /// What waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<Plan>,
@@ -88,8 +94,9 @@ struct Plan {
 
 /// `kubectl emco plan`.
 pub async fn run(args: PlanArgs) -> anyhow::Result<Outcome> {
-    let hub = hub::connect(&args.named.hub).await?;
-    let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
+    let Some(deployment) = &args.deployment else { return Box::pin(files::run(args)).await };
+    let hub = hub::connect(&args.hub).await?;
+    let (namespace, name) = hub.locate(deployment, args.namespace.as_deref()).await?;
     hub.deployment(&namespace, &name).await?;
     let group = looked_at(&hub, &namespace, &name, args.timeout).await?;
     let status = group.status.clone().unwrap_or_default();
@@ -104,17 +111,23 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Outcome> {
         (None, Some(_)) => Verdict::Changes,
         (None, None) => Verdict::Nothing,
     };
-    let answer =
-        Answer { deployment: format!("{namespace}/{name}"), verdict, runs: runs(&status), refusal, plan };
+    let (deployment, runs) = (format!("{namespace}/{name}"), runs(&status));
+    let answer = Answer { deployment, verdict, runs, refusal, unknown: None, plan };
     match machine(args.output, &answer)? {
         Some(text) => print(&text)?,
         None => print(&show::text(&answer))?,
     }
-    Ok(match verdict {
-        Verdict::Nothing => Outcome::AsWanted,
-        Verdict::Changes => Outcome::WouldChange,
-        Verdict::Refused => Outcome::WouldBeRefused,
-    })
+    outcome(verdict)
+}
+
+/// How the command ends.
+fn outcome(verdict: Verdict) -> anyhow::Result<Outcome> {
+    match verdict {
+        Verdict::Nothing => Ok(Outcome::AsWanted),
+        Verdict::Changes => Ok(Outcome::WouldChange),
+        Verdict::Refused => Ok(Outcome::WouldBeRefused),
+        Verdict::Unknown => Err(anyhow!("not everything could be planned")),
+    }
 }
 
 /// The deployment once the operator has looked at its last change.
@@ -202,7 +215,6 @@ async fn plan(
     pending: &Pending,
     args: &PlanArgs,
 ) -> anyhow::Result<Plan> {
-    let asked = |app: &str| args.app.is_empty() || args.app.iter().any(|one| one == app);
     let (mut apps, mut notes, mut waves) = (Vec::new(), Vec::new(), Vec::new());
     match &pending.details {
         Some(details) => match read::details(hub, namespace, details, args.timeout).await? {
@@ -215,22 +227,35 @@ async fn plan(
         },
         None => notes.push("the operator did not write down more".to_owned()),
     }
-    apps.retain(|app| asked(&app.name));
-    let brief = if apps.is_empty() { pending.apps.clone() } else { Vec::new() };
-    let brief = brief.into_iter().filter(|app| asked(&app.name)).collect();
-    Ok(Plan {
-        revision: pending.revision,
-        digest: pending.digest.clone(),
-        requires: pending.requires,
-        waits: waits(status),
-        summary: pending.summary.clone(),
-        clusters: pending.clusters,
-        resources: pending.resources,
-        brief,
-        apps,
-        waves,
-        notes,
-    })
+    Ok(Plan::of(pending, waits(status), (apps, waves, notes), &args.app))
+}
+
+impl Plan {
+    /// What is said of a plan: all of it, or what its status has.
+    fn of(
+        pending: &Pending,
+        waits: String,
+        (mut apps, waves, notes): (Vec<App>, Vec<Outline>, Vec<String>),
+        only: &[String],
+    ) -> Self {
+        let asked = |app: &str| only.is_empty() || only.iter().any(|one| one == app);
+        apps.retain(|app| asked(&app.name));
+        let brief = if apps.is_empty() { pending.apps.clone() } else { Vec::new() };
+        let brief = brief.into_iter().filter(|app| asked(&app.name)).collect();
+        Self {
+            revision: pending.revision,
+            digest: pending.digest.clone(),
+            requires: pending.requires,
+            waits,
+            summary: pending.summary.clone(),
+            clusters: pending.clusters,
+            resources: pending.resources,
+            brief,
+            apps,
+            waves,
+            notes,
+        }
+    }
 }
 
 /// Why a plan waits: the condition that says so.

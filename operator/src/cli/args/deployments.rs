@@ -13,7 +13,7 @@ use crate::cli::wait::Awaited;
 
 /// What is said at the end of the help of `plan`.
 const PLAN_EXIT_CODES: &str = "Exit codes: 0 nothing would change, 1 an error, 2 something would change (and a command line that cannot \
-                               be understood), 4 the last change is refused, or a cluster would refuse it.";
+                               be understood), 4 the change is refused, or a cluster would refuse it (with -f, no cluster is asked).";
 
 /// What is said at the end of the help of `digest`.
 const DIGEST_EXIT_CODES: &str = "Exit codes: 0 every deployment has its digest, 1 an error, 2 a command line that cannot be understood, \
@@ -43,9 +43,10 @@ pub enum DeploymentCommand {
     /// Show which objects of others a deployment would take over and what would change; with --conflicts, have them taken over.
     #[command(after_help = super::adopt::EXIT_CODES)]
     Adopt(AdoptArgs),
-    /// Show what the plan of a deployment that waits would change, by app, clusters and objects. Changes nothing.
+    /// Show what the plan of a deployment that waits would change, or with -f what files would change that are not applied yet: by app,
+    /// clusters and objects. Changes nothing.
     #[command(after_help = PLAN_EXIT_CODES)]
-    Plan(PlanArgs),
+    Plan(Box<PlanArgs>),
     /// Print the digests that approvals of deployments in files name, before anything is applied. Without --context, no hub is asked.
     #[command(after_help = DIGEST_EXIT_CODES)]
     Digest(DigestArgs),
@@ -203,9 +204,19 @@ pub struct HoldArgs {
 /// `kubectl emco plan`.
 #[derive(Args, Debug)]
 pub struct PlanArgs {
-    /// Which.
+    /// Where the hub is.
     #[command(flatten)]
-    pub named: NamedDeployment,
+    pub hub: HubArgs,
+    /// Namespace on the hub, and of objects in files that name none; that of the context if not given.
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// A deployment intent group, as NAME, dig/NAME or PROJECT/NAME.
+    #[arg(value_name = "DEPLOYMENT", required_unless_present = "filename", conflicts_with = "filename")]
+    pub deployment: Option<Deployment>,
+    /// Plan what is in a file, in a folder with all that is below it (*.yaml, *.yml, *.json), or in the standard input (-), as if it were
+    /// applied to the hub; repeat for several.
+    #[arg(short, long, value_name = "PATH")]
+    pub filename: Vec<PathBuf>,
     /// Only this app; repeat for several.
     #[arg(long, value_name = "NAME")]
     pub app: Vec<String>,
@@ -213,7 +224,7 @@ pub struct PlanArgs {
     #[arg(long)]
     pub short: bool,
     /// How long to wait until the operator has planned the last change.
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration, conflicts_with = "filename")]
     pub timeout: Duration,
     /// How the answer looks.
     #[arg(short, long, value_enum)]

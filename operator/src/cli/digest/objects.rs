@@ -21,17 +21,48 @@ const DEEPEST: usize = 32;
 /// Names the standard input, as kubectl does.
 const STDIN: &str = "-";
 
-const PROJECT: &str = "Project";
-/// Kinds of ours that a digest is made of.
-const OURS: [&str; 5] =
-    ["DeploymentIntentGroup", "CompositeApp", "CompositeProfile", "LogicalCloud", PROJECT];
-const MAP: (&str, &str) = ("v1", "ConfigMap");
+const MAP: &str = "ConfigMap";
+/// Kinds of ours without a namespace.
+const OF_THE_HUB: [&str; 2] = ["Project", "ClusterProvider"];
+
+/// Which objects a command reads; all others in the files are not looked at.
+pub struct Kinds {
+    /// The command, as people write it.
+    command: &'static str,
+    /// Kinds of ours.
+    ours: &'static [&'static str],
+    /// Kinds of the core group.
+    core: &'static [&'static str],
+}
+
+/// What a digest is made of.
+pub const OF_DIGESTS: Kinds = Kinds {
+    command: "kubectl emco digest",
+    ours: &["DeploymentIntentGroup", "CompositeApp", "CompositeProfile", "LogicalCloud", "Project"],
+    core: &[MAP],
+};
+
+/// What a plan depends on.
+pub const OF_PLANS: Kinds = Kinds {
+    command: "kubectl emco plan",
+    ours: &[
+        "DeploymentIntentGroup",
+        "CompositeApp",
+        "CompositeProfile",
+        "LogicalCloud",
+        "Project",
+        "ClusterProvider",
+        "Cluster",
+    ],
+    core: &[MAP, "Secret"],
+};
 
 /// Objects by kind, namespace (empty for those without) and name, each with its file.
 pub struct Objects(BTreeMap<(String, String, String), (PathBuf, Value)>);
 
 /// How objects are read.
 struct Reader<'a> {
+    kinds: &'a Kinds,
     /// Where those are applied that name no namespace.
     namespace: Option<&'a str>,
     schemas: Schemas,
@@ -40,9 +71,9 @@ struct Reader<'a> {
 
 impl Objects {
     /// Reads all of them. One that is there twice is an error: nobody knows which one is applied last.
-    pub fn read(paths: &[PathBuf], namespace: Option<&str>) -> anyhow::Result<Self> {
-        let schemas = Schemas::of(&OURS);
-        let mut reader = Reader { namespace, schemas, found: Self(BTreeMap::new()) };
+    pub fn read(paths: &[PathBuf], namespace: Option<&str>, kinds: &Kinds) -> anyhow::Result<Self> {
+        let schemas = Schemas::of(kinds.ours);
+        let mut reader = Reader { kinds, namespace, schemas, found: Self(BTreeMap::new()) };
         for path in paths {
             if path == Path::new(STDIN) {
                 reader.stream(Path::new("standard input"), std::io::stdin().lock())?;
@@ -59,12 +90,11 @@ impl Objects {
 
     /// A ConfigMap as it is written; an error if it may be the one, and names no namespace.
     pub fn map(&self, namespace: &str, name: &str) -> anyhow::Result<Option<&Value>> {
-        let (_, kind) = MAP;
-        if let Some((_, map)) = self.get(kind, namespace, name) {
+        if let Some((_, map)) = self.get(MAP, namespace, name) {
             return Ok(Some(map));
         }
-        match self.get(kind, "", name) {
-            Some((path, _)) => Err(unplaced(path, kind, name)),
+        match self.get(MAP, "", name) {
+            Some((path, _)) => Err(unplaced(path, MAP, name)),
             None => Ok(None),
         }
     }
@@ -86,6 +116,14 @@ impl Objects {
         let kind = K::kind(&());
         let of = self.0.iter().filter(|((of, ..), _)| *of == kind);
         of.map(|((_, namespace, name), (path, object))| decode(path, namespace, name, object)).collect()
+    }
+
+    /// ConfigMaps and Secrets as they are written, with kind, namespace and name.
+    pub fn data(&self) -> impl Iterator<Item = (&str, &str, &str, &Value)> {
+        let core = self.0.iter().filter(|((kind, ..), _)| OF_PLANS.core.contains(&kind.as_str()));
+        core.map(|((kind, namespace, name), (_, object))| {
+            (kind.as_str(), namespace.as_str(), name.as_str(), object)
+        })
     }
 
     /// Fields of an object's spec that are written as `null`.
@@ -135,7 +173,8 @@ impl Reader<'_> {
         };
         if entries.iter().any(is_build) {
             bail!(
-                "{shown} is built by Kustomize, which may change what counts: kubectl kustomize {shown} | kubectl emco digest -f {STDIN}"
+                "{shown} is built by Kustomize, which may change what counts: kubectl kustomize {shown} | {} -f {STDIN}",
+                self.kinds.command
             );
         }
         for entry in entries {
@@ -177,8 +216,11 @@ impl Reader<'_> {
         let shown = path.display();
         let (group, known) = (emco_crds::names::GROUP, emco_crds::names::API_VERSION);
         let ours = version.split_once('/').is_some_and(|(of, _)| of == group);
-        let is_read =
-            if ours { OURS.contains(&kind.as_str()) } else { (version.as_str(), kind.as_str()) == MAP };
+        let is_read = if ours {
+            self.kinds.ours.contains(&kind.as_str())
+        } else {
+            version == "v1" && self.kinds.core.contains(&kind.as_str())
+        };
         if !is_read {
             return Ok(());
         }
@@ -198,13 +240,16 @@ impl Reader<'_> {
             );
         }
         let namespace = match (own.as_str(), self.namespace) {
-            _ if kind == PROJECT => String::new(),
+            _ if OF_THE_HUB.contains(&kind.as_str()) => String::new(),
             ("", None) if ours => return Err(unplaced(path, &kind, &name)),
             ("", named) => named.unwrap_or_default().to_owned(),
             (own, _) => own.to_owned(),
         };
         numbers(&mut object);
-        for bytes in object.get_mut("binaryData").and_then(Value::as_object_mut).into_iter().flatten() {
+        let bytes = if kind == MAP { "binaryData" } else { "data" };
+        for bytes in
+            object.get_mut(bytes).and_then(Value::as_object_mut).into_iter().flatten().filter(|_| !ours)
+        {
             // As the API server reads it.
             if let Value::String(text) = bytes.1 {
                 text.retain(|c| !matches!(c, '\n' | '\r'));

@@ -83,6 +83,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// What was worked out here, of which nothing is written down.
+    pub fn of(details: Details) -> Self {
+        Self { digest: digest(&details), details, owner: String::new() }
+    }
+
     /// The waves that the plan would reach its clusters in.
     pub fn waves(&self) -> &[Outline] {
         &self.details.waves
@@ -202,11 +207,4 @@ pub fn joined(found: Found, differences: Option<Result<Differences, String>>) ->
         left_out: app.left_out,
     });
     (apps.collect(), notes)
-}
-
-#[cfg(test)]
-impl Found {
-    pub fn of(details: Details) -> Self {
-        Self { digest: digest(&details), details, owner: "0".repeat(32) }
-    }
 }

@@ -23,7 +23,7 @@ struct Node {
 
 /// The text of an answer.
 pub fn text(answer: &Answer) -> String {
-    let Answer { deployment, verdict, runs, refusal, plan } = answer;
+    let Answer { deployment, verdict, runs, refusal, unknown, plan } = answer;
     let mut text = match runs {
         Some(revision) => format!("{deployment}: revision {revision} runs"),
         None => format!("{deployment}: no revision runs"),
@@ -37,6 +37,9 @@ pub fn text(answer: &Answer) -> String {
             "refused: {}=False {}: {}\n",
             refusal.condition, refusal.reason, refusal.message
         ));
+    }
+    if let Some(why) = unknown {
+        text.push_str(&format!("not planned: {why}\n"));
     }
     let Some(plan) = plan else { return text };
     head(&mut text, plan);

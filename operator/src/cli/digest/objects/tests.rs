@@ -6,7 +6,7 @@ fn read(files: &[(&str, &str)], namespace: Option<&str>) -> Result<Objects, Stri
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    Objects::read(&[folder.path().to_owned()], namespace)
+    Objects::read(&[folder.path().to_owned()], namespace, &OF_DIGESTS)
         .map_err(|error| format!("{error:#}").replace(folder.path().to_str().unwrap(), "DIR"))
 }
 
@@ -42,7 +42,7 @@ fn objects_are_found_in_lists_and_not_in_what_git_keeps() {
     std::fs::create_dir(folder.path().join(".git")).unwrap();
     std::fs::write(folder.path().join(".git/a.yaml"), "a: [").unwrap();
     std::fs::write(folder.path().join("list.json"), list).unwrap();
-    let found = Objects::read(&[folder.path().to_owned()], Some("shop")).unwrap();
+    let found = Objects::read(&[folder.path().to_owned()], Some("shop"), &OF_DIGESTS).unwrap();
     assert!(found.map("shop", "charts").unwrap().is_some());
 }
 
@@ -65,8 +65,8 @@ fn an_object_of_ours_needs_a_name_and_fields_that_are_known() {
 
 #[test]
 fn more_than_sixteen_mebibytes_are_not_read() {
-    let schemas = Schemas::of(&OURS);
-    let mut reader = Reader { namespace: None, schemas, found: Objects(BTreeMap::new()) };
+    let schemas = Schemas::of(OF_DIGESTS.ours);
+    let mut reader = Reader { kinds: &OF_DIGESTS, namespace: None, schemas, found: Objects(BTreeMap::new()) };
     let said = reader.stream(Path::new("endless"), std::io::repeat(b' ')).unwrap_err();
     assert_eq!(said.to_string(), "endless has more than 16 MiB");
 }

@@ -78,7 +78,7 @@ fn differences() -> Differences {
 
 fn answer(plan: Option<Plan>) -> Answer {
     let verdict = if plan.is_some() { Verdict::Changes } else { Verdict::Nothing };
-    Answer { deployment: "shop/till".to_owned(), verdict, runs: Some(3), refusal: None, plan }
+    Answer { deployment: "shop/till".to_owned(), verdict, runs: Some(3), refusal: None, unknown: None, plan }
 }
 
 fn plan() -> Plan {

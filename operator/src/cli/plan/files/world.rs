@@ -1,0 +1,254 @@
+//! Reads what the operator has of the hub, and puts it where the operator's own code finds it. Nothing of it is ever written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use emco_controllers::chart::{ChartLimits, ChartStore};
+use emco_controllers::object::events::EventDedup;
+use emco_controllers::remote::dialer::{Dialer, DialerSettings, HubHosts, SystemResolver};
+use emco_controllers::runtime::context::Context;
+use emco_controllers::runtime::hub::{HubApi, Overlaid};
+use emco_controllers::runtime::installation;
+use emco_controllers::runtime::plan_turns::PlanTurns;
+use emco_controllers::runtime::stores::{NamespaceMeta, Writers, stores};
+use emco_controllers::runtime::unreachable::UnreachableSince;
+use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
+use emco_controllers::runtime::world::{self, Random as _};
+use emco_controllers::store::{RevisionSettings, Revisions};
+use emco_crds::names::object::INSTALLATION;
+use emco_crds::{
+    AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
+    DeploymentIntentGroup, LogicalCloud, Project, SyncShard,
+};
+use emco_engine::path::ApiPath;
+use emco_engine::snapshot::Installation;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Api;
+use kube::api::ListParams;
+use kube::runtime::reflector::Lookup;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::Event;
+use serde_json::Value;
+
+use super::clusters::Recorded;
+use super::overlay::Files;
+use crate::cli::hub::{Hub, is_forbidden};
+
+/// Objects of one page of a list.
+const PAGE: u32 = 500;
+
+/// What the operator watches, as far as plans of some namespaces depend on it.
+pub struct Lists {
+    pub providers: Vec<ClusterProvider>,
+    pub clusters: Vec<Cluster>,
+    pub projects: Vec<Project>,
+    pub clouds: Vec<LogicalCloud>,
+    pub apps: Vec<CompositeApp>,
+    pub profiles: Vec<CompositeProfile>,
+    pub deployments: Vec<DeploymentIntentGroup>,
+    approvals: Vec<DeploymentApproval>,
+    contexts: Vec<AppContext>,
+    shards: Vec<SyncShard>,
+    namespaces: Vec<NamespaceMeta>,
+}
+
+/// Those of some namespaces.
+macro_rules! within {
+    ($hub:expr, $namespaces:expr, $kind:ty, $what:literal) => {{
+        let mut all = Vec::new();
+        for namespace in $namespaces {
+            let api = Api::<$kind>::namespaced($hub.client.clone(), namespace);
+            all.extend($hub.list(api, &ListParams::default(), $what, Some(namespace.as_str())).await?);
+        }
+        all
+    }};
+}
+
+impl Lists {
+    /// Lists what the files are laid over: what lies in the namespaces of their projects, and all clusters.
+    pub async fn read(hub: &Hub, files: &Files) -> anyhow::Result<Self> {
+        let wanted = &files.namespaces();
+        let (client, params) = (|| hub.client.clone(), ListParams::default());
+        let clouds = hub.list(Api::<LogicalCloud>::all(client()), &params, "logical clouds", None).await?;
+        let sharing = sharing(&clouds, &files.clouds, wanted);
+        Ok(Self {
+            providers: hub
+                .list(Api::<ClusterProvider>::all(client()), &params, "cluster providers", None)
+                .await?,
+            clusters: hub.list(Api::<Cluster>::all(client()), &params, "clusters", None).await?,
+            projects: hub.list(Api::<Project>::all(client()), &params, "projects", None).await?,
+            clouds,
+            apps: within!(hub, wanted, CompositeApp, "composite apps"),
+            profiles: within!(hub, wanted, CompositeProfile, "composite profiles"),
+            deployments: within!(hub, wanted, DeploymentIntentGroup, "deployment intent groups"),
+            approvals: within!(hub, wanted, DeploymentApproval, "deployment approvals"),
+            contexts: within!(hub, wanted, AppContext, "app contexts"),
+            shards: within!(hub, &sharing, SyncShard, "shards"),
+            namespaces: namespaces(hub).await?,
+        })
+    }
+}
+
+/// Namespaces whose shards count: also those of other logical clouds that have the same namespace on clusters.
+fn sharing(
+    clouds: &[LogicalCloud],
+    of_files: &[LogicalCloud],
+    wanted: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let own = |cloud: &LogicalCloud| cloud.metadata.namespace.clone().unwrap_or_default();
+    let on_clusters = |cloud: &LogicalCloud| cloud.spec.namespace.clone().unwrap_or_else(|| own(cloud));
+    let looked_at = clouds.iter().filter(|cloud| wanted.contains(&own(cloud))).chain(of_files);
+    let known: BTreeSet<String> = looked_at.map(on_clusters).collect();
+    let others = clouds.iter().filter(|cloud| known.contains(&on_clusters(cloud))).map(own);
+    wanted.iter().cloned().chain(others).collect()
+}
+
+async fn namespaces(hub: &Hub) -> anyhow::Result<Vec<NamespaceMeta>> {
+    let api = Api::<Namespace>::all(hub.client.clone());
+    let mut params = ListParams::default().limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = api.list_metadata(&params).await;
+        let page = page.map_err(|error| hub.sentence(&error, "list namespaces", "of the hub"))?;
+        all.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// The keys of the installation: without them, what charts draw and what stands for Secrets would be other than the operator's.
+async fn keys(hub: &Hub) -> anyhow::Result<Installation> {
+    let namespace = &hub.operator_namespace;
+    let name = format!("{namespace}/{INSTALLATION}");
+    let api = Api::<Secret>::namespaced(hub.client.clone(), namespace);
+    let why =
+        "random values and digests are made with its keys, so that no plan can be worked out without them";
+    match api.get_opt(INSTALLATION).await {
+        Ok(Some(secret)) => {
+            Ok(installation::read(&name, &serde_json::to_value(secret).context("a Secret cannot be read")?)?)
+        }
+        Ok(None) => Err(anyhow!(
+            "there is no Secret {name} on the hub {}: {why}; name the operator's namespace with --operator-namespace",
+            hub.url
+        )),
+        Err(error) if is_forbidden(&error) => Err(hub
+            .sentence(&error, "read secret", &name)
+            .context(format!("{why}: the right to get Secret {name} is missing"))),
+        Err(error) => Err(hub.sentence(&error, "read secret", &name)),
+    }
+}
+
+/// A folder of this process, removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("kubectl-emco-{:016x}", SystemRandom::new().next()));
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| format!("the folder {} for charts cannot be made", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left there is a cache.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The operator's view of the hub.
+pub struct World {
+    pub ctx: Context,
+    pub clusters: Arc<Recorded>,
+    writers: Writers,
+    _folder: Folder,
+}
+
+impl World {
+    /// Puts lists where a reconcile looks for them; `over` are ConfigMaps and Secrets of the files.
+    pub async fn open(hub: &Hub, lists: Lists, over: BTreeMap<ApiPath, Value>) -> anyhow::Result<Self> {
+        let folder = Folder::new()?;
+        let host = hub.url.parse::<http::Uri>().ok().and_then(|url| url.host().map(str::to_owned));
+        let hosts = HubHosts::new(host.as_deref());
+        let resolver = Arc::new(SystemResolver::new().map_err(anyhow::Error::msg)?);
+        let dialer = Dialer::new(DialerSettings { hub: hosts, ..DialerSettings::default() }, resolver);
+        let charts = ChartStore::new(folder.0.join("charts"), dialer, ChartLimits::default());
+        let server = Overlaid::new(Arc::new(HubApi::new(hub.client.clone())), over);
+        let clusters = Arc::<Recorded>::default();
+        let (stores, writers) = stores();
+        let world = world::World {
+            hub: Arc::new(server),
+            edges: clusters.clone(),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom::new()),
+        };
+        let ctx = Context {
+            world,
+            stores,
+            connector: clusters.clone(),
+            charts: charts
+                .map_err(|error| anyhow!("charts cannot be kept in a temporary folder: {error}"))?,
+            installation: Arc::new(keys(hub).await?),
+            account: None,
+            namespace: hub.operator_namespace.clone(),
+            epoch: 0,
+            revisions: Revisions::new(RevisionSettings::default()),
+            planning: Arc::default(),
+            turns: PlanTurns::default(),
+            renders: Arc::default(),
+            events: EventDedup::default(),
+            unreachable: UnreachableSince::default(),
+        };
+        let mut world = Self { ctx, clusters, writers, _folder: folder };
+        world.show(lists);
+        world.clusters.record(&world.ctx);
+        Ok(world)
+    }
+
+    fn show(&mut self, lists: Lists) {
+        let stores = &self.ctx.stores;
+        for cloud in &lists.clouds {
+            stores.cloud_namespaces.note(cloud, false);
+        }
+        for dig in &lists.deployments {
+            stores.deployment_places.note(dig, false);
+        }
+        for project in &lists.projects {
+            stores.suspended.note(project, false);
+        }
+        let writers = &mut self.writers;
+        show(&mut writers.providers, lists.providers);
+        show(&mut writers.clusters, lists.clusters);
+        show(&mut writers.projects, lists.projects);
+        show(&mut writers.clouds, lists.clouds);
+        show(&mut writers.apps, lists.apps);
+        show(&mut writers.profiles, lists.profiles);
+        show(&mut writers.digs, lists.deployments);
+        show(&mut writers.approvals, lists.approvals);
+        show(&mut writers.contexts, lists.contexts);
+        show(&mut writers.shards, lists.shards);
+        show(&mut writers.namespaces, lists.namespaces);
+    }
+
+    /// Puts a composite application in the place of the one that is there.
+    pub fn put(&mut self, app: CompositeApp) {
+        self.writers.apps.apply_watcher_event(&Event::Apply(app));
+    }
+}
+
+fn show<K>(writer: &mut Writer<K>, objects: Vec<K>)
+where
+    K: Lookup<DynamicType = ()> + Clone + 'static,
+{
+    writer.apply_watcher_event(&Event::Init);
+    for object in objects {
+        writer.apply_watcher_event(&Event::InitApply(object));
+    }
+    writer.apply_watcher_event(&Event::InitDone);
+}
