@@ -28,7 +28,7 @@ mod resolve;
 mod source;
 
 use kept::restore;
-use resolve::{Resolution, resolve};
+use resolve::{Cause, Resolution, resolve};
 use source::{map_key, origin, request};
 
 /// What is tried again by itself: a repository that does not answer, a chart that may be published yet.
@@ -62,10 +62,10 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     status::set_in_use(ctx, &mut status, generation, waits.as_deref());
     let request =
         meta::annotation(app.as_ref(), annotation::REQUESTED_AT).map(|t| conditions::truncate(t, 256));
-    let asked = request != status.last_handled_request;
+    let cause = if request == status.last_handled_request { Cause::Needed } else { Cause::Asked };
     let handled = status.last_handled_request.clone();
     status.last_handled_request = request;
-    let Resolution { state, reason, message, again } = judged(ctx, &app, &mut status.apps, asked).await?;
+    let Resolution { state, reason, message, again } = judged(ctx, &app, &mut status.apps, cause).await?;
     if reason == BUSY {
         // With the charts that are here already: those who wait are woken in turn. What was said of the same generation stays true.
         status.last_handled_request = handled;
@@ -90,7 +90,7 @@ async fn judged(
     ctx: &Context,
     app: &CompositeApp,
     pins: &mut Vec<ChartPin>,
-    asked: bool,
+    cause: Cause,
 ) -> ApiResult<Resolution> {
     let namespace = meta::namespace(app);
     let Some(project) = project(ctx, namespace) else {
@@ -102,14 +102,15 @@ async fn judged(
         Some(message) => {
             Ok(Resolution { state: ReadyState::Stalled, reason: "DependencyCycle", message, again: false })
         }
-        None => resolve(ctx, (app, &project), pins, asked).await,
+        None => resolve(ctx, (app, &project), pins, cause).await,
     }
 }
 
 /// A composite application with the status that its next reconcile gives it: its charts are fetched, and nothing of it is written.
 pub async fn foreseen(ctx: &Context, app: &CompositeApp) -> ApiResult<CompositeApp> {
     let mut status = app.status.clone().unwrap_or_default();
-    let Resolution { state, reason, message, again: _ } = judged(ctx, app, &mut status.apps, false).await?;
+    let judged = judged(ctx, app, &mut status.apps, Cause::Foreseen).await?;
+    let Resolution { state, reason, message, again: _ } = judged;
     status::set_ready(ctx, &mut status, meta::generation(app), &state, reason, &message);
     Ok(CompositeApp { status: Some(status), ..app.clone() })
 }

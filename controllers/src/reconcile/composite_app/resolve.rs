@@ -23,6 +23,17 @@ const MOST_SENTENCES: usize = 3;
 /// The most that one look at all sources takes, once somebody asked for it.
 const ASKED: Duration = Duration::from_mins(10);
 
+/// Why charts are resolved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// They have to be there.
+    Needed,
+    /// Somebody wants their sources to be looked at.
+    Asked,
+    /// Somebody wants to know what would become of them: none is kept on the hub.
+    Foreseen,
+}
+
 /// What the charts of a composite application came to.
 pub struct Resolution {
     pub state: ReadyState,
@@ -37,11 +48,11 @@ pub async fn resolve(
     ctx: &Context,
     (object, project): (&CompositeApp, &Project),
     pins: &mut Vec<ChartPin>,
-    asked: bool,
+    cause: Cause,
 ) -> ApiResult<Resolution> {
     let (namespace, name) = (meta::namespace(object), meta::name(object));
-    let turn = Turn::new(namespace, name).staying(asked);
-    let resolved = resolve_in(ctx, (object, project), pins, asked, &turn).await;
+    let turn = Turn::new(namespace, name).staying(cause == Cause::Asked);
+    let resolved = resolve_in(ctx, (object, project), pins, cause, &turn).await;
     if turn.downloads() > 0 {
         ctx.charts.arrived.enqueue(namespace, name);
     }
@@ -52,9 +63,10 @@ async fn resolve_in(
     ctx: &Context,
     (object, project): (&CompositeApp, &Project),
     pins: &mut Vec<ChartPin>,
-    asked: bool,
+    cause: Cause,
     turn: &Turn,
 ) -> ApiResult<Resolution> {
+    let asked = cause == Cause::Asked;
     let (namespace, name) = (meta::namespace(object), meta::name(object));
     let begun = Instant::now();
     remember(ctx, (object, project), pins, turn).await?;
@@ -86,7 +98,8 @@ async fn resolve_in(
                 }
                 // Where a branch moved on, these are not the bytes of the pin.
                 let same = archive.filter(|(digest, _)| *digest == pin.digest);
-                if let Some((_, archive)) = same.filter(|_| app.chart.config_map_ref.is_none()) {
+                let keeps = app.chart.config_map_ref.is_none() && cause != Cause::Foreseen;
+                if let Some((_, archive)) = same.filter(|_| keeps) {
                     match keep(ctx, object, &pin, &archive).await {
                         Ok(sentence) => so_far.sentences.extend(sentence),
                         Err(error) => {

@@ -27,7 +27,7 @@ const OF_THE_HUB: [&str; 2] = ["Project", "ClusterProvider"];
 
 /// Which objects a command reads; all others in the files are not looked at.
 pub struct Kinds {
-    /// The command, as people write it.
+    /// The command, as people give it the standard input.
     command: &'static str,
     /// Kinds of ours.
     ours: &'static [&'static str],
@@ -37,14 +37,14 @@ pub struct Kinds {
 
 /// What a digest is made of.
 pub const OF_DIGESTS: Kinds = Kinds {
-    command: "kubectl emco digest",
+    command: "kubectl emco digest -f -",
     ours: &["DeploymentIntentGroup", "CompositeApp", "CompositeProfile", "LogicalCloud", "Project"],
     core: &[MAP],
 };
 
 /// What a plan depends on.
 pub const OF_PLANS: Kinds = Kinds {
-    command: "kubectl emco plan",
+    command: "kubectl emco plan -f -",
     ours: &[
         "DeploymentIntentGroup",
         "CompositeApp",
@@ -173,7 +173,7 @@ impl Reader<'_> {
         };
         if entries.iter().any(is_build) {
             bail!(
-                "{shown} is built by Kustomize, which may change what counts: kubectl kustomize {shown} | {} -f {STDIN}",
+                "{shown} is built by Kustomize, which may change what counts: kubectl kustomize {shown} | {}",
                 self.kinds.command
             );
         }
