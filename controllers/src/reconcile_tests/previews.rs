@@ -11,14 +11,14 @@ use super::plans::{details, edit, pending, with};
 use super::shop::{composite_app, deployment, values};
 use crate::object::meta;
 use crate::reconcile::composite_app::foreseen;
-use crate::reconcile::deployment::preview::{Preview, preview};
+use crate::reconcile::deployment::preview::{Preview, Secrets, preview};
 use crate::runtime::stores::StoreExt as _;
 
 /// What is seen of the hub as it is; nothing was asked for but reads.
 async fn seen(life: &mut Life) -> Preview {
     life.rig.see();
     life.rig.hub.take_seen();
-    let preview = preview(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    let preview = preview(&life.rig.ctx, "team-a", "shop", &Secrets::default()).await.unwrap();
     let writes = life.rig.writes();
     assert!(writes.is_empty(), "{writes:?}");
     preview

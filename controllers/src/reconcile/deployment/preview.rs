@@ -25,7 +25,7 @@ use crate::target;
 
 mod mask;
 
-use mask::Secrets;
+pub use mask::Secrets;
 
 /// What the operator would say of a deployment that is as the stores have it.
 #[derive(Default)]
@@ -56,15 +56,20 @@ impl Preview {
     }
 }
 
-/// Plans a deployment of the stores; all of `ctx` is only read.
-pub async fn preview(ctx: &Context, namespace: &str, name: &str) -> Result<Preview, Failure> {
+/// Plans a deployment of the stores; all of `ctx` is only read. `known` are values that are not shown besides those that are found here.
+pub async fn preview(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+    known: &Secrets,
+) -> Result<Preview, Failure> {
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Preview::default()) };
     let dig = suspension::with_project(&ctx.stores, dig);
     let owner = Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref());
     // Of another look.
     held::forget(ctx, &owner);
     if dig.spec.desired_state == DesiredState::Terminated || meta::deleting(dig.as_ref()) {
-        return removal(ctx, &dig, &owner).await;
+        return removal(ctx, &dig, &owner, known.clone()).await;
     }
     if let Some(sentence) = store::of_a_later_format(ctx, &owner) {
         return Ok(Preview::refused(Refusal::of(types::RESOLVED, "FormatUnknown", false, sentence)));
@@ -86,7 +91,7 @@ pub async fn preview(ctx: &Context, namespace: &str, name: &str) -> Result<Previ
         Ok(gathered) => worked(ctx, &dig, gathered).await?,
     };
     let unheard = worked.as_ref().map(|(_, plan)| unheard(plan)).unwrap_or_default();
-    let (held, secrets) = match (pin, worked) {
+    let (held, mut secrets) = match (pin, worked) {
         (None, Err(refusal)) => return Ok(Preview::refused(refusal)),
         (Some(pin), worked) => {
             let (secrets, plan) = apart(worked);
@@ -102,6 +107,7 @@ pub async fn preview(ctx: &Context, namespace: &str, name: &str) -> Result<Previ
             (Box::pin(held).await?, secrets)
         }
     };
+    secrets.extend(known);
     let rejected = held.hold.awaits.as_ref().filter(|wait| wait.reason.stalled());
     let rejected = rejected.map(|wait| Refusal::new(types::APPROVED, wait.reason, wait.message.as_str()));
     let refusal = held.plan.as_ref().err().cloned().or(rejected);
@@ -188,7 +194,12 @@ async fn compared(
 }
 
 /// What the end of a deployment removes, once it is wanted.
-async fn removal(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Result<Preview, Failure> {
+async fn removal(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    known: Secrets,
+) -> Result<Preview, Failure> {
     if !target::has_rows(ctx, owner).await? {
         return Ok(Preview::default());
     }
@@ -197,6 +208,6 @@ async fn removal(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> R
     };
     let digest = dig.status.as_ref().and_then(|status| status.digest.clone()).unwrap_or_default();
     let pending = details::removal(owner, &change, &digest, PendingRequires::Nothing);
-    let plan = compared(ctx, pending, change, Secrets::default(), String::new()).await?;
+    let plan = compared(ctx, pending, change, known, String::new()).await?;
     Ok(Preview { plan: Some(plan), ..Preview::default() })
 }

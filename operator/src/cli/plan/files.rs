@@ -23,11 +23,13 @@ use crate::cli::{Outcome, print};
 mod accepted;
 mod charts;
 mod clusters;
+mod earlier;
 mod overlay;
 mod related;
 mod world;
 
 use accepted::Unaccepted;
+use earlier::Earlier;
 use overlay::{Files, Touched};
 use world::{Lists, World};
 
@@ -65,6 +67,7 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Outcome> {
     }
     let mut lists = Box::pin(Lists::read(&hub, &files)).await?;
     let sources = charts::known(&lists.apps);
+    let earlier = Earlier::of(&lists);
     let (mut touched, edits) = overlay::lay(&files, &mut lists, now())?;
     if let Some(place) = touched.places.first() {
         bail!(
@@ -76,7 +79,7 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Outcome> {
     let mut answers = Answers { verdict: Verdict::Refused, unaccepted, plans: Vec::new(), notes: Vec::new() };
     if answers.unaccepted.is_empty() {
         let mut world = Box::pin(World::open(&hub, lists, files.paths())).await?;
-        answers.plans = Box::pin(plans(&hub, &mut world, (&mut touched, &sources), &args)).await;
+        answers.plans = Box::pin(plans(&hub, &mut world, (&mut touched, &sources, &earlier), &args)).await;
         let worst = answers.plans.iter().map(|answer| answer.verdict).max_by_key(|verdict| rank(*verdict));
         answers.verdict = worst.unwrap_or(Verdict::Nothing);
     }
@@ -110,7 +113,7 @@ fn text(answers: &Answers) -> String {
     };
     parts.extend(answers.unaccepted.iter().map(refused));
     if parts.is_empty() {
-        parts.push("nothing would change: no deployment depends on what is in the files\n".to_owned());
+        parts.push("nothing would change\n".to_owned());
     }
     let mut text = parts.join("\n");
     for note in &answers.notes {
@@ -123,10 +126,9 @@ fn text(answers: &Answers) -> String {
 async fn plans(
     hub: &Hub,
     world: &mut World,
-    (touched, sources): (&mut Touched, &charts::Sources),
+    (touched, sources, earlier): (&mut Touched, &charts::Sources, &Earlier),
     args: &PlanArgs,
 ) -> Vec<Answer> {
-    let unfetched = charts::fetch(world, touched, sources).await;
     let mut related = related::related(&world.ctx.stores, &touched.objects);
     related.retain(|name| !touched.deployments.contains(name));
     let left: Vec<String> =
@@ -139,16 +141,31 @@ async fn plans(
             some(&left, NAMED)
         ));
     }
+    let planned: Names =
+        touched.deployments.iter().chain(related.iter().take(MOST_RELATED)).cloned().collect();
+    let unfetched = charts::fetch(world, touched, sources, &planned).await;
     let mut answers = Vec::new();
     for name in &touched.deployments {
-        answers.push(answer(hub, world, name, (&*touched, &unfetched), args).await);
+        answers.push(answer(hub, world, name, (&*touched, &unfetched, earlier), args).await);
     }
+    let mut same = 0;
     for name in related.iter().take(MOST_RELATED) {
-        let answer = answer(hub, world, name, (&*touched, &unfetched), args).await;
+        let answer = answer(hub, world, name, (&*touched, &unfetched, earlier), args).await;
         // Nobody asked for it by name.
-        if answer.verdict != Verdict::Nothing {
+        if answer.verdict == Verdict::Nothing {
+            same += 1;
+        } else {
             answers.push(answer);
         }
+    }
+    if related.is_empty() && touched.deployments.is_empty() {
+        touched.notes.push("no deployment depends on what is in the files".to_owned());
+    }
+    if same > 0 {
+        let stay = if same == 1 { "stays as it is" } else { "stay as they are" };
+        touched
+            .notes
+            .push(format!("{} that the files may change as well {stay}", counted(same, "deployment")));
     }
     answers
 }
@@ -158,7 +175,7 @@ async fn answer(
     hub: &Hub,
     world: &World,
     (namespace, name): &(String, String),
-    (touched, unfetched): (&Touched, &BTreeMap<(String, String), String>),
+    (touched, unfetched, earlier): (&Touched, &BTreeMap<(String, String), String>, &Earlier),
     args: &PlanArgs,
 ) -> Answer {
     let dig = world.ctx.stores.digs.named(namespace, name);
@@ -183,7 +200,7 @@ async fn answer(
     };
     let found = match why {
         Some(why) => Err(why),
-        None => previewed(hub, world, namespace, name).await,
+        None => previewed(hub, world, (namespace, name), earlier).await,
     };
     match found {
         Ok(Preview { refusal, plan, unheard: _ }) => {
@@ -205,9 +222,15 @@ async fn answer(
 }
 
 /// The plan of one deployment. What clusters serve is asked where something is rendered for them; the error is a sentence.
-async fn previewed(hub: &Hub, world: &World, namespace: &str, name: &str) -> Result<Preview, String> {
+async fn previewed(
+    hub: &Hub,
+    world: &World,
+    (namespace, name): (&str, &str),
+    earlier: &Earlier,
+) -> Result<Preview, String> {
+    let known = earlier.secrets(hub, namespace, name).await.map_err(|error| format!("{error:#}"))?;
     loop {
-        let preview = Box::pin(preview::preview(&world.ctx, namespace, name)).await;
+        let preview = Box::pin(preview::preview(&world.ctx, namespace, name, &known)).await;
         let preview = preview.map_err(|failure| failed(hub, &failure))?;
         let learned = world.clusters.learn(hub, &preview.unheard).await;
         if !learned.map_err(|error| format!("{error:#}"))? {

@@ -19,7 +19,7 @@ const MASK: &str = "(withheld)";
 const WORDS: [&str; 4] = ["true", "false", "null", "none"];
 
 /// Values that are not shown, as they are and as base64.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Secrets(BTreeSet<String>);
 
 impl Secrets {
@@ -34,6 +34,11 @@ impl Secrets {
             }
         }
         secrets
+    }
+
+    /// Those of another look as well.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().cloned());
     }
 
     /// Those in Secrets of manifests.

@@ -10,6 +10,7 @@ use emco_crds::conditions::types;
 use emco_crds::{CompositeApp, Conditioned as _};
 use kube::ResourceExt as _;
 
+use super::Names;
 use super::overlay::Touched;
 use super::related::reads;
 use super::world::World;
@@ -64,19 +65,29 @@ fn unsent(app: &CompositeApp, known: &Sources, touched: &Touched) -> Option<Stri
     ))
 }
 
-/// Fetches what the files change. What cannot be had here is said by composite application; its deployments are not planned.
+/// Fetches what the files change, and what deployments that are planned need and the hub does not keep. What cannot be had here is said by
+/// composite application; its deployments are not planned.
 pub async fn fetch(
     world: &mut World,
     touched: &Touched,
     known: &Sources,
+    planned: &Names,
 ) -> BTreeMap<(String, String), String> {
+    let digs = planned.iter().filter_map(|(namespace, name)| {
+        let dig = world.ctx.stores.digs.named(namespace, name)?;
+        Some((namespace.clone(), dig.spec.composite_app_ref.name.clone()))
+    });
+    let needed: Names = digs.collect();
     let is_touched = |app: &Arc<CompositeApp>| {
         let key = ("CompositeApp".to_owned(), app.namespace().unwrap_or_default(), app.name_any());
         touched.objects.contains(&key) || reads(app, &touched.objects)
     };
     let mut unfetched = BTreeMap::new();
-    for app in world.ctx.stores.apps.sorted().into_iter().filter(is_touched) {
+    for app in world.ctx.stores.apps.sorted() {
         let name = (app.namespace().unwrap_or_default(), app.name_any());
+        if !is_touched(&app) && !(needed.contains(&name) && lacks(world, &app).await) {
+            continue;
+        }
         let why = match unsent(&app, known, touched) {
             Some(why) => Some(why),
             None => match Box::pin(composite_app::foreseen(&world.ctx, &app)).await {
@@ -94,6 +105,19 @@ pub async fn fetch(
         }
     }
     unfetched
+}
+
+/// Whether a chart that the operator has pinned is neither in a ConfigMap nor kept on the hub.
+async fn lacks(world: &World, app: &CompositeApp) -> bool {
+    if !composite_app::is_pinned(app) {
+        return false;
+    }
+    for one in &app.spec.apps {
+        if matches!(composite_app::chart(&world.ctx, app, one).await, Ok(None)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Why a chart is not there, where that may be another thing for the operator.
