@@ -48,7 +48,9 @@ fn sources(object: &CompositeApp) -> Vec<(&str, (String, String, String))> {
 fn address(chart: &ChartSource) -> Option<String> {
     let ChartSource { repository, oci, git, .. } = chart;
     let repository = repository.as_ref().map(|chart| &chart.url);
-    let url = repository.or(oci.as_ref().map(|chart| &chart.url)).or(git.as_ref().map(|chart| &chart.url));
+    let url = repository
+        .or_else(|| oci.as_ref().map(|chart| &chart.url))
+        .or_else(|| git.as_ref().map(|chart| &chart.url));
     url.cloned()
 }
 
@@ -85,7 +87,7 @@ pub async fn fetch(
     let mut unfetched = BTreeMap::new();
     for app in world.ctx.stores.apps.sorted() {
         let name = (app.namespace().unwrap_or_default(), app.name_any());
-        if !is_touched(&app) && !(needed.contains(&name) && lacks(world, &app).await) {
+        if !(is_touched(&app) || needed.contains(&name) && lacks(world, &app).await) {
             continue;
         }
         let why = match unsent(&app, known, touched) {

@@ -133,7 +133,7 @@ impl Recorded {
                 }
                 Err(error) => {
                     why = error
-                        .context(format!("{id} cannot be asked what it serves, which charts may ask for"))
+                        .context(format!("{id} cannot be asked what it serves, which charts may ask for"));
                 }
             }
         }
