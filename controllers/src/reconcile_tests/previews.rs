@@ -61,7 +61,7 @@ async fn a_preview_says_what_an_end_removes_and_what_a_pin_changes() {
     assert_eq!(page(&life, "a"), json!("blue"));
     life.put(&with("desiredState", &json!("Terminated")));
     let (ends, _) = planned(seen(&mut life).await);
-    assert_eq!((&ends["revision"], &ends["clusters"]["removed"]), (&json!(0), &json!(2)));
+    assert_eq!((&ends["revision"], &ends["clusters"]["removed"]), (&json!(0), &json!(3)));
     life.put(&with("revision", &json!(1)));
     let (back, _) = planned(seen(&mut life).await);
     assert_eq!((&back["revision"], &back["resources"]["added"]), (&json!(1), &json!(2)), "{back:#}");

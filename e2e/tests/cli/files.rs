@@ -166,7 +166,7 @@ async fn files_are_planned_as_the_operator_plans_them_once_they_are_applied() {
         project(bed, "ahead").await?;
         let folder = Folder::new(bed, "ahead")?;
         let first = foreseen(bed, "ahead", &folder).await?;
-        assert_eq!(first["plan"]["clusters"]["added"], 2, "{first:#}");
+        assert_eq!(first["plan"]["clusters"]["added"], 4, "two of each app: {first:#}");
         run(bed, &["approve", "dig/till", "-n", "ahead"]).await?.is(0, &[]);
         deployed(bed, "ahead", "till", 1).await?;
         let said = run(bed, &["plan", "-f", folder.path()?]).await?;
