@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_a_profile_reads_from_a_secret_are_withheld_wherever_they_are() {
+    fn values_from_a_secret_are_withheld_wherever_they_stand() {
         let key = |kind: &str| SourceKey { kind: kind.to_owned(), name: "n".to_owned(), key: "k".to_owned() };
         let secret = Source::Found("db: {password: hunter2, port: 5432, tls: true, id: 7}".to_owned());
         let open = Source::Found("host: db.example.com".to_owned());
