@@ -3,6 +3,8 @@
 
 mod differences;
 mod folder;
+mod held;
+mod objects;
 mod stages;
 
 use std::process::Stdio;

@@ -12,7 +12,8 @@ use emco_e2e::operator::{
 };
 use serde_json::{Value, json};
 
-use crate::{ask, live, resource};
+use crate::objects::{GATED, MORE, REJECTED, SPARE};
+use crate::{ask, held, live, resource};
 
 /// What Flux's kstatus says, what Argo CD's health check says.
 async fn judged(bed: &Bed, objects: &[Value]) -> Result<Vec<(String, String)>> {
@@ -55,7 +56,7 @@ async fn until(
 }
 
 /// Kind, namespace, name, and what Flux and Argo CD shall say.
-type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
+pub type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Objects whose stage is told by their conditions.
 const STAGES: [Stage; 31] = [
@@ -115,8 +116,8 @@ async fn make_stages(bed: &Bed) -> Result<()> {
     project(bed, "shop").await?;
     // Granted to nobody: its clusters are in no logical cloud.
     kubectl.apply(SPARE).await?;
-    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\n";
-    let web = chart("web", "1.0.0", &[("templates/note.yaml", note)])?;
+    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\ndata: {say: {{ .Values.say }}}\n";
+    let web = chart("web", "1.0.0", &[("values.yaml", "say: one\n"), ("templates/note.yaml", note)])?;
     let port = "apiVersion: v1\nkind: Service\nmetadata: {name: refused}\nspec: {ports: [{port: 99999}]}\n";
     let refused = chart("refused", "1.0.0", &[("templates/service.yaml", port)])?;
     chart_map(bed, "shop", "charts", &[web.clone(), refused.clone()]).await?;
@@ -172,7 +173,8 @@ async fn make_stages(bed: &Bed) -> Result<()> {
         let failed = state.as_ref().and_then(Value::as_str) == Some("InstantiateFailed");
         failed.then_some(()).ok_or_else(|| format!("its state is {state:?}"))
     })
-    .await
+    .await?;
+    held::make(bed, &web).await
 }
 
 /// Waits until a rollout says why it does not go on; the digest of its gates.
@@ -186,120 +188,6 @@ async fn says_waves(bed: &Bed, name: &str, reason: &str) -> Result<String> {
     })
     .await
 }
-
-const GATED: &str = "rollout: {waves: [{name: first, size: 100%, approval: Before}]}";
-
-const REJECTED: &str = "
-apiVersion: emco.io/v1alpha1
-kind: DeploymentApproval
-metadata: {name: rejection, namespace: shop}
-spec:
-  deploymentIntentGroupRef: {name: paused}
-  digest: DIGEST
-  wave: first
-  decision: Rejected
-  approvedBy: tester
-";
-
-const SPARE: &str = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: spare, labels: {emco.io/provider: spare}}
----
-apiVersion: emco.io/v1alpha1
-kind: ClusterProvider
-metadata: {name: spare}
-spec: {}
-";
-
-const MORE: &str = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: not-ours}
----
-apiVersion: emco.io/v1alpha1
-kind: ClusterProvider
-metadata: {name: other}
-spec: {namespace: not-ours}
----
-apiVersion: emco.io/v1alpha1
-kind: Project
-metadata: {name: taken}
-spec: {namespace: not-ours}
----
-apiVersion: emco.io/v1alpha1
-kind: LogicalCloud
-metadata: {name: empty, namespace: shop}
-spec: {level: Admin, namespace: shop-empty, clusters: [{provider: acme, selector: {matchLabels: {tier: none}}}]}
----
-apiVersion: emco.io/v1alpha1
-kind: LogicalCloud
-metadata: {name: standard, namespace: shop}
-spec: {level: Standard, namespace: shop-standard}
----
-apiVersion: emco.io/v1alpha1
-kind: CompositeApp
-metadata: {name: waits, namespace: shop}
-spec: {apps: [{name: web, chart: {configMapRef: {name: absent, key: web.tgz}}}]}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: rubbish, namespace: shop}
-data: {web.tgz: this is no archive}
----
-apiVersion: emco.io/v1alpha1
-kind: CompositeApp
-metadata: {name: broken, namespace: shop}
-spec: {apps: [{name: web, chart: {configMapRef: {name: rubbish, key: web.tgz}}}]}
----
-apiVersion: emco.io/v1alpha1
-kind: CompositeProfile
-metadata: {name: good, namespace: shop}
-spec: {apps: [{app: web, values: {a: 1}}]}
----
-apiVersion: emco.io/v1alpha1
-kind: CompositeProfile
-metadata: {name: secret, namespace: shop}
-spec: {apps: [{app: web, valuesFrom: [{kind: Secret, name: absent}]}]}
----
-apiVersion: emco.io/v1alpha1
-kind: CompositeProfile
-metadata: {name: waits, namespace: shop}
-spec: {apps: [{app: web, valuesFrom: [{kind: ConfigMap, name: absent}]}]}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: values, namespace: shop}
-data: {values.yaml: \"[this, is, a, list]\"}
----
-apiVersion: emco.io/v1alpha1
-kind: CompositeProfile
-metadata: {name: broken, namespace: shop}
-spec: {apps: [{app: web, valuesFrom: [{kind: ConfigMap, name: values, key: values.yaml}]}]}
----
-apiVersion: emco.io/v1alpha1
-kind: DeploymentIntentGroup
-metadata: {name: waits, namespace: shop}
-spec: {compositeAppRef: {name: absent}, placement: {allOf: [{provider: acme}]}}
----
-apiVersion: emco.io/v1alpha1
-kind: DeploymentIntentGroup
-metadata: {name: broken, namespace: shop}
-spec: {compositeAppRef: {name: web}, release: broken, overrideValues: [{app: absent, values: {a: 1}}], placement: {allOf: [{provider: acme}]}}
----
-apiVersion: emco.io/v1alpha1
-kind: DeploymentIntentGroup
-metadata: {name: ended, namespace: shop}
-spec: {compositeAppRef: {name: web}, desiredState: Terminated, placement: {allOf: [{provider: acme}]}}
----
-apiVersion: emco.io/v1alpha1
-kind: DeploymentApproval
-metadata: {name: early, namespace: shop}
-spec:
-  deploymentIntentGroupRef: {name: web}
-  digest: sha256:0000000000000000000000000000000000000000000000000000000000000000
-  approvedBy: tester
-";
 
 /// The name of a stage's object on the hub: those of shards are made by the operator.
 async fn name_of(bed: &Bed, namespace: &str, name: &str) -> Result<String> {
@@ -315,22 +203,25 @@ async fn flux_and_argo_cd_judge_every_kind_in_every_stage_as_it_is_meant() {
     bed.explain(Box::pin(async {
         let operator = Operator::start(&bed, &program()?).await?;
         unless_ended(operator.process(), make_stages(&bed)).await?;
-        let mut names = Vec::new();
         for (kind, namespace, name, flux, _) in STAGES {
-            let name = name_of(&bed, namespace, name).await?;
             let (condition, status) = shown_by(flux);
+            let name = name_of(&bed, namespace, name).await?;
             until(&bed, resource(kind), namespace, &name, condition, status).await?;
-            names.push(name);
+        }
+        let stages = [&STAGES[..], &held::STAGES[..]].concat();
+        let mut names = Vec::new();
+        for &(_, namespace, name, ..) in &stages {
+            names.push(name_of(&bed, namespace, name).await?);
         }
         let mut objects = Vec::new();
-        for ((kind, namespace, ..), name) in STAGES.iter().zip(&names) {
+        for ((kind, namespace, ..), name) in stages.iter().zip(&names) {
             objects.push(live(&bed, resource(kind), namespace, name).await?);
         }
-        let kinds: std::collections::BTreeSet<_> = STAGES.iter().map(|stage| stage.0).collect();
+        let kinds: std::collections::BTreeSet<_> = stages.iter().map(|stage| stage.0).collect();
         assert_eq!(kinds.len(), emco_crds::crds::all().len(), "every kind is there");
-        check(&bed, &objects, |at| (STAGES[at].3, STAGES[at].4)).await?;
+        check(&bed, &objects, |at| (stages[at].3, stages[at].4)).await?;
 
-        expressions_of_the_book(&bed, &objects).await?;
+        expressions_of_the_book(&bed, &objects, &stages).await?;
 
         // A change that nobody has looked at, of whatever was judged to be good or bad.
         operator.kill().await?;
@@ -346,7 +237,7 @@ async fn flux_and_argo_cd_judge_every_kind_in_every_stage_as_it_is_meant() {
 
         // Deleted, and held by a finalizer; of ours, or of somebody else's where we need none.
         let mut deleted = Vec::new();
-        for ((kind, namespace, ..), name) in STAGES.iter().zip(&names) {
+        for ((kind, namespace, ..), name) in stages.iter().zip(&names) {
             let mut args = vec!["patch", resource(kind), name, "--type=json"];
             args.extend([
                 "-p",
@@ -369,7 +260,7 @@ async fn flux_and_argo_cd_judge_every_kind_in_every_stage_as_it_is_meant() {
 }
 
 /// What the page gives to Flux for deployments is true of what it should be true of, also before the operator has looked.
-async fn expressions_of_the_book(bed: &Bed, objects: &[Value]) -> Result<()> {
+async fn expressions_of_the_book(bed: &Bed, objects: &[Value], stages: &[Stage]) -> Result<()> {
     let page = std::fs::read_to_string(root().join("docs/gitops.md"))?;
     let example = page.split("```yml\n").nth(1).and_then(|rest| rest.split("```").next());
     let example: Value = serde_yaml::from_str(example.context("the page has no example for Flux")?)?;
@@ -380,10 +271,12 @@ async fn expressions_of_the_book(bed: &Bed, objects: &[Value]) -> Result<()> {
     );
     let expressions = json!({"current": checks["current"], "failed": checks["failed"]});
     let (mut asked, mut wanted) = (Vec::new(), Vec::new());
-    for (object, (kind, _, name, flux, argo)) in objects.iter().zip(STAGES) {
+    for (object, &(kind, _, name, flux, _)) in objects.iter().zip(stages) {
         if kind == "DeploymentIntentGroup" {
             asked.push(object.clone());
-            wanted.push((name, flux == "Current" || argo == "Suspended", flux == "Failed"));
+            // Nothing runs, as is wanted; or a revision runs, and what is to come waits for people.
+            let also = ["ended", "planned", "change", "suspended-change"].contains(&name);
+            wanted.push((name, flux == "Current" || also, flux == "Failed"));
         }
     }
     let mut fresh = asked[0].clone();
