@@ -5,6 +5,7 @@ mod certs;
 mod etcd;
 mod faults;
 mod kubeconfig;
+mod kubelet;
 mod plane;
 mod ports;
 mod ready;

@@ -1,7 +1,7 @@
 //! Starts and stops the programs of one control plane together, and gives access to it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -190,14 +190,24 @@ impl Plane {
     }
 
     async fn start_program(&self, program: Program, args: Vec<String>) -> Result<()> {
-        let name = format!("{}-{}", self.name(), program.name());
         let which = match program {
             Program::ApiServer if self.spec.oldest => Program::OldestApiServer,
             other => other,
         };
+        self.start_program_at(program, self.programs.path(which)?, args).await
+    }
+
+    /// Starts a program from a place of its own.
+    pub(super) async fn start_program_at(
+        &self,
+        program: Program,
+        at: &Path,
+        args: Vec<String>,
+    ) -> Result<()> {
+        let name = format!("{}-{}", self.name(), program.name());
         let spec = ProgramSpec {
             name: format!("{}/{}", self.name(), program.name()),
-            program: self.programs.path(which)?.to_owned(),
+            program: at.to_owned(),
             args,
             env: BTreeMap::from([
                 ("HOME".to_owned(), self.dir.display().to_string()),

@@ -135,7 +135,7 @@ async fn prepare(
     Ok(plane)
 }
 
-fn kubeconfig_of(plane: &Plane, program: Program) -> PathBuf {
+pub(super) fn kubeconfig_of(plane: &Plane, program: Program) -> PathBuf {
     plane.dir.join(format!("{}.kubeconfig", program.name()))
 }
 

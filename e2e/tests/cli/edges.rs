@@ -1,11 +1,7 @@
 //! kubectl on a cluster through what the hub knows of it, and who may.
 
 use anyhow::{Result, ensure};
-use axum::Router;
-use axum::extract::{Path, RawQuery};
-use axum::routing::get;
 use emco_e2e::bed::Bed;
-use emco_e2e::https::Server;
 use emco_e2e::operator::{SOON, chart, chart_map, deployment, project};
 use emco_e2e::wait::wait_for;
 use k8s_openapi::api::core::v1::Event;
@@ -64,23 +60,22 @@ async fn event(bed: &Bed, edge: &str, namespace: &str, kind: &str, name: &str) -
     .await
 }
 
-/// The node that the Pod is bound to gets a kubelet, which has a line of its log.
-async fn a_kubelet_answers(bed: &Bed, pod: &str, logs: &[&str]) -> Result<()> {
-    let log = async |Path((namespace, pod, container)): Path<(String, String, String)>,
-                     RawQuery(query): RawQuery| {
-        format!("{namespace}/{pod}/{container}, {}\n", query.unwrap_or_default())
-    };
-    let router = Router::new().route("/containerLogs/{namespace}/{pod}/{container}", get(log));
-    let kubelet = Server::secure(router, &["127.0.0.1"]).await?;
-    let kubectl = bed.edge("a").kubectl();
-    kubectl.apply("{apiVersion: v1, kind: Node, metadata: {name: ghost}}").await?;
-    let status = serde_json::json!({"status": {
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.address().port()}}}});
-    let patch = ["patch", "node", "ghost", "--subresource=status", "--type=merge", "-p", &status.to_string()];
-    kubectl.run(&patch).await?;
-    let line = format!("[pod/{pod}/web] enters/{pod}/web, tailLines=7");
-    run(bed, logs).await?.is(0, &[&line]);
+/// The node that the Pod is bound to gets a kubelet: logs and commands come through it.
+async fn a_kubelet_answers(bed: &Bed, pod: &str) -> Result<()> {
+    let edge = bed.edge("a");
+    edge.add_kubelet("ghost", &["first", "second", "third"]).await?;
+    edge.kubectl()
+        .run(&["wait", "--for=condition=Ready", &format!("pod/{pod}"), "-n", "enters", "--timeout=60s"])
+        .await?;
+    let on = |words: &[&'static str]| [words, &["--cluster", "acme/a"]].concat();
+    let said = run(bed, &on(&["logs", "enters/till", "web", "--tail", "2"])).await?;
+    said.is(0, &[&format!("[pod/{pod}/web] second\n[pod/{pod}/web] third\n")]);
+    assert!(!said.out.contains("first"), "{}", said.out);
+    let mut shell = on(&["exec", "enters/till", "web"]);
+    shell.extend(["--", "sh", "-c", "echo in; id -un; echo beside >&2"]);
+    let said = run(bed, &shell).await?;
+    said.is(0, &[]);
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("in\nnobody\n", "beside\n"));
     Ok(())
 }
 
@@ -120,7 +115,7 @@ async fn logs_and_exec_reach_the_pods_of_the_named_workload() {
         let path = format!("/api/v1/namespaces/enters/pods/{pod}/binding");
         kubectl.run_with(&["create", "--raw", &path, "-f", "-"], &binding).await?;
         run(bed, &on(&["logs", "enters/till", "web"])).await?.is(1, &["ghost"]);
-        a_kubelet_answers(bed, &pod, &on(&["logs", "enters/till", "web", "--tail", "7"])).await?;
+        a_kubelet_answers(bed, &pod).await?;
         run(bed, &on(&["exec", "enters/till", "web"])).await?.is(2, &["COMMAND"]);
         run(bed, &on(&["logs", "enters/till", "nothing"])).await?.is(1, &["there is no workload nothing"]);
         run(bed, &["logs", "enters/till", "--cluster", "acme/z"])
