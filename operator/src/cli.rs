@@ -33,6 +33,7 @@ mod pulse;
 mod rebuild;
 mod reconcile;
 mod remove;
+mod role;
 mod rotate;
 mod scheduling;
 mod status;
@@ -163,6 +164,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Wait(args) => Box::pin(wait::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
         DeploymentCommand::Test(args) => Box::pin(chart_tests::run(args)).await,
+        DeploymentCommand::Role(args) => Box::pin(role::run(args)).await,
         DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,
         DeploymentCommand::Exec(args) => Box::pin(on_edge::exec(args)).await,
         DeploymentCommand::Events(args) => Box::pin(on_edge::events::run(args)).await,

@@ -35,6 +35,7 @@ pub mod plan;
 pub mod recreate;
 pub mod refusal;
 pub mod resolve;
+pub mod role;
 pub mod rollout;
 pub mod rollup;
 pub mod selector;

@@ -18,6 +18,7 @@ mod refused;
 mod remove;
 mod rig;
 mod rights;
+mod role;
 mod rotate;
 mod shells;
 mod silence;

@@ -25,6 +25,7 @@ pub static STAGE: SharedOperator = SharedOperator::new(
             .with(PlaneSpec::new("d", Parts::Controllers))
             .with(PlaneSpec::new("e", Parts::Controllers))
             .with(PlaneSpec::new("f", Parts::Controllers))
+            .with(PlaneSpec::new("g", Parts::Controllers))
     },
     &["a", "b"],
 );

@@ -132,6 +132,12 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     page.run("kubectl emco test shop/till --cluster acme/berlin --filter name=web-smoke --logs").await?;
     let said = page.run("kubectl emco edge acme/berlin delete pods,jobs -n shop").await?;
     ensure!(said.trim() == "No resources found", "{said}");
+    let said = page.run("kubectl emco role shop/till").await?;
+    let shown = "# What shop/till needs on clusters, of 2 stored revisions; kinds as acme/berlin serves them.\n\
+                 apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: emco:shop:till\nrules:\n\
+                 # ConfigMap/shop/note (app web)\n";
+    ensure!(said.starts_with(shown), "{said}");
+    page.run("kubectl emco role --project shop --by-name -o json").await?;
     std::fs::create_dir_all(folder(bed)?.join(".local/bin"))?;
     page.run("kubectl emco completion kubectl").await?;
     page.run("chmod +x").await?;

@@ -18,6 +18,7 @@ pub mod adopt;
 mod check;
 pub mod deployments;
 mod leave;
+pub mod role;
 pub mod test;
 mod words;
 

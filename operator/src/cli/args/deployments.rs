@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::adopt::AdoptArgs;
+use super::role::RoleArgs;
 use super::test::{TEST_EXIT_CODES, TestArgs};
 use super::words::{Deployment, cluster, duration};
 use super::{EXIT_CODES, Format, HubArgs};
@@ -71,6 +72,9 @@ pub enum DeploymentCommand {
     /// Run the tests of a deployment's charts (Helm's test hooks) on its clusters, and say how each ended.
     #[command(after_help = TEST_EXIT_CODES)]
     Test(TestArgs),
+    /// Print the least roles that a deployment, or all of a project, needs on clusters: each rule with the objects that need it.
+    #[command(after_help = EXIT_CODES)]
+    Role(RoleArgs),
     /// Print the logs of a deployment's Pods on a cluster, with kubectl.
     Logs(LogsArgs),
     /// Run a command in a Pod of a deployment on a cluster, with kubectl.

@@ -49,6 +49,16 @@ pub async fn read(
             if kept.is_empty() { "none".to_owned() } else { kept.join(", ") }
         );
     };
+    Ok(given(content, namespace, context).await?.1)
+}
+
+/// What a revision gave to each cluster, and where its manifests are.
+pub async fn given(
+    content: &HubContent,
+    namespace: &str,
+    context: &AppContext,
+) -> anyhow::Result<(Source, BTreeMap<ClusterId, Target>)> {
+    let number = context.spec.revision;
     let source = Source { namespace: namespace.to_owned(), owner: hash(context)?, revision: number };
     let assignment = content.assignment(&source).await.map_err(|trouble| anyhow!("{}", trouble.message))?;
     let target = |apps: BTreeMap<String, emco_engine::set::Assigned>| Target {
@@ -56,5 +66,6 @@ pub async fn read(
         revision: number,
         apps: apps.into_iter().map(|(app, assigned)| (app, assigned.set)).collect(),
     };
-    Ok(assignment.into_iter().map(|(cluster, apps)| (cluster, target(apps))).collect())
+    let targets = assignment.into_iter().map(|(cluster, apps)| (cluster, target(apps))).collect();
+    Ok((source, targets))
 }
