@@ -25,8 +25,9 @@ const HOW: &str = "make bench-hostile";
 const EVERY: Duration = Duration::from_secs(1);
 /// Before all attacks, before each of them, and beside it.
 const QUIET: usize = 60;
-const PAIRED: usize = 15;
-const BESIDE: usize = 120;
+const PAIRED: usize = 30;
+/// Of fewer, one edit in a hundred is chance.
+const BESIDE: usize = 240;
 /// For the last edit.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// For what the attacker is answered, where that has not come yet.
@@ -36,7 +37,7 @@ const CLEAR: Duration = Duration::from_mins(3);
 /// For five hundred clusters to be reached.
 const REGISTERED: Duration = Duration::from_mins(3);
 /// For all of it: what hangs is ended and reported.
-const LIMIT: Duration = Duration::from_mins(50);
+const LIMIT: Duration = Duration::from_mins(70);
 
 /// Measures on a bed of its own; only one attack if it is named.
 pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
