@@ -10,6 +10,7 @@ pub mod facts;
 pub mod health_rules;
 mod in_use;
 pub mod logical_cloud;
+pub mod members;
 pub mod namespace_access;
 pub mod orphans;
 pub mod owned_namespace;

@@ -29,6 +29,7 @@ mod logged;
 mod long_plans;
 mod lost;
 mod many;
+mod members;
 mod orders;
 mod orphans;
 mod pinned;

@@ -40,7 +40,6 @@ const DIG: &str = "DeploymentIntentGroup";
 const LEVELS: &[&str] = &["Standard", "Privileged"];
 
 table! {
-    PROJECT_MEMBERS = field(PROJECT, "spec.members");
     PROJECT_LEVEL = values(PROJECT, "spec.logicalCloud.level", LEVELS, "Admin");
     CLOUD_LEVEL = values(CLOUD, "spec.level", LEVELS, "Admin");
     CLOUD_PROVISION = values(CLOUD, "spec.provision", &["OnDemand"], "Eager");

@@ -84,7 +84,7 @@ pub struct ProjectSpec {
     /// Upper bounds for the tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<ProjectLimits>,
-    /// Who has which role in the namespace.
+    /// Who has which role in the namespace: the operator keeps a `RoleBinding` for each role.
     #[schemars(
         length(max = 16),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["role"])
@@ -197,16 +197,61 @@ pub enum MemberRole {
     /// Read.
     #[default]
     Viewer,
-    /// Write apps, profiles, intents and groups.
+    /// Read, and write apps, profiles, intents and groups.
     Editor,
-    /// Create approvals.
+    /// Read, and create approvals.
     Approver,
-    /// Everything, logical clouds included.
+    /// Read and write everything, logical clouds included, but approvals.
     Admin,
+}
+
+impl MemberRole {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Editor, Self::Approver, Self::Admin];
+
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "Viewer",
+            Self::Editor => "Editor",
+            Self::Approver => "Approver",
+            Self::Admin => "Admin",
+        }
+    }
+
+    /// The `ClusterRole` of the hub that says what it may do.
+    pub const fn cluster_role(self) -> &'static str {
+        match self {
+            Self::Viewer => "emco-viewer",
+            Self::Editor => "emco-editor",
+            Self::Approver => "emco-approver",
+            Self::Admin => "emco-admin",
+        }
+    }
+
+    /// The `RoleBinding` of its members in the project's namespace.
+    pub const fn binding(self) -> &'static str {
+        match self {
+            Self::Viewer => "emco-viewers",
+            Self::Editor => "emco-editors",
+            Self::Approver => "emco-approvers",
+            Self::Admin => "emco-admins",
+        }
+    }
 }
 
 /// A person, a group or an account, as in a `RoleBinding`.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = (
+        "!has(self.__namespace__) || self.kind == 'ServiceAccount'",
+        "only a ServiceAccount has a namespace: remove namespace, or use kind ServiceAccount"
+    ),
+    validation = (
+        "!(self.kind == 'User' && self.name == 'system:anonymous') && !(self.kind == 'Group' && self.name == 'system:unauthenticated')",
+        "a member must be known to the hub: system:anonymous and system:unauthenticated are whoever reaches it"
+    )
+)]
 pub struct Subject {
     /// User, Group or `ServiceAccount`.
     pub kind: SubjectKind,

@@ -77,6 +77,7 @@ reasons!(
         NamespaceReady,
         NamespaceTaken,
         NamespaceNotOurs,
+        MembersNotBound,
         NoClustersGranted,
         Terminating,
         HeldBy,

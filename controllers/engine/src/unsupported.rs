@@ -38,13 +38,12 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
         removal_budget: _,
         confirm_deletion: _,
         limits,
-        members,
+        members: _,
     } = spec;
     if let Some(ProjectLimits { deployment_intent_groups: _, objects_per_app: _, stored_bytes: _ }) = limits {
     }
     let level = logical_cloud.map(|ProjectLogicalCloud { level }| level);
-    first([(!members.is_empty(), remove(&later::PROJECT_MEMBERS))])
-        .or_else(|| level.and_then(|level| check_level(&later::PROJECT_LEVEL, level)))
+    level.and_then(|level| check_level(&later::PROJECT_LEVEL, level))
 }
 
 /// Standard and Privileged need accounts and roles on the clusters, which come later.
@@ -196,7 +195,6 @@ mod tests {
     fn with(later: &Later, value: &str) -> serde_json::Value {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
             _ if !value.is_empty() => json!(value),
-            "members" => json!([{"role": "Viewer", "subjects": [{"kind": "User", "name": "a"}]}]),
             "quotas" => json!([{"name": "a", "hard": {"pods": "1"}}]),
             "podSecurity" => json!("Restricted"),
             "user" => json!({"name": "a"}),

@@ -1,4 +1,4 @@
-//! Reconciles Projects: their namespace, default logical cloud and counts.
+//! Reconciles Projects: their namespace, members, default logical cloud and counts.
 
 use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
 use emco_crds::names::{annotation, finalizer, label};
@@ -9,18 +9,23 @@ use emco_engine::{cloud, holders, unsupported};
 use kube::Resource;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::facts;
 use crate::reconcile::in_use::{self, Holders};
-use crate::reconcile::owned_namespace::{self, Owner};
+use crate::reconcile::members;
+use crate::reconcile::owned_namespace::{self, Owner, Refused};
 use crate::reconcile::transitions;
 use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::stores::StoreExt;
 use crate::store;
+
+/// When what nobody tells of is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Namespace of a project on the hub.
 pub fn namespace(project: &Project) -> &str {
@@ -53,18 +58,14 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
         return Ok(Outcome::Settled);
     }
     status::set_in_use(ctx, &mut status, generation, None);
+    let mut again = None;
     if let Some(sentence) = unsupported::check_project(&project.spec) {
         status::set_ready(ctx, &mut status, generation, &ReadyState::Stalled, "NotSupportedYet", &sentence);
     } else if let Err(refused) = owned_namespace::ensure(ctx, &namespace, owner).await? {
-        status::set_ready(
-            ctx,
-            &mut status,
-            generation,
-            &ReadyState::Stalled,
-            refused.reason,
-            &refused.message,
-        );
+        stalled(ctx, &mut status, generation, &refused);
     } else {
+        // Before anything that takes its time: members may look on.
+        let members = members::ensure(ctx, &project, &namespace).await?;
         keep_default_cloud(ctx, &project, &namespace).await?;
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         status.namespace = Some(namespace.clone());
@@ -76,10 +77,14 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
         let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
         let granted =
             cloud::granted(name, &facts::labels(project.as_ref()), &providers, &facts::clusters(ctx));
-        if granted.is_empty() {
+        let noted = noted(&project, digs.len());
+        if let Err(refused) = &members {
+            stalled(ctx, &mut status, generation, refused);
+            // Who takes a foreign binding away, or gives us the right, tells nobody.
+            again = Some(LOOK_AGAIN);
+        } else if granted.is_empty() {
             let message = format!(
-                "namespace {namespace}{}; no cluster is granted: a ClusterProvider must name project {name} in spec.grants, and have Clusters",
-                noted(&project, digs.len())
+                "namespace {namespace}{noted}; no cluster is granted: a ClusterProvider must name project {name} in spec.grants, and have Clusters"
             );
             status::set_ready(
                 ctx,
@@ -90,12 +95,16 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
                 &message,
             );
         } else {
-            let message = format!("namespace {namespace}{}", noted(&project, digs.len()));
+            let message = format!("namespace {namespace}{noted}");
             status::set_ready(ctx, &mut status, generation, &ReadyState::Ready, "NamespaceReady", &message);
         }
     }
     status::write(ctx, project.as_ref(), project.status.as_ref(), &status).await?;
-    Ok(Outcome::Settled)
+    Ok(Outcome::Settled.at_latest(again))
+}
+
+fn stalled(ctx: &Context, status: &mut ProjectStatus, generation: i64, refused: &Refused) {
+    status::set_ready(ctx, status, generation, &ReadyState::Stalled, refused.reason, &refused.message);
 }
 
 /// What is said of the project beside its namespace.
@@ -173,6 +182,10 @@ async fn terminate(
         waits = Some(format!(
             "deletion waits for LogicalCloud/{namespace}/{DEFAULT_LOGICAL_CLOUD} to leave its clusters"
         ));
+    }
+    // Until then members may take away what holds it.
+    if waits.is_none() && owned_namespace::is_of(ctx, namespace, owner).await? {
+        members::release(ctx, project, namespace).await?;
     }
     if waits.is_none() && owned_namespace::remove(ctx, namespace, owner).await? {
         if finalizers::remove(ctx, project, finalizer::IN_USE).await? {

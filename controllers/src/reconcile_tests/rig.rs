@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use emco_crds::project::MemberRole;
 use emco_engine::snapshot::Installation;
 use kube::runtime::reflector::{Lookup, store::Writer};
 use kube::runtime::watcher::Event;
@@ -203,9 +204,32 @@ impl Rig {
             namespaces.push(hidden.clone());
         }
         show(&mut writers.namespaces, namespaces);
+        self.see_members();
     }
 
-    fn see_projects(&mut self) {
+    /// Each watch shows those of its name.
+    fn see_members(&mut self) {
+        let bindings = self.hub.of_kind("RoleBinding");
+        for (role, writer) in MemberRole::ALL.into_iter().zip(&mut self.writers.members) {
+            let named = |binding: &&Value| binding["metadata"]["name"] == role.binding();
+            show(writer, bindings.iter().filter(named).cloned().collect());
+        }
+    }
+
+    /// The watches of members have shown nothing yet.
+    pub fn unsee_members(&mut self) {
+        self.writers.members.iter_mut().for_each(|writer| show(writer, Vec::new()));
+    }
+
+    /// Every Project once, as the watches have shown things.
+    pub async fn look_at_projects(&mut self) -> Result<(), Failure> {
+        for o in self.ctx.stores.projects.sorted() {
+            project::reconcile(&self.ctx, name(o.as_ref())).await?;
+        }
+        Ok(())
+    }
+
+    pub fn see_projects(&mut self) {
         let before = self.ctx.stores.projects.sorted();
         list(&mut self.writers.projects, &self.hub, &mut self.shown, "Project");
         let stores = &self.ctx.stores;

@@ -6,9 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use emco_crds::project::MemberRole;
 use emco_crds::{Cluster, SyncShard};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::Api;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +19,7 @@ use crate::reconcile::facts;
 use crate::reconcile::orphans;
 use crate::reconcile::{
     approval, cluster, cluster_provider, composite_app, composite_profile, deployment, health_rules,
-    logical_cloud, project,
+    logical_cloud, owned_namespace, project,
 };
 use crate::runtime::context::{Context, Reconciled};
 use crate::runtime::metrics::Metrics;
@@ -33,7 +35,7 @@ mod stream;
 
 use control::control;
 use predicates::{ApprovalChanged, ClusterChanged, PlanChanged, RefsChanged, RowsChanged, SyncPolicyChanged};
-use stream::{Change, watch};
+use stream::{Change, watch, watch_named};
 
 /// What the driver drives.
 pub struct Parts {
@@ -253,6 +255,16 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             w.namespace(&s, name(change.object));
         }),
     ));
+    for (role, writer) in MemberRole::ALL.into_iter().zip(writers.members) {
+        let (of, w) = (Arc::clone(&ctx), Arc::clone(&triggers));
+        let bindings =
+            watch_named(Api::<RoleBinding>::all(client.clone()), role.binding(), writer, move |change| {
+                if let Some(project) = owned_namespace::project_of(&of, namespace(change.object)) {
+                    w.projects.enqueue("", &project);
+                }
+            });
+        tasks.push(drained(role.binding(), bindings));
+    }
     tasks.push(
         sources::follow(client, stores.clone(), Arc::clone(&triggers), stop.clone())
             .map(|()| "sources")

@@ -10,6 +10,7 @@ use emco_crds::{
     DeploymentIntentGroup, LogicalCloud, Project, SyncShard,
 };
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Resource;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::store::Writer;
@@ -53,6 +54,9 @@ pub struct Stores {
     pub shards: Store<SyncShard>,
     /// Namespaces of the hub.
     pub namespaces: Store<NamespaceMeta>,
+    /// Role bindings of members, those of each role in the order of `MemberRole::ALL`. They are not waited for before work begins: one
+    /// that is not shown yet is found when it is made again.
+    pub members: [Store<RoleBinding>; 4],
     /// Logical clouds by their namespace on clusters.
     pub cloud_namespaces: Arc<CloudNamespaces>,
     /// Deployments by namespace and age.
@@ -144,6 +148,7 @@ pub struct Writers {
     pub contexts: Writer<AppContext>,
     pub shards: Writer<SyncShard>,
     pub namespaces: Writer<NamespaceMeta>,
+    pub members: [Writer<RoleBinding>; 4],
 }
 
 /// Empty stores and their writers.
@@ -159,6 +164,7 @@ pub fn stores() -> (Stores, Writers) {
     let (contexts, contexts_writer) = store();
     let (shards, shards_writer) = store();
     let (namespaces, namespaces_writer) = store();
+    let members: [Writer<RoleBinding>; 4] = std::array::from_fn(|_| store().1);
     (
         Stores {
             providers,
@@ -172,6 +178,7 @@ pub fn stores() -> (Stores, Writers) {
             contexts,
             shards,
             namespaces,
+            members: members.each_ref().map(Writer::as_reader),
             cloud_namespaces: Arc::default(),
             deployment_places: Arc::default(),
             suspended: Arc::default(),
@@ -189,6 +196,7 @@ pub fn stores() -> (Stores, Writers) {
             contexts: contexts_writer,
             shards: shards_writer,
             namespaces: namespaces_writer,
+            members,
         },
     )
 }

@@ -4,6 +4,7 @@
 mod in_use;
 mod leave;
 mod life;
+mod members;
 mod people;
 mod render;
 mod rights;
@@ -64,6 +65,8 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
         rights::stolen(&bed, &account).await?;
         people::roles(&bed).await?;
         people::policies(&bed).await?;
+        members::follow_the_project(&bed).await?;
+        members::stay_in_projects(&bed, &account).await?;
         in_use::deletion_is_refused(&bed).await?;
         // A project that makes its namespace takes it along.
         let made = "{apiVersion: emco.io/v1alpha1, kind: Project, metadata: {name: made}, spec: {}}";

@@ -143,9 +143,11 @@ pub fn are_explained_and_used(rendered: &str, events: &[AuditEvent]) -> Result<(
     let (given, asked) = (given(rendered)?, asked(events));
     assert_eq!(explained()?, given, "docs/rights.md and the chart");
     let used = |(group, resource, verb): &Right| {
-        let (resource, name) = resource.split_once(" named ").unwrap_or((resource, ""));
+        let (resource, named) = resource.split_once(" named ").unwrap_or((resource, ""));
         let names = asked.get(&(group.clone(), resource.to_owned(), verb.clone()));
-        names.is_some_and(|names| name.is_empty() || verb == "watch" || names.contains(name))
+        names.is_some_and(|names| {
+            verb == "watch" || named.split(' ').all(|name| name.is_empty() || names.contains(name))
+        })
     };
     let unused: Vec<_> = given.iter().filter(|right| !used(right) && !is_after_conflicts(right)).collect();
     assert!(unused.is_empty(), "rights that nothing asked for: {unused:#?}");

@@ -137,6 +137,11 @@ apiVersion: emco.io/v1alpha1
 kind: LogicalCloud
 metadata: {name: x, namespace: x}
 spec: {level: Admin}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: x, namespace: x}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: x}
 ";
 
 #[tokio::test]

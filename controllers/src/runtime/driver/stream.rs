@@ -36,11 +36,40 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
+    watch_those(api, watcher::Config::default(), writer, move || listed_kinds.done(&K::kind(&())), tell)
+}
+
+/// The same of those of one name, in all namespaces: whoever may not see the others may watch these. Nobody waits until they are listed.
+pub fn watch_named<K>(
+    api: Api<K>,
+    name: &str,
+    writer: Writer<K>,
+    tell: impl FnMut(Change<'_, K>) + Send + 'static,
+) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    watch_those(api, named, writer, || {}, tell)
+}
+
+fn watch_those<K>(
+    api: Api<K>,
+    which: watcher::Config,
+    writer: Writer<K>,
+    all_listed: impl Fn() + Send + 'static,
+    tell: impl FnMut(Change<'_, K>) + Send + 'static,
+) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
     let mut tell = tell;
     let reader = writer.as_reader();
     let mut before: Vec<Arc<K>> = Vec::new();
     let mut listed: BTreeSet<Key> = BTreeSet::new();
-    watch_events(api, watcher::Config::default())
+    watch_events(api, which)
         .modify(|object| object.meta_mut().managed_fields = None)
         .default_backoff()
         .reflect(writer)
@@ -74,7 +103,7 @@ where
                 }
                 listed.clear();
                 // Who waits for all kinds finds the indexes complete, which `tell` keeps.
-                listed_kinds.done(&K::kind(&()));
+                all_listed();
             }
         })
         .touched_objects()

@@ -1,0 +1,125 @@
+//! In: a Project with members. Out: what the hub lets them do, whoever changes the project or the bindings.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use emco_crds::Project;
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::SOON;
+use emco_e2e::wait::{wait_for, wait_until_gone};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::Api;
+use serde_json::{Value, json};
+
+const ROLES: [&str; 4] = ["Viewer", "Editor", "Approver", "Admin"];
+const BINDINGS: [&str; 4] = ["emco-viewers", "emco-editors", "emco-approvers", "emco-admins"];
+/// What tells the roles apart, and who may.
+const RIGHTS: [(&str, &str, [bool; 4]); 5] = [
+    ("get", "deploymentintentgroups.emco.io", [true, true, true, true]),
+    ("create", "compositeapps.emco.io", [false, true, false, true]),
+    ("create", "deploymentapprovals.emco.io", [false, false, true, false]),
+    ("patch", "logicalclouds.emco.io", [false, false, false, true]),
+    ("get", "secrets", [false, false, false, false]),
+];
+
+fn project(members: &[Value]) -> String {
+    json!({"apiVersion": "emco.io/v1alpha1", "kind": "Project", "metadata": {"name": "crew"}, "spec": {"members": members}})
+        .to_string()
+}
+
+/// Each role with a user of its own, such as `viewer-1`.
+fn each_has(number: u8) -> Vec<Value> {
+    let member =
+        |role: &str| json!({"role": role, "subjects": [{"kind": "User", "name": user(role, number)}]});
+    ROLES.into_iter().map(member).collect()
+}
+
+fn user(role: &str, number: u8) -> String {
+    format!("{}-{number}", role.to_lowercase())
+}
+
+/// The hub's own answers are those of the table, for all users of this number; or no to all.
+async fn may(bed: &Bed, number: u8, anything: bool) -> Result<()> {
+    for (at, role) in ROLES.into_iter().enumerate() {
+        let user = user(role, number);
+        for (verb, resource, who) in RIGHTS {
+            let asked = ["auth", "can-i", verb, resource, "-n", "crew", "--as", &user];
+            bed.hub().kubectl().until(&asked, "", anything && who[at]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The bindings name these users, in the order of [`ROLES`].
+async fn bound(bed: &Bed, what: &str, wanted: [&[&str]; 4]) -> Result<()> {
+    let api = Api::<RoleBinding>::namespaced(bed.hub().client().await?, "crew");
+    wait_for(api, SOON, what, |bindings| {
+        let names = |binding: &str| -> Vec<&str> {
+            let binding = bindings.get(&format!("crew/{binding}"));
+            binding.and_then(|b| b.subjects.as_ref()).into_iter().flatten().map(|s| s.name.as_str()).collect()
+        };
+        let now = BINDINGS.map(names);
+        if now.iter().zip(wanted).all(|(now, wanted)| now == wanted) {
+            Ok(())
+        } else {
+            Err(format!("{now:?}"))
+        }
+    })
+    .await
+}
+
+/// Rights come, change and go with the Project, and those who take or give themselves some are corrected.
+pub async fn follow_the_project(bed: &Bed) -> Result<()> {
+    let kubectl = bed.hub().kubectl();
+    // The namespace is there already, and stays.
+    let adopted =
+        "{apiVersion: v1, kind: Namespace, metadata: {name: crew, labels: {emco.io/project: crew}}}";
+    kubectl.apply(adopted).await?;
+    kubectl.apply(&project(&each_has(1))).await?;
+    may(bed, 1, true).await?;
+    kubectl.apply(&project(&each_has(2))).await?;
+    let second: [&[&str]; 4] = [&["viewer-2"], &["editor-2"], &["approver-2"], &["admin-2"]];
+    bound(bed, "other members", second).await?;
+    may(bed, 1, false).await?;
+    may(bed, 2, true).await?;
+    let one_more = r#"[{"op": "add", "path": "/subjects/-", "value":
+        {"kind": "User", "name": "editor-1", "apiGroup": "rbac.authorization.k8s.io"}}]"#;
+    kubectl
+        .run(&["patch", "rolebinding", "emco-editors", "-n", "crew", "--type=json", "-p", one_more])
+        .await?;
+    kubectl.run(&["delete", "rolebinding", "emco-admins", "-n", "crew"]).await?;
+    bound(bed, "what others did is taken back", second).await?;
+    may(bed, 1, false).await?;
+    may(bed, 2, true).await?;
+    kubectl.apply(&project(&each_has(2)[1..])).await?;
+    bound(bed, "a role that nobody has any more", [&[], second[1], second[2], second[3]]).await?;
+    kubectl.run(&["delete", "projects.emco.io", "crew", "--wait=false"]).await?;
+    wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "crew", SOON).await?;
+    may(bed, 2, false).await
+}
+
+/// With the operator's token nobody gets a role of people elsewhere, or reads who has it.
+pub async fn stay_in_projects(bed: &Bed, account: &Path) -> Result<()> {
+    let thief = bed.hub().kubectl().with_kubeconfig(account);
+    let binding = |namespace: &str, role: &str| {
+        format!(
+            "{{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {{name: emco-admins, namespace: {namespace}}}, \
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {role}}}, \
+             subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: mallory}}]}}"
+        )
+    };
+    for (args, input, said) in [
+        (vec!["create", "-f", "-"], binding("kube-system", "emco-admin"), "only in namespaces of a Project"),
+        (vec!["create", "-f", "-"], binding("shop", "admin"), "attempting to grant RBAC permissions"),
+        (vec!["get", "rolebindings", "-A"], String::new(), "orbidden"),
+    ] {
+        let answer = thief.output(&args, &input).await?;
+        ensure!(
+            !answer.is_ok() && answer.stderr.contains(said),
+            "{args:?}: {}{}",
+            answer.stdout,
+            answer.stderr
+        );
+    }
+    Ok(())
+}
