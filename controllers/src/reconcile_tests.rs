@@ -8,6 +8,7 @@ mod chart_sources;
 mod clocks;
 mod clusters;
 mod collection;
+mod confined;
 mod connected;
 mod copied;
 mod crashes;

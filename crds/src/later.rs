@@ -44,8 +44,6 @@ table! {
     CLOUD_LEVEL = values(CLOUD, "spec.level", LEVELS, "Admin");
     CLOUD_PROVISION = values(CLOUD, "spec.provision", &["OnDemand"], "Eager");
     CLOUD_QUOTAS = field(CLOUD, "spec.quotas");
-    CLOUD_POD_SECURITY = field(CLOUD, "spec.podSecurity");
-    CLOUD_ISOLATION = values(CLOUD, "spec.isolation", &["DefaultDeny"], "None");
     CLOUD_USER = field(CLOUD, "spec.user");
     CLOUD_PERMISSIONS = field(CLOUD, "spec.permissions");
     CLOUD_CREDENTIALS = field(CLOUD, "spec.credentials");

@@ -100,10 +100,12 @@ pub struct LogicalCloudSpec {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<Quota>,
-    /// Pod security level of the namespace; absent = left alone.
+    /// Pod security standard of the namespace: pods beyond it are refused on the clusters, and who makes them is warned. Absent = left
+    /// alone. The namespace must be the logical cloud's own: one that exists on a cluster is not taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_security: Option<PodSecurity>,
-    /// Whether pods of other namespaces may connect.
+    /// Whether pods of other namespaces may connect. `DefaultDeny` puts a `NetworkPolicy` `emco-isolation` into the namespace, which must be the
+    /// logical cloud's own; it has effect where the cluster's network enforces policies.
     #[serde(default)]
     pub isolation: Isolation,
     /// People's own access to the clusters.
@@ -148,7 +150,7 @@ pub enum Isolation {
     /// None.
     #[default]
     None,
-    /// Traffic from other namespaces is denied.
+    /// Connections from other namespaces are denied, unless another policy allows them.
     DefaultDeny,
 }
 

@@ -1,6 +1,6 @@
 //! Works out which clusters a logical cloud has by grants and selection, and what is put on them for it.
 //!
-//! A logical cloud is a producer like a deployment intent group: one app named `namespace` with one object.
+//! A logical cloud is a producer like a deployment intent group: one app named `namespace`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,19 +9,20 @@ use emco_crds::cluster_provider::Grant;
 use emco_crds::conditions::types::READY;
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::fields::Level;
-use emco_crds::names::label;
 use emco_crds::reasons::LogicalCloudReason as Reason;
 use emco_crds::{ClusterProvider, LogicalCloudSpec};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::canonical;
 use crate::identity::{ClusterId, SetDigest};
 use crate::plan::Change;
 use crate::refusal::Refusal;
-use crate::set::{Assigned, Assignment, ManifestSet, Phase, SetManifest};
+use crate::set::{Assigned, Assignment, ManifestSet};
 use crate::snapshot::{ClusterFacts, Installation, Running, Scheduling};
 use crate::terms::{self, Candidate};
 use crate::text::counted;
+
+mod objects;
 
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";
@@ -160,7 +161,7 @@ pub fn plan(request: &Request<'_>) -> Result<CloudPlan, Box<Refusal>> {
     let wanted: BTreeSet<&ClusterId> = members.candidates.iter().filter(|id| takes(id)).collect();
     let held: BTreeSet<ClusterId> =
         request.held.iter().filter(|id| runs(id) && !wanted.contains(id)).cloned().collect();
-    let set = namespace_set(request);
+    let set = objects::set(request);
     let inputs =
         json!({"level": request.spec.level.as_str(), "namespace": request.namespace, "set": set.digest});
     let inputs_digest = canonical::sha256("emco-cloud-inputs/1\0", &inputs);
@@ -199,26 +200,6 @@ fn kept(running: Option<&Running>, id: &ClusterId, fresh: &Assigned) -> Assigned
         .filter(|assigned| assigned.set == fresh.set)
         .unwrap_or(fresh)
         .clone()
-}
-
-fn namespace_set(request: &Request<'_>) -> ManifestSet {
-    let key = &request.installation.digest_key;
-    let json: Value = json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": request.namespace, "labels": {label::PROJECT: request.project}},
-    });
-    let manifests = vec![SetManifest {
-        digest: canonical::manifest_digest(key, &json),
-        phase: Phase::Foundation,
-        hook: None,
-        crd_folder: false,
-        keep: false,
-        // A namespace that is there already is used as it is, and is nobody's to remove.
-        take_existing: true,
-        json,
-    }];
-    ManifestSet { digest: canonical::set_digest(key, &manifests), app: APP.to_owned(), manifests }
 }
 
 fn change(

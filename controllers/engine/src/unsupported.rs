@@ -9,7 +9,7 @@ use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::sync::{Sync, Unreachable};
 use emco_crds::fields::Level;
 use emco_crds::later::{self, Later};
-use emco_crds::logical_cloud::{CloudCredentials, Isolation, LogicalCloudSpec, Provision};
+use emco_crds::logical_cloud::{CloudCredentials, LogicalCloudSpec, Provision};
 use emco_crds::project::{Approval, ProjectLimits, ProjectLogicalCloud, ProjectSpec};
 
 /// The sentence for a field as a whole.
@@ -59,8 +59,8 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
         clusters: _,
         provision,
         quotas,
-        pod_security,
-        isolation,
+        pod_security: _,
+        isolation: _,
         user,
         permissions,
         credentials,
@@ -69,8 +69,6 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
         first([
             (*provision != Provision::Eager, instead(&later::CLOUD_PROVISION, "OnDemand")),
             (!quotas.is_empty(), remove(&later::CLOUD_QUOTAS)),
-            (pod_security.is_some(), remove(&later::CLOUD_POD_SECURITY)),
-            (*isolation != Isolation::None, instead(&later::CLOUD_ISOLATION, "DefaultDeny")),
             (user.is_some(), remove(&later::CLOUD_USER)),
             (!permissions.is_empty(), remove(&later::CLOUD_PERMISSIONS)),
             (
@@ -196,7 +194,6 @@ mod tests {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
             _ if !value.is_empty() => json!(value),
             "quotas" => json!([{"name": "a", "hard": {"pods": "1"}}]),
-            "podSecurity" => json!("Restricted"),
             "user" => json!({"name": "a"}),
             "permissions" => {
                 json!([{"name": "a", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}])

@@ -149,11 +149,11 @@ async fn a_logical_cloud_that_cannot_be_is_a_warning() {
 async fn a_refused_logical_cloud_says_what_runs_and_warns_once() {
     let mut life = Life::with(&objects());
     life.settle().await;
-    let cloud = |isolation: Option<&str>| {
-        let spec = json!({"level": "Admin", "isolation": isolation.unwrap_or("None")});
+    let cloud = |provision: Option<&str>| {
+        let spec = json!({"level": "Admin", "provision": provision.unwrap_or("Eager")});
         emco("LogicalCloud", Some("team-a"), "default", &spec)
     };
-    life.put(&cloud(Some("DefaultDeny")));
+    life.put(&cloud(Some("OnDemand")));
     life.settle().await;
     let runs = "revision 1 runs on 2 of 2 clusters; the last change is refused: ";
     let (status, reason, message) = life.rig.ready(CLOUD);

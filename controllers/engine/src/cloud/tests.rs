@@ -1,4 +1,7 @@
+use serde_json::Value;
+
 use super::*;
+use crate::set::Phase;
 
 fn facts(id: &str, label: &str, scheduling: Scheduling) -> (ClusterId, ClusterFacts) {
     let id = ClusterId::parse(id).unwrap();
@@ -129,6 +132,47 @@ fn the_namespace_goes_to_every_granted_cluster_and_takes_what_is_there() {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"emco.io/project": "team-a"}}})
     );
     assert_eq!(plan.change.unwrap().cause, Cause::Create);
+}
+
+/// What each of the manifests is, and whether one that is there already is taken.
+fn objects(spec: &'static str) -> Vec<(Value, bool, Phase)> {
+    let plan = Case { spec, ..Case::default() }.plan().unwrap();
+    let set = plan.sets.values().next().unwrap();
+    set.manifests.iter().map(|m| (m.json.clone(), m.take_existing, m.phase)).collect()
+}
+
+#[test]
+fn confined_pods_are_those_of_a_namespace_of_its_own() {
+    let labels = |level: &str| json!({"emco.io/project": "team-a", "pod-security.kubernetes.io/enforce": level, "pod-security.kubernetes.io/warn": level});
+    for (written, level) in
+        [("Privileged", "privileged"), ("Baseline", "baseline"), ("Restricted", "restricted")]
+    {
+        let spec = format!("{{level: Admin, podSecurity: {written}}}").leak();
+        let [(namespace, take, Phase::Foundation)] = &objects(spec)[..] else { panic!("{written}") };
+        assert_eq!((&namespace["metadata"]["labels"], take), (&labels(level), &false));
+    }
+    let [(_, take, _), (policy, policy_taken, phase)] =
+        &objects("{level: Admin, isolation: DefaultDeny}")[..]
+    else {
+        panic!("a namespace and a policy")
+    };
+    assert_eq!((take, policy_taken, phase), (&false, &false, &Phase::Main));
+    assert_eq!(policy["metadata"], json!({"name": "emco-isolation", "namespace": "shop"}));
+    assert_eq!(
+        policy["spec"],
+        json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {}}]}]})
+    );
+}
+
+#[test]
+fn what_confines_is_an_update_and_leaving_it_out_is_another() {
+    let first = Case::default().plan().unwrap();
+    let confined =
+        Case { spec: "{level: Admin, podSecurity: Baseline}", running: Some(run(&first)), ..Case::default() };
+    let second = confined.plan().unwrap();
+    assert_eq!(second.change.as_ref().unwrap().cause, Cause::Update);
+    let third = Case { running: Some(run(&second)), ..Case::default() }.plan().unwrap();
+    assert_eq!((third.change.unwrap().cause, third.inputs_digest), (Cause::Update, first.inputs_digest));
 }
 
 #[test]
