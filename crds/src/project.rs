@@ -249,7 +249,7 @@ impl MemberRole {
     ),
     validation = (
         "!(self.kind == 'User' && self.name == 'system:anonymous') && !(self.kind == 'Group' && self.name == 'system:unauthenticated')",
-        "a member must be known to the hub: system:anonymous and system:unauthenticated are whoever reaches it"
+        "a member must be known to the hub: system:anonymous and system:unauthenticated are all who reach it"
     )
 )]
 pub struct Subject {

@@ -1,6 +1,6 @@
-//! Gives the members of a project their roles: one `RoleBinding` in its namespace for each role that somebody has.
+//! Gives the members of a project their roles: one `RoleBinding` in its namespace for each role that has members.
 //!
-//! A binding is the project's where its label says so. One of the same name without the label is somebody else's and stays as it is.
+//! A binding is the project's where its label says so. One of the same name without the label stays as it is.
 
 use emco_crds::Project;
 use emco_crds::names::label;
@@ -115,7 +115,7 @@ async fn keep(
         return adjust(ctx, role, wanted, shown).await;
     }
     match make(ctx, wanted).await {
-        // The watch is behind, or somebody else was first.
+        // The watch is behind, or another client was first.
         Err(error) if error.already_exists() => {
             let path = collection(meta::namespace(wanted)).then(role.binding());
             match ctx.hub().get_as::<RoleBinding>(path).await? {

@@ -1,4 +1,4 @@
-//! Logical clouds that confine pods: what is on clusters for it, and namespaces that are somebody else's.
+//! Confines logical clouds: what clusters have for it, and what namespaces of others keep.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Members of a Project: their role bindings follow what the Project says, whoever changes either.
+//! Changes the members of a Project and their role bindings, and compares them with what the Project says.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ async fn bindings_that_the_watch_has_not_shown_are_found() {
 }
 
 #[tokio::test]
-async fn a_binding_of_somebody_else_is_left_alone_and_named() {
+async fn a_binding_without_the_label_is_left_alone_and_named() {
     let foreign = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": "emco-editors", "namespace": "team-a"},
@@ -145,7 +145,7 @@ async fn a_binding_of_somebody_else_is_left_alone_and_named() {
 }
 
 #[tokio::test]
-async fn roles_that_may_not_be_bound_are_told_and_the_project_works() {
+async fn roles_that_may_not_be_bound_are_named_and_the_project_works() {
     let mut rig = Rig::new();
     rig.hub.faults(Some(Arc::new(|request, _| {
         let refused = request.method == Method::Post && request.path.as_str().ends_with("/rolebindings");

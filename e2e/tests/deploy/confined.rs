@@ -1,4 +1,4 @@
-//! A logical cloud that confines pods, on real clusters: what they refuse, what is put back, and what others' namespaces keep.
+//! Confines the pods of a logical cloud on real clusters: what these refuse, what is put back, and what others keep.
 
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::conditions::types;
@@ -73,7 +73,7 @@ async fn pods_beyond_the_standard_are_refused_by_the_clusters() {
         let pods = bed.edge("b").api::<Pod>("confined-pods").await?;
         wait_for_object(pods, "shop", SOON, |_| true).await?;
 
-        // Whoever opens the namespace, or takes the policy away, finds it as it was.
+        // A label that opens the namespace is set back, and the policy comes back.
         let edge = bed.edge("a");
         let label = format!("{ENFORCE}=privileged");
         edge.kubectl().run(&["label", "namespace", "confined-pods", &label, "--overwrite"]).await?;
@@ -84,7 +84,7 @@ async fn pods_beyond_the_standard_are_refused_by_the_clusters() {
         let policies = edge.api::<NetworkPolicy>("confined-pods").await?;
         wait_for_object(policies, "emco-isolation", SOON, |_| true).await?;
 
-        // A namespace of somebody else keeps what it allows, and the cloud says so.
+        // A namespace that was there before keeps what it allows, and the cloud says so.
         edge.kubectl().run(&["create", "namespace", "theirs"]).await?;
         hub.apply(&cloud("late", "theirs", ", podSecurity: Restricted")).await?;
         wait(bed, SPACE, "late", |cloud: &LogicalCloud| {

@@ -134,7 +134,7 @@ async fn the_api_server_understands_all_policies(bed: &Bed) -> Result<()> {
         let list: Value =
             serde_json::from_str(&bed.hub().kubectl().run(&[&POLICY[..], &["-o", "json"]].concat()).await?)?;
         let policies: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
-        ensure!(policies.len() == 8, "{} policies", policies.len());
+        ensure!(policies.len() == 9, "{} policies", policies.len());
         let read =
             |policy: &&Value| policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
         if policies.iter().all(read) {

@@ -1,4 +1,4 @@
-//! In: a Project with members. Out: what the hub lets them do, whoever changes the project or the bindings.
+//! Compares what the hub lets members of a Project do with their roles, while the Project and the bindings change.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a logical cloud has on each of its clusters: its namespace, and what confines who works in it.
+//! Makes the objects of a logical cloud: its namespace, and what confines the pods in it.
 
 use emco_crds::logical_cloud::{Isolation, PodSecurity};
 use emco_crds::names::label;
@@ -14,8 +14,8 @@ pub const ISOLATION: &str = "emco-isolation";
 /// The set of all of them.
 pub fn set(request: &Request<'_>) -> ManifestSet {
     let key = &request.installation.digest_key;
-    // A namespace that is there already is used as it is, and is nobody's to remove. Whoever wants pods confined means those of one
-    // that is the cloud's own: what is refused in it, or cut off, would otherwise be somebody else's, too.
+    // A namespace that is there already is used as it is, and is not removed. One that confines pods has to be the
+    // cloud's own: pods of others in it would be refused and cut off, too.
     let confined = request.spec.pod_security.is_some() || request.spec.isolation != Isolation::None;
     let policy = (request.spec.isolation == Isolation::DefaultDeny).then(|| isolation(request.namespace));
     let objects = [(Phase::Foundation, namespace(request), !confined)]
