@@ -56,6 +56,8 @@ pub struct Seen {
     pub path: String,
     /// `fieldManager` of the query; empty where none was given.
     pub manager: String,
+    /// The account it was sent as; empty: the client's own.
+    pub account: String,
 }
 
 /// The server. Clones share their state.
@@ -250,7 +252,13 @@ impl MemoryServer {
         let mut inner = self.inner.lock();
         let manager = query::value(request, "fieldManager").unwrap_or_default().to_owned();
         if !query::is_dry(request) {
-            inner.seen.push(Seen { method: request.method, path: request.path.to_string(), manager });
+            let account = request.impersonate.clone().unwrap_or_default();
+            inner.seen.push(Seen {
+                method: request.method,
+                path: request.path.to_string(),
+                manager,
+                account,
+            });
         }
         let answer = query::answer(&mut inner.store, request);
         match fault {

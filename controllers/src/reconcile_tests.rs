@@ -46,6 +46,7 @@ mod restored;
 mod rig;
 mod rights;
 mod shop;
+mod standard;
 mod stored;
 mod suspended;
 mod suspended_project;

@@ -37,15 +37,13 @@ macro_rules! table {
 const PROJECT: &str = "Project";
 const CLOUD: &str = "LogicalCloud";
 const DIG: &str = "DeploymentIntentGroup";
-const LEVELS: &[&str] = &["Standard", "Privileged"];
+const LEVELS: &[&str] = &["Privileged"];
 
 table! {
-    PROJECT_LEVEL = values(PROJECT, "spec.logicalCloud.level", LEVELS, "Admin");
-    CLOUD_LEVEL = values(CLOUD, "spec.level", LEVELS, "Admin");
+    PROJECT_LEVEL = values(PROJECT, "spec.logicalCloud.level", LEVELS, "Standard or Admin");
+    CLOUD_LEVEL = values(CLOUD, "spec.level", LEVELS, "Standard or Admin");
     CLOUD_PROVISION = values(CLOUD, "spec.provision", &["OnDemand"], "Eager");
-    CLOUD_QUOTAS = field(CLOUD, "spec.quotas");
     CLOUD_USER = field(CLOUD, "spec.user");
-    CLOUD_PERMISSIONS = field(CLOUD, "spec.permissions");
     CLOUD_CREDENTIALS = field(CLOUD, "spec.credentials");
     DIG_INTENTS = field(DIG, "spec.intents");
     DIG_WEIGHTS = field(DIG, "spec.placement.weights");

@@ -32,6 +32,8 @@ pub struct AuditMark(u64);
 pub struct AuditEvent {
     /// Who asked: `emco` (the kubeconfig handed out), `tester`, `bed`, or a name that starts with `system:`.
     pub user: String,
+    /// Whom it acted as; empty: itself.
+    pub acting_as: String,
     /// What the client calls itself.
     pub user_agent: String,
     /// `create`, `update`, `patch`, `delete`, `deletecollection`, and for [`Audit::All`] `get`, `list`, `watch`.
@@ -107,6 +109,8 @@ struct Raw {
     verb: String,
     user: Value,
     #[serde(default)]
+    impersonated_user: Value,
+    #[serde(default)]
     user_agent: String,
     #[serde(default, rename = "requestURI")]
     request_uri: String,
@@ -124,6 +128,7 @@ impl From<Raw> for AuditEvent {
         let object = |key: &str| text(&raw.object_ref[key]);
         Self {
             user: text(&raw.user["username"]),
+            acting_as: text(&raw.impersonated_user["username"]),
             user_agent: raw.user_agent.clone(),
             verb: raw.verb.clone(),
             group: object("apiGroup"),

@@ -155,7 +155,7 @@ pub fn set_digest(key: &[u8; 32], manifests: &[SetManifest]) -> SetDigest {
 
 /// What stands for one manifest in the digest of its set. Naming every field makes a new one a decision here.
 fn entry(manifest: &SetManifest) -> Value {
-    let SetManifest { digest, phase, hook, crd_folder, keep, take_existing, json: _ } = manifest;
+    let SetManifest { digest, phase, hook, crd_folder, keep, take_existing, account, json: _ } = manifest;
     let mut entry = serde_json::Map::new();
     entry.insert("digest".to_owned(), Value::from(digest.as_str()));
     entry.insert("phase".to_owned(), Value::from(format!("{phase:?}")));
@@ -173,6 +173,9 @@ fn entry(manifest: &SetManifest) -> Value {
     }
     if *take_existing {
         entry.insert("takeExisting".to_owned(), Value::Bool(true));
+    }
+    if let Some(account) = account {
+        entry.insert("account".to_owned(), Value::from(account.as_str()));
     }
     Value::Object(entry)
 }
@@ -252,6 +255,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            account: None,
             json: Value::Null,
         };
         let set = |a, b| set_digest(&key, &[a, b]);

@@ -24,6 +24,8 @@ use crate::text::counted;
 
 mod objects;
 
+pub use objects::account;
+
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";
 

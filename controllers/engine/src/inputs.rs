@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::canonical;
 use crate::resolve::{Resolved, ResolvedApp};
+use crate::snapshot::CloudFacts;
 
 /// Domain of inputs digests; the number is the format.
 const DOMAIN: &str = "emco-inputs/1\0";
@@ -55,7 +56,15 @@ fn document(resolved: &Resolved<'_>) -> Value {
     out.list("overrideValues", override_values.iter().map(override_of));
     out.list("intents", intents.iter().map(intent_of));
     out.some("renderSerial", render_serial.filter(|serial| *serial != 0));
-    out.put("cloud", json!({"level": resolved.cloud.level, "namespace": resolved.cloud.namespace}));
+    out.put("cloud", cloud_of(resolved.cloud));
+    out.done()
+}
+
+fn cloud_of(cloud: &CloudFacts) -> Value {
+    let mut out = Fields::new();
+    out.put("level", cloud.level.as_str().into());
+    out.put("namespace", cloud.namespace.as_str().into());
+    out.some("account", cloud.account());
     out.done()
 }
 

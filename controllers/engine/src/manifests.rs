@@ -272,6 +272,7 @@ impl Draft {
                 crd_folder: object.crd_folder,
                 keep: is_kept(&json),
                 take_existing: false,
+                account: cloud.account(),
                 json,
             });
         }

@@ -148,6 +148,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            account: None,
             json,
         }
     }

@@ -157,7 +157,12 @@ impl Needs<'_> {
             self.unknown.entry((group.to_owned(), kind.to_owned())).or_default().insert(why);
             return;
         };
-        let verbs: &[&str] = if manifest.crd_folder { &MAKE } else { &KEEP };
+        let account = manifest.account.as_deref().and_then(|account| account.rsplit(':').next());
+        let verbs: &[&str] = match account {
+            Some(_) => &["get"],
+            None if manifest.crd_folder => &MAKE,
+            None => &KEEP,
+        };
         let place = resource.namespaced.then(|| id.namespace.clone());
         self.need(None, Rule::of(group, &resource.plural, &SEE), None, &why);
         let name = (self.names == Names::Listed).then_some(id.name.as_str());
@@ -166,6 +171,11 @@ impl Needs<'_> {
             for resource in CAUSES {
                 self.need(place.clone(), Rule::of("", resource, &["list"]), None, &why);
             }
+        }
+        // What the account may do is in the role that it has.
+        if let Some(account) = account {
+            self.need(place, Rule::of("", "serviceaccounts", &["impersonate"]), Some(account), &why);
+            return;
         }
         for held in escalation::held(json) {
             self.need(place.clone(), held.rule, held.name.as_deref(), &why);

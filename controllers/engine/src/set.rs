@@ -61,6 +61,10 @@ pub struct SetManifest {
     /// of a logical cloud.)
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub take_existing: bool,
+    /// The account of the cluster that it is applied as, such as `system:serviceaccount:shop:emco-edge`; absent = the credentials that the
+    /// Cluster was registered with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// The manifest.
     pub json: Value,
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, Level};
 
 use crate::apis::ApiList;
+use crate::cloud;
 use crate::identity::{ClusterId, SetDigest};
 use crate::rollout::Waves;
 use crate::set::{Assignment, ManifestSet};
@@ -70,6 +71,13 @@ pub struct CloudFacts {
     pub namespace: String,
     /// Candidates: clusters that the cloud has and the project's grants allow.
     pub clusters: BTreeSet<ClusterId>,
+}
+
+impl CloudFacts {
+    /// The account of the clusters that its deployments are applied as; none at level Admin.
+    pub fn account(&self) -> Option<String> {
+        (self.level != Level::Admin.as_str()).then(|| cloud::account(&self.namespace, &self.name))
+    }
 }
 
 /// A chart that was fetched, verified and parsed.

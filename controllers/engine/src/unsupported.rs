@@ -46,9 +46,9 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     level.and_then(|level| check_level(&later::PROJECT_LEVEL, level))
 }
 
-/// Standard and Privileged need accounts and roles on the clusters, which come later.
+/// Rights in further namespaces and on whole clusters come later.
 fn check_level(field: &Later, level: Level) -> Option<String> {
-    (level != Level::Admin).then(|| instead(field, level.as_str()))
+    (level == Level::Privileged).then(|| instead(field, level.as_str()))
 }
 
 /// What of a `LogicalCloud` is not supported yet.
@@ -58,19 +58,17 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
         namespace: _,
         clusters: _,
         provision,
-        quotas,
+        quotas: _,
         pod_security: _,
         isolation: _,
         user,
-        permissions,
+        permissions: _,
         credentials,
     } = spec;
     check_level(&later::CLOUD_LEVEL, *level).or_else(|| {
         first([
             (*provision != Provision::Eager, instead(&later::CLOUD_PROVISION, "OnDemand")),
-            (!quotas.is_empty(), remove(&later::CLOUD_QUOTAS)),
             (user.is_some(), remove(&later::CLOUD_USER)),
-            (!permissions.is_empty(), remove(&later::CLOUD_PERMISSIONS)),
             (
                 credentials.as_ref().is_some_and(|c| *c != CloudCredentials::default()),
                 remove(&later::CLOUD_CREDENTIALS),
@@ -179,13 +177,17 @@ mod tests {
     }
 
     #[test]
-    fn only_level_admin_is_supported() {
-        let sentence = check_logical_cloud(&serde_yaml::from_str("{}").unwrap());
-        assert_eq!(sentence.as_deref(), Some("spec.level Standard is not supported yet: use Admin"));
+    fn level_privileged_is_not_supported() {
+        assert_eq!(check_logical_cloud(&serde_yaml::from_str("{}").unwrap()), None);
+        let sentence = check_logical_cloud(&serde_yaml::from_str("{level: Privileged}").unwrap());
+        assert_eq!(
+            sentence.as_deref(),
+            Some("spec.level Privileged is not supported yet: use Standard or Admin")
+        );
         let sentence = check_project(&serde_yaml::from_str("{logicalCloud: {level: Privileged}}").unwrap());
         assert_eq!(
             sentence.as_deref(),
-            Some("spec.logicalCloud.level Privileged is not supported yet: use Admin")
+            Some("spec.logicalCloud.level Privileged is not supported yet: use Standard or Admin")
         );
     }
 
@@ -193,11 +195,7 @@ mod tests {
     fn with(later: &Later, value: &str) -> serde_json::Value {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
             _ if !value.is_empty() => json!(value),
-            "quotas" => json!([{"name": "a", "hard": {"pods": "1"}}]),
             "user" => json!({"name": "a"}),
-            "permissions" => {
-                json!([{"name": "a", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}])
-            }
             "credentials" => json!({"duration": "1h"}),
             "intents" => json!([{"kind": "A", "name": "b"}]),
             "weights" => json!([{"name": "cost", "weight": 1}]),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::conditions::types::{READY, RECONCILING};
 use emco_crds::deployment_intent_group::status::Cause;
-use emco_crds::fields::Summary;
+use emco_crds::fields::{Level, Summary};
 use emco_crds::logical_cloud::{CloudClusters, LogicalCloudStatus};
 use emco_crds::names::finalizer;
 use emco_crds::reasons::LogicalCloudReason;
@@ -115,6 +115,8 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     }
     status.in_use = holders::in_use(&holders.names);
     status.namespace = Some(namespace(&cloud));
+    status.identity = (cloud.spec.level != Level::Admin)
+        .then(|| cloud::account(&namespace(&cloud), meta::name(cloud.as_ref())));
     if meta::deleting(cloud.as_ref()) {
         return terminate(ctx, &cloud, &owner, &holders, status).await;
     }

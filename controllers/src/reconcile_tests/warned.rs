@@ -122,7 +122,7 @@ async fn a_project_that_gets_no_namespace_is_a_warning() {
     for (name, spec, reason) in [
         ("stranger", json!({"namespace": "plain"}), "NamespaceNotOurs"),
         ("second", json!({"namespace": "team-a"}), "NamespaceTaken"),
-        ("asks", json!({"logicalCloud": {"level": "Standard"}}), "NotSupportedYet"),
+        ("asks", json!({"logicalCloud": {"level": "Privileged"}}), "NotSupportedYet"),
     ] {
         rig.hub.put("test", &emco("Project", None, name, &spec));
         rig.settle().await;
@@ -136,7 +136,7 @@ async fn a_logical_cloud_that_cannot_be_is_a_warning() {
     let nowhere = json!([{"provider": "acme", "selector": {"matchLabels": {"tier": "none"}}}]);
     for (name, spec, reason) in [
         ("empty", json!({"level": "Admin", "namespace": "x", "clusters": nowhere}), "NoClusters"),
-        ("standard", json!({"level": "Standard", "namespace": "y"}), "NotSupportedYet"),
+        ("privileged", json!({"level": "Privileged", "namespace": "y"}), "NotSupportedYet"),
         ("second", json!({"level": "Admin", "namespace": "team-a"}), "NamespaceConflict"),
     ] {
         rig.hub.put("test", &emco("LogicalCloud", Some("team-a"), name, &spec));

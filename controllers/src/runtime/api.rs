@@ -157,6 +157,13 @@ impl Request {
         self
     }
 
+    /// Acts as an account of the cluster.
+    #[must_use]
+    pub fn acting_as(mut self, account: Option<&str>) -> Self {
+        self.impersonate = account.map(str::to_owned);
+        self
+    }
+
     /// Asks for metadata alone.
     #[must_use]
     pub const fn metadata(mut self) -> Self {
@@ -245,6 +252,11 @@ impl ApiError {
     /// 409 of any kind.
     pub const fn is_conflict(&self) -> bool {
         self.code() == 409
+    }
+
+    /// 403 because the user has no right to do such a thing, whatever the object says.
+    pub fn lacks_right(&self) -> bool {
+        matches!(self, Self::Status { code: 403, message, .. } if withheld::lacking(message).is_some())
     }
 
     /// 409 because other managers hold fields with other values.

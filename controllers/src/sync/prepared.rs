@@ -76,6 +76,11 @@ impl Prepared {
         Self { set, ids, tokens, stages, kinds, spaced, spanning, scaled, sorted }
     }
 
+    /// The account that it is applied as: one for all of a set.
+    pub fn account(&self) -> Option<&str> {
+        self.set.manifests.first()?.account.as_deref()
+    }
+
     /// Whether a manifest of the set, or a hook, makes this object.
     pub fn names(&self, id: &Identity) -> bool {
         Id::among(&self.sorted, id)

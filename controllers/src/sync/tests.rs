@@ -1,6 +1,7 @@
 //! The engine against servers in memory: a hub with packs, `AppContexts` and shards, and edges that can be lost.
 
 mod absence;
+mod accounts;
 mod adopt;
 mod answers;
 mod crash;

@@ -4,6 +4,7 @@ mod confined;
 mod fails_on_upgrade;
 mod health_rules;
 mod passwords;
+mod standard;
 mod unready;
 
 use std::collections::BTreeMap;

@@ -84,6 +84,14 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
     ),
     ("text that commands the terminal of who reads it", &["a_text_from_a_cluster_commands_no_terminal"]),
     (
+        "a chart that binds itself to more rights, lifts its quota, or writes elsewhere",
+        &[
+            "a_tenant_of_level_standard_may_do_what_its_account_may_and_nothing_else",
+            "deployments_are_written_as_the_account_of_their_cloud",
+            "a_right_that_never_comes_is_a_failure_in_the_servers_words",
+        ],
+    ),
+    (
         "a template that forges our labels, or a digest guessed from a password",
         &["marks_go_to_the_top_level_only", "the_inputs_digest_does_not_help_to_guess_a_secret"],
     ),

@@ -51,8 +51,8 @@ spec: {level: Admin, namespace: shop-empty, clusters: [{provider: acme, selector
 ---
 apiVersion: emco.io/v1alpha1
 kind: LogicalCloud
-metadata: {name: standard, namespace: shop}
-spec: {level: Standard, namespace: shop-standard}
+metadata: {name: privileged, namespace: shop}
+spec: {level: Privileged, namespace: shop-privileged}
 ---
 apiVersion: emco.io/v1alpha1
 kind: CompositeApp

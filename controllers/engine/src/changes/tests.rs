@@ -28,6 +28,7 @@ fn manifest(kind: &str, name: &str, content: &Value, event: Option<&str>) -> Set
         crd_folder: false,
         keep: false,
         take_existing: false,
+        account: None,
         json: json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}, field: content}),
     }
 }

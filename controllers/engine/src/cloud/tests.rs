@@ -164,6 +164,47 @@ fn confined_pods_are_those_of_a_namespace_of_its_own() {
     );
 }
 
+/// Kind, name and phase of each.
+fn kinds(spec: &'static str) -> Vec<(String, String)> {
+    let text =
+        |json: &Value, pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
+    objects(spec).iter().map(|(json, ..)| (text(json, "/kind"), text(json, "/metadata/name"))).collect()
+}
+
+#[test]
+fn level_standard_has_an_account_with_the_role_admin_in_a_namespace_of_its_own() {
+    let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
+    assert_eq!(
+        kinds("{quotas: [{name: pods, hard: {pods: '9'}}], isolation: DefaultDeny}"),
+        [
+            pair("Namespace", "shop"),
+            pair("NetworkPolicy", "emco-isolation"),
+            pair("ResourceQuota", "emco-pods"),
+            pair("ServiceAccount", "emco-edge"),
+            pair("RoleBinding", "emco-edge"),
+        ]
+    );
+    assert!(objects("{}").iter().all(|(_, take, _)| !take), "a namespace of others is not taken");
+    assert_eq!(account("shop", "edge"), "system:serviceaccount:shop:emco-edge");
+}
+
+#[test]
+fn permissions_are_bound_in_the_place_of_the_role_admin() {
+    let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
+    assert_eq!(
+        kinds(
+            "{permissions: [{name: view, clusterRole: view}, {name: own, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}]}"
+        ),
+        [
+            pair("Namespace", "shop"),
+            pair("ServiceAccount", "emco-edge"),
+            pair("Role", "emco-edge-own"),
+            pair("RoleBinding", "emco-edge-view"),
+            pair("RoleBinding", "emco-edge-own"),
+        ]
+    );
+}
+
 #[test]
 fn what_confines_is_an_update_and_leaving_it_out_is_another() {
     let first = Case::default().plan().unwrap();

@@ -100,6 +100,7 @@ impl KeptTests {
                 crd_folder: false,
                 keep: order::is_crd(kind_of(&json)),
                 take_existing: false,
+                account: cloud.account(),
                 json,
             });
         }

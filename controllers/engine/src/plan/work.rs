@@ -163,6 +163,9 @@ impl<'a> Classes<'a> {
         });
         let serial = self.resolved.dig.spec.render_serial.unwrap_or_default();
         if let Some(map) = document.as_object_mut() {
+            if let Some(account) = self.resolved.cloud.account() {
+                map.insert("account".to_owned(), account.into());
+            }
             if serial != 0 {
                 map.insert("renderSerial".to_owned(), serial.into());
             }

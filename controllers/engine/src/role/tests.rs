@@ -35,6 +35,7 @@ fn set(manifests: impl IntoIterator<Item = Value>) -> ManifestSet {
         crd_folder: false,
         keep: false,
         take_existing: false,
+        account: None,
         json,
     });
     ManifestSet { digest: SetDigest("x".to_owned()), app: "web".to_owned(), manifests: manifests.collect() }
@@ -77,6 +78,24 @@ fn an_object_is_seen_everywhere_and_kept_in_its_namespace() {
     );
     let because = &roles.cluster[0].because;
     assert_eq!(because.first().unwrap(), "ConfigMap/shop/a (app web)");
+}
+
+#[test]
+fn what_an_account_applies_needs_its_impersonation_and_no_write() {
+    let mut set = set([object("v1", "ConfigMap", "a"), object(&format!("{RBAC}/v1"), "Role", "r")]);
+    for manifest in &mut set.manifests {
+        manifest.account = Some("system:serviceaccount:shop:emco-edge".to_owned());
+    }
+    assert_eq!(
+        lines(&least([&set], &apis(), Names::Any)),
+        [
+            "* /configmaps[] list,watch 1",
+            "* rbac.authorization.k8s.io/roles[] list,watch 1",
+            "shop /configmaps[] get 1",
+            "shop /serviceaccounts[emco-edge] impersonate 2",
+            "shop rbac.authorization.k8s.io/roles[] get 1",
+        ]
+    );
 }
 
 #[test]

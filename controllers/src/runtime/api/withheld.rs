@@ -42,6 +42,13 @@ pub struct Subject {
     name: String,
 }
 
+/// The verb that a user lacks, in the words of an API server's authorizer: `cannot patch resource "secrets" in ...`.
+pub fn lacking(words: &str) -> Option<&str> {
+    let (_, rest) = words.split_once(" cannot ")?;
+    let (verb, _) = rest.split_once(" resource \"")?;
+    (!verb.is_empty() && verb.bytes().all(|byte| byte.is_ascii_lowercase())).then_some(verb)
+}
+
 impl Subject {
     /// The Secret behind a path; `None` where it is another kind's.
     pub fn of(path: &ApiPath) -> Option<Self> {
@@ -85,6 +92,9 @@ impl Subject {
         let named = self.named();
         if words.contains("because it is being terminated") {
             return format!("{named} is refused: its namespace takes nothing because it is being terminated");
+        }
+        if let (403, Some(verb)) = (code, lacking(words)) {
+            return format!("{named} is refused: the user cannot {verb} resource \"secrets\" there");
         }
         if code == 404 && words.starts_with("namespaces ") {
             return format!("{named}: its namespace is not found (namespaces)");
@@ -249,6 +259,32 @@ mod tests {
         assert!(!is_validation(
             "deployments.apps \"web\" is forbidden: denied request: \"x\" is invalid: no"
         ));
+    }
+
+    #[test]
+    fn a_missing_right_is_told_from_every_other_refusal() {
+        let lacks = |kind: &'static str, words: &str| {
+            let path = ApiPath::core("pin", kind).then("pin");
+            let (reason, message) = ("Forbidden".to_owned(), words.to_owned());
+            let error =
+                ApiError::Status { code: 403, reason, message, retry_after: None, causes: Vec::new() };
+            Subject::withhold::<()>(Subject::of(&path).as_ref(), Err(error)).unwrap_err().lacks_right()
+        };
+        let user = "\"pin\" is forbidden: User \"system:serviceaccount:shop:emco-edge\"";
+        for kind in ["configmaps", "secrets"] {
+            let words = format!(
+                "{kind} {user} cannot delete resource \"{kind}\" in API group \"\" in the namespace \"pin\""
+            );
+            assert!(lacks(kind, &words), "{kind}");
+            assert!(
+                !lacks(kind, "admission webhook \"keep\" denied the request: you cannot delete it"),
+                "{kind}"
+            );
+            assert!(
+                !lacks(kind, &format!("{kind} {user} is attempting to grant RBAC permissions")),
+                "{kind}"
+            );
+        }
     }
 
     #[test]

@@ -40,6 +40,9 @@ const COPIED: &str = "EMCO has no field of the object, so others may have copied
 const UNPROVEN: &str =
     "the refusal does not prove that it could be made again, so it is never deleted for it";
 
+/// So often an account that lacks a right is tried again soon, before that counts as a failure.
+const RIGHTS_COME: u32 = 2;
+
 /// An object whose change was refused.
 pub(super) struct Refused {
     pub item: Item,
@@ -70,7 +73,12 @@ impl Job {
         if lacks_namespace(error) && !self.comes_by_itself(&item.id.namespace) {
             return Trouble::no_namespace(&item.id.namespace);
         }
-        let trouble = words(item, error);
+        let mut trouble = words(item, error);
+        // A cluster heeds a binding a moment after it has it.
+        let tries = self.memory.backoff.last(&Key::Object(item.id.clone())).map_or(0, |tries| tries.count);
+        if item.account().is_some() && error.lacks_right() && tries < RIGHTS_COME {
+            trouble.retry = Retry::Soon;
+        }
         if trouble.reason != IMMUTABLE {
             return trouble;
         }
@@ -217,7 +225,9 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
     if let Some(why) = recreate::obstacle(id, &live, seen.keep || refused.stays) {
         return Outcome::Trouble(fixed(&why, &refused.words));
     }
-    match session.send(&ctx.edge, delete_request(path, &seen)).await {
+    // Without a fallback: who may not delete it could not make it again.
+    let request = delete_request(path, &seen).acting_as(refused.item.account());
+    match session.send(&ctx.edge, request).await {
         // The object itself, going; or a Status that says it went.
         Ok(answer) if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) => {
             ctx.edge.observed.learn(id, &answer);

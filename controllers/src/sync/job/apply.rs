@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use emco_engine::identity::Identity;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
@@ -10,12 +11,15 @@ use serde_json::Value;
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble, lacks_namespace};
 use super::super::metrics::Applied;
-use super::super::observe::Seen;
+use super::super::observe::{Look, Seen};
 use super::desired::Item;
 use super::halt::Halt;
 use super::row::Facts;
 use super::send::{Over, Refusal, Sending, Sent, apply};
 use super::{Job, Key};
+
+/// How the name of an account of a cluster begins.
+const ACCOUNT: &str = "system:serviceaccount:";
 
 /// What has to be done about one object.
 pub(super) enum Need {
@@ -103,11 +107,32 @@ impl Job {
         if self.memory.taken.contains(&item.id) {
             return Need::Nothing;
         }
+        if let Some(account) = item.account()
+            && !self.has_account(account)
+        {
+            let text = format!("waits for its logical cloud to make {account} there");
+            return Need::Trouble(Trouble::new("Progressing", &text, Retry::Soon));
+        }
         match seen {
             None if self.finished_and_gone(item) => Need::Nothing,
             None => Need::Look,
             Some(seen) => self.compare(item, &seen),
         }
+    }
+
+    /// Whether the account is there, or may be: where its kind is not watched, the answer of the API server tells.
+    fn has_account(&self, account: &str) -> bool {
+        let Some((namespace, name)) = account.strip_prefix(ACCOUNT).and_then(|text| text.split_once(':'))
+        else {
+            return true;
+        };
+        let id = Identity {
+            group: String::new(),
+            kind: "ServiceAccount".to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        !matches!(self.ctx.edge.observed.look(&id), Look::Absent)
     }
 
     /// What an object that is there and carries somebody's owner label asks for.

@@ -48,6 +48,11 @@ impl Item {
         self.set.stages.first().is_some_and(|places| places.binary_search(&self.place).is_ok())
     }
 
+    /// The account that it is written as.
+    pub fn account(&self) -> Option<&str> {
+        self.manifest()?.account.as_deref()
+    }
+
     /// The set it is of.
     pub fn set_digest(&self) -> &SetDigest {
         &self.set.set.digest
@@ -168,6 +173,9 @@ impl Job {
         let mut apps = Vec::new();
         for (name, digest) in &named.apps {
             let set = self.ctx.content.set(&source, digest).await?;
+            if let Some(account) = set.account() {
+                self.memory.account = Some(account.into());
+            }
             apps.push(App::new(name, self.fitted(set, session)));
         }
         Ok(apps)

@@ -265,7 +265,8 @@ impl Job {
             "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
             "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
         });
-        match self.send(session, Request::new(Method::Delete, &path).body(Content::Json, &options)).await {
+        let delete = Request::new(Method::Delete, &path).acting_as(hook.account());
+        match self.send(session, delete.body(Content::Json, &options)).await {
             Ok(answer) => {
                 if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
                     self.ctx.edge.observed.learn(&hook.id, &answer);

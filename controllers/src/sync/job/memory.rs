@@ -62,6 +62,8 @@ pub struct Memory {
     pub rewritten: LeftOuts,
     /// The owner's policy, as of the pass.
     pub pace: Policy,
+    /// The account that the owner's objects are written as; none before a set of it was read.
+    pub account: Option<Arc<str>>,
     /// Sets of the target, while a pass lasts.
     pub sets: Vec<Arc<Prepared>>,
     /// Workloads whose replicas an autoscaler of the same owner sets.
@@ -132,6 +134,7 @@ impl Memory {
             left_out: LeftOuts::of(status.left_out.as_ref()),
             rewritten: LeftOuts::of(status.rewritten.as_ref()),
             pace: Policy::of(&ctx.owner),
+            account: None,
             sets: Vec::new(),
             scaled: BTreeSet::new(),
             begun: Instant::now(),

@@ -23,7 +23,7 @@ use super::desired::{App, PruneSet};
 use super::halt::Halt;
 use super::row::Facts;
 use super::{Job, JobContext, Key};
-use crate::runtime::api::{ApiError, Content, Method, Request};
+use crate::runtime::api::{ApiError, ApiResult, Content, Method, Request};
 
 /// Between two looks at an object that is going and is not watched.
 const UNTOLD: Duration = Duration::from_secs(5);
@@ -114,6 +114,7 @@ impl Job {
         if now.is_empty() || self.held_up(facts) {
             return false;
         }
+        let account = self.memory.account.clone();
         let unserved = Arc::new(self.unserved(now.iter().map(|(id, ..)| id), session).await);
         let wanted = Arc::new(self.uids(now.iter().map(|(id, ..)| id), stay));
         let ctx = self.ctx.clone();
@@ -122,6 +123,7 @@ impl Job {
         let mut outcomes = stream::iter(now.into_iter().map(|(id, keep, asked, adopted)| {
             let (ctx, session, pass, halt) = (ctx.clone(), session.clone(), end.clone(), Arc::clone(&halt));
             let (unserved, wanted) = (Arc::clone(&unserved), Arc::clone(&wanted));
+            let account = account.clone();
             async move {
                 let outcome = if pass.is_over() || halt.holds(&id.namespace) {
                     Outcome::Waits
@@ -129,7 +131,8 @@ impl Job {
                     proof.clone().map_or_else(Outcome::Trouble, Outcome::Gone)
                 } else {
                     let adopted = adopted.as_deref();
-                    let end = End { ctx: &ctx, session: &session, id: &id, keep, adopted, wanted: &wanted };
+                    let (ctx, session, wanted, account) = (&ctx, &session, &wanted, account.as_deref());
+                    let end = End { ctx, session, id: &id, keep, adopted, wanted, account };
                     end.step(asked.as_deref()).await
                 };
                 (id, outcome)
@@ -238,12 +241,14 @@ struct End<'a> {
     adopted: Option<&'a str>,
     /// UIDs of objects that are wanted.
     wanted: &'a BTreeSet<String>,
+    /// Who made it, as far as that is known.
+    account: Option<&'a str>,
 }
 
 impl End<'_> {
     /// One step. `asked` is the UID of what was asked to go.
     async fn step(&self, asked: Option<&str>) -> Outcome {
-        let Self { ctx, session, id, keep, adopted, wanted } = *self;
+        let Self { ctx, session, id, keep, adopted, wanted, .. } = *self;
         let Some(resource) = session.resource(id) else { return Outcome::Waits };
         let path = resource.path(&id.namespace, Some(&id.name));
         let look = ctx.edge.observed.look(id);
@@ -300,9 +305,28 @@ impl End<'_> {
         Outcome::Trouble(Trouble::of_request(error))
     }
 
+    /// A write by the account that made the object. Where that has no right to it any more, such as after permissions were taken away, the
+    /// operator does it itself: the request names this very object, which carries our label.
+    async fn send(&self, request: Request) -> ApiResult<Value> {
+        let Self { ctx, session, id, account, .. } = *self;
+        let Some(account) = account.filter(|_| !id.namespace.is_empty()) else {
+            return session.send(&ctx.edge, request).await;
+        };
+        match session.send(&ctx.edge, request.clone().acting_as(Some(account))).await {
+            Err(error) if error.lacks_right() => {
+                tracing::info!(
+                    cluster = %ctx.edge.id, object = %id, account,
+                    "the account may not remove what it made: it is removed with the credentials of the Cluster"
+                );
+                session.send(&ctx.edge, request).await
+            }
+            answer => answer,
+        }
+    }
+
     async fn delete(&self, path: &ApiPath, seen: &Seen) -> Outcome {
         let Self { ctx, session, id, .. } = *self;
-        let error = match session.send(&ctx.edge, delete_request(path, seen)).await {
+        let error = match self.send(delete_request(path, seen)).await {
             Ok(answer) => {
                 // The object itself, going; or a Status that says it went.
                 if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
@@ -342,7 +366,7 @@ impl End<'_> {
         let request = Request::new(Method::Patch, path)
             .query("fieldManager", ctx.manager.clone())
             .body(Content::JsonPatch, &body);
-        match session.send(&ctx.edge, request).await {
+        match self.send(request).await {
             Ok(object) => {
                 ctx.edge.observed.learn(id, &object);
                 Outcome::Released

@@ -121,7 +121,7 @@ pub(super) async fn apply(
     let manifest = item.manifest()?;
     let resource: &ApiResource = session.resource_of(&manifest.json)?;
     let path = resource.path(&item.id.namespace, Some(&item.id.name));
-    let patch = Patch { path, session, ctx };
+    let patch = Patch { path, account: manifest.account.as_deref(), session, ctx };
     let mut body = manifest.json.clone();
     if let (false, Some(metadata)) =
         (resource.namespaced, body.get_mut("metadata").and_then(Value::as_object_mut))
@@ -198,6 +198,8 @@ pub(super) fn entries(live: &Value) -> &[Value] {
 /// Where an apply goes.
 struct Patch<'a> {
     path: ApiPath,
+    /// Who applies it. Reads are the operator's own.
+    account: Option<&'a str>,
     session: &'a Session,
     ctx: &'a JobContext,
 }
@@ -254,6 +256,7 @@ impl Patch<'_> {
             let mut request = Request::new(Method::Patch, self.path.clone())
                 .query("fieldManager", self.ctx.manager.as_str())
                 .query("force", if force { "true" } else { "false" })
+                .acting_as(self.account)
                 .body(Content::Apply, marked);
             if dry {
                 request = request.query("dryRun", "All");

@@ -177,6 +177,7 @@ impl Job {
             }});
             let request = Request::new(Method::Patch, path)
                 .query("fieldManager", self.ctx.manager.as_str())
+                .acting_as(item.account())
                 .body(Content::Merge, &patch);
             match self.send(session, request).await {
                 Ok(object) => {

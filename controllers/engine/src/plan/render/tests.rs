@@ -112,6 +112,7 @@ fn password(text: &str) -> Arc<Holdings> {
         crd_folder: false,
         keep: false,
         take_existing: false,
+        account: None,
         json,
     };
     let digest = SetDigest(text.to_owned());

@@ -207,6 +207,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            account: None,
             json,
         };
         ManifestSet { digest: SetDigest(app.to_owned()), app: app.to_owned(), manifests: vec![manifest] }

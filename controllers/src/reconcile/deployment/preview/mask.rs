@@ -106,6 +106,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            account: None,
             json: manifest,
         };
         Arc::new(ManifestSet {

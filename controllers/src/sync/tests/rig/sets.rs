@@ -31,7 +31,16 @@ pub fn app_of(name: &str, mut manifests: Vec<SetManifest>) -> Arc<ManifestSet> {
 pub fn manifest(json: Value, hook: Option<HookSpec>) -> SetManifest {
     let digest = canonical::manifest_digest(&KEY, &json);
     let phase: Phase = emco_engine::order::phase_of(&json, hook.as_ref());
-    SetManifest { digest, phase, hook, crd_folder: false, keep: false, take_existing: false, json }
+    SetManifest {
+        digest,
+        phase,
+        hook,
+        crd_folder: false,
+        keep: false,
+        take_existing: false,
+        account: None,
+        json,
+    }
 }
 
 pub fn hook(json: Value, events: &[&str], weight: i32, policies: &[&str]) -> SetManifest {

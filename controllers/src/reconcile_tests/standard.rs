@@ -1,0 +1,132 @@
+//! Logical clouds of level Standard: what they make on clusters, and who writes what there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::life::*;
+use super::rig::emco;
+use super::shop::{TENANT, objects};
+use crate::runtime::api::Method;
+
+const ACCOUNT: &str = "system:serviceaccount:team-a:emco-default";
+
+fn cloud(more: &Value) -> Value {
+    let mut spec = json!({"level": "Standard"});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    emco("LogicalCloud", Some("team-a"), "default", &spec)
+}
+
+/// Paths that were written to on any cluster, each with the account.
+type Writes = Arc<Mutex<BTreeSet<(String, String)>>>;
+
+async fn standard(more: &Value) -> (Life, Writes) {
+    let mut all = objects();
+    all.push(cloud(more));
+    let mut life = Life::with(&all);
+    let writes = Writes::default();
+    for edge in life.edges.values() {
+        let writes = Arc::clone(&writes);
+        edge.faults(Some(Arc::new(move |request, _| {
+            if request.method != Method::Get {
+                let account = request.impersonate.clone().unwrap_or_default();
+                writes.lock().insert((request.path.to_string(), account));
+            }
+            None
+        })));
+    }
+    life.settle().await;
+    (life, writes)
+}
+
+fn path(group: &str, plural: &str, name: &str) -> String {
+    format!("/{group}/namespaces/team-a/{plural}/{name}")
+}
+
+fn binding(name: &str) -> String {
+    path("apis/rbac.authorization.k8s.io/v1", "rolebindings", name)
+}
+
+/// Who wrote to paths that end so.
+fn writers(writes: &Writes, end: &str) -> BTreeSet<String> {
+    let writes = writes.lock();
+    writes.iter().filter(|(path, _)| path.ends_with(end)).map(|(_, account)| account.clone()).collect()
+}
+
+fn only(account: &str) -> BTreeSet<String> {
+    BTreeSet::from([account.to_owned()])
+}
+
+#[tokio::test(start_paused = true)]
+async fn deployments_are_written_as_the_account_of_their_cloud() {
+    let (life, writes) = standard(&json!({"quotas": [{"name": "pods", "hard": {"pods": "20"}}]})).await;
+    assert_eq!(life.says("Ready").0, "True", "{:?}", life.says("Ready"));
+    for edge in ["a", "b"] {
+        let edge = &life.edges[edge];
+        let account = edge.object(&path("api/v1", "serviceaccounts", "emco-default")).unwrap();
+        assert_eq!(account["automountServiceAccountToken"], false);
+        let rights = edge.object(&binding("emco-default")).unwrap();
+        assert_eq!(
+            (&rights["roleRef"]["kind"], &rights["roleRef"]["name"]),
+            (&json!("ClusterRole"), &json!("admin"))
+        );
+        assert_eq!(
+            rights["subjects"],
+            json!([{"kind": "ServiceAccount", "name": "emco-default", "namespace": "team-a"}])
+        );
+        let quota = edge.object(&path("api/v1", "resourcequotas", "emco-pods")).unwrap();
+        assert_eq!(quota["spec"]["hard"], json!({"pods": "20"}));
+    }
+    for written in ["/configmaps/page", "/deployments/web"] {
+        assert_eq!(writers(&writes, written), only(ACCOUNT), "{written}");
+    }
+    for own in ["/namespaces/team-a", "/serviceaccounts/emco-default", "/resourcequotas/emco-pods"] {
+        assert_eq!(writers(&writes, own), only(""), "{own}");
+    }
+    let status = &life.rig.hub.object(&format!("{TENANT}/logicalclouds/default")).unwrap()["status"];
+    assert_eq!(status["identity"], ACCOUNT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn permissions_take_the_place_of_the_role_admin_and_follow_edits() {
+    let permissions = json!([
+        {"name": "edit", "clusterRole": "edit"},
+        {"name": "own", "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]},
+    ]);
+    let (mut life, _) = standard(&json!({"permissions": permissions})).await;
+    let edge = life.edges["a"].clone();
+    assert_eq!(edge.object(&binding("emco-default")), None);
+    assert_eq!(edge.object(&binding("emco-default-edit")).unwrap()["roleRef"]["name"], "edit");
+    let own = edge.object(&binding("emco-default-own")).unwrap();
+    assert_eq!(
+        (&own["roleRef"]["kind"], &own["roleRef"]["name"]),
+        (&json!("Role"), &json!("emco-default-own"))
+    );
+    let role = edge.object(&path("apis/rbac.authorization.k8s.io/v1", "roles", "emco-default-own")).unwrap();
+    assert_eq!(role["rules"], json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]));
+    life.put(&cloud(&json!({})));
+    life.settle().await;
+    assert!(edge.object(&binding("emco-default")).is_some());
+    assert_eq!(
+        (edge.object(&binding("emco-default-own")), edge.object(&binding("emco-default-edit"))),
+        (None, None)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_leaves_as_the_account_and_the_cloud_follows() {
+    let (mut life, writes) = standard(&json!({})).await;
+    writes.lock().clear();
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    assert_eq!(writers(&writes, "/configmaps/page"), only(ACCOUNT));
+    life.delete(&format!("{TENANT}/logicalclouds/default")).await;
+    life.settle().await;
+    // The Project makes the cloud anew, at the level that it says.
+    let edge = &life.edges["a"];
+    assert!(edge.object("/api/v1/namespaces/team-a").is_some());
+    assert_eq!(edge.object(&path("api/v1", "serviceaccounts", "emco-default")), None);
+    assert_eq!(edge.object(&binding("emco-default")), None);
+}

@@ -1,0 +1,148 @@
+//! Applies, changes and removes objects as an account of the cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use emco_crds::names::label;
+use emco_engine::set::{ManifestSet, SetManifest};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::rig::*;
+use crate::memory::{Fault, Faults, MemoryServer};
+use crate::runtime::api::{ApiError, Method, Request};
+
+const ACCOUNT: &str = "system:serviceaccount:shop:emco-edge";
+
+fn acting(json: Value) -> SetManifest {
+    SetManifest { account: Some(ACCOUNT.to_owned()), ..manifest(json, None) }
+}
+
+/// The kind of the account is watched, for the set has one of its own.
+fn app_with(value: &str) -> Arc<ManifestSet> {
+    let own = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web", "namespace": "shop"}});
+    app_of("web", vec![acting(config("c", value)), acting(own)])
+}
+
+/// The account, as a logical cloud makes it.
+fn make_account(edge: &MemoryServer) {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "emco-edge", "namespace": "shop", "labels": {(label::OWNER): "cloud"}}});
+    edge.put("emco", &account);
+}
+
+/// The accounts that writes of the ConfigMap were sent as.
+fn writers(edge: &MemoryServer) -> Vec<(Method, String)> {
+    let writes = edge.writes().into_iter().filter(|write| write.path.ends_with("/configmaps/c"));
+    writes.map(|write| (write.method, write.account)).collect()
+}
+
+/// The authorizer refuses such requests of the account.
+fn without_right(which: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Faults {
+    Arc::new(move |request, _| {
+        (request.impersonate.is_some() && which(request)).then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 403,
+                reason: "Forbidden".to_owned(),
+                message: format!(
+                    "configmaps \"c\" is forbidden: User \"{ACCOUNT}\" cannot patch resource \"configmaps\" in API group \"\" in the namespace \"shop\""
+                ),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_wait_for_the_account_and_are_sent_as_it() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    rig.start().await;
+    // What is there of the kind of the account is known.
+    let own = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web", "namespace": "shop"}});
+    rig.target(&on("a", &[app("web", vec![own])])).await;
+    rig.until_complete("a").await;
+    rig.target(&on("a", &[app_with("1")])).await;
+    let row = rig.until_reason("a", "Progressing").await;
+    let message = row.error.unwrap().message;
+    assert_eq!(message, format!("waits for its logical cloud to make {ACCOUNT} there"));
+    assert_eq!(writers(&edge), []);
+    make_account(&edge);
+    rig.until_complete("a").await;
+    rig.target(&on("a", &[app_with("2")])).await;
+    rig.until_complete("a").await;
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    let acting = |method| (method, ACCOUNT.to_owned());
+    assert_eq!(writers(&edge), [acting(Method::Patch), acting(Method::Patch), acting(Method::Delete)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_comes_a_moment_later_costs_seconds() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    make_account(&edge);
+    edge.faults(Some(without_right(|request| request.method == Method::Patch)));
+    rig.start().await;
+    rig.target(&on("a", &[app_with("1")])).await;
+    rig.until_reason("a", "Forbidden").await;
+    let begun = Instant::now();
+    edge.faults(None);
+    rig.until_complete("a").await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_never_comes_is_a_failure_in_the_servers_words() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    make_account(&edge);
+    edge.faults(Some(without_right(|request| request.method == Method::Patch)));
+    rig.start().await;
+    rig.target(&on("a", &[app_with("1")])).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let error = rig.row("a").unwrap().error.unwrap();
+    assert_eq!(error.reason, "Forbidden");
+    assert!(error.message.contains("cannot patch resource \"configmaps\""), "{}", error.message);
+    assert_eq!(edge.object("/api/v1/namespaces/shop/configmaps/c"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_account_may_not_remove_any_more_is_removed_without_it() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    make_account(&edge);
+    rig.start().await;
+    rig.target(&on("a", &[app_with("1")])).await;
+    rig.until_complete("a").await;
+    edge.faults(Some(without_right(|request| request.method == Method::Delete)));
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    assert_eq!(writers(&edge).last(), Some(&(Method::Delete, String::new())));
+    assert_eq!(edge.object("/api/v1/namespaces/shop/configmaps/c"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_refusal_than_a_missing_right_is_not_evaded() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    make_account(&edge);
+    rig.start().await;
+    rig.target(&on("a", &[app_with("1")])).await;
+    rig.until_complete("a").await;
+    edge.faults(Some(Arc::new(|request, _| {
+        (request.method == Method::Delete && request.impersonate.is_some()).then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 403,
+                reason: "Forbidden".to_owned(),
+                message: "admission webhook \"keep.example.com\" denied the request: protected".to_owned(),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        })
+    })));
+    rig.target(&nowhere()).await;
+    rig.until_reason("a", "Forbidden").await;
+    assert!(edge.object("/api/v1/namespaces/shop/configmaps/c").is_some());
+}
