@@ -70,7 +70,7 @@ impl Shop<'_> {
 }
 
 #[tokio::test]
-async fn a_tenant_of_level_standard_may_do_what_its_account_may_and_nothing_else() {
+async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
     let _working = AT_WORK.read().await;
     let files = [("values.yaml", "say: nothing\nmore: ''\n"), ("templates/note.yaml", NOTE)];
     let note = chart("note", "1.0.0", &files).unwrap();

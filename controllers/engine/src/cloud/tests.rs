@@ -172,7 +172,7 @@ fn kinds(spec: &'static str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn level_standard_has_an_account_with_the_role_admin_in_a_namespace_of_its_own() {
+fn level_standard_has_an_account_with_role_admin_in_its_namespace() {
     let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
     assert_eq!(
         kinds("{quotas: [{name: pods, hard: {pods: '9'}}], isolation: DefaultDeny}"),
