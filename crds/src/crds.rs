@@ -74,7 +74,7 @@ fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         for later in later::ALL.iter().filter(|later| later.kind == crd.spec.names.kind) {
             if let Some(field) = at(schema, later.path) {
                 let said = field.description.take().unwrap_or_default();
-                field.description = Some(format!("{said} {}", later.explanation()).trim_start().to_owned());
+                field.description = Some(format!("{said} {}", later::EXPLANATION).trim_start().to_owned());
             }
         }
     }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_later_is_a_field_of_its_kind_with_such_values() {
+    fn what_comes_later_is_a_field_of_its_kind() {
         let mut all = all();
         for later in later::ALL {
             let crd = all.iter_mut().find(|crd| crd.spec.names.kind == later.kind).unwrap();
@@ -151,10 +151,7 @@ mod tests {
             let schema = version.schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
             let field = at(schema, later.path).unwrap_or_else(|| panic!("{later:?} is no field"));
             let said = field.description.as_deref().unwrap_or_default();
-            assert!(said.contains(&later.explanation()), "{later:?}: {said}");
-            let known: Vec<_> = field.enum_.iter().flatten().filter_map(|value| value.0.as_str()).collect();
-            assert!(later.values.iter().all(|value| known.contains(value)), "{later:?}: {known:?}");
-            assert!(later.values.is_empty() || later.values.len() < known.len(), "{later:?}");
+            assert!(said.contains(later::EXPLANATION), "{later:?}: {said}");
         }
     }
 }

@@ -90,7 +90,7 @@ pub struct LogicalCloudSpec {
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clusters: Option<Vec<ClusterTerm>>,
-    /// Whether clusters are prepared at once or only where something is placed.
+    /// Whether clusters are prepared at once, or each while a deployment is placed there.
     #[serde(default)]
     pub provision: Provision,
     /// `ResourceQuotas` of the namespace on each cluster.
@@ -111,7 +111,7 @@ pub struct LogicalCloudSpec {
     /// People's own access to the clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<CloudUser>,
-    /// Rights; default: `ClusterRole` admin in the namespace.
+    /// Rights of the account that deployments are applied as; default: `ClusterRole` admin in the namespace.
     #[schemars(
         length(max = 16),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -129,7 +129,7 @@ pub enum Provision {
     /// At once.
     #[default]
     Eager,
-    /// Where something is placed.
+    /// Where and while something is placed.
     OnDemand,
 }
 
@@ -190,6 +190,14 @@ pub struct CloudUser {
     validation = (
         "has(self.clusterRole) != has(self.rules)",
         "a permission needs exactly one of clusterRole, rules"
+    ),
+    validation = (
+        "!has(self.scope) || self.scope != 'Cluster' || !has(self.namespaces)",
+        "a permission with scope Cluster holds in every namespace: remove namespaces, or scope"
+    ),
+    validation = (
+        "!has(self.namespaces) || self.namespaces.all(n, n.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",
+        "namespaces of a permission must be DNS labels: lower-case letters, digits and '-'"
     )
 )]
 pub struct Permission {
@@ -204,10 +212,10 @@ pub struct Permission {
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<PolicyRule>>,
-    /// Namespace if absent.
+    /// Namespace if absent. `Cluster`, at level Privileged: in all namespaces, and for objects of the whole cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<PermissionScope>,
-    /// More namespaces where it holds.
+    /// More namespaces where it holds, at level Privileged. They have to be there.
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)), extend("x-kubernetes-list-type" = "set"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,

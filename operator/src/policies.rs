@@ -6,7 +6,8 @@ use emco_controllers::reconcile::{logical_cloud, suspension};
 use emco_controllers::runtime::stores::{StoreExt, Stores};
 use emco_controllers::sync::{Owner, Policies, Policy};
 use emco_crds::names::{annotation, label};
-use emco_crds::{DeploymentIntentGroup, Level, LogicalCloud};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud};
+use emco_engine::cloud::Reach;
 use kube::ResourceExt as _;
 
 /// Answers out of the stores.
@@ -39,7 +40,7 @@ impl Policies for StoredPolicies {
                 immutable: dig.spec.sync.immutable_fields,
                 prune: dig.spec.sync.prune,
                 namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),
-                whole_cluster: cloud.is_some_and(|cloud| cloud.spec.level == Level::Admin),
+                whole_cluster: cloud.is_some_and(|cloud| Reach::of(&cloud.spec).cluster),
                 requested: dig.annotations().get(annotation::REQUESTED_AT).cloned(),
                 suspended: self.is_suspended(owner),
                 pinned: dig.spec.revision,

@@ -9,6 +9,7 @@ use emco_crds::cluster_provider::Grant;
 use emco_crds::conditions::types::READY;
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::fields::Level;
+use emco_crds::logical_cloud::Provision;
 use emco_crds::reasons::LogicalCloudReason as Reason;
 use emco_crds::{ClusterProvider, LogicalCloudSpec};
 use serde_json::json;
@@ -23,8 +24,9 @@ use crate::terms::{self, Candidate};
 use crate::text::counted;
 
 mod objects;
+mod rights;
 
-pub use objects::account;
+pub use rights::{Reach, account, account_parts};
 
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";
@@ -117,7 +119,8 @@ pub struct Request<'a> {
     pub clusters: &'a BTreeMap<ClusterId, ClusterFacts>,
     /// From [`granted`].
     pub granted: &'a BTreeMap<ClusterId, Level>,
-    /// Clusters where a group of this cloud has something: the namespace stays there.
+    /// Clusters where a group of this cloud has something, or is to have it: the namespace stays there. With `provision: OnDemand` it is made
+    /// there alone.
     pub held: &'a BTreeSet<ClusterId>,
     /// What runs.
     pub running: Option<&'a Running>,
@@ -160,7 +163,9 @@ pub fn plan(request: &Request<'_>) -> Result<CloudPlan, Box<Refusal>> {
                 Scheduling::Drained => false,
             }
     };
-    let wanted: BTreeSet<&ClusterId> = members.candidates.iter().filter(|id| takes(id)).collect();
+    let placed = |id: &ClusterId| request.spec.provision == Provision::Eager || request.held.contains(id);
+    let wanted: BTreeSet<&ClusterId> =
+        members.candidates.iter().filter(|id| takes(id) && placed(id)).collect();
     let held: BTreeSet<ClusterId> =
         request.held.iter().filter(|id| runs(id) && !wanted.contains(id)).cloned().collect();
     let set = objects::set(request);

@@ -290,7 +290,7 @@ impl Draft {
 
 /// Whether the logical cloud allows an object that an earlier set had.
 fn may_stay(identity: &Identity, cloud: &CloudFacts) -> bool {
-    cloud.level == emco_crds::Level::Admin.as_str() || identity.namespace == cloud.namespace
+    cloud.reaches(Some(identity.namespace.as_str()).filter(|namespace| !namespace.is_empty()))
 }
 
 /// A hook without its test events; `None` when nothing else is left.
@@ -345,14 +345,18 @@ fn place_in_namespace(
     namespaced: bool,
     cloud: &CloudFacts,
 ) -> Result<(), Box<Refusal>> {
-    let admin = cloud.level == emco_crds::Level::Admin.as_str();
-    let refuse = |what: &str| {
+    let refuse = |what: &str, permission: &str| {
         let Object { json, source, .. } = object;
         let identity = Identity::of(json);
+        let CloudFacts { name, level, .. } = cloud;
+        let instead = if level == emco_crds::Level::Privileged.as_str() {
+            format!("give it a permission {permission} (spec.permissions)")
+        } else {
+            "use a logical cloud of level Admin".to_owned()
+        };
         let text = format!(
-            "app {app}: {source} makes {identity}, {what}, and logical cloud {} has level {}: change the values, or use a \
-             logical cloud of level Admin",
-            cloud.name, cloud.level
+            "app {app}: {source} makes {identity}, {what}, and logical cloud {name} has level {level}: change the values, or \
+             {instead}"
         );
         Err(Refusal::new(RENDERED, Reason::NotAllowedByLevel, text))
     };
@@ -361,12 +365,16 @@ fn place_in_namespace(
     if !namespaced {
         // An API server ignores it, but it would be another identity.
         metadata.remove("namespace");
-        return if admin { Ok(()) } else { refuse("which belongs to the whole cluster") };
+        return if cloud.reaches(None) {
+            Ok(())
+        } else {
+            refuse("which belongs to the whole cluster", "with scope Cluster")
+        };
     }
     if given.is_empty() {
         metadata.insert("namespace".to_owned(), Value::from(cloud.namespace.as_str()));
-    } else if given != cloud.namespace && !admin {
-        return refuse("outside its namespace");
+    } else if !cloud.reaches(Some(given)) {
+        return refuse("outside its namespace", "with this namespace");
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::apis::ApiList;
+use crate::cloud;
 use crate::identity::{Identity, kind_of};
 use crate::set::{ManifestSet, SetManifest};
 
@@ -157,7 +158,7 @@ impl Needs<'_> {
             self.unknown.entry((group.to_owned(), kind.to_owned())).or_default().insert(why);
             return;
         };
-        let account = manifest.account.as_deref().and_then(|account| account.rsplit(':').next());
+        let account = manifest.account.as_deref().and_then(cloud::account_parts);
         let verbs: &[&str] = match account {
             Some(_) => &["get"],
             None if manifest.crd_folder => &MAKE,
@@ -173,8 +174,9 @@ impl Needs<'_> {
             }
         }
         // What the account may do is in the role that it has.
-        if let Some(account) = account {
-            self.need(place, Rule::of("", "serviceaccounts", &["impersonate"]), Some(account), &why);
+        if let Some((home, account)) = account {
+            let home = Some(home.to_owned());
+            self.need(home, Rule::of("", "serviceaccounts", &["impersonate"]), Some(account), &why);
             return;
         }
         for held in escalation::held(json) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, Level};
 
 use crate::apis::ApiList;
-use crate::cloud;
+use crate::cloud::{self, Reach};
 use crate::identity::{ClusterId, SetDigest};
 use crate::rollout::Waves;
 use crate::set::{Assignment, ManifestSet};
@@ -69,6 +69,8 @@ pub struct CloudFacts {
     pub level: String,
     /// Namespace on the clusters.
     pub namespace: String,
+    /// Where its level and permissions let deployments have objects beside that.
+    pub reach: Reach,
     /// Candidates: clusters that the cloud has and the project's grants allow.
     pub clusters: BTreeSet<ClusterId>,
 }
@@ -77,6 +79,12 @@ impl CloudFacts {
     /// The account of the clusters that its deployments are applied as; none at level Admin.
     pub fn account(&self) -> Option<String> {
         (self.level != Level::Admin.as_str()).then(|| cloud::account(&self.namespace, &self.name))
+    }
+
+    /// Whether its deployments may have objects in a namespace; without one, of the whole cluster.
+    pub fn reaches(&self, namespace: Option<&str>) -> bool {
+        self.reach.cluster
+            || namespace.is_some_and(|there| there == self.namespace || self.reach.namespaces.contains(there))
     }
 }
 

@@ -7,19 +7,13 @@ use emco_crds::composite_profile::CompositeProfileSpec;
 use emco_crds::deployment_intent_group::DeploymentIntentGroupSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::sync::{Sync, Unreachable};
-use emco_crds::fields::Level;
 use emco_crds::later::{self, Later};
-use emco_crds::logical_cloud::{CloudCredentials, LogicalCloudSpec, Provision};
-use emco_crds::project::{Approval, ProjectLimits, ProjectLogicalCloud, ProjectSpec};
+use emco_crds::logical_cloud::{CloudCredentials, LogicalCloudSpec};
+use emco_crds::project::{Approval, ProjectSpec};
 
-/// The sentence for a field as a whole.
+/// The sentence for a field.
 fn remove(field: &Later) -> String {
-    field.refusal(field.path, "")
-}
-
-/// The sentence for a value that has a supported alternative.
-fn instead(field: &Later, value: &str) -> String {
-    field.refusal(field.path, value)
+    field.refusal(field.path)
 }
 
 /// The first of several findings.
@@ -27,37 +21,29 @@ fn first(findings: impl IntoIterator<Item = (bool, String)>) -> Option<String> {
     findings.into_iter().find(|(found, _)| *found).map(|(_, sentence)| sentence)
 }
 
-/// What of a Project is not supported yet.
+/// What of a Project is not supported yet: nothing.
 pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     let ProjectSpec {
         namespace: _,
         suspend: _,
         approval: Approval { mode: _, scope: _ },
-        logical_cloud,
+        logical_cloud: _,
         chart_sources: _,
         removal_budget: _,
         confirm_deletion: _,
-        limits,
+        limits: _,
         members: _,
     } = spec;
-    if let Some(ProjectLimits { deployment_intent_groups: _, objects_per_app: _, stored_bytes: _ }) = limits {
-    }
-    let level = logical_cloud.map(|ProjectLogicalCloud { level }| level);
-    level.and_then(|level| check_level(&later::PROJECT_LEVEL, level))
-}
-
-/// Rights in further namespaces and on whole clusters come later.
-fn check_level(field: &Later, level: Level) -> Option<String> {
-    (level == Level::Privileged).then(|| instead(field, level.as_str()))
+    None
 }
 
 /// What of a `LogicalCloud` is not supported yet.
 pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
     let LogicalCloudSpec {
-        level,
+        level: _,
         namespace: _,
         clusters: _,
-        provision,
+        provision: _,
         quotas: _,
         pod_security: _,
         isolation: _,
@@ -65,16 +51,13 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
         permissions: _,
         credentials,
     } = spec;
-    check_level(&later::CLOUD_LEVEL, *level).or_else(|| {
-        first([
-            (*provision != Provision::Eager, instead(&later::CLOUD_PROVISION, "OnDemand")),
-            (user.is_some(), remove(&later::CLOUD_USER)),
-            (
-                credentials.as_ref().is_some_and(|c| *c != CloudCredentials::default()),
-                remove(&later::CLOUD_CREDENTIALS),
-            ),
-        ])
-    })
+    first([
+        (user.is_some(), remove(&later::CLOUD_USER)),
+        (
+            credentials.as_ref().is_some_and(|c| *c != CloudCredentials::default()),
+            remove(&later::CLOUD_CREDENTIALS),
+        ),
+    ])
 }
 
 /// What of a `CompositeProfile` is not supported yet: nothing.
@@ -110,9 +93,8 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
 
 fn check_placement(placement: &Placement) -> Option<String> {
     let Placement { all_of: _, any_of: _, membership: _, weights, apps } = placement;
-    let weighted = |weights: &[Weight], field: &Later, path: &str| {
-        (!weights.is_empty()).then(|| field.refusal(path, ""))
-    };
+    let weighted =
+        |weights: &[Weight], field: &Later, path: &str| (!weights.is_empty()).then(|| field.refusal(path));
     weighted(weights, &later::DIG_WEIGHTS, later::DIG_WEIGHTS.path).or_else(|| {
         apps.iter().find_map(|AppRule { app, all_of: _, any_of: _, membership: _, weights }| {
             weighted(weights, &later::DIG_APP_WEIGHTS, &format!("spec.placement.apps[{app}].weights"))
@@ -159,7 +141,7 @@ mod tests {
         assert_eq!(check_project(&serde_json::from_str("{}").unwrap()), None);
         let project = "{logicalCloud: {level: Admin}, approval: {mode: Manual, scope: Plan}, removalBudget: 30%, confirmDeletion: Always, limits: {deploymentIntentGroups: 5, objectsPerApp: 100, storedBytes: 1Mi}}";
         assert_eq!(check_project(&serde_yaml::from_str(project).unwrap()), None);
-        let cloud = "{level: Admin, provision: Eager, isolation: None}";
+        let cloud = "{level: Admin, provision: OnDemand, isolation: None}";
         assert_eq!(check_logical_cloud(&serde_yaml::from_str(cloud).unwrap()), None);
     }
 
@@ -177,24 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn level_privileged_is_not_supported() {
-        assert_eq!(check_logical_cloud(&serde_yaml::from_str("{}").unwrap()), None);
-        let sentence = check_logical_cloud(&serde_yaml::from_str("{level: Privileged}").unwrap());
-        assert_eq!(
-            sentence.as_deref(),
-            Some("spec.level Privileged is not supported yet: use Standard or Admin")
-        );
-        let sentence = check_project(&serde_yaml::from_str("{logicalCloud: {level: Privileged}}").unwrap());
-        assert_eq!(
-            sentence.as_deref(),
-            Some("spec.logicalCloud.level Privileged is not supported yet: use Standard or Admin")
-        );
+    fn every_level_is_supported() {
+        for level in ["Standard", "Privileged", "Admin"] {
+            let project = format!("{{logicalCloud: {{level: {level}}}}}");
+            assert_eq!(check_project(&serde_yaml::from_str(&project).unwrap()), None);
+            assert_eq!(
+                check_logical_cloud(&serde_yaml::from_str(&format!("{{level: {level}}}")).unwrap()),
+                None
+            );
+        }
     }
 
-    /// The object with one field set: to the value that is refused, or to a sample of the field.
-    fn with(later: &Later, value: &str) -> serde_json::Value {
+    /// The object with one field set to a sample.
+    fn with(later: &Later) -> serde_json::Value {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
-            _ if !value.is_empty() => json!(value),
             "user" => json!({"name": "a"}),
             "credentials" => json!({"duration": "1h"}),
             "intents" => json!([{"kind": "A", "name": "b"}]),
@@ -206,7 +184,6 @@ mod tests {
                 "compositeAppRef": {"name": "shop"},
                 "placement": {"allOf": [{"selector": {}}]},
             }),
-            "LogicalCloud" if later.path != "spec.level" => json!({"level": "Admin"}),
             _ => json!({}),
         };
         let path = later.path.trim_start_matches("spec.");
@@ -230,17 +207,13 @@ mod tests {
     #[test]
     fn every_field_that_comes_later_is_refused_and_named() {
         for later in later::ALL {
-            let values = if later.values.is_empty() { &[""][..] } else { later.values };
-            for value in values {
-                let spec = with(later, value);
-                let sentence = match later.kind {
-                    "Project" => check_project(&read(later, &spec)),
-                    "LogicalCloud" => check_logical_cloud(&read(later, &spec)),
-                    _ => check_dig(&read(later, &spec)),
-                };
-                let path = later.path.replace("[]", "[web]");
-                assert_eq!(sentence, Some(later.refusal(&path, value)), "{spec}");
-            }
+            let spec = with(later);
+            let sentence = match later.kind {
+                "LogicalCloud" => check_logical_cloud(&read(later, &spec)),
+                _ => check_dig(&read(later, &spec)),
+            };
+            let path = later.path.replace("[]", "[web]");
+            assert_eq!(sentence, Some(later.refusal(&path)), "{spec}");
         }
     }
 }

@@ -12,6 +12,7 @@ use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
 use emco_helm::{Chart, Compiled, Limits};
 use serde_json::json;
 
+use crate::cloud::Reach;
 use crate::plan;
 use crate::refusal::Refusal;
 use crate::snapshot::{ChartFacts, CloudFacts, Installation, Snapshot, Source, SourceKey};
@@ -50,7 +51,13 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
         dig,
         composite_app,
         profile,
-        cloud: Some(CloudFacts { name, level, namespace, clusters: BTreeSet::new() }),
+        cloud: Some(CloudFacts {
+            name,
+            level,
+            namespace,
+            reach: Reach::default(),
+            clusters: BTreeSet::new(),
+        }),
         clusters: BTreeMap::new(),
         charts,
         sources,

@@ -6,6 +6,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Case, ClusterCase};
+use emco_engine::cloud::Reach;
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::place::{self, Request};
 use emco_engine::placement::AppPlacement;
@@ -28,6 +29,7 @@ impl Fleet {
             name: "edge".to_owned(),
             level: "Admin".to_owned(),
             namespace: "shop".to_owned(),
+            reach: Reach { cluster: true, ..Reach::default() },
             clusters: self.0.iter().filter(|(_, (_, inside))| *inside).map(|(id, _)| id.clone()).collect(),
         }
     }
@@ -204,6 +206,7 @@ fn base() -> Case {
         .into(),
         namespace: None,
         objects_per_app: None,
+        reaches: BTreeSet::new(),
         level: None,
         before: None,
         missing: BTreeSet::new(),

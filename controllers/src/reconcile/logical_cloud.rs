@@ -3,19 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use emco_crds::conditions::types::{READY, RECONCILING};
+use emco_crds::conditions::types::READY;
 use emco_crds::deployment_intent_group::status::Cause;
 use emco_crds::fields::{Level, Summary};
-use emco_crds::logical_cloud::{CloudClusters, LogicalCloudStatus};
+use emco_crds::logical_cloud::LogicalCloudStatus;
 use emco_crds::names::finalizer;
 use emco_crds::reasons::LogicalCloudReason;
-use emco_crds::{Conditioned as _, DeploymentIntentGroup, LogicalCloud, Project};
-use emco_engine::hold::Hold;
-use emco_engine::identity::{ClusterId, Combination};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
+use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
 use emco_engine::set::combinations;
 use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling, uids};
-use emco_engine::{cloud, conditions, holders, rollup, unsupported};
+use emco_engine::{cloud, holders, unsupported};
 
 use crate::abandon::{self, AbandonPolicy};
 use crate::object::finalizers;
@@ -29,12 +28,15 @@ use crate::reconcile::suspension;
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::stores::StoreExt;
-use crate::store::{self, Draft, Limit, Owner, Stored, TooMuch, mebibytes};
+use crate::store::{self, Draft, Limit, Owner, TooMuch, mebibytes};
 use crate::target::{self, Removal};
 
 mod held;
+mod report;
 mod suspended;
 mod taken;
+
+use report::{refused, report, runs};
 
 /// Revisions kept of a logical cloud.
 const HISTORY: usize = 3;
@@ -64,6 +66,7 @@ pub fn facts(
         name: name.to_owned(),
         level: cloud.spec.level.as_str().to_owned(),
         namespace: namespace(cloud),
+        reach: cloud::Reach::of(&cloud.spec),
         clusters: members.candidates,
     })
 }
@@ -140,43 +143,6 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     }
     store::prune_history(ctx, &owner, HISTORY, None).await?;
     Ok(Outcome::Settled)
-}
-
-/// Names the revision that runs.
-fn runs(status: &mut LogicalCloudStatus, stored: &Stored) {
-    status.revision = Some(stored.spec.revision);
-    status.digest = Some(stored.spec.digest.clone());
-    status.app_context = Some(stored.name.clone());
-}
-
-/// Reports a refused change: clusters are counted as ever, and Ready says what runs, then why the change does not.
-async fn refused(
-    ctx: &Context,
-    owner: &Owner,
-    generation: i64,
-    refusal: &Refusal,
-    status: &mut LogicalCloudStatus,
-) -> Result<(), Failure> {
-    let message = match store::newest(ctx, owner).await? {
-        Some(stored) => {
-            let revision = stored.spec.revision;
-            runs(status, &stored);
-            let rolled = roll_up(ctx, owner, &combinations(&stored.running.assignment), status);
-            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
-            // Which clusters the refused change could have had is not worked out.
-            let not_granted = status.clusters.as_ref().map_or(0, |clusters| clusters.not_granted);
-            fill(status, rolled, not_granted);
-            message
-        }
-        None => refusal.message.clone(),
-    };
-    let message = match suspension::of_all(&ctx.stores, &owner.namespace) {
-        Some(hold) => format!("{message}; {}", hold.sentence()),
-        None => message,
-    };
-    let verdict = if refusal.stalled { ReadyState::Stalled } else { ReadyState::Waiting };
-    status::set_ready_because(ctx, status, generation, &verdict, refusal.reason, &message, &refusal.message);
-    Ok(())
 }
 
 /// Plans, stores and targets; the status says what is true then. A refusal leaves what runs as it is.
@@ -284,81 +250,6 @@ async fn plan(
     }
     report(ctx, cloud, owner, &planned, &combinations(&planned.assignment), None, status);
     Ok(Ok(()))
-}
-
-fn before(status: &LogicalCloudStatus) -> rollup::Before {
-    rollup::Before {
-        state: status.state.unwrap_or_default(),
-        revision: status.revision,
-        apps: BTreeMap::new(),
-    }
-}
-
-/// What the shards say of a revision with these combinations.
-fn roll_up(
-    ctx: &Context,
-    owner: &Owner,
-    wanted: &BTreeMap<ClusterId, Combination>,
-    status: &LogicalCloudStatus,
-) -> rollup::CloudRollup {
-    let shards = store::shards(ctx, owner);
-    let parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
-    rollup::cloud(&rollup::DigInputs {
-        shards: &parts,
-        wanted,
-        revision: status.revision,
-        placement: &[],
-        ready_clusters: None,
-        before: &before(status),
-        approved: true,
-        removing: false,
-        suspended: suspension::of_project(&ctx.stores, &owner.namespace),
-        abandoned: &[],
-    })
-}
-
-/// Numbers and lists of the status.
-fn fill(status: &mut LogicalCloudStatus, rolled: rollup::CloudRollup, not_granted: i64) {
-    status.state = Some(rolled.state);
-    status.summary = Some(rolled.summary);
-    status.clusters = Some(CloudClusters { not_granted, ..rolled.clusters });
-    status.failing = rolled.failing;
-}
-
-/// What the shards say of what clusters are to have, into the status.
-fn report(
-    ctx: &Context,
-    cloud: &LogicalCloud,
-    owner: &Owner,
-    planned: &cloud::CloudPlan,
-    wanted: &BTreeMap<ClusterId, Combination>,
-    hold: Option<&Hold>,
-    status: &mut LogicalCloudStatus,
-) {
-    let rolled = roll_up(ctx, owner, wanted, status);
-    let not_granted = planned.members.not_granted.len() + planned.members.level_not_granted.len();
-    let mut ready = rolled.ready.clone();
-    fill(status, rolled, i64::try_from(not_granted).unwrap_or(i64::MAX));
-    let generation = meta::generation(cloud);
-    if not_granted > 0 {
-        ready.message.push_str(&format!("; {not_granted} named and not granted"));
-    }
-    if !planned.shrink_waits.is_empty() {
-        ready.message.push_str(&format!(
-            "; {} leave when no deployment is there any more",
-            planned.shrink_waits.len()
-        ));
-    }
-    if let Some(hold) = hold {
-        ready = hold.ready(ready, status.revision.is_some());
-    }
-    let verdict = if ready.status == "True" { ReadyState::Ready } else { ReadyState::Waiting };
-    status::set_ready(ctx, status, generation, &verdict, ready.reason, &ready.message);
-    // Whoever applies and waits is not told that all is done.
-    if hold.is_some_and(Hold::waits) {
-        let list = status.conditions_mut();
-        conditions::set(list, RECONCILING, "True", ready.reason, &ready.message, generation, ctx.now());
-    }
 }
 
 /// Waits for the deployments, leaves the clusters, lets go.

@@ -7,9 +7,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::life::*;
+use super::planned::planned;
+use super::plans::{edit, pending};
 use super::rig::emco;
-use super::shop::{TENANT, objects};
-use crate::runtime::api::Method;
+use super::shop::{TENANT, deployment, labelled, objects};
+use crate::memory::Fault;
+use crate::runtime::api::{ApiError, Method};
 
 const ACCOUNT: &str = "system:serviceaccount:team-a:emco-default";
 
@@ -113,6 +116,63 @@ async fn permissions_take_the_place_of_the_role_admin_and_follow_edits() {
         (edge.object(&binding("emco-default-own")), edge.object(&binding("emco-default-edit"))),
         (None, None)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_asks_as_the_account_once_it_is_there() {
+    let (mut life, _) = standard(&json!({})).await;
+    let asked = Writes::default();
+    for edge in life.edges.values() {
+        let asked = Arc::clone(&asked);
+        edge.faults(Some(Arc::new(move |request, _| {
+            let account = request.impersonate.clone().unwrap_or_default();
+            let dry = request.query.iter().any(|(key, _)| *key == "dryRun");
+            let page = dry && request.path.ends_with("/configmaps/page");
+            if page {
+                asked.lock().insert((request.path.to_string(), account));
+            }
+            page.then(|| {
+                Fault::Refuse(ApiError::Status {
+                    code: 403,
+                    reason: "Forbidden".to_owned(),
+                    message:
+                        "configmaps \"page\" is forbidden: User \"x\" cannot patch resource \"configmaps\""
+                            .to_owned(),
+                    retry_after: None,
+                    causes: Vec::new(),
+                })
+            })
+        })));
+    }
+    life.put(&planned());
+    edit(&life);
+    life.settle().await;
+    assert_eq!(writers(&asked, "/configmaps/page"), only(ACCOUNT));
+    let refused = pending(&life)["apps"][0]["refused"].to_string();
+    assert!(refused.contains("Forbidden") && refused.contains("cannot patch"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_on_demand_is_where_its_deployments_are() {
+    let (mut life, _) = standard(&json!({"provision": "OnDemand"})).await;
+    assert_eq!(life.says("Ready").0, "True", "{:?}", life.says("Ready"));
+    let account = path("api/v1", "serviceaccounts", "emco-default");
+    let has = |life: &Life| ["a", "b"].map(|edge| life.edges[edge].object(&account).is_some());
+    let ready = |life: &Life| life.rig.ready(&format!("{TENANT}/logicalclouds/default"));
+    assert_eq!((has(&life), ready(&life).2.as_str()), ([true, true], "2 of 2 clusters ready"));
+    life.put(&labelled("a", &json!({"tier": "core"})));
+    life.settle().await;
+    assert_eq!((has(&life), ready(&life).2.as_str()), ([false, true], "1 of 1 cluster ready"));
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    let words = "no deployment is placed: each of 2 clusters is prepared when one is";
+    assert_eq!(
+        (has(&life), ready(&life).0.as_str(), ready(&life).2.as_str()),
+        ([false, false], "True", words)
+    );
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!((has(&life), life.says("Ready").0.as_str()), ([false, true], "True"));
 }
 
 #[tokio::test(start_paused = true)]

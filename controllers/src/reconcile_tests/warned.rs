@@ -122,7 +122,6 @@ async fn a_project_that_gets_no_namespace_is_a_warning() {
     for (name, spec, reason) in [
         ("stranger", json!({"namespace": "plain"}), "NamespaceNotOurs"),
         ("second", json!({"namespace": "team-a"}), "NamespaceTaken"),
-        ("asks", json!({"logicalCloud": {"level": "Privileged"}}), "NotSupportedYet"),
     ] {
         rig.hub.put("test", &emco("Project", None, name, &spec));
         rig.settle().await;
@@ -136,7 +135,11 @@ async fn a_logical_cloud_that_cannot_be_is_a_warning() {
     let nowhere = json!([{"provider": "acme", "selector": {"matchLabels": {"tier": "none"}}}]);
     for (name, spec, reason) in [
         ("empty", json!({"level": "Admin", "namespace": "x", "clusters": nowhere}), "NoClusters"),
-        ("privileged", json!({"level": "Privileged", "namespace": "y"}), "NotSupportedYet"),
+        (
+            "later",
+            json!({"level": "Admin", "namespace": "y", "credentials": {"duration": "1h"}}),
+            "NotSupportedYet",
+        ),
         ("second", json!({"level": "Admin", "namespace": "team-a"}), "NamespaceConflict"),
     ] {
         rig.hub.put("test", &emco("LogicalCloud", Some("team-a"), name, &spec));
@@ -149,11 +152,16 @@ async fn a_logical_cloud_that_cannot_be_is_a_warning() {
 async fn a_refused_logical_cloud_says_what_runs_and_warns_once() {
     let mut life = Life::with(&objects());
     life.settle().await;
-    let cloud = |provision: Option<&str>| {
-        let spec = json!({"level": "Admin", "provision": provision.unwrap_or("Eager")});
-        emco("LogicalCloud", Some("team-a"), "default", &spec)
+    let cloud = |duration: Option<&str>| {
+        let credentials = duration.map_or_else(|| json!({}), |duration| json!({"duration": duration}));
+        emco(
+            "LogicalCloud",
+            Some("team-a"),
+            "default",
+            &json!({"level": "Admin", "credentials": credentials}),
+        )
     };
-    life.put(&cloud(Some("OnDemand")));
+    life.put(&cloud(Some("1h")));
     life.settle().await;
     let runs = "revision 1 runs on 2 of 2 clusters; the last change is refused: ";
     let (status, reason, message) = life.rig.ready(CLOUD);

@@ -44,10 +44,8 @@ impl Trouble {
 
     /// An object names a namespace that is not there, and that nothing known here makes. Somebody else may make it any moment, so it
     /// is tried again soon.
-    pub fn no_namespace(namespace: &str) -> Self {
-        let text = format!(
-            "namespace {namespace} does not exist there: change the chart or value that names it, or make it with a chart of this CompositeApp or a LogicalCloud; it is tried again"
-        );
+    pub fn no_namespace(namespace: &str, cure: &str) -> Self {
+        let text = format!("namespace {namespace} does not exist there: {cure}; it is tried again");
         Self::new(NAMESPACE_MISSING, &text, Retry::Soon)
     }
 
@@ -147,6 +145,11 @@ pub fn lacks_namespace(error: &ApiError) -> bool {
     matches!(error, ApiError::Status { code: 404, message, .. } if says(message))
 }
 
+/// What helps where a chart names a namespace that is not there.
+pub const A_CHART_NAMES_IT: &str =
+    "change the chart or value that names it, or make it with a chart of this CompositeApp or a LogicalCloud";
+/// The same of a logical cloud.
+pub const A_PERMISSION_NAMES_IT: &str = "make it, or take it out of spec.permissions";
 /// Reason of an object whose namespace nobody makes.
 const NAMESPACE_MISSING: &str = "NamespaceMissing";
 
@@ -261,9 +264,11 @@ mod tests {
 
     #[test]
     fn the_cure_of_a_missing_namespace_fits_into_a_row() {
-        let trouble = Trouble::no_namespace(&"n".repeat(63));
-        assert!(trouble.is_failure() && trouble.retry == Retry::Soon);
-        assert!(trouble.message.ends_with("; it is tried again"), "{}", trouble.message);
+        for cure in [A_CHART_NAMES_IT, A_PERMISSION_NAMES_IT] {
+            let trouble = Trouble::no_namespace(&"n".repeat(63), cure);
+            assert!(trouble.is_failure() && trouble.retry == Retry::Soon);
+            assert!(trouble.message.ends_with("; it is tried again"), "{}", trouble.message);
+        }
     }
 
     #[test]

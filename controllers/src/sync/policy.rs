@@ -42,6 +42,7 @@ pub struct Policy {
 impl Policy {
     /// What holds where an owner says nothing else.
     pub fn of(owner: &Owner) -> Self {
+        let cloud = owner.kind == "LogicalCloud";
         Self {
             hook_timeout: Duration::from_mins(5),
             progress_deadline: Duration::from_mins(10),
@@ -49,11 +50,12 @@ impl Policy {
             drift: DriftPolicy::Correct,
             ignore: Vec::new(),
             conflicts: ConflictPolicy::Fail,
-            immutable: ImmutablePolicy::Fail,
+            // A binding cannot be given another role: it is made anew. (What holds something never is.)
+            immutable: if cloud { ImmutablePolicy::Recreate } else { ImmutablePolicy::Fail },
             prune: PrunePolicy::AfterReady,
             namespace: None,
             // A logical cloud is a namespace on its clusters.
-            whole_cluster: owner.kind == "LogicalCloud",
+            whole_cluster: cloud,
             requested: None,
             suspended: false,
             pinned: None,

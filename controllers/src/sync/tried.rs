@@ -18,6 +18,8 @@ pub struct TriedApply<'a> {
     pub manager: &'a str,
     /// The manifest with the owner's marks.
     pub body: &'a Value,
+    /// The account that it would be sent as; none: the credentials of the Cluster.
+    pub account: Option<&'a str>,
 }
 
 /// The least that takes an object of others over.
@@ -45,6 +47,7 @@ impl TriedApply<'_> {
                 .query("fieldManager", self.manager)
                 .query("force", if force { "true" } else { "false" })
                 .query("dryRun", "All")
+                .acting_as(self.account)
                 .body(Content::Apply, &body);
             let answer = self.server.send(request).await;
             tries -= 1;
@@ -108,7 +111,8 @@ mod tests {
         let live = server.put("kubectl", &map(data));
         let body = emco_engine::marks::mark(map(json!({"a": "1"})), "hash", "digest", "shop/till");
         let path = ApiPath::core("default", "configmaps").then("c");
-        let tried = TriedApply { server: &server, path: &path, manager: "emco-hash", body: &body };
+        let tried =
+            TriedApply { server: &server, path: &path, manager: "emco-hash", body: &body, account: None };
         let least = tried.least(&live).await;
         assert_eq!(server.object(path.as_str()), Some(live), "nothing is changed");
         least

@@ -253,6 +253,7 @@ fn installed(
             name: "default".to_owned(),
             level: "Admin".to_owned(),
             namespace: namespace.to_owned(),
+            reach: emco_engine::cloud::Reach { cluster: true, ..Default::default() },
             clusters: BTreeSet::from([id.clone()]),
         }),
         clusters: BTreeMap::from([(id, facts)]),

@@ -3,8 +3,11 @@
 mod confined;
 mod fails_on_upgrade;
 mod health_rules;
+mod on_demand;
 mod passwords;
+mod privileged;
 mod standard;
+mod tenant;
 mod unready;
 
 use std::collections::BTreeMap;

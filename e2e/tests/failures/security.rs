@@ -86,6 +86,7 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "a chart that binds itself to more rights, lifts its quota, or writes elsewhere",
         &[
+            "a_tenant_of_level_privileged_has_what_is_listed_and_no_more",
             "a_tenant_of_level_standard_may_do_what_its_account_may_only",
             "deployments_are_written_as_the_account_of_their_cloud",
             "a_right_that_never_comes_is_a_failure_in_the_servers_words",

@@ -1,27 +1,16 @@
-//! Makes the objects of a logical cloud: its namespace, what confines the pods in it, and the account that its deployments are applied as.
+//! Makes the objects of a logical cloud: its namespace, what confines the pods in it, and the rights of its account.
 
 use emco_crds::fields::Level;
-use emco_crds::logical_cloud::{Isolation, Permission, PodSecurity, Quota};
+use emco_crds::logical_cloud::{Isolation, PodSecurity, Quota};
 use emco_crds::names::label;
 use serde_json::{Value, json};
 
-use super::{APP, Request};
+use super::{APP, Request, rights};
 use crate::canonical;
 use crate::set::{ManifestSet, Phase, SetManifest};
 
 /// The `NetworkPolicy` of `isolation: DefaultDeny`.
 const ISOLATION: &str = "emco-isolation";
-const RBAC: &str = "rbac.authorization.k8s.io";
-
-/// Name of the `ServiceAccount` that deployments of a logical cloud are applied as.
-fn account_name(cloud: &str) -> String {
-    format!("emco-{cloud}")
-}
-
-/// The user that clusters see while something of a logical cloud is written to its namespace.
-pub fn account(namespace: &str, cloud: &str) -> String {
-    format!("system:serviceaccount:{namespace}:{}", account_name(cloud))
-}
 
 /// The set of all of them, in Helm's order of kinds.
 pub fn set(request: &Request<'_>) -> ManifestSet {
@@ -31,8 +20,8 @@ pub fn set(request: &Request<'_>) -> ManifestSet {
         objects.push(isolation(request.namespace));
     }
     objects.extend(request.spec.quotas.iter().map(|one| quota(request.namespace, one)));
-    if request.spec.level == Level::Standard {
-        objects.extend(rights(request));
+    if request.spec.level != Level::Admin {
+        objects.extend(rights::objects(request));
     }
     // A namespace that is there already is used as it is, and is not removed. One that confines pods, or in which an account has rights, has
     // to be the cloud's own: pods of others in it would be refused, cut off, or open to the account.
@@ -92,46 +81,4 @@ fn quota(namespace: &str, quota: &Quota) -> Value {
         "metadata": {"name": format!("emco-{}", quota.name), "namespace": namespace},
         "spec": {"hard": quota.hard},
     })
-}
-
-/// The account, and what it may do: in its namespace and nowhere else.
-fn rights(request: &Request<'_>) -> Vec<Value> {
-    let (namespace, account) = (request.namespace, account_name(request.name));
-    // No pod that a chart makes gets its token by itself.
-    let mut objects = vec![json!({
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": account, "namespace": namespace},
-        "automountServiceAccountToken": false,
-    })];
-    let bind = |name: &str, kind: &str, role: &str| {
-        json!({
-            "apiVersion": format!("{RBAC}/v1"),
-            "kind": "RoleBinding",
-            "metadata": {"name": name, "namespace": namespace},
-            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-        })
-    };
-    if request.spec.permissions.is_empty() {
-        objects.push(bind(&account, "ClusterRole", "admin"));
-    }
-    let mut bindings = Vec::new();
-    for Permission { name, cluster_role, rules, scope: _, namespaces: _ } in &request.spec.permissions {
-        let own = format!("{account}-{name}");
-        if let Some(rules) = rules {
-            objects.push(json!({
-                "apiVersion": format!("{RBAC}/v1"),
-                "kind": "Role",
-                "metadata": {"name": own, "namespace": namespace},
-                "rules": rules,
-            }));
-        }
-        bindings.push(match cluster_role {
-            Some(role) => bind(&own, "ClusterRole", role),
-            None => bind(&own, "Role", &own),
-        });
-    }
-    objects.extend(bindings);
-    objects
 }

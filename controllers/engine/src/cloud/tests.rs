@@ -206,6 +206,59 @@ fn permissions_are_bound_in_the_place_of_the_role_admin() {
 }
 
 #[test]
+fn level_privileged_binds_its_account_where_permissions_say() {
+    let spec = "{level: Privileged, permissions: [{name: own, clusterRole: admin}, \
+                {name: logs, namespaces: [logs, shop], rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}, \
+                {name: look, scope: Cluster, clusterRole: view}, \
+                {name: nodes, scope: Cluster, rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]}]}";
+    let made: Vec<String> = objects(spec)
+        .iter()
+        .map(|(json, ..)| {
+            let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or("-");
+            format!("{} {} {}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+        })
+        .collect();
+    assert_eq!(
+        made,
+        [
+            "Namespace - shop",
+            "ServiceAccount shop emco-edge",
+            "ClusterRole - emco:shop:edge:nodes",
+            "ClusterRoleBinding - emco:shop:edge:look",
+            "ClusterRoleBinding - emco:shop:edge:nodes",
+            "Role shop emco-edge-logs",
+            "Role logs emco:shop:edge:logs",
+            "RoleBinding shop emco-edge-own",
+            "RoleBinding shop emco-edge-logs",
+            "RoleBinding logs emco:shop:edge:logs",
+        ]
+    );
+    let (binding, ..) =
+        objects(spec).into_iter().find(|(json, ..)| json["kind"] == "ClusterRoleBinding").unwrap();
+    assert_eq!(binding["roleRef"]["name"], "view");
+    assert_eq!(
+        binding["subjects"],
+        json!([{"kind": "ServiceAccount", "name": "emco-edge", "namespace": "shop"}])
+    );
+}
+
+#[test]
+fn only_listed_namespaces_are_reached_and_the_cluster_by_its_scope() {
+    let reach = |spec: &str| Reach::of(&serde_yaml::from_str(spec).unwrap());
+    assert_eq!(reach("{}"), Reach::default());
+    assert!(reach("{level: Admin}").cluster);
+    let listed =
+        reach("{level: Privileged, permissions: [{name: a, namespaces: [x, y], clusterRole: view}]}");
+    assert_eq!((listed.namespaces.len(), listed.cluster), (2, false));
+    assert!(
+        reach("{level: Privileged, permissions: [{name: a, scope: Cluster, clusterRole: view}]}").cluster
+    );
+    assert!(
+        !reach("{level: Privileged, permissions: [{name: a, scope: Namespace, clusterRole: view}]}").cluster
+    );
+}
+
+#[test]
 fn what_confines_is_an_update_and_leaving_it_out_is_another() {
     let first = Case::default().plan().unwrap();
     let confined =
@@ -265,6 +318,19 @@ fn a_cluster_that_left_the_cloud_keeps_the_namespace_while_a_group_is_there() {
     let gone = shrunk(&[]).unwrap();
     assert_eq!(on(&gone), ["acme/a"]);
     assert_eq!(gone.change.unwrap().removals["namespace"], 1);
+}
+
+#[test]
+fn a_cloud_on_demand_has_the_clusters_where_something_is_placed() {
+    let plan = |held, running| {
+        Case { spec: "{level: Admin, provision: OnDemand}", held, running, ..Case::default() }.plan()
+    };
+    let idle = plan(&[], None).unwrap();
+    assert_eq!((on(&idle), idle.members.candidates.len(), &idle.change), (vec![], 2, &None));
+    let placed = plan(&["acme/b"], None).unwrap();
+    assert_eq!((on(&placed), placed.change.as_ref().unwrap().cause), (vec!["acme/b"], Cause::Create));
+    let left = plan(&[], Some(run(&placed))).unwrap();
+    assert_eq!((on(&left), left.change.as_ref().unwrap().removals["namespace"]), (vec![], 1));
 }
 
 #[test]

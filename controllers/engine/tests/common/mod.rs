@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use emco_crds::CompositeApp;
 use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::cloud::Reach;
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::{self, Plan};
 use emco_engine::refusal::Refusal;
@@ -40,6 +41,9 @@ pub struct Case {
     pub namespace: Option<String>,
     /// Level of the logical cloud.
     pub level: Option<String>,
+    /// Further namespaces that its permissions name.
+    #[serde(default)]
+    pub reaches: BTreeSet<String>,
     /// Most objects of an app on one cluster.
     pub objects_per_app: Option<usize>,
     /// Over the fields above, to make what ran before.
@@ -159,6 +163,10 @@ impl Case {
                 name: "edge".to_owned(),
                 level: self.level.clone().unwrap_or_else(|| "Admin".to_owned()),
                 namespace: self.namespace.clone().unwrap_or_else(|| "shop".to_owned()),
+                reach: Reach {
+                    namespaces: self.reaches.clone(),
+                    cluster: self.level.as_deref().is_none_or(|level| level == "Admin"),
+                },
                 clusters: self
                     .clusters
                     .iter()

@@ -15,10 +15,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::planned::PendingChange;
+use crate::object::meta;
+use crate::reconcile::results;
 use crate::remote::Admission;
 use crate::runtime::context::Context;
+use crate::runtime::stores::StoreExt as _;
 use crate::store::plan_details::{self, Answers};
-use crate::store::{Owner, Turn};
+use crate::store::{self, Owner, Turn};
 
 mod verdict;
 
@@ -67,7 +70,8 @@ pub async fn ask(
     let now = Instant::now();
     // Whatever wakes the deployment, what gave no answer is asked once in this time.
     let silent = known.silent.filter(|since| now < *since + AGAIN);
-    let asker = Asker { ctx, dig, owner, comes: Comes::of(ctx, dig, change), until: now + LIMIT };
+    let comes = Comes::of(ctx, dig, change);
+    let asker = Asker { ctx, dig, owner, comes, accounts: accounts(ctx, dig, change), until: now + LIMIT };
     let mut round =
         Round { left: MOST_ASKED, rests: silent.is_some(), silent: false, turn: None, late: false };
     let mut runs = BTreeMap::new();
@@ -112,6 +116,8 @@ struct Asker<'a> {
     dig: &'a DeploymentIntentGroup,
     owner: &'a Owner,
     comes: Comes,
+    /// Clusters that have all of the logical cloud, with the name of what they have.
+    accounts: BTreeMap<ClusterId, String>,
     until: Instant,
 }
 
@@ -207,9 +213,28 @@ impl Asker<'_> {
         let seen = self.ctx.connector.observation(id)?;
         let open = seen.connected() && seen.admission == Admission::Admitted;
         let (true, Some(apis)) = (open, seen.apis.clone()) else { return None };
-        let state = canonical::sha256(STATE, &json!([seen.uid, seen.api_digest]));
-        Some(Edge { server: self.ctx.connector.get(id)?, apis, state })
+        let mut state = vec![json!(seen.uid), json!(seen.api_digest)];
+        let account = self.accounts.get(id);
+        state.extend(account.map(|has| json!(has)));
+        let state = canonical::sha256(STATE, &json!(state));
+        Some(Edge { server: self.ctx.connector.get(id)?, apis, state, has_account: account.is_some() })
     }
+}
+
+/// Where the account of the deployment's logical cloud has its rights; nowhere, if it has none.
+fn accounts(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    change: &PendingChange,
+) -> BTreeMap<ClusterId, String> {
+    let mut manifests = change.sets.values().flat_map(|set| &set.manifests);
+    let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name);
+    let Some(cloud) = cloud.filter(|_| manifests.any(|manifest| manifest.account.is_some())) else {
+        return BTreeMap::new();
+    };
+    let shards = store::shards(ctx, &Owner::of(ctx, "LogicalCloud", cloud.as_ref()));
+    let rows = results::of(&shards).into_iter().filter(|(_, result)| result.row.complete);
+    rows.filter_map(|(id, result)| Some((id, result.row.target?.name))).collect()
 }
 
 /// What would be sent: hooks make their objects anew, and what is of a chart's folder `crds` is only made where it is absent.

@@ -30,7 +30,7 @@ pub(super) async fn report(
     let wanted =
         running.as_ref().map_or_else(BTreeMap::new, |stored| combinations(&stored.running.assignment));
     if let Some(stored) = &running {
-        super::runs(status, stored);
+        super::report::runs(status, stored);
     }
     hold.next = match (&planned.change, newest) {
         (Some(change), newest) => {
@@ -42,6 +42,6 @@ pub(super) async fn report(
         }
         (None, _) => Next::Same,
     };
-    super::report(ctx, cloud, owner, planned, &wanted, Some(&hold), status);
+    super::report::report(ctx, cloud, owner, planned, &wanted, Some(&hold), status);
     Ok(())
 }

@@ -12,7 +12,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::super::edge::Session;
-use super::super::errors::{Retry, Trouble, lacks_namespace, names_each_field};
+use super::super::errors::{
+    A_CHART_NAMES_IT, A_PERMISSION_NAMES_IT, Retry, Trouble, lacks_namespace, names_each_field,
+};
 use super::super::observe::Seen;
 use super::desired::Item;
 use super::first::going;
@@ -71,7 +73,8 @@ impl Job {
     /// What the refusal of an object means.
     pub(super) fn refusal(&self, item: &Item, error: &ApiError) -> Trouble {
         if lacks_namespace(error) && !self.comes_by_itself(&item.id.namespace) {
-            return Trouble::no_namespace(&item.id.namespace);
+            let cure = if self.has_sync_policy() { A_CHART_NAMES_IT } else { A_PERMISSION_NAMES_IT };
+            return Trouble::no_namespace(&item.id.namespace, cure);
         }
         let mut trouble = words(item, error);
         // A cluster heeds a binding a moment after it has it.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use emco_engine::cloud::account_parts;
 use emco_engine::identity::Identity;
 use futures::StreamExt;
 use futures::stream;
@@ -17,9 +18,6 @@ use super::halt::Halt;
 use super::row::Facts;
 use super::send::{Over, Refusal, Sending, Sent, apply};
 use super::{Job, Key};
-
-/// How the name of an account of a cluster begins.
-const ACCOUNT: &str = "system:serviceaccount:";
 
 /// What has to be done about one object.
 pub(super) enum Need {
@@ -98,8 +96,8 @@ impl Job {
         }
         if item.spans() && !self.memory.pace.whole_cluster {
             let text = format!(
-                "{} belongs to the whole cluster, which was not known when it was planned: use a logical cloud of level Admin, or \
-                 remove it",
+                "{} belongs to the whole cluster, which was not known when it was planned: use a logical cloud that may have such \
+                 objects (level Admin), or remove it",
                 item.id
             );
             return Need::Trouble(Trouble::new("NotAllowedByLevel", &text, Retry::Slowly));
@@ -122,10 +120,7 @@ impl Job {
 
     /// Whether the account is there, or may be: where its kind is not watched, the answer of the API server tells.
     fn has_account(&self, account: &str) -> bool {
-        let Some((namespace, name)) = account.strip_prefix(ACCOUNT).and_then(|text| text.split_once(':'))
-        else {
-            return true;
-        };
+        let Some((namespace, name)) = account_parts(account) else { return true };
         let id = Identity {
             group: String::new(),
             kind: "ServiceAccount".to_owned(),

@@ -161,7 +161,7 @@ impl Asked<'_> {
         body: &Value,
         live: &Value,
     ) -> anyhow::Result<Listed> {
-        let tried = TriedApply { server: &self.server, path, manager: &self.manager, body };
+        let tried = TriedApply { server: &self.server, path, manager: &self.manager, body, account: None };
         let (policy, after, held) = match tried.least(live).await {
             Least::Policy { policy, after, held } => (policy, after, held),
             Least::Refused(error) => {

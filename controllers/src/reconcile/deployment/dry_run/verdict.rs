@@ -8,7 +8,6 @@ use emco_crds::deployment_intent_group::sync::{ConflictPolicy, ImmutablePolicy};
 use emco_engine::apis::ApiList;
 use emco_engine::changes::{RefusedRow, What};
 use emco_engine::identity::{kind_of, split_api_version};
-use emco_engine::path::ApiPath;
 use emco_engine::set::{ManifestSet, SetManifest};
 use emco_engine::{adopt, manifests, marks, recreate};
 use serde_json::Value;
@@ -40,8 +39,10 @@ pub(super) enum Verdict {
 pub(super) struct Edge {
     pub server: Arc<dyn ApiServer>,
     pub apis: Arc<ApiList>,
-    /// Digest of who it is, and of what it serves.
+    /// Digest of who it is, of what it serves, and of what it has of the logical cloud.
     pub state: String,
+    /// The logical cloud's account is there, with its rights.
+    pub has_account: bool,
 }
 
 /// What may be missing when clusters are asked, and comes with the plan or with what runs.
@@ -95,6 +96,11 @@ impl Asker<'_> {
         };
         let path = resource.path(&id.namespace, Some(&id.name));
         let body = self.body(manifest, resource.namespaced);
+        let manager = marks::field_manager(&self.owner.hash);
+        // Before the account is there, what it may do is not known: the rest is.
+        let account = manifest.account.as_deref().filter(|_| edge.has_account);
+        let tried =
+            TriedApply { server: &*edge.server, path: &path, manager: &manager, body: &body, account };
         let mut foreign = None;
         if what == What::Added && !manifest.take_existing {
             match edge.server.get_opt(&path).await {
@@ -111,12 +117,8 @@ impl Asker<'_> {
             }
         }
         let answer = match &foreign {
-            None => {
-                let manager = marks::field_manager(&self.owner.hash);
-                let tried = TriedApply { server: &*edge.server, path: &path, manager: &manager, body: &body };
-                tried.send(true).await
-            }
-            Some(live) => match self.takeover(edge, &path, &body, live).await {
+            None => tried.send(true).await,
+            Some(live) => match self.takeover(&tried, live).await {
                 Ok(answer) => answer,
                 Err(why) => return refused("NotOurs", &why),
             },
@@ -148,13 +150,7 @@ impl Asker<'_> {
     }
 
     /// What comes of an object of others, by `spec.sync.conflicts`. The outer error says why it is not taken over.
-    async fn takeover(
-        &self,
-        edge: &Edge,
-        path: &ApiPath,
-        body: &Value,
-        live: &Value,
-    ) -> Result<ApiResult<Value>, String> {
+    async fn takeover(&self, tried: &TriedApply<'_>, live: &Value) -> Result<ApiResult<Value>, String> {
         if marks::owner_of(live).is_some() {
             return Err("an object of this name is there already, and another deployment's".to_owned());
         }
@@ -163,8 +159,6 @@ impl Asker<'_> {
             let why = "an object of this name is there already, and not of this deployment";
             return Err(why.to_owned());
         }
-        let manager = marks::field_manager(&self.owner.hash);
-        let tried = TriedApply { server: &*edge.server, path, manager: &manager, body };
         match policy {
             ConflictPolicy::Adopt => Ok(tried.unless_held(live).await),
             ConflictPolicy::AdoptIfSame => match tried.if_same(live).await {

@@ -1,0 +1,141 @@
+//! Says in the status of a logical cloud what is true on its clusters.
+
+use std::collections::BTreeMap;
+
+use emco_crds::conditions::types::RECONCILING;
+use emco_crds::logical_cloud::{CloudClusters, LogicalCloudStatus, Provision};
+use emco_crds::reasons::LogicalCloudReason;
+use emco_crds::{Conditioned as _, LogicalCloud};
+use emco_engine::cloud::CloudPlan;
+use emco_engine::hold::Hold;
+use emco_engine::identity::{ClusterId, Combination};
+use emco_engine::refusal::Refusal;
+use emco_engine::set::combinations;
+use emco_engine::text::counted;
+use emco_engine::{conditions, rollup};
+
+use crate::object::meta;
+use crate::object::status::{self, ReadyState};
+use crate::reconcile::suspension;
+use crate::runtime::context::{Context, Failure};
+use crate::store::{self, Owner, Stored};
+
+/// Names the revision that runs.
+pub(super) fn runs(status: &mut LogicalCloudStatus, stored: &Stored) {
+    status.revision = Some(stored.spec.revision);
+    status.digest = Some(stored.spec.digest.clone());
+    status.app_context = Some(stored.name.clone());
+}
+
+/// Reports a refused change: clusters are counted as ever, and Ready says what runs, then why the change does not.
+pub(super) async fn refused(
+    ctx: &Context,
+    owner: &Owner,
+    generation: i64,
+    refusal: &Refusal,
+    status: &mut LogicalCloudStatus,
+) -> Result<(), Failure> {
+    let message = match store::newest(ctx, owner).await? {
+        Some(stored) => {
+            let revision = stored.spec.revision;
+            runs(status, &stored);
+            let rolled = roll_up(ctx, owner, &combinations(&stored.running.assignment), status);
+            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            // Which clusters the refused change could have had is not worked out.
+            let not_granted = status.clusters.as_ref().map_or(0, |clusters| clusters.not_granted);
+            fill(status, rolled, not_granted);
+            message
+        }
+        None => refusal.message.clone(),
+    };
+    let message = match suspension::of_all(&ctx.stores, &owner.namespace) {
+        Some(hold) => format!("{message}; {}", hold.sentence()),
+        None => message,
+    };
+    let verdict = if refusal.stalled { ReadyState::Stalled } else { ReadyState::Waiting };
+    status::set_ready_because(ctx, status, generation, &verdict, refusal.reason, &message, &refusal.message);
+    Ok(())
+}
+
+fn before(status: &LogicalCloudStatus) -> rollup::Before {
+    rollup::Before {
+        state: status.state.unwrap_or_default(),
+        revision: status.revision,
+        apps: BTreeMap::new(),
+    }
+}
+
+/// What the shards say of a revision with these combinations.
+fn roll_up(
+    ctx: &Context,
+    owner: &Owner,
+    wanted: &BTreeMap<ClusterId, Combination>,
+    status: &LogicalCloudStatus,
+) -> rollup::CloudRollup {
+    let shards = store::shards(ctx, owner);
+    let parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
+    rollup::cloud(&rollup::DigInputs {
+        shards: &parts,
+        wanted,
+        revision: status.revision,
+        placement: &[],
+        ready_clusters: None,
+        before: &before(status),
+        approved: true,
+        removing: false,
+        suspended: suspension::of_project(&ctx.stores, &owner.namespace),
+        abandoned: &[],
+    })
+}
+
+/// Numbers and lists of the status.
+fn fill(status: &mut LogicalCloudStatus, rolled: rollup::CloudRollup, not_granted: i64) {
+    status.state = Some(rolled.state);
+    status.summary = Some(rolled.summary);
+    status.clusters = Some(CloudClusters { not_granted, ..rolled.clusters });
+    status.failing = rolled.failing;
+}
+
+/// What the shards say of what clusters are to have, into the status.
+pub(super) fn report(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    owner: &Owner,
+    planned: &CloudPlan,
+    wanted: &BTreeMap<ClusterId, Combination>,
+    hold: Option<&Hold>,
+    status: &mut LogicalCloudStatus,
+) {
+    let rolled = roll_up(ctx, owner, wanted, status);
+    let not_granted = planned.members.not_granted.len() + planned.members.level_not_granted.len();
+    let (mut ready, left) = (rolled.ready.clone(), rolled.left);
+    fill(status, rolled, i64::try_from(not_granted).unwrap_or(i64::MAX));
+    let generation = meta::generation(cloud);
+    if not_granted > 0 {
+        ready.message.push_str(&format!("; {not_granted} named and not granted"));
+    }
+    if !planned.shrink_waits.is_empty() {
+        ready.message.push_str(&format!(
+            "; {} leave when no deployment is there any more",
+            planned.shrink_waits.len()
+        ));
+    }
+    if cloud.spec.provision == Provision::OnDemand && wanted.is_empty() && left == 0 {
+        let waiting = counted(planned.members.candidates.len(), "cluster");
+        ready = rollup::Verdict {
+            status: "True",
+            reason: LogicalCloudReason::Ready.as_str(),
+            message: format!("no deployment is placed: each of {waiting} is prepared when one is"),
+        };
+    }
+    if let Some(hold) = hold {
+        ready = hold.ready(ready, status.revision.is_some());
+    }
+    let verdict = if ready.status == "True" { ReadyState::Ready } else { ReadyState::Waiting };
+    status::set_ready(ctx, status, generation, &verdict, ready.reason, &ready.message);
+    // Whoever applies and waits is not told that all is done.
+    if hold.is_some_and(Hold::waits) {
+        let list = status.conditions_mut();
+        conditions::set(list, RECONCILING, "True", ready.reason, &ready.message, generation, ctx.now());
+    }
+}
