@@ -133,7 +133,7 @@ pub(super) fn report(
     }
     let verdict = if ready.status == "True" { ReadyState::Ready } else { ReadyState::Waiting };
     status::set_ready(ctx, status, generation, &verdict, ready.reason, &ready.message);
-    // Whoever applies and waits is not told that all is done.
+    // Who applies and waits must not read that all is done.
     if hold.is_some_and(Hold::waits) {
         let list = status.conditions_mut();
         conditions::set(list, RECONCILING, "True", ready.reason, &ready.message, generation, ctx.now());
