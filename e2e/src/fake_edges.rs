@@ -162,6 +162,12 @@ fn status(code: u16, reason: &str) -> (u16, Value) {
     )
 }
 
+/// Whether what is sent says a version that is not the one of the object that is there.
+fn is_of_another_version(sent: &Value, known: &Value) -> bool {
+    let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+    version(sent).is_some_and(|said| Some(said) != version(known))
+}
+
 /// Names the object, as an API server does: only so it is proved that there is none.
 fn not_found(path: &str) -> (u16, Value) {
     let (code, mut answer) = status(404, "NotFound");
@@ -204,6 +210,7 @@ impl Store {
                 (200, self.put(path.to_owned(), known))
             }
             ("PATCH", None) if merge => not_found(path),
+            ("PATCH" | "PUT", Some(known)) if is_of_another_version(&sent, &known) => status(409, "Conflict"),
             ("PATCH" | "PUT", _) => (200, self.put(path.to_owned(), sent)),
             ("DELETE", Some(known)) => {
                 self.objects.remove(path);

@@ -166,6 +166,13 @@ async fn server_side_apply_merges_conflicts_and_takes_over_alike() {
             pair.apply(&path, "one", false, &with(named.clone(), "uid", json!(NOBODY))).await?.unwrap_err();
             let none = with(with(named, "name", json!("none")), "uid", json!(NOBODY));
             pair.apply(&format!("{collection}/none"), "one", false, &none).await?.unwrap_err();
+            // At a version that no object has, an apply makes an object or is refused: never is it about one that is there.
+            let made = with(say(&json!({"y": "1"})), "resourceVersion", json!("9223372036854775807"));
+            pair.apply(&path, "one", false, &made).await?.unwrap_err();
+            pair.apply(&path, "four", true, &made).await?.unwrap_err();
+            let made = with(made, "name", json!("new"));
+            pair.apply(&format!("{collection}/new"), "one", false, &made).await?.context("made")?;
+            pair.apply(&format!("{collection}/new"), "one", false, &made).await?.unwrap_err();
             let held = with(say(&json!({"y": "1"})), "finalizers", json!(["example.com/hold"]));
             pair.apply(&path, "one", false, &held).await?.context("held")?;
             pair.apply(&path, "one", false, &say(&json!({"y": "1"}))).await?.context("let go")?;

@@ -1,8 +1,9 @@
 //! Applies the objects of a set that are not as wanted. What is there already and ours costs no request; what others made is not
-//! touched.
+//! touched: where nothing is known to be there, one request makes the object, and the server refuses it where there is one.
 
 use std::sync::Arc;
 
+use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::cloud::account_parts;
 use emco_engine::identity::Identity;
 use futures::StreamExt;
@@ -18,6 +19,14 @@ use super::halt::Halt;
 use super::row::Facts;
 use super::send::{Over, Refusal, Sending, Sent, apply};
 use super::{Job, Key};
+
+/// What a round of applies came to.
+pub(super) struct Round {
+    /// All of it is applied now.
+    pub all: bool,
+    /// What was to be made, where objects of that name are.
+    pub met: Vec<Item>,
+}
 
 /// What has to be done about one object.
 pub(super) enum Need {
@@ -51,7 +60,8 @@ impl Job {
                 Need::Nothing => {}
                 Need::Taken => drop(self.memory.taken.insert(item.id.clone())),
                 Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
-                Need::Look => look.push(item.clone()),
+                Need::Look if self.may_be_there(item) => look.push(item.clone()),
+                Need::Look => send.push((item.clone(), Over::Nothing)),
                 Need::Renew(uid) => send.push((item.clone(), Over::Ours(uid))),
                 Need::Wait => {
                     all = false;
@@ -74,7 +84,27 @@ impl Job {
         // In the order of the set, as far as requests in flight keep an order.
         // What failed before comes last: it must not keep the rest from its turn.
         send.sort_by_cached_key(|(item, _)| (self.has_failed(item), item.place));
-        self.send_all(send, session, facts).await && all
+        let round = self.send_all(send, session, facts).await;
+        all = all && round.all;
+        if round.met.is_empty() || self.stale() {
+            return all && round.met.is_empty();
+        }
+        let mut send = Vec::new();
+        let fine = self.look(round.met, session, &mut send, facts).await;
+        let round = self.send_all(send, session, facts).await;
+        for item in &round.met {
+            let text = "others make and remove an object of this name";
+            self.item_failed(item, &Trouble::new("Progressing", text, Retry::Soon), facts);
+        }
+        all && fine && round.all && round.met.is_empty()
+    }
+
+    /// Whether an object that we do not know is likely, so that a look at it costs less than an apply that is refused: where
+    /// those of others are taken or taken over, and where an apply failed before. So what is said of it, too, is about the
+    /// object that is there, where admission refuses its change before the server finds that it is there.
+    fn may_be_there(&self, item: &Item) -> bool {
+        let takes_over = self.memory.pace.conflicts != ConflictPolicy::Fail && self.may_take_over(item);
+        takes_over || self.take_existing(item) || self.left_alone(item) || self.has_failed(item)
     }
 
     pub(super) fn need(&self, item: &Item, session: &Session) -> Need {
@@ -161,13 +191,13 @@ impl Job {
         item.manifest().is_some_and(|manifest| manifest.take_existing)
     }
 
-    /// Sends applies, a few at a time, and takes in the answers.
+    /// Sends applies, a few at a time, and takes in the answers. What was to be made where an object is has not failed.
     pub(super) async fn send_all(
         &mut self,
         send: Vec<(Item, Over)>,
         session: &Session,
         facts: &mut Facts,
-    ) -> bool {
+    ) -> Round {
         let ctx = self.ctx.clone();
         let placed_by: Arc<str> = self.policy().placed_by.into();
         let end = self.pass_end();
@@ -196,16 +226,15 @@ impl Job {
             }
         }))
         .buffer_unordered(ctx.in_flight);
-        let mut all = true;
+        let mut round = Round { all: true, met: Vec::new() };
         let mut refused = Vec::new();
         while let Some((item, over, answer)) = answers.next().await {
             let key = Key::Object(item.id.clone());
             match answer {
-                Some(Sent { answer: Ok(object), left_out, rewritten, met }) => {
+                Some(Sent { answer: Ok(object), left_out, rewritten }) => {
                     self.ctx.edge.metrics.applied(match &over {
                         _ if self.memory.settled => Applied::Restored,
                         Over::Others(_) => Applied::TakenOver,
-                        Over::Nothing if met => Applied::TakenOver,
                         Over::Ours(_) | Over::Stripped(_) => Applied::Changed,
                         Over::Nothing => Applied::Made,
                     });
@@ -226,13 +255,17 @@ impl Job {
                     let seen = Seen::of(&item.id, &object);
                     if let Over::Others(takeover) = &over {
                         self.taken_over(&item, &takeover.uid, &takeover.holder.who);
-                    } else if let Some(seen) = seen.as_ref().filter(|_| met) {
-                        self.taken_over(&item, &seen.uid, &seen.managers.join(", "));
                     }
                     self.memory.drift.applied(&item.id, seen.and_then(|seen| seen.fields));
                 }
+                Some(Sent { answer: Err(Refusal::Server(error)), .. })
+                    if matches!(over, Over::Nothing) && error.is_conflict() =>
+                {
+                    halt.answered();
+                    round.met.push(item);
+                }
                 Some(Sent { answer: Err(refusal), .. }) => {
-                    all = false;
+                    round.all = false;
                     let trouble = match (&over, &refusal) {
                         (Over::Others(takeover), _) => self.refused_takeover(&item, takeover, &refusal),
                         (_, Refusal::Server(error)) => self.refusal(&item, error),
@@ -256,14 +289,14 @@ impl Job {
                         self.failed(Key::Server, trouble);
                     }
                 }
-                None => all = false,
+                None => round.all = false,
             }
         }
         drop(answers);
         if !refused.is_empty() {
             self.make_anew(refused, session, facts).await;
         }
-        all
+        round
     }
 
     /// Whether the cluster wants to be left alone for now.

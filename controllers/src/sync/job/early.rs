@@ -126,6 +126,7 @@ impl Job {
             }
         }
         self.memory.unsent &= send.is_empty();
-        self.send_all(send, session, facts).await && all
+        let round = self.send_all(send, session, facts).await;
+        all && round.all && round.met.is_empty()
     }
 }

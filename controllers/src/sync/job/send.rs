@@ -14,10 +14,15 @@ use super::takeover::{Stripped, Takeover};
 use super::{JobContext, undeclared};
 use crate::runtime::api::{ApiError, ApiResult, Content, Method, Request};
 
+/// A version that no object has: versions count changes of a database, as numbers of 64 bits with a sign, and this is the last
+/// of them. An apply that names it makes an object, for whose version servers do not look at what was sent, and is refused
+/// where there is one.
+const NO_VERSION: &str = "9223372036854775807";
+
 /// What an object is applied over.
 #[derive(Clone)]
 pub(super) enum Over {
-    /// Nothing, as far as is known: without force, so that an object made by others at this moment is met as a conflict.
+    /// Nothing: where there is an object of that name, the server refuses it as a conflict.
     Nothing,
     /// An object of ours, by UID: with force, and over this very object alone.
     Ours(String),
@@ -61,9 +66,10 @@ impl Over {
     }
 
     /// The version that was looked at, where fields are taken from others and no label says that it is ours: another deployment may
-    /// have taken the object over since, and its marks are fields, too.
+    /// have taken the object over since, and its marks are fields, too. Of what is to be made: none that an object can have.
     fn version(&self) -> Option<Value> {
         match self {
+            Self::Nothing => Some(Value::from(NO_VERSION)),
             Self::Others(takeover) if takeover.how == ConflictPolicy::Force => {
                 Some(Value::from(takeover.version.as_str()))
             }
@@ -89,13 +95,11 @@ pub(super) struct Sent {
     pub left_out: Vec<String>,
     /// Fields that its admission rewrote.
     pub rewritten: Vec<String>,
-    /// It was to be made, and others had made it since the look.
-    pub met: bool,
 }
 
 impl Sent {
     const fn refused(refusal: Refusal) -> Self {
-        Self { answer: Err(refusal), left_out: Vec::new(), rewritten: Vec::new(), met: false }
+        Self { answer: Err(refusal), left_out: Vec::new(), rewritten: Vec::new() }
     }
 }
 
@@ -150,10 +154,8 @@ pub(super) async fn apply(
     if adopted {
         marked = marks::adopt(marked);
     }
-    if let (Some(uid), Some(metadata)) =
-        (over.uid(), marked.get_mut("metadata").and_then(Value::as_object_mut))
-    {
-        metadata.insert("uid".to_owned(), Value::from(uid));
+    if let Some(metadata) = marked.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.extend(over.uid().map(|uid| ("uid".to_owned(), Value::from(uid))));
         metadata.extend(version.map(|version| ("resourceVersion".to_owned(), version)));
     }
     let mut left_out = Vec::new();
@@ -172,22 +174,8 @@ pub(super) async fn apply(
     {
         answer = patch.send(&mut marked, true, false, &mut left_out, &stale).await?;
     }
-    // It was there before it was ours: the mark follows at once. Where that fails, the next pass puts it on.
-    let met = matches!(over, Over::Nothing)
-        && answer.as_ref().is_ok_and(|live| !drift::others(entries(live), &ctx.manager).is_empty());
-    if met {
-        if let (Ok(live), Some(metadata)) =
-            (&answer, marked.get_mut("metadata").and_then(Value::as_object_mut))
-        {
-            metadata.extend(live.pointer("/metadata/uid").map(|uid| ("uid".to_owned(), uid.clone())));
-        }
-        marked = marks::adopt(marked);
-        if let Some(Ok(live)) = patch.send(&mut marked, false, false, &mut left_out, &stale).await {
-            answer = Ok(live);
-        }
-    }
     let rewritten = answer.as_ref().map(|live| rewritten(&marked, live, &ctx.manager)).unwrap_or_default();
-    Some(Sent { answer: answer.map_err(Refusal::Server), left_out, rewritten, met })
+    Some(Sent { answer: answer.map_err(Refusal::Server), left_out, rewritten })
 }
 
 /// The `managedFields` of an object.

@@ -219,22 +219,53 @@ async fn a_mark_that_was_put_back_is_no_difference_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_make_between_look_and_apply_is_never_deleted() {
+async fn what_others_make_between_look_and_apply_is_theirs() {
     for policy in [ConflictPolicy::Fail, ConflictPolicy::Adopt] {
         let rig = Rig::new(&["a"]);
         rig.conflicts(policy);
-        let [gate, _] = hold_looks(&rig, u64::MAX);
+        // One look before the lists came.
+        let [gate, later] = hold_looks(&rig, 1);
         rig.start().await;
         rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         rig.edge("a").put("kubectl", &config("c", "1"));
+        later.add_permits(Semaphore::MAX_PERMITS);
         gate.add_permits(1);
+        if policy == ConflictPolicy::Fail {
+            rig.until_reason("a", "NotOurs").await;
+            assert_eq!(live(&rig)["metadata"]["labels"], Value::Null, "it is not even marked");
+            continue;
+        }
         rig.until_complete("a").await;
         assert_eq!(mark(&rig), json!("true"), "{policy:?}");
         rig.crash().await;
         rig.start().await;
         removed(&rig, "1").await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_object_costs_one_request_and_one_of_others_is_not_changed() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.edge("a").put("kubectl", &config("theirs", "1"));
+    let theirs = "/api/v1/namespaces/shop/configmaps/theirs";
+    let before = rig.edge("a").object(theirs);
+    rig.edge("a").take_seen();
+    let maps = vec![config("c", "1"), config("new", "1"), config("theirs", "1")];
+    rig.target(&on("a", &[app("web", maps)])).await;
+    rig.until_reason("a", "NotOurs").await;
+    let seen = rig.edge("a").take_seen();
+    let asked = |name: &str| {
+        let path = format!("/api/v1/namespaces/shop/configmaps/{name}");
+        seen.iter().filter(|seen| seen.path == path).map(|seen| seen.method).collect::<Vec<_>>()
+    };
+    assert_eq!(asked("new"), [Method::Patch]);
+    // It says the same as ours, so that nothing but its being there is in the way.
+    assert_eq!(asked("theirs"), [Method::Patch, Method::Get]);
+    assert_eq!(rig.edge("a").object(theirs), before);
 }
 
 #[tokio::test(start_paused = true)]
