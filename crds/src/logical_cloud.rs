@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::fields::{ClusterTerm, DurationText, Level, Quantity};
 use crate::schema;
 
+pub mod limit_range;
 pub mod status;
 
+pub use limit_range::{Limit, LimitRange, LimitType};
 pub use status::{CloudClusters, Kubeconfigs, LogicalCloudStatus};
 
 /// Clusters, a namespace on them, and rights in it.
@@ -62,8 +64,8 @@ pub use status::{CloudClusters, Kubeconfigs, LogicalCloudStatus};
         "namespace cannot be changed: workloads live there; make a new logical cloud and move the deployments"
     ),
     validation = (
-        "self.level != 'Admin' || (!has(self.user) && !has(self.permissions) && !has(self.quotas))",
-        "an Admin logical cloud acts with the cluster's registered credentials: remove user, permissions and quotas, or use level Standard or Privileged"
+        "self.level != 'Admin' || (!has(self.user) && !has(self.permissions) && !has(self.quotas) && !has(self.limitRanges))",
+        "an Admin logical cloud acts with the cluster's registered credentials: remove user, permissions, quotas and limitRanges, or use level Standard or Privileged"
     ),
     validation = (
         "self.level != 'Standard' || !has(self.permissions) || self.permissions.all(p, !has(p.scope) && !has(p.namespaces))",
@@ -100,6 +102,13 @@ pub struct LogicalCloudSpec {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<Quota>,
+    /// `LimitRanges` of the namespace on each cluster: defaults and bounds of single containers, pods and volume claims.
+    #[schemars(
+        length(max = 4),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limit_ranges: Vec<LimitRange>,
     /// Pod security standard of the namespace: pods beyond it are refused on the clusters, and who makes them is warned. Absent = left
     /// alone. The namespace must be the logical cloud's own: one that exists on a cluster is not taken.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,6 +165,12 @@ pub enum Isolation {
 
 /// One `ResourceQuota`.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = (
+        "self.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        "the name of a quota must be a DNS label: lower-case letters, digits and '-'"
+    )
+)]
 pub struct Quota {
     /// Its name.
     #[schemars(length(min = 1, max = 63))]

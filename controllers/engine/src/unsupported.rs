@@ -45,6 +45,7 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
         clusters: _,
         provision: _,
         quotas: _,
+        limit_ranges: _,
         pod_security: _,
         isolation: _,
         user,

@@ -12,7 +12,8 @@ use super::tenant::Tenant;
 const SPACE: &str = "standard";
 /// Namespace on the clusters.
 const THERE: &str = "standard-there";
-const QUOTA: &str = ", quotas: [{name: some, hard: {pods: '10'}}]";
+const QUOTA: &str = ", quotas: [{name: some, hard: {pods: '10'}}], limitRanges: [{name: small, limits: \
+                     [{type: Container, default: {memory: 256Mi}, max: {memory: 1Gi}}]}]";
 /// More than `ClusterRole` admin has: no cluster lets the account give it.
 const GREEDY: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: greedy}, \
                       rules: [{apiGroups: [apps], resources: [deployments], verbs: [escalate]}]}";
@@ -38,12 +39,29 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
         tenant.may("create", "configmaps", THERE, true).await?;
         for (verb, resource, namespace) in [
             ("update", "resourcequotas", THERE),
+            ("patch", "limitranges", THERE),
             ("patch", "namespaces", THERE),
             ("get", "configmaps", "default"),
             ("create", "clusterroles", THERE),
         ] {
             tenant.may(verb, resource, namespace, false).await?;
         }
+
+        // A pod without limits has those of the logical cloud, and one that wants more is refused.
+        let pod = |memory: &str| {
+            format!(
+                "{{apiVersion: v1, kind: Pod, metadata: {{name: pod, namespace: {THERE}}}, spec: {{\
+                 serviceAccountName: emco-tenant, automountServiceAccountToken: false, \
+                 containers: [{{name: c, image: c, resources: {{{memory}}}}}]}}}}"
+            )
+        };
+        let edge = bed.edge("a").kubectl();
+        let dry = ["apply", "--dry-run=server", "-o", "jsonpath={.spec.containers[0].resources.limits}", "-f", "-"];
+        let limits = edge.run_with(&dry, &pod("")).await?;
+        ensure!(limits.contains("256Mi"), "{limits}");
+        let refused = edge.run_with(&dry, &pod("limits: {memory: 2Gi}")).await;
+        let refused = refused.err().map(|error| format!("{error:#}")).unwrap_or_default();
+        ensure!(refused.contains("maximum memory usage per Container is 1Gi"), "{refused}");
 
         // What its level does not allow is refused before a cluster is asked, and what runs stays.
         for more in [EVERYTHING, ELSEWHERE] {

@@ -1,7 +1,7 @@
 //! Makes the objects of a logical cloud: its namespace, what confines the pods in it, and the rights of its account.
 
 use emco_crds::fields::Level;
-use emco_crds::logical_cloud::{Isolation, PodSecurity, Quota};
+use emco_crds::logical_cloud::{Isolation, LimitRange, PodSecurity, Quota};
 use emco_crds::names::label;
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ pub fn set(request: &Request<'_>) -> ManifestSet {
         objects.push(isolation(request.namespace));
     }
     objects.extend(request.spec.quotas.iter().map(|one| quota(request.namespace, one)));
+    objects.extend(request.spec.limit_ranges.iter().map(|one| limit_range(request.namespace, one)));
     if request.spec.level != Level::Admin {
         objects.extend(rights::objects(request));
     }
@@ -80,5 +81,15 @@ fn quota(namespace: &str, quota: &Quota) -> Value {
         "kind": "ResourceQuota",
         "metadata": {"name": format!("emco-{}", quota.name), "namespace": namespace},
         "spec": {"hard": quota.hard},
+    })
+}
+
+/// Admins of a namespace may read it and not write it, as with quotas.
+fn limit_range(namespace: &str, range: &LimitRange) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": format!("emco-{}", range.name), "namespace": namespace},
+        "spec": {"limits": range.limits},
     })
 }

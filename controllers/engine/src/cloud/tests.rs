@@ -175,17 +175,37 @@ fn kinds(spec: &'static str) -> Vec<(String, String)> {
 fn level_standard_has_an_account_with_role_admin_in_its_namespace() {
     let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
     assert_eq!(
-        kinds("{quotas: [{name: pods, hard: {pods: '9'}}], isolation: DefaultDeny}"),
+        kinds(
+            "{quotas: [{name: pods, hard: {pods: '9'}}], isolation: DefaultDeny, \
+             limitRanges: [{name: small, limits: [{type: Container, max: {memory: 1Gi}}]}]}"
+        ),
         [
             pair("Namespace", "shop"),
             pair("NetworkPolicy", "emco-isolation"),
             pair("ResourceQuota", "emco-pods"),
+            pair("LimitRange", "emco-small"),
             pair("ServiceAccount", "emco-edge"),
             pair("RoleBinding", "emco-edge"),
         ]
     );
     assert!(objects("{}").iter().all(|(_, take, _)| !take), "a namespace of others is not taken");
     assert_eq!(account("shop", "edge"), "system:serviceaccount:shop:emco-edge");
+}
+
+#[test]
+fn a_limit_range_has_the_fields_that_were_said_and_no_others() {
+    let all = objects(
+        "{limitRanges: [{name: small, limits: [{type: Container, default: {cpu: 500m}, defaultRequest: {cpu: 100m}}, \
+         {type: PersistentVolumeClaim, max: {storage: 1Gi}}]}]}",
+    );
+    let (range, ..) = all.iter().find(|(json, ..)| json["kind"] == "LimitRange").unwrap();
+    assert_eq!(
+        range["spec"],
+        serde_json::json!({"limits": [
+            {"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "100m"}},
+            {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}},
+        ]})
+    );
 }
 
 #[test]
