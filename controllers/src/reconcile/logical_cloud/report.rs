@@ -1,6 +1,6 @@
 //! Says in the status of a logical cloud what is true on its clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::conditions::types::RECONCILING;
 use emco_crds::logical_cloud::{CloudClusters, LogicalCloudStatus, Provision};
@@ -55,6 +55,16 @@ pub(super) async fn refused(
     let verdict = if refusal.stalled { ReadyState::Stalled } else { ReadyState::Waiting };
     status::set_ready_because(ctx, status, generation, &verdict, refusal.reason, &message, &refusal.message);
     Ok(())
+}
+
+/// Clusters that it is to leave and cannot yet.
+fn shrink_waits(clusters: &BTreeSet<ClusterId>) -> Option<String> {
+    let first = clusters.first()?;
+    let who = match clusters.len() {
+        1 => format!("{first} leaves"),
+        all => format!("{first} and {} more leave", all - 1),
+    };
+    Some(format!("{who} when no deployment of this logical cloud is there any more"))
 }
 
 fn before(status: &LogicalCloudStatus) -> rollup::Before {
@@ -114,11 +124,12 @@ pub(super) fn report(
     if not_granted > 0 {
         ready.message.push_str(&format!("; {not_granted} named and not granted"));
     }
-    if !planned.shrink_waits.is_empty() {
-        ready.message.push_str(&format!(
-            "; {} leave when no deployment is there any more",
-            planned.shrink_waits.len()
-        ));
+    if let Some(waits) = shrink_waits(&planned.shrink_waits) {
+        // What else keeps it from being ready has the reason.
+        if ready.status == "True" {
+            (ready.status, ready.reason) = ("False", LogicalCloudReason::ShrinkWaits.as_str());
+        }
+        ready.message.push_str(&format!("; {waits}"));
     }
     if cloud.spec.provision == Provision::OnDemand && wanted.is_empty() && left == 0 {
         let waiting = counted(planned.members.candidates.len(), "cluster");
