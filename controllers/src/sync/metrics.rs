@@ -30,6 +30,8 @@ pub struct SyncMetrics {
     pub fenced: AtomicU64,
     /// Fields that were left out because a cluster does not know them.
     pub left_out: AtomicU64,
+    /// Removals with the Cluster's credentials, because the account that made the object may not do it any more.
+    pub beyond_account: AtomicU64,
     /// Rows worked on now.
     pub jobs: AtomicU64,
     /// Rows that are not as wanted, and how long those took that are.

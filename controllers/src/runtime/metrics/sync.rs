@@ -34,6 +34,12 @@ impl Collector for SyncCounters {
             None,
             &sync.left_out,
         )?;
+        counter(
+            "edge_removals_beyond_account",
+            "Removals with a Cluster's credentials, because the account that made the object may not do it any more",
+            None,
+            &sync.beyond_account,
+        )?;
         counter("edge_fenced", "Writes not sent because the lease was not ours", None, &sync.fenced)?;
         counter("shard_status_writes", "Shard statuses written", None, &sync.status_writes)?;
         counter(

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emco_engine::identity::{Id, Identity};
@@ -314,6 +315,7 @@ impl End<'_> {
         };
         match session.send(&ctx.edge, request.clone().acting_as(Some(account))).await {
             Err(error) if error.lacks_right() => {
+                ctx.edge.metrics.beyond_account.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(
                     cluster = %ctx.edge.id, object = %id, account,
                     "the account may not remove what it made: it is removed with the credentials of the Cluster"

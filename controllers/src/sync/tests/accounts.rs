@@ -1,6 +1,7 @@
 //! Applies, changes and removes objects as an account of the cluster.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emco_crds::names::label;
@@ -121,6 +122,8 @@ async fn what_the_account_may_not_remove_any_more_is_removed_without_it() {
     rig.until_complete("a").await;
     assert_eq!(writers(&edge).last(), Some(&(Method::Delete, String::new())));
     assert_eq!(edge.object("/api/v1/namespaces/shop/configmaps/c"), None);
+    let metrics = rig.sync.lock().as_ref().unwrap().metrics().clone();
+    assert_eq!(metrics.beyond_account.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]
