@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use emco_controllers::reconcile::{logical_cloud, suspension};
-use emco_controllers::runtime::stores::{StoreExt, Stores};
+use emco_controllers::runtime::stores::Stores;
 use emco_controllers::sync::{Owner, Policies, Policy};
 use emco_crds::names::{annotation, label};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};

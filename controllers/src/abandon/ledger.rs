@@ -21,7 +21,6 @@ use crate::reconcile::facts;
 use crate::reconcile::owned_namespace;
 use crate::runtime::api::{ApiServerExt, Method, Request, pages, parse};
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store::{Owner, empty, replace};
 use crate::target::remove_shard;
 

@@ -11,7 +11,6 @@ use super::deployment::approved;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::runtime::context::{Context, Outcome, Reconciled};
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner};
 
 /// Brings the status of one approval to what is true of it.

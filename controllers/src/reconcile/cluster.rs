@@ -25,7 +25,6 @@ use crate::remote::kubeconfig::Life;
 use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
 use crate::runtime::api::ApiError;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
-use crate::runtime::stores::StoreExt;
 use crate::store;
 
 mod expiry;

@@ -15,7 +15,6 @@ use crate::reconcile::in_use::Holders;
 use crate::reconcile::owned_namespace::{self, Owner};
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Outcome, Reconciled};
-use crate::runtime::stores::StoreExt;
 
 /// Brings one provider to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {

@@ -19,7 +19,6 @@ use crate::reconcile::in_use::Holders;
 use crate::reconcile::owned_namespace;
 use crate::runtime::api::ApiResult;
 use crate::runtime::context::{Context, Outcome, Reconciled};
-use crate::runtime::stores::StoreExt;
 use crate::store;
 
 mod kept;

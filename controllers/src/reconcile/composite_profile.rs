@@ -13,7 +13,6 @@ use crate::object::status::{self, ReadyState};
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::sources;
 use crate::runtime::context::{Context, Outcome, Reconciled};
-use crate::runtime::stores::StoreExt;
 
 /// Brings one profile to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

@@ -23,7 +23,6 @@ use crate::reconcile::suspension;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::plan_turns::{self, PlanTurn};
 use crate::runtime::renders::PlanRenders;
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner, Stored};
 use crate::target;
 

@@ -14,7 +14,6 @@ use crate::object::meta;
 use crate::reconcile::owned_namespace;
 use crate::remote::{Admission, State};
 use crate::runtime::context::Context;
-use crate::runtime::stores::StoreExt;
 
 /// Labels of an object, or none.
 pub fn labels<K: Resource>(object: &K) -> BTreeMap<String, String> {

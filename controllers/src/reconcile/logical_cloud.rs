@@ -27,7 +27,6 @@ use crate::reconcile::results;
 use crate::reconcile::suspension;
 use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Draft, Limit, Owner, TooMuch, mebibytes};
 use crate::target::{self, Removal};
 

@@ -15,7 +15,6 @@ use crate::object::meta;
 use crate::reconcile::owned_namespace::{self, Refused};
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
 use crate::runtime::context::Context;
-use crate::runtime::stores::StoreExt;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

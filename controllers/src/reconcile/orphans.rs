@@ -23,7 +23,6 @@ use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::each_key::each_key;
 use crate::runtime::metrics::Metrics;
-use crate::runtime::stores::StoreExt;
 use crate::runtime::triggers::{Key, Triggers};
 use crate::store::{self, Owner, plan_details};
 use crate::target;

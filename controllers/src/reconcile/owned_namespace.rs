@@ -10,7 +10,7 @@ use crate::object::meta;
 use crate::reconcile::namespace_access;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
 use crate::runtime::context::Context;
-use crate::runtime::stores::{NamespaceMeta, StoreExt};
+use crate::runtime::stores::NamespaceMeta;
 
 /// Why a namespace is not the owner's.
 #[derive(Clone, Debug, PartialEq, Eq)]

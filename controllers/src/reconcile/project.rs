@@ -21,7 +21,6 @@ use crate::reconcile::owned_namespace::{self, Owner, Refused};
 use crate::reconcile::transitions;
 use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
-use crate::runtime::stores::StoreExt;
 use crate::store;
 
 /// When what nobody tells of is looked at again.

@@ -12,7 +12,6 @@ use super::shop::{composite_app, deployment, values};
 use crate::object::meta;
 use crate::reconcile::composite_app::foreseen;
 use crate::reconcile::deployment::preview::{Preview, Secrets, preview};
-use crate::runtime::stores::StoreExt as _;
 
 /// What is seen of the hub as it is; nothing was asked for but reads.
 async fn seen(life: &mut Life) -> Preview {

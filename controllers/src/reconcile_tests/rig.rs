@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::project::MemberRole;
 use emco_engine::snapshot::Installation;
-use kube::runtime::reflector::{Lookup, store::Writer};
+use kube::runtime::reflector::Lookup;
 use kube::runtime::watcher::Event;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ use crate::remote::testing::kubeconfig;
 use crate::runtime::api::{ApiServer, Method};
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::plan_turns::PlanTurns;
-use crate::runtime::stores::{StoreExt, Writers, stores};
+use crate::runtime::stores::{Feed, Writers, stores};
 use crate::runtime::unreachable::UnreachableSince;
 use crate::runtime::world::World;
 use crate::runtime::world::testing::Counter;
@@ -93,7 +93,7 @@ fn context(
 }
 
 /// Shows a store what a hub has of a kind, unless it was shown the very same before.
-fn list<K>(writer: &mut Writer<K>, hub: &MemoryServer, shown: &mut Shown, kind: &'static str)
+fn list<K>(writer: &mut Feed<K>, hub: &MemoryServer, shown: &mut Shown, kind: &'static str)
 where
     K: Lookup<DynamicType = ()> + Clone + DeserializeOwned + 'static,
 {
@@ -104,7 +104,7 @@ where
     }
 }
 
-fn show<K>(writer: &mut Writer<K>, objects: Vec<Value>)
+fn show<K>(writer: &mut Feed<K>, objects: Vec<Value>)
 where
     K: Lookup<DynamicType = ()> + Clone + DeserializeOwned + 'static,
 {

@@ -230,7 +230,10 @@ async fn a_cloud_stays_where_a_deployment_that_does_not_show_yet_was_targeted() 
         let both = ["acme/a", "acme/b"].map(|id| (id.to_owned(), true));
         assert_eq!(targets_of_cloud(&life), both, "{of_groups} {of_another_process}");
         let (ready, reason, message) = life.rig.ready(&format!("{TENANT}/logicalclouds/default"));
-        assert!(message.contains("; acme/b leaves when no deployment of this logical cloud is there any more"), "{message}");
+        assert!(
+            message.contains("; acme/b leaves when no deployment of this logical cloud is there any more"),
+            "{message}"
+        );
         assert_eq!((ready.as_str(), reason.as_str()), ("False", "ShrinkWaits"));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::reconcile::suspension;
-use crate::runtime::stores::{StoreExt as _, Stores};
+use crate::runtime::stores::Stores;
 use crate::sync::{Fence, Owner, Policies, Policy};
 
 /// Always held.

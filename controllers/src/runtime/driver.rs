@@ -23,7 +23,7 @@ use crate::reconcile::{
 };
 use crate::runtime::context::{Context, Reconciled};
 use crate::runtime::metrics::Metrics;
-use crate::runtime::stores::{StoreExt, Stores, Writers};
+use crate::runtime::stores::{Stores, Writers};
 use crate::runtime::triggers::Triggers;
 use crate::store::{Collector, give_back};
 use crate::sync::Sync;
@@ -92,7 +92,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             let reconcile = $reconcile;
             let run = control(
                 stream,
-                ctx.stores.$field.clone(),
+                ctx.stores.$field.store(),
                 queued,
                 (Arc::clone(&ctx), Arc::clone(&metrics)),
                 $at_once,

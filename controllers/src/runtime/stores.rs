@@ -1,8 +1,6 @@
 //! What the watches of the hub saw last, by kind. Read by reconcilers, written by watches alone.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::Arc;
 
 use emco_crds::{
@@ -11,19 +9,18 @@ use emco_crds::{
 };
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
-use kube::Resource;
 use kube::core::PartialObjectMeta;
-use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{Lookup, ObjectRef, Store, store};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 mod cloud_namespaces;
 mod deployment_places;
+mod objects;
 mod suspended_namespaces;
 
 pub use cloud_namespaces::CloudNamespaces;
 pub use deployment_places::DeploymentPlaces;
+pub use objects::{Feed, Objects, objects};
 pub use suspended_namespaces::SuspendedNamespaces;
 
 /// A namespace of the hub, as metadata.
@@ -33,30 +30,30 @@ pub type NamespaceMeta = PartialObjectMeta<Namespace>;
 #[derive(Clone)]
 pub struct Stores {
     /// Cluster providers.
-    pub providers: Store<ClusterProvider>,
+    pub providers: Objects<ClusterProvider>,
     /// Clusters.
-    pub clusters: Store<Cluster>,
+    pub clusters: Objects<Cluster>,
     /// Projects.
-    pub projects: Store<Project>,
+    pub projects: Objects<Project>,
     /// Logical clouds.
-    pub clouds: Store<LogicalCloud>,
+    pub clouds: Objects<LogicalCloud>,
     /// Composite applications.
-    pub apps: Store<CompositeApp>,
+    pub apps: Objects<CompositeApp>,
     /// Composite profiles.
-    pub profiles: Store<CompositeProfile>,
+    pub profiles: Objects<CompositeProfile>,
     /// Deployment intent groups.
-    pub digs: Store<DeploymentIntentGroup>,
+    pub digs: Objects<DeploymentIntentGroup>,
     /// Approvals.
-    pub approvals: Store<DeploymentApproval>,
+    pub approvals: Objects<DeploymentApproval>,
     /// Revisions.
-    pub contexts: Store<AppContext>,
+    pub contexts: Objects<AppContext>,
     /// Shards.
-    pub shards: Store<SyncShard>,
+    pub shards: Objects<SyncShard>,
     /// Namespaces of the hub.
-    pub namespaces: Store<NamespaceMeta>,
+    pub namespaces: Objects<NamespaceMeta>,
     /// Role bindings of members, those of each role in the order of `MemberRole::ALL`. They are not waited for before work begins: one
     /// that is not shown yet is found when it is made again.
-    pub members: [Store<RoleBinding>; 4],
+    pub members: [Objects<RoleBinding>; 4],
     /// Logical clouds by their namespace on clusters.
     pub cloud_namespaces: Arc<CloudNamespaces>,
     /// Deployments by namespace and age.
@@ -137,34 +134,34 @@ impl Stores {
 /// Writers of the same, for whoever feeds them.
 #[allow(missing_docs)] // the fields of `Stores`
 pub struct Writers {
-    pub providers: Writer<ClusterProvider>,
-    pub clusters: Writer<Cluster>,
-    pub projects: Writer<Project>,
-    pub clouds: Writer<LogicalCloud>,
-    pub apps: Writer<CompositeApp>,
-    pub profiles: Writer<CompositeProfile>,
-    pub digs: Writer<DeploymentIntentGroup>,
-    pub approvals: Writer<DeploymentApproval>,
-    pub contexts: Writer<AppContext>,
-    pub shards: Writer<SyncShard>,
-    pub namespaces: Writer<NamespaceMeta>,
-    pub members: [Writer<RoleBinding>; 4],
+    pub providers: Feed<ClusterProvider>,
+    pub clusters: Feed<Cluster>,
+    pub projects: Feed<Project>,
+    pub clouds: Feed<LogicalCloud>,
+    pub apps: Feed<CompositeApp>,
+    pub profiles: Feed<CompositeProfile>,
+    pub digs: Feed<DeploymentIntentGroup>,
+    pub approvals: Feed<DeploymentApproval>,
+    pub contexts: Feed<AppContext>,
+    pub shards: Feed<SyncShard>,
+    pub namespaces: Feed<NamespaceMeta>,
+    pub members: [Feed<RoleBinding>; 4],
 }
 
 /// Empty stores and their writers.
 pub fn stores() -> (Stores, Writers) {
-    let (providers, providers_writer) = store();
-    let (clusters, clusters_writer) = store();
-    let (projects, projects_writer) = store();
-    let (clouds, clouds_writer) = store();
-    let (apps, apps_writer) = store();
-    let (profiles, profiles_writer) = store();
-    let (digs, digs_writer) = store();
-    let (approvals, approvals_writer) = store();
-    let (contexts, contexts_writer) = store();
-    let (shards, shards_writer) = store();
-    let (namespaces, namespaces_writer) = store();
-    let members: [Writer<RoleBinding>; 4] = std::array::from_fn(|_| store().1);
+    let (providers, providers_writer) = objects();
+    let (clusters, clusters_writer) = objects();
+    let (projects, projects_writer) = objects();
+    let (clouds, clouds_writer) = objects();
+    let (apps, apps_writer) = objects();
+    let (profiles, profiles_writer) = objects();
+    let (digs, digs_writer) = objects();
+    let (approvals, approvals_writer) = objects();
+    let (contexts, contexts_writer) = objects();
+    let (shards, shards_writer) = objects();
+    let (namespaces, namespaces_writer) = objects();
+    let members: [Feed<RoleBinding>; 4] = std::array::from_fn(|_| Feed::default());
     (
         Stores {
             providers,
@@ -178,7 +175,7 @@ pub fn stores() -> (Stores, Writers) {
             contexts,
             shards,
             namespaces,
-            members: members.each_ref().map(Writer::as_reader),
+            members: members.each_ref().map(Feed::as_reader),
             cloud_namespaces: Arc::default(),
             deployment_places: Arc::default(),
             suspended: Arc::default(),
@@ -199,41 +196,4 @@ pub fn stores() -> (Stores, Writers) {
             members,
         },
     )
-}
-
-/// Reads of a store that do not depend on the order of its map.
-pub trait StoreExt<K> {
-    /// One object.
-    fn named(&self, namespace: &str, name: &str) -> Option<Arc<K>>;
-    /// All, sorted by namespace and name.
-    fn sorted(&self) -> Vec<Arc<K>>;
-    /// Those of a namespace, sorted by name.
-    fn within(&self, namespace: &str) -> Vec<Arc<K>>;
-}
-
-impl<K> StoreExt<K> for Store<K>
-where
-    K: Resource<DynamicType = ()> + Lookup<DynamicType = ()> + Clone + Debug + 'static,
-    <K as Lookup>::DynamicType: Eq + Hash + Clone,
-{
-    fn named(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
-        let reference = ObjectRef::<K>::new(name);
-        self.get(&if namespace.is_empty() { reference } else { reference.within(namespace) })
-    }
-
-    fn sorted(&self) -> Vec<Arc<K>> {
-        let mut all = self.state();
-        all.sort_by(|a, b| key(a.as_ref()).cmp(&key(b.as_ref())));
-        all
-    }
-
-    fn within(&self, namespace: &str) -> Vec<Arc<K>> {
-        let mut all = self.state_filter(|object| object.meta().namespace.as_deref() == Some(namespace));
-        all.sort_by(|a, b| key(a.as_ref()).cmp(&key(b.as_ref())));
-        all
-    }
-}
-
-fn key<K: Resource<DynamicType = ()>>(object: &K) -> (Option<&str>, Option<&str>) {
-    (object.meta().namespace.as_deref(), object.meta().name.as_deref())
 }

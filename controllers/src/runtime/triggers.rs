@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
+use emco_crds::names::label;
 use emco_crds::{
     Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
     LogicalCloud, Project, SyncShard,
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::object::meta::{name, namespace};
-use crate::runtime::stores::{StoreExt, Stores};
+use crate::runtime::stores::Stores;
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -184,7 +185,16 @@ impl Triggers {
     /// A logical cloud, app or profile: the deployments that name it, and the project that counts it.
     pub fn referenced(&self, stores: &Stores, within: &str, names: impl Fn(&DeploymentIntentGroup) -> bool) {
         self.deployments(stores, within, names);
-        self.projects.all(&stores.projects.sorted());
+        self.counted(stores, within);
+    }
+
+    /// The project that owns a namespace, for something in it came or went. Where the namespace does not say so yet, it tells when it does.
+    fn counted(&self, stores: &Stores, within: &str) {
+        let found = stores.namespaces.named("", within);
+        let labels = found.as_ref().and_then(|found| found.metadata.labels.as_ref());
+        if let Some(project) = labels.and_then(|labels| labels.get(label::PROJECT)) {
+            self.projects.enqueue("", project);
+        }
     }
 
     /// Deployments of a namespace, of which a caller says which.
@@ -219,7 +229,7 @@ impl Triggers {
         if let Some(profile) = &dig.spec.composite_profile_ref {
             self.profiles.enqueue(within, &profile.name);
         }
-        self.projects.all(&stores.projects.sorted());
+        self.counted(stores, within);
         // Who had a release or a place first may have gone.
         self.digs.all(&stores.digs.within(within));
     }
@@ -268,7 +278,7 @@ impl Triggers {
     pub fn rows(&self, stores: &Stores, clusters: &BTreeSet<String>, shard: &SyncShard) {
         let mut ends = false;
         for id in clusters.iter().filter_map(|id| ClusterId::parse(id)) {
-            for cluster in stores.clusters.sorted().iter().filter(|c| name(c.as_ref()) == id.cluster()) {
+            for cluster in stores.clusters.called(id.cluster()) {
                 self.clusters.enqueue(namespace(cluster.as_ref()), name(cluster.as_ref()));
                 ends |= cluster.metadata.deletion_timestamp.is_some();
             }
@@ -329,7 +339,15 @@ impl Triggers {
 
 #[cfg(test)]
 mod tests {
+    use emco_crds::cluster::ClusterSpec;
+    use emco_crds::deployment_intent_group::DeploymentIntentGroupSpec;
+    use emco_crds::project::ProjectSpec;
+    use emco_crds::sync_shard::SyncShardSpec;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
     use super::*;
+    use crate::runtime::stores::stores;
 
     #[test]
     fn a_key_does_not_wait_for_one_that_is_queued_again_and_again() {
@@ -343,5 +361,44 @@ mod tests {
         }
         let names: Vec<_> = taken.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, ["a", "z", "a"]);
+    }
+
+    fn taken(queue: &KeyQueue) -> Vec<String> {
+        std::iter::from_fn(|| queue.take()).map(|(namespace, name)| format!("{namespace}/{name}")).collect()
+    }
+
+    #[test]
+    fn a_deployment_wakes_the_project_that_counts_it_and_no_other() {
+        let (stores, mut writers) = stores();
+        for name in ["shop", "till"] {
+            writers.projects.apply_watcher_event(&Event::Apply(Project::new(name, ProjectSpec::default())));
+            let namespace = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": format!("{name}-here"), "labels": {"emco.io/project": name}},
+            });
+            writers.namespaces.apply_watcher_event(&Event::Apply(serde_json::from_value(namespace).unwrap()));
+        }
+        let mut dig = DeploymentIntentGroup::new("web", DeploymentIntentGroupSpec::default());
+        dig.metadata.namespace = Some("shop-here".to_owned());
+        let triggers = Triggers::default();
+        triggers.dig(&stores, &dig, false);
+        assert_eq!(taken(&triggers.projects), ["/shop"]);
+        dig.metadata.namespace = Some("nobodys".to_owned());
+        triggers.dig(&stores, &dig, false);
+        assert_eq!(taken(&triggers.projects), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rows_wake_the_clusters_that_they_name_and_no_others() {
+        let (stores, mut writers) = stores();
+        for name in ["a", "b", "c"] {
+            let mut cluster = Cluster::new(name, ClusterSpec::default());
+            cluster.metadata.namespace = Some("acme".to_owned());
+            writers.clusters.apply_watcher_event(&Event::Apply(cluster));
+        }
+        let triggers = Triggers::default();
+        let shard = SyncShard::new("s", SyncShardSpec::default());
+        triggers.rows(&stores, &["acme/a".to_owned(), "acme/gone".to_owned()].into(), &shard);
+        assert_eq!(taken(&triggers.clusters), ["acme/a"]);
     }
 }

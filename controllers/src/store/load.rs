@@ -32,11 +32,10 @@ pub struct Stored {
 
 /// All AppContexts of an owner, newest first: what the watch saw and what this process wrote since.
 pub fn contexts(ctx: &Context, owner: &Owner) -> Vec<Arc<AppContext>> {
-    let of_owner = |context: &AppContext| {
-        context.metadata.namespace.as_deref() == Some(owner.namespace.as_str())
-            && context.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
-    };
-    let mut all = ctx.stores.contexts.state_filter(of_owner);
+    let mut all = ctx.stores.contexts.within(&owner.namespace);
+    all.retain(|context| {
+        context.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
+    });
     if let Some(written) = ctx.revisions.written.lock().get(&owner.hash)
         && !all.iter().any(|context| context.spec.revision >= written.spec.revision)
     {

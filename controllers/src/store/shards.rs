@@ -14,7 +14,6 @@ use super::owner::Owner;
 use crate::object::meta;
 use crate::runtime::api::{ApiServerExt, parse};
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 
 /// Shards of an owner as they are to be read: each cluster is in one of them, also while its row moves from one to another.
 pub fn shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
@@ -34,13 +33,11 @@ pub fn shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
 
 /// Shards of an owner as they are stored, by name.
 pub(crate) fn stored_shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
-    let shown = ctx.stores.shards.state_filter(|shard: &SyncShard| {
-        shard.metadata.namespace.as_deref() == Some(owner.namespace.as_str())
-            && shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
+    let mut shown = ctx.stores.shards.within(&owner.namespace);
+    shown.retain(|shard| {
+        shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
     });
-    let mut all: Vec<_> = shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect();
-    all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    all
+    shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
 }
 
 /// Revisions that shards of an owner name.

@@ -19,7 +19,6 @@ use crate::object::meta;
 use crate::reconcile::owned_namespace;
 use crate::runtime::api::{ApiServerExt, Method, Request, parse};
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store::{Owner, body, empty, replace, stored_shards};
 
 /// What the clusters of one shard are to have.

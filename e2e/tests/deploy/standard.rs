@@ -56,7 +56,8 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
             )
         };
         let edge = bed.edge("a").kubectl();
-        let dry = ["apply", "--dry-run=server", "-o", "jsonpath={.spec.containers[0].resources.limits}", "-f", "-"];
+        let dry =
+            ["apply", "--dry-run=server", "-o", "jsonpath={.spec.containers[0].resources.limits}", "-f", "-"];
         let limits = edge.run_with(&dry, &pod("")).await?;
         ensure!(limits.contains("256Mi"), "{limits}");
         let refused = edge.run_with(&dry, &pod("limits: {memory: 2Gi}")).await;

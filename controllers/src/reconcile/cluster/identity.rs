@@ -14,7 +14,6 @@ use crate::reconcile::facts;
 use crate::remote::{Admission, Claim, Observation, claim};
 use crate::runtime::api::{Method, Request};
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 
 /// Reason while nobody confirmed that a hub that was restored from a backup may work on a cluster that knows more.
 const HUB_RESTORED: &str = "HubRestored";

@@ -11,7 +11,6 @@ use super::waits_for as waits_by;
 use crate::object::meta;
 use crate::reconcile::facts;
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store;
 
 /// What keeps the Clusters that are being deleted, by the last list and when it began.

@@ -9,7 +9,6 @@ use crate::chart::{FetchRequest, Source, Turn};
 use crate::object::meta;
 use crate::runtime::api::ApiResult;
 use crate::runtime::context::Context;
-use crate::runtime::stores::StoreExt as _;
 use crate::store;
 
 fn hub(ctx: &Context) -> on_hub::Hub<'_> {

@@ -14,7 +14,6 @@ use crate::reconcile::composite_app;
 use crate::reconcile::in_use;
 use crate::runtime::api::ApiResult;
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner, Stored};
 
 /// Removals within this time count together.

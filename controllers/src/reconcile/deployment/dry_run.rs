@@ -19,7 +19,6 @@ use crate::object::meta;
 use crate::reconcile::results;
 use crate::remote::Admission;
 use crate::runtime::context::Context;
-use crate::runtime::stores::StoreExt as _;
 use crate::store::plan_details::{self, Answers};
 use crate::store::{self, Owner, Turn};
 

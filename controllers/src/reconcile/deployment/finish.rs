@@ -9,7 +9,6 @@ use super::held;
 use super::planned::{Held, Planned};
 use crate::object::events;
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner, RevisionCounts, RevisionSummary};
 
 /// Warnings that become Events.

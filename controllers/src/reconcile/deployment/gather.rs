@@ -22,7 +22,6 @@ use crate::reconcile::results;
 use crate::reconcile::sources;
 use crate::runtime::api::{ApiResult, ApiServerExt};
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Limit, Owner, Stored};
 use crate::target;
 

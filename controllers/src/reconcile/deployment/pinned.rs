@@ -18,7 +18,6 @@ use crate::object::LogFields;
 use crate::object::meta;
 use crate::reconcile::{composite_app, facts, logical_cloud};
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner, Stored, Unavailable};
 use crate::target;
 

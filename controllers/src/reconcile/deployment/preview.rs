@@ -19,7 +19,6 @@ use super::{Worked, approved, details, held, pinned, report};
 use crate::object::meta;
 use crate::reconcile::suspension;
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner};
 use crate::target;
 

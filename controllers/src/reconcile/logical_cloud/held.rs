@@ -10,7 +10,6 @@ use emco_engine::snapshot::Running;
 use crate::object::meta;
 use crate::reconcile::in_use;
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::stores::StoreExt;
 use crate::store;
 
 /// Clusters where a deployment of this cloud has rows. A deployment that is not among these may be of any cloud.

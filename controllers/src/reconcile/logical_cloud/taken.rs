@@ -14,7 +14,6 @@ use emco_engine::{cloud, unsupported};
 use crate::object::meta;
 use crate::reconcile::composite_app::project;
 use crate::runtime::context::Context;
-use crate::runtime::stores::StoreExt;
 use crate::store::{self, Owner};
 
 /// Clusters where a cloud has rows: it is recorded there.

@@ -10,12 +10,11 @@ use futures::{Stream, TryStreamExt};
 use kube::Resource;
 use kube::api::Api;
 use kube::core::Status;
-use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_events};
 use serde::de::DeserializeOwned;
 
-use crate::runtime::stores::Listed;
+use crate::runtime::stores::{Feed, Listed};
 
 /// One object that came, changed or went.
 pub struct Change<'a, K> {
@@ -28,7 +27,7 @@ pub struct Change<'a, K> {
 /// Objects of a kind that their own controller has to look at. `tell` hears of every change, after the store has it.
 pub fn watch<K>(
     api: Api<K>,
-    writer: Writer<K>,
+    feed: Feed<K>,
     listed_kinds: Arc<Listed>,
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
@@ -36,14 +35,14 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    watch_those(api, watcher::Config::default(), writer, move || listed_kinds.done(&K::kind(&())), tell)
+    watch_those(api, watcher::Config::default(), feed, move || listed_kinds.done(&K::kind(&())), tell)
 }
 
 /// The same of those of one name, in all namespaces: whoever may not see the others may watch these. Nobody waits until they are listed.
 pub fn watch_named<K>(
     api: Api<K>,
     name: &str,
-    writer: Writer<K>,
+    feed: Feed<K>,
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
 where
@@ -51,13 +50,13 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    watch_those(api, named, writer, || {}, tell)
+    watch_those(api, named, feed, || {}, tell)
 }
 
 fn watch_those<K>(
     api: Api<K>,
     which: watcher::Config,
-    writer: Writer<K>,
+    feed: Feed<K>,
     all_listed: impl Fn() + Send + 'static,
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
@@ -65,14 +64,14 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    let mut tell = tell;
-    let reader = writer.as_reader();
+    let (mut tell, mut feed) = (tell, feed);
+    let reader = feed.as_reader();
     let mut before: Vec<Arc<K>> = Vec::new();
     let mut listed: BTreeSet<Key> = BTreeSet::new();
     watch_events(api, which)
         .modify(|object| object.meta_mut().managed_fields = None)
         .default_backoff()
-        .reflect(writer)
+        .inspect_ok(move |event| feed.apply_watcher_event(event))
         .inspect_err(|error| {
             let kind = K::kind(&());
             if let Some(words) = busy(error) {

@@ -7,15 +7,15 @@ use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::{Conditioned as _, DeploymentIntentGroup};
 use emco_engine::rollup;
-use kube::runtime::reflector::Store;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::chart::BUSY;
+use crate::runtime::stores::Objects;
 
-pub(super) struct Deployments(pub Store<DeploymentIntentGroup>);
+pub(super) struct Deployments(pub Objects<DeploymentIntentGroup>);
 
 impl fmt::Debug for Deployments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,13 +5,14 @@ use std::fmt;
 use std::io;
 
 use emco_crds::SyncShard;
-use kube::runtime::reflector::Store;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
+
+use crate::runtime::stores::Objects;
 
 /// Bounds of sizes. A shard is split when it passes 96 KiB; an API server refuses 1.5 MiB.
 const SIZES: [f64; 8] = [4_096.0, 16_384.0, 32_768.0, 65_536.0, 98_304.0, 196_608.0, 524_288.0, 1_048_576.0];
@@ -20,13 +21,13 @@ const SIZES: [f64; 8] = [4_096.0, 16_384.0, 32_768.0, 65_536.0, 98_304.0, 196_60
 type Known = BTreeMap<String, (String, u32)>;
 
 pub(super) struct Shards {
-    store: Store<SyncShard>,
+    store: Objects<SyncShard>,
     // A shard is measured once for each of its versions.
     known: Mutex<Known>,
 }
 
 impl Shards {
-    pub fn new(store: Store<SyncShard>) -> Self {
+    pub fn new(store: Objects<SyncShard>) -> Self {
         Self { store, known: Mutex::default() }
     }
 
@@ -91,10 +92,10 @@ impl Collector for Shards {
 #[cfg(test)]
 mod tests {
     use emco_crds::SyncShardSpec;
-    use kube::runtime::reflector::store;
     use kube::runtime::watcher::Event;
 
     use super::*;
+    use crate::runtime::stores::objects;
 
     fn shard(uid: &str, version: &str, text: &str) -> SyncShard {
         let mut shard = SyncShard::new(text, SyncShardSpec::default());
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_shard_is_measured_anew_when_its_version_changes_and_forgotten_when_it_goes() {
-        let (reader, mut writer) = store();
+        let (reader, mut writer) = objects();
         let shards = Shards::new(reader);
         writer.apply_watcher_event(&Event::Apply(shard("a", "1", "x")));
         writer.apply_watcher_event(&Event::Apply(shard("b", "1", "y")));

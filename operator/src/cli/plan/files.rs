@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::bail;
 use emco_controllers::reconcile::deployment::preview::{self, Foreseen, Preview};
 use emco_controllers::runtime::context::Failure;
-use emco_controllers::runtime::stores::StoreExt as _;
 use emco_crds::reasons::is_progress;
 use emco_engine::text::counted;
 use jiff::Timestamp;

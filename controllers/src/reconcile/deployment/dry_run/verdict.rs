@@ -18,7 +18,6 @@ use crate::object::meta;
 use crate::reconcile::logical_cloud;
 use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _};
 use crate::runtime::context::Context;
-use crate::runtime::stores::StoreExt as _;
 use crate::sync::errors::{Trouble, lacks_namespace, names_each_field};
 use crate::sync::tried::TriedApply;
 

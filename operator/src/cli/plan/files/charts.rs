@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_controllers::reconcile::composite_app;
-use emco_controllers::runtime::stores::StoreExt as _;
 use emco_crds::composite_app::ChartSource;
 use emco_crds::conditions::types;
 use emco_crds::{CompositeApp, Conditioned as _};

@@ -9,7 +9,6 @@ use emco_controllers::reconcile::facts;
 use emco_controllers::remote::{Admission, Connections, Observation, State, Target, served};
 use emco_controllers::runtime::api::ApiServer;
 use emco_controllers::runtime::context::{Connector, Context};
-use emco_controllers::runtime::stores::StoreExt as _;
 use emco_controllers::runtime::world::Edges;
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, Conditioned as _};

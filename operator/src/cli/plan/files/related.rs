@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use emco_controllers::runtime::stores::{StoreExt as _, Stores};
+use emco_controllers::runtime::stores::Stores;
 use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
 use emco_engine::resolve;
 use kube::ResourceExt as _;

@@ -13,7 +13,7 @@ use emco_controllers::runtime::context::Context;
 use emco_controllers::runtime::hub::{HubApi, Overlaid};
 use emco_controllers::runtime::installation;
 use emco_controllers::runtime::plan_turns::PlanTurns;
-use emco_controllers::runtime::stores::{NamespaceMeta, Writers, stores};
+use emco_controllers::runtime::stores::{Feed, NamespaceMeta, Writers, stores};
 use emco_controllers::runtime::unreachable::UnreachableSince;
 use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
 use emco_controllers::runtime::world::{self, Random as _};
@@ -29,7 +29,6 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::reflector::Lookup;
-use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use serde_json::Value;
 
@@ -242,7 +241,7 @@ impl World {
     }
 }
 
-fn show<K>(writer: &mut Writer<K>, objects: Vec<K>)
+fn show<K>(writer: &mut Feed<K>, objects: Vec<K>)
 where
     K: Lookup<DynamicType = ()> + Clone + 'static,
 {
