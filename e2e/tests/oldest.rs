@@ -5,13 +5,15 @@ use emco_crds::{Cluster, DeploymentIntentGroup};
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{
     Operator, SOON, as_account, chart, chart_map, deployed, deployment, has_maps, program, project, register,
-    root, unless_ended,
+    root, unless_ended, wait,
 };
 use emco_e2e::package::Package;
 use emco_e2e::programs::Program;
 use emco_e2e::wait::wait_until_gone;
 
 const EDGES: [&str; 2] = ["old", "new"];
+/// An object of others.
+const THEIRS: &str = "theirs";
 
 fn note(maps: &[&str]) -> Result<Package> {
     let files: Vec<(String, String)> = maps
@@ -39,10 +41,11 @@ async fn works(bed: &Bed) -> Result<()> {
         let version = version.status.and_then(|status| status.kubernetes_version).unwrap_or_default();
         ensure!(version == Program::OldestApiServer.version(), "the cluster has version {version}");
         let (one, two) = (note(&["kept", "gone"])?, note(&["kept", "new", "newer"])?);
-        chart_map(bed, "shop", "charts", &[one.clone(), two.clone()]).await?;
+        let more = note(&["kept", "new", "newer", THEIRS])?;
+        chart_map(bed, "shop", "charts", &[one.clone(), two.clone(), more.clone()]).await?;
         let spec = "placement: {allOf: [{selector: {}}]}";
         for (revision, package, maps) in
-            [(1, one, &["gone", "kept"][..]), (2, two, &["kept", "new", "newer"][..])]
+            [(1, one, &["gone", "kept"][..]), (2, two.clone(), &["kept", "new", "newer"][..])]
         {
             kubectl.apply(&deployment("shop", "till", &[package], spec)).await?;
             deployed(bed, "shop", "till", revision).await?;
@@ -50,6 +53,9 @@ async fn works(bed: &Bed) -> Result<()> {
                 has_maps(bed, edge, "shop", maps).await?;
             }
         }
+        is_left_to_others(bed, &deployment("shop", "till", &[more], spec)).await?;
+        kubectl.apply(&deployment("shop", "till", &[two], spec)).await?;
+        deployed(bed, "shop", "till", 4).await?;
         // Rules of the kinds and policies are those of the newest version.
         let bad = root().join("config/samples/invalid/chart-version-range.yaml").display().to_string();
         let refused = kubectl.run(&["create", "-f", &bad]).await.unwrap_err();
@@ -62,6 +68,30 @@ async fn works(bed: &Bed) -> Result<()> {
         Ok(())
     };
     unless_ended(operator.process(), working).await
+}
+
+/// An object of others is named and not changed, also where it says the same as ours would.
+async fn is_left_to_others(bed: &Bed, deployment: &str) -> Result<()> {
+    let version = async |edge: &str| {
+        let path = "jsonpath={.metadata.resourceVersion}";
+        bed.edge(edge).kubectl().run(&["get", "configmap", THEIRS, "-n", "shop", "-o", path]).await
+    };
+    let mut before = Vec::new();
+    for edge in EDGES {
+        bed.edge(edge).kubectl().run(&["create", "configmap", THEIRS, "-n", "shop"]).await?;
+        before.push(version(edge).await?);
+    }
+    bed.hub().kubectl().apply(deployment).await?;
+    wait(bed, "shop", "till", |dig: &DeploymentIntentGroup| {
+        let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+        let named = failing.iter().filter(|row| row.reason == "NotOurs").count();
+        if named == EDGES.len() { Ok(()) } else { Err(format!("{failing:?}")) }
+    })
+    .await?;
+    for (edge, before) in EDGES.iter().zip(before) {
+        ensure!(version(edge).await? == before, "{edge}: it was changed");
+    }
+    Ok(())
 }
 
 #[tokio::test]
