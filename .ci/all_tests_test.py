@@ -112,6 +112,18 @@ class Running(unittest.TestCase):
             order = lanes.Lanes([Program(n, [], on_control_planes=True) for n in ("deploy", "crash", "new")], 0)
             self.assertEqual([p.name for p in order.waiting[True]], ["new", "crash", "deploy"])
 
+    def test_the_lane_of_what_computes_goes_on_with_control_planes(self):
+        # Each waits until all of them run.
+        there = f'[ $(ls "$0" | grep -c plane) = {lanes.LANES + 1} ]'
+        passes = f"printf '%s' '{result(1)}'"
+        wait = f'touch "$0/$1"; for n in $(seq 200); do {there} && exec {passes}; sleep 0.05; done; exit 1'
+        with tempfile.TemporaryDirectory() as folder:
+            lanes.CACHE, lanes.TIMES = folder, os.path.join(folder, "times.json")
+            planes = [Program(f"p{n}", ["sh", "-c", wait, folder, f"plane{n}"], on_control_planes=True) for n in range(lanes.LANES + 1)]
+            running = lanes.Lanes([Program("unit", ["sh", "-c", passes]), *planes], time.monotonic() + 60)
+            running.run()
+            self.assertEqual({(s.passed, s.failed) for s in running.summaries.values()}, {(1, 0)})
+
     def repeated(self, script, on_control_planes=True):
         """What is left of a program after it ran as `script` says, with a folder of its own for what it remembers."""
         with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import time
 from command import ROOT, Command
 from test_output import Summary
 
-# Programs on control planes that run at once. Measured on two cores: four of them keep both busy with API servers alone, and each
+# Programs on control planes that run at once beside those that compute; afterwards one more does. Measured on two cores: four of them keep both busy with API servers alone, and each
 # takes four times as long as with two.
 LANES = int(os.environ.get("EMCO_TEST_LANES", "2"))
 # A test program that hangs must not hold up the others for ever.
@@ -60,9 +60,11 @@ class Lanes:
     def lane(self, on_planes):
         while not self.stopped:
             with self.lock:
-                if not self.waiting[on_planes]:
+                # When nothing is left that computes, there is a processor for one more on control planes.
+                waiting = self.waiting[on_planes] or self.waiting[True]
+                if not waiting:
                     return
-                program = self.waiting[on_planes].pop(0)
+                program = waiting.pop(0)
             start = time.monotonic()
             summary, output = self.run_one(program, program.command)
             with self.lock:
