@@ -73,6 +73,12 @@ fn told(ended: std::io::Result<()>) {
 
 /// An authority in PEM, and a server of its.
 pub(crate) fn certificate(names: &[&str]) -> Result<(String, TlsAcceptor)> {
+    let (ca, config) = configuration(names)?;
+    Ok((ca, TlsAcceptor::from(Arc::new(config))))
+}
+
+/// An authority in PEM, and how a server of its answers, to be changed.
+pub(crate) fn configuration(names: &[&str]) -> Result<(String, rustls::ServerConfig)> {
     let authority = Authority::new("charts")?;
     let pair = authority.server_for(names)?;
     let certificate = CertificateDer::from_pem_slice(pair.cert.as_bytes()).context("no certificate")?;
@@ -84,7 +90,7 @@ pub(crate) fn certificate(names: &[&str]) -> Result<(String, TlsAcceptor)> {
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .context("the certificate cannot be used")?;
-    Ok((authority.ca.cert, TlsAcceptor::from(Arc::new(config))))
+    Ok((authority.ca.cert, config))
 }
 
 /// Connections after their handshake.

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
+use emco_crds::LogicalCloud;
 use emco_crds::conditions::types;
-use emco_crds::{Cluster, LogicalCloud};
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::fake_edges::{self, FakeEdges};
+use emco_e2e::fake_edges::FakeEdges;
 use emco_e2e::hostile::{Attack, EDGES, Kubelet, Object, PROVIDER, Said, Size, Victim, public_address};
 use emco_e2e::operator::{self, Operator, is};
 use emco_e2e::wait::wait_for;
@@ -82,13 +82,7 @@ async fn prepare(bed: &Bed, attacks: &[Attack], fakes: &FakeEdges) -> Result<()>
     }
     let project = Attack::Keys.project();
     fakes.register(bed, &project).await?;
-    let clusters = bed.hub().api::<Cluster>(fake_edges::PROVIDER).await?;
-    wait_for(clusters, REGISTERED, "the clusters that are none", |clusters| {
-        let ready =
-            clusters.values().filter(|one| is(one.status.as_ref(), types::READY, "True").is_ok()).count();
-        if ready == Size::Full.clusters() { Ok(()) } else { Err(format!("{ready} are ready")) }
-    })
-    .await?;
+    fakes.reached(bed, REGISTERED).await?;
     let clouds = bed.hub().api::<LogicalCloud>(&project).await?;
     wait_for(clouds, REGISTERED, "the logical cloud on all of them", |clouds| {
         let cloud = clouds.values().next().ok_or("there is none")?;

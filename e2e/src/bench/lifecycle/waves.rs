@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use emco_crds::conditions::types;
-use emco_crds::{Cluster, DeploymentIntentGroup, LogicalCloud};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::bed::Bed;
 use emco_e2e::fake_edges::{self, FakeEdges};
 use emco_e2e::operator::{self, Operator, is, settled};
-use emco_e2e::wait::wait_for;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -51,13 +50,7 @@ pub async fn measure(bed: &Bed, operator: &Operator) -> Result<Vec<Entry>> {
     let most = CLUSTERS.into_iter().max().unwrap_or_default();
     let fakes = FakeEdges::start(most).await?;
     fakes.register(bed, NAME).await?;
-    let clusters: Api<Cluster> = bed.hub().api(fake_edges::PROVIDER).await?;
-    wait_for(clusters, REGISTERED, "the clusters", |clusters| {
-        let ready = clusters.values().filter(|one| is(one.status.as_ref(), types::READY, "True").is_ok());
-        let ready = ready.count();
-        if ready == most { Ok(()) } else { Err(format!("{ready} are ready")) }
-    })
-    .await?;
+    fakes.reached(bed, REGISTERED).await?;
     operator::wait::<LogicalCloud, _>(bed, NAME, "default", |cloud| {
         is(cloud.status.as_ref(), types::READY, "True")
     })

@@ -1,0 +1,114 @@
+//! Says which kinds the servers know, as discovery does, and whose collection a path is.
+
+use serde_json::{Value, json};
+
+/// Of a kind that they know.
+pub(super) struct Kind {
+    /// Empty for the core group.
+    group: &'static str,
+    pub kind: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const KINDS: [Kind; 7] = [
+    Kind { group: "", kind: "ConfigMap", plural: "configmaps", namespaced: true },
+    Kind { group: "", kind: "Secret", plural: "secrets", namespaced: true },
+    Kind { group: "", kind: "ServiceAccount", plural: "serviceaccounts", namespaced: true },
+    Kind { group: "", kind: "ResourceQuota", plural: "resourcequotas", namespaced: true },
+    Kind { group: "", kind: "Namespace", plural: "namespaces", namespaced: false },
+    Kind { group: "", kind: "Node", plural: "nodes", namespaced: false },
+    Kind { group: RBAC, kind: "RoleBinding", plural: "rolebindings", namespaced: true },
+];
+/// Nothing is defined there besides: who asks is told so.
+const DEFINITIONS: [&str; 2] = [
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/apiregistration.k8s.io/v1/apiservices",
+];
+
+impl Kind {
+    /// Its `apiVersion`.
+    pub fn version(&self) -> String {
+        version(self.group)
+    }
+}
+
+fn version(group: &str) -> String {
+    if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") }
+}
+
+/// The kind whose collection a path is.
+pub(super) fn collection(path: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| {
+        let base = if kind.group.is_empty() { "/api/v1/" } else { "/apis/rbac.authorization.k8s.io/v1/" };
+        path.strip_prefix(base).is_some_and(|rest| {
+            let parts: Vec<&str> = rest.split('/').collect();
+            match parts.as_slice() {
+                [plural] => *plural == kind.plural,
+                ["namespaces", _, plural] => kind.namespaced && *plural == kind.plural,
+                _ => false,
+            }
+        })
+    })
+}
+
+/// What is answered of the server itself.
+pub(super) fn discovery(path: &str) -> Option<Value> {
+    Some(match path {
+        "/version" => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3"}),
+        "/readyz" | "/livez" => json!("ok"),
+        "/api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
+        "/apis" => {
+            let version = json!({"groupVersion": format!("{RBAC}/v1"), "version": "v1"});
+            let group = json!({"name": RBAC, "versions": [version], "preferredVersion": version});
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]})
+        }
+        "/api/v1" => resources(""),
+        _ if path.strip_prefix("/apis/").and_then(|rest| rest.strip_suffix("/v1")) == Some(RBAC) => {
+            resources(RBAC)
+        }
+        _ if DEFINITIONS.contains(&path) => {
+            json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []})
+        }
+        _ => return None,
+    })
+}
+
+fn resources(group: &str) -> Value {
+    let verbs = json!(["create", "delete", "get", "list", "patch", "update", "watch"]);
+    let of_group = KINDS.iter().filter(|kind| kind.group == group);
+    let resources: Vec<Value> = of_group
+        .map(|kind| {
+            json!({"name": kind.plural, "kind": kind.kind, "namespaced": kind.namespaced, "verbs": verbs})
+        })
+        .collect();
+    json!({"kind": "APIResourceList", "groupVersion": version(group), "resources": resources})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_collection_where_it_ends_with_a_kind() {
+        let of = |path: &str| collection(path).map(|kind| kind.kind);
+        assert_eq!(of("/api/v1/nodes"), Some("Node"));
+        assert_eq!(of("/api/v1/namespaces/nodes"), None, "a namespace of that name");
+        assert_eq!(of("/api/v1/namespaces/shop/secrets"), Some("Secret"));
+        assert_eq!(of("/api/v1/namespaces/shop/secrets/secrets"), None);
+        assert_eq!(of("/apis/rbac.authorization.k8s.io/v1/rolebindings"), Some("RoleBinding"));
+        assert_eq!(of("/api/v1/rolebindings"), None);
+    }
+
+    #[test]
+    fn discovery_names_each_kind_in_its_group() {
+        let plurals = |path: &str| {
+            let found = discovery(path).unwrap();
+            found["resources"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(plurals("/apis/rbac.authorization.k8s.io/v1"), ["rolebindings"]);
+        assert_eq!(plurals("/api/v1").len(), KINDS.len() - 1);
+        assert_eq!(discovery("/api/v1/nodes"), None);
+    }
+}
