@@ -205,7 +205,7 @@ demo: build ## One application on three real control planes, live. EMCO_DEMO_APP
 	@$(TARGET)/debug/emco-e2e demo --operator $(abspath $(RELEASE))/emco-operator
 
 .PHONY: bench
-bench: bench-spine bench-store bench-hostile bench-helm bench-user bench-lifecycle ## All benchmarks; results in target/bench.
+bench: bench-spine bench-store bench-hostile bench-helm bench-user bench-lifecycle bench-tenancy ## All benchmarks; results in target/bench.
 
 # What measures is optimized as what is measured. (Its own build is slow, and needed for nothing else.)
 .PHONY: build-bench
@@ -222,6 +222,10 @@ bench-user: build-bench ## What people wait for, in target/bench/user.json; fail
 .PHONY: bench-lifecycle
 bench-lifecycle: build-bench ## What apps and approvals wait for, in target/bench/lifecycle.json; fails when a goal is missed.
 	$(RELEASE)/emco-e2e bench lifecycle
+
+.PHONY: bench-tenancy
+bench-tenancy: build-bench ## How soon logical clouds are ready, in target/bench/tenancy.json; fails when a goal is missed.
+	$(RELEASE)/emco-e2e bench tenancy
 
 .PHONY: bench-helm
 bench-helm: build-bench

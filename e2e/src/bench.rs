@@ -5,6 +5,7 @@ mod lifecycle;
 mod record;
 mod spine;
 mod store;
+mod tenancy;
 mod user;
 
 use std::path::PathBuf;
@@ -15,19 +16,19 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine, store, hostile, user or lifecycle.
+    /// What is measured: spine, store, hostile, user, lifecycle or tenancy.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
     /// Only this part: of spine sample, fleet, latency, restart or throughput; of hostile an attack such as spin; of user
-    /// burst, edits, clusters or failover; of lifecycle dependency, approval, changes or waves. Nothing is written to the file then.
+    /// burst, edits, clusters or failover; of lifecycle dependency, approval, changes or waves; of tenancy real or simulated. Nothing is written to the file then.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
 }
 
 /// Areas whose missed goals are an error, too: what they measure is promised to people.
-const PROMISED: [&str; 2] = ["user", "hostile"];
+const PROMISED: [&str; 3] = ["user", "hostile", "tenancy"];
 
 /// Measures. A goal that is missed is in the table.
 pub fn run(args: &BenchArgs) -> Result<()> {
@@ -53,7 +54,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let program = program(args)?;
             runtime.block_on(Box::pin(lifecycle::measure(&program, args.only.as_deref())))?
         }
-        area => bail!("there is no benchmark {area}: they are spine, store, hostile, user and lifecycle"),
+        "tenancy" => {
+            let program = program(args)?;
+            runtime.block_on(Box::pin(tenancy::measure(&program, args.only.as_deref())))?
+        }
+        area => {
+            bail!("there is no benchmark {area}: they are spine, store, hostile, user, lifecycle and tenancy")
+        }
     };
     if args.only.is_some() {
         record::print(&entries);
@@ -91,8 +98,9 @@ mod tests {
     fn a_goal_that_is_promised_to_people_and_missed_is_an_error() {
         let missed =
             [record::Entry::one("operator_restarts", "restarts", 1.0, "make bench-hostile").at_most(0.0)];
-        let fails = ["spine", "store", "hostile", "user"].map(|area| promises_hold(area, &missed).is_err());
-        assert_eq!(fails, [false, false, true, true]);
+        let fails = ["spine", "store", "hostile", "user", "tenancy"]
+            .map(|area| promises_hold(area, &missed).is_err());
+        assert_eq!(fails, [false, false, true, true, true]);
         promises_hold("hostile", &[]).unwrap();
     }
 }

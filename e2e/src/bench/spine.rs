@@ -7,7 +7,7 @@ mod fleet;
 mod latency;
 mod mix;
 mod phases;
-mod quiet;
+pub(super) mod quiet;
 mod restart;
 mod sample;
 mod stage;

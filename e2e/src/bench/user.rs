@@ -42,7 +42,7 @@ pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
 }
 
 /// The load of the machine within the last minute, for who compares two runs.
-fn load() -> String {
+pub(super) fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
