@@ -49,7 +49,7 @@ pub struct Rig {
     pub hidden_namespace: Option<Value>,
     /// Namespaces that were suspended or resumed since somebody was last told.
     pub resuspended: BTreeSet<String>,
-    writers: Writers,
+    writers: Box<Writers>,
     shown: Shown,
     charts: tempfile::TempDir,
 }
@@ -60,7 +60,7 @@ fn context(
     seeing: &Arc<Seeing>,
     charts: &tempfile::TempDir,
     settings: &RevisionSettings,
-) -> (Context, Writers) {
+) -> (Context, Box<Writers>) {
     let (stores, writers) = stores();
     let dialer = Dialer::new(DialerSettings::default(), Arc::new(SystemResolver::new().unwrap()));
     let ctx = Context {
@@ -89,7 +89,7 @@ fn context(
         // What was before a restart counts, as tests of all else expect.
         unreachable: UnreachableSince::new(Arc::new(clock.clone()), Duration::ZERO),
     };
-    (ctx, writers)
+    (ctx, Box::new(writers))
 }
 
 /// Shows a store what a hub has of a kind, unless it was shown the very same before.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Of a kind that they know.
-pub(super) struct Kind {
+pub(super) struct Known {
     /// Empty for the core group.
     group: &'static str,
     pub kind: &'static str,
@@ -12,14 +12,14 @@ pub(super) struct Kind {
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-const KINDS: [Kind; 7] = [
-    Kind { group: "", kind: "ConfigMap", plural: "configmaps", namespaced: true },
-    Kind { group: "", kind: "Secret", plural: "secrets", namespaced: true },
-    Kind { group: "", kind: "ServiceAccount", plural: "serviceaccounts", namespaced: true },
-    Kind { group: "", kind: "ResourceQuota", plural: "resourcequotas", namespaced: true },
-    Kind { group: "", kind: "Namespace", plural: "namespaces", namespaced: false },
-    Kind { group: "", kind: "Node", plural: "nodes", namespaced: false },
-    Kind { group: RBAC, kind: "RoleBinding", plural: "rolebindings", namespaced: true },
+const KINDS: [Known; 7] = [
+    Known { group: "", kind: "ConfigMap", plural: "configmaps", namespaced: true },
+    Known { group: "", kind: "Secret", plural: "secrets", namespaced: true },
+    Known { group: "", kind: "ServiceAccount", plural: "serviceaccounts", namespaced: true },
+    Known { group: "", kind: "ResourceQuota", plural: "resourcequotas", namespaced: true },
+    Known { group: "", kind: "Namespace", plural: "namespaces", namespaced: false },
+    Known { group: "", kind: "Node", plural: "nodes", namespaced: false },
+    Known { group: RBAC, kind: "RoleBinding", plural: "rolebindings", namespaced: true },
 ];
 /// Nothing is defined there besides: who asks is told so.
 const DEFINITIONS: [&str; 2] = [
@@ -27,7 +27,7 @@ const DEFINITIONS: [&str; 2] = [
     "/apis/apiregistration.k8s.io/v1/apiservices",
 ];
 
-impl Kind {
+impl Known {
     /// Its `apiVersion`.
     pub fn version(&self) -> String {
         version(self.group)
@@ -39,7 +39,7 @@ fn version(group: &str) -> String {
 }
 
 /// The kind whose collection a path is.
-pub(super) fn collection(path: &str) -> Option<&'static Kind> {
+pub(super) fn collection(path: &str) -> Option<&'static Known> {
     KINDS.iter().find(|kind| {
         let base = if kind.group.is_empty() { "/api/v1/" } else { "/apis/rbac.authorization.k8s.io/v1/" };
         path.strip_prefix(base).is_some_and(|rest| {

@@ -6,7 +6,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::kinds::{Kind, collection, discovery};
+use super::kinds::{Known, collection, discovery};
 
 /// Deletions that are remembered for watches.
 const GONE: usize = 256;
@@ -206,7 +206,7 @@ impl Store {
         }
     }
 
-    fn list(&self, kind: &Kind, path: &str, query: &Query) -> Value {
+    fn list(&self, kind: &Known, path: &str, query: &Query) -> Value {
         let items: Vec<&Value> = self
             .objects
             .iter()

@@ -68,7 +68,7 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "a release or namespace of another",
         &[
-            "a_foreign_object_is_named_with_its_manager_and_nothing_is_sent",
+            "a_foreign_object_is_named_with_its_manager_and_not_changed",
             "a_namespace_that_another_cloud_has_is_not_taken",
             "a_second_cloud_with_a_namespace_that_is_taken_is_refused_and_woken",
             "a_release_that_another_deployment_has_is_refused_and_changes_nothing",

@@ -84,11 +84,12 @@ impl Job {
         // In the order of the set, as far as requests in flight keep an order.
         // What failed before comes last: it must not keep the rest from its turn.
         send.sort_by_cached_key(|(item, _)| (self.has_failed(item), item.place));
-        let round = self.send_all(send, session, facts).await;
+        let mut round = self.send_all(send, session, facts).await;
         all = all && round.all;
         if round.met.is_empty() || self.stale() {
             return all && round.met.is_empty();
         }
+        round.met.sort_by_key(|item| item.place);
         let mut send = Vec::new();
         let fine = self.look(round.met, session, &mut send, facts).await;
         let round = self.send_all(send, session, facts).await;
@@ -100,11 +101,16 @@ impl Job {
     }
 
     /// Whether an object that we do not know is likely, so that a look at it costs less than an apply that is refused: where
-    /// those of others are taken or taken over, and where an apply failed before. So what is said of it, too, is about the
-    /// object that is there, where admission refuses its change before the server finds that it is there.
+    /// those of others are taken or taken over, where its kind is not watched, and where an apply failed before. So what is said
+    /// of it, too, is about the object that is there, where admission refuses its change before the server finds that it is there.
     fn may_be_there(&self, item: &Item) -> bool {
         let takes_over = self.memory.pace.conflicts != ConflictPolicy::Fail && self.may_take_over(item);
-        takes_over || self.take_existing(item) || self.left_alone(item) || self.has_failed(item)
+        let unwatched = || matches!(self.ctx.edge.observed.look(&item.id), Look::Unknown);
+        takes_over
+            || self.take_existing(item)
+            || self.left_alone(item)
+            || self.has_failed(item)
+            || unwatched()
     }
 
     pub(super) fn need(&self, item: &Item, session: &Session) -> Need {

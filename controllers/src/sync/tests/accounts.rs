@@ -123,7 +123,7 @@ async fn what_the_account_may_not_remove_any_more_is_removed_without_it() {
     assert_eq!(writers(&edge).last(), Some(&(Method::Delete, String::new())));
     assert_eq!(edge.object("/api/v1/namespaces/shop/configmaps/c"), None);
     let metrics = rig.sync.lock().as_ref().unwrap().metrics().clone();
-    assert_eq!(metrics.beyond_account.load(Ordering::Relaxed), 1);
+    assert_eq!(metrics.beyond_account.load(Ordering::Relaxed), 2, "the ConfigMap and the account");
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,11 +79,12 @@ async fn an_equal_object_is_taken_over_and_released_with_its_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fail_sends_nothing_and_names_the_other_ways() {
+async fn fail_changes_nothing_and_names_the_other_ways() {
     let rig = meeting(ConflictPolicy::Fail, "1").await;
+    let before = live(&rig);
     let message = rig.until_reason("a", "NotOurs").await.error.unwrap().message;
     assert!(message.contains("kubectl") && message.contains("spec.sync.conflicts"), "{message}");
-    assert!(rig.edge("a").writes().is_empty());
+    assert_eq!(live(&rig), before);
     let asked = tokio::time::Instant::now();
     rig.conflicts(ConflictPolicy::Adopt);
     rig.until_complete("a").await;

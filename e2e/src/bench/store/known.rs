@@ -15,7 +15,7 @@ use emco_controllers::runtime::context::{Connector, Context};
 use emco_controllers::runtime::hub::HubApi;
 use emco_controllers::runtime::installation;
 use emco_controllers::runtime::plan_turns::PlanTurns;
-use emco_controllers::runtime::stores::{Writers, stores};
+use emco_controllers::runtime::stores::{Feed, Writers, stores};
 use emco_controllers::runtime::unreachable::UnreachableSince;
 use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
 use emco_controllers::runtime::world::{Edges, World};
@@ -27,7 +27,6 @@ use emco_engine::identity::ClusterId;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::runtime::reflector::Lookup;
-use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -166,7 +165,7 @@ impl Process {
     }
 }
 
-async fn list<K>(hub: &dyn ApiServer, writer: &mut Writer<K>, path: &'static str) -> Result<()>
+async fn list<K>(hub: &dyn ApiServer, writer: &mut Feed<K>, path: &'static str) -> Result<()>
 where
     K: Lookup<DynamicType = ()> + Clone + Debug + DeserializeOwned + 'static,
 {

@@ -29,7 +29,7 @@ pub const CLUSTER: &[Row] = &[
     (
         "The object is somebody else's",
         &[
-            "a_foreign_object_is_named_with_its_manager_and_nothing_is_sent",
+            "a_foreign_object_is_named_with_its_manager_and_not_changed",
             "what_people_made_alike_is_taken_over_and_left_in_the_end",
             "what_differs_is_listed_then_held_by_its_manager_then_forced",
         ],
