@@ -19,13 +19,14 @@ use super::halt::Halt;
 use super::row::Facts;
 use super::send::{Over, Refusal, Sending, Sent, apply};
 use super::{Job, Key};
+use crate::runtime::api::ApiError;
 
 /// What a round of applies came to.
 pub(super) struct Round {
     /// All of it is applied now.
     pub all: bool,
-    /// What was to be made, where objects of that name are.
-    pub met: Vec<Item>,
+    /// What was to be made, with the conflict: an object of that name, as a rule.
+    pub met: Vec<(Item, ApiError)>,
 }
 
 /// What has to be done about one object.
@@ -89,13 +90,13 @@ impl Job {
         if round.met.is_empty() || self.stale() {
             return all && round.met.is_empty();
         }
-        round.met.sort_by_key(|item| item.place);
-        let mut send = Vec::new();
-        let fine = self.look(round.met, session, &mut send, facts).await;
+        round.met.sort_by_key(|(item, _)| item.place);
+        let (mut send, met) = (Vec::new(), round.met.into_iter().map(|(item, _)| item).collect());
+        let fine = self.look(met, session, &mut send, facts).await;
         let round = self.send_all(send, session, facts).await;
-        for item in &round.met {
-            let text = "others make and remove an object of this name";
-            self.item_failed(item, &Trouble::new("Progressing", text, Retry::Soon), facts);
+        for (item, error) in &round.met {
+            let trouble = self.refusal(item, error);
+            self.item_failed(item, &trouble, facts);
         }
         all && fine && round.all && round.met.is_empty()
     }
@@ -268,7 +269,7 @@ impl Job {
                     if matches!(over, Over::Nothing) && error.is_conflict() =>
                 {
                     halt.answered();
-                    round.met.push(item);
+                    round.met.push((item, error));
                 }
                 Some(Sent { answer: Err(refusal), .. }) => {
                     round.all = false;
