@@ -90,12 +90,19 @@ async fn a_deployment_whose_finalizer_is_removed_by_hand_leaves_clean_edges_and_
         let kubectl = bed.hub().kubectl();
         let patch = r#"{"metadata":{"finalizers":null}}"#;
         kubectl.run(&["delete", "dig", "shop", "-n", "torn", "--wait=false"]).await?;
+        let shards: Api<SyncShard> = bed.hub().api("torn").await?;
+        let of_shop = Config::default().labels("emco.io/owner-name=shop");
+        // Without that in writing, nothing proves that it was deleted, and what it has on clusters would stay.
+        wait_for_some(shards.clone(), of_shop.clone(), SOON, "nothing to be wanted any more", |objects| {
+            let wanted =
+                objects.values().flat_map(|shard| &shard.spec.clusters).find(|row| row.target.is_some());
+            wanted.map_or(Ok(()), |row| Err(format!("{row:?}")))
+        })
+        .await?;
         kubectl.run(&["patch", "dig", "shop", "-n", "torn", "--type=merge", "-p", patch]).await.ok();
         for edge in ["a", "b"] {
             has_maps(bed, edge, "torn", &[]).await?;
         }
-        let shards: Api<SyncShard> = bed.hub().api("torn").await?;
-        let of_shop = Config::default().labels("emco.io/owner-name=shop");
         wait_for_some(shards, of_shop, SOON, "the end of its shards", |objects| {
             if objects.is_empty() { Ok(()) } else { Err(format!("{} are left", objects.len())) }
         })
