@@ -24,11 +24,19 @@ const QUESTIONS: [&[&str]; 4] = [
 ];
 
 impl Bed {
-    /// Runs a test; should it panic or fail, its bed's state is printed before the failure goes on.
+    /// Runs a test; should it panic or fail, its bed's state is printed before the failure goes on. It fails, too, where a log, an
+    /// Event or a status shows a secret.
     ///
     /// # Panics
     /// When the test fails or panics.
     pub async fn explain<T>(&self, test: impl Future<Output = anyhow::Result<T>>) -> T {
+        let test = async {
+            let value = test.await?;
+            if self.has_hub() {
+                Box::pin(self.shows_no_secret()).await?;
+            }
+            Ok::<_, anyhow::Error>(value)
+        };
         match AssertUnwindSafe(test).catch_unwind().await {
             Ok(Ok(value)) => value,
             Ok(Err(error)) => {

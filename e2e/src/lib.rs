@@ -20,6 +20,7 @@ pub mod public;
 pub mod random;
 pub mod registry;
 pub mod repository;
+pub mod secrets;
 pub mod starts;
 pub mod supervisor;
 pub mod tls_proxy;
