@@ -228,3 +228,20 @@ fn an_index_that_lies_is_an_error_and_no_memory_is_taken_for_it() {
         assert!(matches!(assemble(&digest, &[&pack]), Err(PackError::Corrupt(_))), "{:?}", pack.index);
     }
 }
+
+/// Whoever reads an AppContext sees the SHA-256 of packs of Secrets, and the digest of the set. Beside a guess of the password they
+/// would need the key of the installation: it is in the digest of each manifest, which stands in the pack alone.
+#[test]
+fn the_digest_of_a_pack_does_not_help_to_guess_a_secret() {
+    let pack = |key: &[u8; 32], password: &str| {
+        let mut secret = manifest("Secret", "pin", json!({"password": password}));
+        secret.digest = crate::canonical::manifest_digest(key, &secret.json);
+        let packs = write_sets("uid", &[set("db", "seen", vec![secret])]).unwrap();
+        let [pack] = &packs[..] else { panic!("{packs:?}") };
+        assert_eq!(pack.kind, PackKind::Secret);
+        (pack.name.clone(), pack.digest.clone())
+    };
+    let published = pack(&[7; 32], "hunter2");
+    assert_eq!(pack(&[7; 32], "hunter2"), published);
+    assert_ne!(pack(&[8; 32], "hunter2"), published, "the right guess with another key shows nothing");
+}
