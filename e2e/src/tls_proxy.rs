@@ -21,7 +21,7 @@ const SPOKEN: &[u8] = b"h2";
 /// A server in front of a plane's. Whoever connects is known by a token: client certificates end here.
 pub struct TlsProxy {
     address: SocketAddr,
-    authority: Authority,
+    authority: Mutex<Authority>,
     acceptor: Arc<Mutex<TlsAcceptor>>,
     /// Raised to close all connections.
     closed: watch::Sender<u64>,
@@ -40,14 +40,22 @@ impl TlsProxy {
         let acceptor = Arc::new(Mutex::new(acceptor(&authority, valid)?));
         let closed = watch::Sender::new(0);
         let task = tokio::spawn(accept(listener, Arc::clone(&acceptor), connector, to, closed.clone()));
-        let proxy = Self { address, authority, acceptor, closed, task };
+        let proxy = Self { address, authority: Mutex::new(authority), acceptor, closed, task };
         proxy.close_after(valid);
         Ok(proxy)
     }
 
     /// Another certificate of the same authority, for connections from now on.
     pub fn renew(&self, valid: Duration) -> Result<()> {
-        *self.acceptor.lock() = acceptor(&self.authority, valid)?;
+        *self.acceptor.lock() = acceptor(&self.authority.lock(), valid)?;
+        Ok(())
+    }
+
+    /// A certificate of another authority from now on; all connections are closed, as when a cluster's authority is rotated.
+    pub fn rotate(&self, valid: Duration) -> Result<()> {
+        *self.authority.lock() = Authority::new("rotated")?;
+        self.renew(valid)?;
+        self.closed.send_modify(|count| *count += 1);
         Ok(())
     }
 
@@ -57,8 +65,8 @@ impl TlsProxy {
     }
 
     /// Its authority, in PEM.
-    pub fn ca(&self) -> &str {
-        &self.authority.ca.cert
+    pub fn ca(&self) -> String {
+        self.authority.lock().ca.cert.clone()
     }
 
     fn close_after(&self, valid: Duration) {

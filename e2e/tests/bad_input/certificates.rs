@@ -1,5 +1,4 @@
-//! In: an edge whose certificate runs out. Out: the condition says so and whose matter it is; deployments wait, and go on with the
-//! next certificate by themselves.
+//! Lets the certificate of an edge run out, and its authority change: the condition says so and whose matter it is, deployments wait.
 
 use std::time::Duration;
 
@@ -15,8 +14,8 @@ use super::{NOTE, cluster_says, has, of_one_file, provider, start};
 /// Long enough to register, short enough to wait for.
 const FIRST: Duration = Duration::from_secs(25);
 
-/// A kubeconfig that leads through the proxy, as an account that may do everything.
-async fn kubeconfig(bed: &Bed, proxy: &TlsProxy) -> Result<String> {
+/// The token of an account that may do everything.
+async fn token(bed: &Bed) -> Result<String> {
     let kubectl = bed.edge("d").kubectl();
     kubectl.run(&["create", "serviceaccount", "registered", "-n", "default"]).await?;
     let role = [
@@ -28,17 +27,35 @@ async fn kubeconfig(bed: &Bed, proxy: &TlsProxy) -> Result<String> {
     ];
     kubectl.run(&role).await?;
     let token = kubectl.run(&["create", "token", "registered", "-n", "default", "--duration=1h"]).await?;
-    let mut config: serde_yaml::Value =
-        serde_yaml::from_str(&bed.edge("d").kubeconfig_with_token(token.trim()))?;
+    Ok(token.trim().to_owned())
+}
+
+/// A kubeconfig that leads through the proxy and trusts these authorities.
+fn kubeconfig(bed: &Bed, proxy: &TlsProxy, token: &str, authorities: &str) -> Result<String> {
+    let mut config: serde_yaml::Value = serde_yaml::from_str(&bed.edge("d").kubeconfig_with_token(token))?;
     let target =
         config.get_mut("clusters").and_then(|c| c.get_mut(0)?.get_mut("cluster")).context("no cluster")?;
     target["server"] = proxy.url().into();
     let ca = {
         use base64::Engine as _;
-        base64::engine::general_purpose::STANDARD.encode(proxy.ca())
+        base64::engine::general_purpose::STANDARD.encode(authorities)
     };
     target["certificate-authority-data"] = ca.into();
     Ok(serde_yaml::to_string(&config)?)
+}
+
+/// The authority of the edge changes under a deployment: it is named as the cause, what runs stays, and with both authorities in
+/// the Secret the cluster is back.
+async fn rotate_authority(bed: &Bed, proxy: &TlsProxy, token: &str) -> Result<()> {
+    let before = proxy.ca();
+    proxy.rotate(Duration::from_hours(1))?;
+    let message = cluster_says(bed, "expires", "d", "TLSFailed").await?;
+    has(&message, &["certificate-authority-data did not sign"]);
+    assert_eq!(ours(bed, "d", "configmaps", Some("expiring")).await?, ["ConfigMap/expiring/note"]);
+    let both = format!("{before}{}", proxy.ca());
+    secret(bed, "expires", "d", &kubeconfig(bed, proxy, token, &both)?).await?;
+    wait(bed, "expires", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
+    deployed(bed, "expiring", "shop", 1).await.map(drop)
 }
 
 #[tokio::test]
@@ -49,7 +66,8 @@ async fn an_edge_whose_certificate_expires_is_named_and_goes_on_with_the_next_on
     bed.explain(async {
         let proxy = TlsProxy::before(bed.edge("d"), FIRST).await?;
         provider(bed, "expires", "expiring").await?;
-        secret(bed, "expires", "d", &kubeconfig(bed, &proxy).await?).await?;
+        let token = token(bed).await?;
+        secret(bed, "expires", "d", &kubeconfig(bed, &proxy, &token, &proxy.ca())?).await?;
         bed.hub().kubectl().apply(&cluster("expires", "d")).await?;
         wait(bed, "expires", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
             .await?;
@@ -70,6 +88,7 @@ async fn an_edge_whose_certificate_expires_is_named_and_goes_on_with_the_next_on
             .await?;
         deployed(bed, "expiring", "shop", 1).await?;
         assert_eq!(ours(bed, "d", "configmaps", Some("expiring")).await?, ["ConfigMap/expiring/note"]);
+        rotate_authority(bed, &proxy, &token).await?;
         // The edge is free for the next test.
         let kubectl = bed.hub().kubectl();
         kubectl.run(&["delete", "dig", "shop", "-n", "expiring", "--timeout=60s"]).await?;
