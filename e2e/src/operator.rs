@@ -16,7 +16,7 @@ mod loose;
 mod objects;
 mod states;
 
-pub use accounts::{as_account, call, do_as_told};
+pub use accounts::{as_account, call, do_as_told, install_charts};
 pub use copies::Copies;
 pub use loose::without_rules_on_names;
 pub use objects::{

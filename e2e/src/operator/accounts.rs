@@ -1,5 +1,4 @@
-//! In: a hub where somebody installed the charts. Out: what a program says there, a kubeconfig of the operator's own account, and
-//! the commands of messages, done.
+//! Installs the charts on a hub, runs programs there, and makes a kubeconfig of the operator's own account.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,9 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
+use super::root;
 use crate::bed::Bed;
+use crate::programs::Program;
 
 /// Runs a program that talks to the hub as its administrator, such as Helm; answers what it printed.
 pub async fn call<A: AsRef<OsStr>>(bed: &Bed, program: &Path, args: &[A]) -> Result<String> {
@@ -26,6 +27,19 @@ pub async fn call<A: AsRef<OsStr>>(bed: &Bed, program: &Path, args: &[A]) -> Res
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{:?} failed: {}", command.as_std(), said.trim());
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Installs both charts with Helm, which the bed has to have; answers what it said.
+pub async fn install_charts(bed: &Bed) -> Result<String> {
+    let mut told = String::new();
+    for name in ["emco-crds", "emco"] {
+        let chart = root().join("charts").join(name).display().to_string();
+        let args = ["install", name, &chart, "--namespace", "emco-system", "--create-namespace"];
+        told += &call(bed, bed.programs().path(Program::Helm)?, &args).await?;
+    }
+    let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
+    bed.hub().kubectl().run(&established).await?;
+    Ok(told)
 }
 
 /// A kubeconfig of the service account that the chart made, with all the rights it has and no more.

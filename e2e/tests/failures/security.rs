@@ -1,7 +1,7 @@
 //! The rows of the page on security, by what attacks with, and the tests that show what stops it.
 
 /// Second column, names of tests.
-pub const SHOWN_BY: &[(&str, &[&str])] = &[
+const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "a chart or values that read files, the network or other tenants",
         &[
@@ -177,6 +177,151 @@ pub const SHOWN_BY: &[(&str, &[&str])] = &[
             "an_admission_policy_that_quotes_a_secret_is_not_quoted",
             "an_edge_that_quotes_a_secret_is_not_quoted",
             "a_template_that_fails_with_a_secret_value_does_not_show_it",
+            "no_secret_of_the_hub_stands_in_anything_that_people_read",
         ],
     ),
 ];
+
+/// Of the second table of the page: attacks by users, most of them on an installation from its charts.
+const TRIED: &[(&str, &[&str])] = &[
+    (
+        "reading a kubeconfig, or an object of another project, of a provider or of the operator",
+        &["a_tenant_with_all_rights_in_its_namespace_reaches_no_other_object"],
+    ),
+    (
+        "taking the operator's place: its token, its Lease, its policies, impersonation",
+        &[
+            "a_tenant_with_all_rights_in_its_namespace_reaches_no_other_object",
+            "only_service_accounts_are_acted_as",
+        ],
+    ),
+    (
+        "a cluster or a level that is not granted, a namespace of somebody else on a cluster",
+        &[
+            "clusters_levels_and_namespaces_of_others_are_refused_to_a_logical_cloud",
+            "a_cluster_that_is_not_granted_is_refused_until_a_grant_names_the_project",
+            "a_grant_that_is_withdrawn_keeps_what_runs_and_refuses_what_is_new",
+        ],
+    ),
+    (
+        "a reference to a chart, a Secret, a logical cloud or an app of another project",
+        &[
+            "charts_secrets_clouds_and_clusters_of_others_are_not_found_by_a_deployment",
+            "a_name_that_begins_a_query_is_refused_when_it_is_applied",
+        ],
+    ),
+    (
+        "writing, forging or deleting AppContexts and SyncShards, also with the verb `own` in its namespace, or another status",
+        &[
+            "revisions_and_shards_are_written_by_no_tenant_whatever_its_rights",
+            "the_operator_works_with_exactly_the_rights_of_its_chart/policies",
+        ],
+    ),
+    (
+        "a pack with other manifests",
+        &[
+            "a_tenant_with_all_rights_in_its_namespace_reaches_no_other_object",
+            "a_pack_with_another_content_is_made_anew_from_the_plan",
+            "stored_manifests_that_are_deleted_or_damaged_come_back_and_nothing_is_removed_for_them",
+            "every_torn_or_changed_byte_is_noticed",
+        ],
+    ),
+    (
+        "guessing a password against the digests that viewers see: of inputs, sets, manifests and packs",
+        &[
+            "the_inputs_digest_does_not_help_to_guess_a_secret",
+            "the_digest_of_a_pack_does_not_help_to_guess_a_secret",
+        ],
+    ),
+    (
+        "approving its own change: by an object, a role, a binding, a membership, a status, another's name",
+        &[
+            "who_may_write_a_change_and_not_approve_it_cannot_have_it_carried_out",
+            "the_operator_works_with_exactly_the_rights_of_its_chart/roles",
+            "the_operator_works_with_exactly_the_rights_of_its_chart/follow_the_project",
+        ],
+    ),
+    (
+        "the label that gives its namespace to another project or a provider, and a Cluster of its own in it",
+        &[
+            "a_tenant_makes_its_namespace_no_other_projects_and_no_providers",
+            "the_operator_works_with_exactly_the_rights_of_its_chart/policies",
+        ],
+    ),
+    (
+        "a ClusterRoleBinding, a webhook, labels of its own namespace, an object elsewhere",
+        &[
+            "a_chart_at_level_standard_lifts_nothing_that_confines_it_and_looks_up_nothing_of_others",
+            "a_tenant_of_level_standard_may_do_what_its_account_may_only",
+        ],
+    ),
+    (
+        "a quota, NetworkPolicy or RoleBinding of the name that confines it, to take it over",
+        &[
+            "a_chart_at_level_standard_lifts_nothing_that_confines_it_and_looks_up_nothing_of_others",
+            "pods_beyond_the_standard_are_refused_by_the_clusters",
+        ],
+    ),
+    (
+        "`lookup` of Secrets of others, and of everybody's",
+        &[
+            "a_chart_at_level_standard_lifts_nothing_that_confines_it_and_looks_up_nothing_of_others",
+            "objects_of_others_are_not_found",
+        ],
+    ),
+    (
+        "a template bomb, a zip bomb, a link out of the archive",
+        &[
+            "a_chart_that_makes_900_mb_is_refused_and_others_go_on",
+            "a_chart_that_spins_is_refused_and_others_go_on",
+            "a_chart_that_prints_256_mib_is_refused_and_others_go_on",
+            "nine_archives_that_unpack_to_their_limit_do_not_fill_the_memory",
+            "archives_that_lead_out_or_unpack_to_too_much_are_refused_and_links_lead_nowhere",
+        ],
+    ),
+    (
+        "a kubeconfig that reads files, goes through a proxy, acts as another or verifies nothing",
+        &[
+            "everything_that_runs_reads_or_trusts_more_than_the_file_is_forbidden",
+            "kubeconfigs_that_cannot_or_must_not_be_used_are_refused_with_the_cure",
+            "a_kubeconfig_that_leads_to_loopback_is_refused_until_an_operator_s_flag_allows_it",
+        ],
+    ),
+    (
+        "text that is meant for a status",
+        &[
+            "html_is_not_kubernetes_and_is_not_quoted",
+            "ten_megabytes_of_text_are_read_within_the_limits_and_are_not_kubernetes",
+            "a_text_from_a_cluster_commands_no_terminal",
+        ],
+    ),
+    (
+        "a name or a value that would change or address another object",
+        &[
+            "names_that_mean_something_in_a_url_name_objects_or_are_refused",
+            "a_chart_at_level_standard_lifts_nothing_that_confines_it_and_looks_up_nothing_of_others",
+            "marks_go_to_the_top_level_only",
+        ],
+    ),
+    (
+        "one huge object, or thousands",
+        &[
+            "a_manifest_larger_than_a_pack_is_refused_by_name",
+            "an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refused",
+            "limits_of_a_project_are_kept_and_what_runs_stays",
+            "a_plan_beyond_what_its_project_may_store_is_refused_and_what_runs_stays",
+        ],
+    ),
+    (
+        "rights that its work does not need",
+        &[
+            "the_operator_works_with_exactly_the_rights_of_its_chart",
+            "the_operator_works_with_exactly_the_rights_of_its_chart/are_explained_and_used",
+        ],
+    ),
+];
+
+/// In the order of the page.
+pub fn shown_by() -> Vec<super::failures::Row> {
+    [SHOWN_BY, TRIED].concat()
+}

@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use emco_crds::Project;
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{Operator, SOON, as_account, call, program, project, root, wait};
+use emco_e2e::operator::{
+    Operator, SOON, as_account, call, install_charts as install, program, project, root, wait,
+};
 use emco_e2e::programs::Program;
 use emco_e2e::wait::wait_until_gone;
 use k8s_openapi::api::core::v1::Namespace;
@@ -34,18 +36,6 @@ async fn upgrade(bed: &Bed, set: &str) -> Result<()> {
     let args =
         ["upgrade", "emco", &chart, "--namespace", "emco-system", "--reset-then-reuse-values", "--set", set];
     call(bed, bed.programs().path(Program::Helm)?, &args).await.map(drop)
-}
-
-async fn install(bed: &Bed) -> Result<String> {
-    let mut told = String::new();
-    for name in ["emco-crds", "emco"] {
-        let chart = root().join("charts").join(name).display().to_string();
-        let args = ["install", name, &chart, "--namespace", "emco-system", "--create-namespace"];
-        told += &call(bed, bed.programs().path(Program::Helm)?, &args).await?;
-    }
-    let established = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
-    bed.hub().kubectl().run(&established).await?;
-    Ok(told)
 }
 
 #[tokio::test]

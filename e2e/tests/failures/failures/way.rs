@@ -85,6 +85,13 @@ pub const WAY: &[Row] = &[
         "Its certificate expires",
         &["an_edge_whose_certificate_expires_is_named_and_goes_on_with_the_next_one"],
     ),
+    (
+        "The authority of its certificate changes (a rotation)",
+        &[
+            "an_edge_whose_certificate_expires_is_named_and_goes_on_with_the_next_one/rotate_authority",
+            "another_ca_is_named_as_the_cause",
+        ],
+    ),
     ("Its credentials end", &["refused_credentials_are_named_and_new_ones_take_their_place"]),
     (
         "The credentials lack a right",

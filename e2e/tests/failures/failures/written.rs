@@ -120,5 +120,33 @@ pub const WRITTEN: &[Row] = &[
             "a_pinned_revision_whose_pack_is_lost_is_refused_until_it_is_back",
         ],
     ),
+    (
+        "A permission of a logical cloud names an API group that no cluster has",
+        &["a_permission_on_an_unknown_api_group_gives_nothing_and_the_cluster_says_what_is_missing"],
+    ),
+    (
+        "A quota of a logical cloud is in a wrong unit",
+        &[
+            "a_permission_on_an_unknown_api_group_gives_nothing_and_the_cluster_says_what_is_missing/a_quota_in_a_wrong_unit",
+        ],
+    ),
+    (
+        "A logical cloud with rights or limits of its own names a namespace that is there already",
+        &[
+            "clusters_levels_and_namespaces_of_others_are_refused_to_a_logical_cloud/a_namespace_that_was_there_gives_no_rights",
+            "pods_beyond_the_standard_are_refused_by_the_clusters",
+        ],
+    ),
+    (
+        "A logical cloud names a cluster that its provider does not have",
+        &["a_cloud_without_any_cluster_says_what_to_do"],
+    ),
+    (
+        "A grant is withdrawn while it is in use",
+        &[
+            "a_grant_that_is_withdrawn_keeps_what_runs_and_refuses_what_is_new",
+            "a_pin_holds_against_labels_and_not_against_grants",
+        ],
+    ),
     ("A field is not supported yet", &["a_field_of_a_later_version_is_answered_instead_of_ignored"]),
 ];

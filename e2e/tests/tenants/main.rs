@@ -1,0 +1,11 @@
+//! Attacks of users of the hub who may do everything in their project's namespace, on an operator installed by its charts.
+
+mod approving;
+mod charts;
+mod clouds;
+mod generated;
+mod namespaces;
+mod others;
+mod reach;
+mod secrets;
+mod world;
