@@ -131,7 +131,7 @@ async fn a_grant_that_is_withdrawn_keeps_what_runs_and_refuses_what_is_new() {
             let reason = "ClusterNotInLogicalCloud";
             let said = says::<DeploymentIntentGroup, _>(bed, "debtor", name, types::READY, reason).await?;
             ensure!(said.contains(words), "{name}: {said}");
-            Ok(())
+            anyhow::Ok(())
         };
         // An edit of what runs, and what is new.
         hub.apply(&group("shop", "two")).await?;

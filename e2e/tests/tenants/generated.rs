@@ -81,12 +81,13 @@ async fn forged_status(tenant: &Tenant) -> Result<()> {
     let says = format!("--for=jsonpath={{.status.identity}}={account}");
     bed.hub().kubectl().run(&["wait", "lc/default", "-n", namespace, &says, "--timeout=60s"]).await?;
     let written = bed.edge("a").audit()?;
-    let mut notes = written.iter().filter(|event| {
+    let notes = written.iter().filter(|event| {
         (event.resource.as_str(), event.name.as_str()) == ("configmaps", "note")
             && event.namespace == namespace
             && event.is_write()
             && event.code < 300
     });
-    ensure!(notes.all(|event| event.acting_as == account), "somebody else wrote the note: {written:#?}");
+    let by: Vec<&str> = notes.map(|event| event.acting_as.as_str()).collect();
+    ensure!(!by.is_empty() && by.iter().all(|by| *by == account), "the note was written by {by:?}");
     Ok(())
 }
