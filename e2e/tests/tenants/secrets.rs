@@ -131,10 +131,10 @@ async fn metrics(operator: &Operator) -> Result<String> {
 async fn printed(bed: &Bed) -> Result<String> {
     let mut text = String::new();
     for args in [
-        &["status", "shop", "-n", NAMESPACE][..],
-        &["status", "shop", "-n", NAMESPACE, "-o", "json"],
-        &["plan", "shop", "-n", NAMESPACE],
-        &["diff", "shop", "-n", NAMESPACE],
+        &["status", "leaky/shop"][..],
+        &["status", "leaky/shop", "-o", "json"],
+        &["plan", "leaky/shop"],
+        &["diff", "leaky/shop"],
         &["clusters"],
     ] {
         let output = Command::new(program()?.with_file_name("kubectl-emco"))
