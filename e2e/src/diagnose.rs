@@ -30,22 +30,19 @@ impl Bed {
     /// # Panics
     /// When the test fails or panics.
     pub async fn explain<T>(&self, test: impl Future<Output = anyhow::Result<T>>) -> T {
-        let test = async {
-            let value = test.await?;
-            if self.has_hub() {
-                Box::pin(self.shows_no_secret()).await?;
-            }
-            Ok::<_, anyhow::Error>(value)
-        };
-        match AssertUnwindSafe(test).catch_unwind().await {
-            Ok(Ok(value)) => value,
-            Ok(Err(error)) => {
-                eprintln!("{}", self.diagnostics().await);
-                panic!("{error:#}");
-            }
+        let done = match AssertUnwindSafe(test).catch_unwind().await {
+            Ok(Ok(value)) => Box::pin(self.shows_no_secret()).await.map(|()| value),
+            Ok(Err(error)) => Err(error),
             Err(panic) => {
                 eprintln!("{}", self.diagnostics().await);
                 resume_unwind(panic)
+            }
+        };
+        match done {
+            Ok(value) => value,
+            Err(error) => {
+                eprintln!("{}", self.diagnostics().await);
+                panic!("{error:#}");
             }
         }
     }
