@@ -3,7 +3,7 @@
 //!
 //! It knows resourceVersions, generations, finalizers, preconditions, label selectors, watches, namespaces that drain,
 //! server-side apply with field ownership, and workloads that become ready at once, and refuses
-//! changes of the fields that cannot be changed. It does not validate schemas, set
+//! changes of the fields that cannot be changed. An account that asks hears its rules. It does not validate schemas, set
 //! defaults, run admission, or check rights; its watches send no bookmarks. It knows who owns a field, not who owns the map
 //! around it: on a real server the maker of a map that was taken away as a whole still conflicts over it.
 
@@ -13,6 +13,7 @@ mod fixed;
 mod kinds;
 mod query;
 mod refusals;
+mod reviews;
 mod store;
 mod watching;
 mod workloads;
@@ -138,7 +139,7 @@ impl MemoryServer {
         self.inner.lock().store.workloads_ready = ready;
     }
 
-    /// Everything asked since the last call, but dry runs.
+    /// Everything asked since the last call, but dry runs and reviews.
     pub fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.inner.lock().seen)
     }
@@ -251,7 +252,7 @@ impl MemoryServer {
         }
         let mut inner = self.inner.lock();
         let manager = query::value(request, "fieldManager").unwrap_or_default().to_owned();
-        if !query::is_dry(request) {
+        if !query::is_dry(request) && !reviews::is_one(request) {
             let account = request.impersonate.clone().unwrap_or_default();
             inner.seen.push(Seen {
                 method: request.method,

@@ -16,6 +16,7 @@ mod credentials;
 mod deaths;
 mod depends;
 mod deployments;
+mod derived;
 mod explained;
 mod faults;
 mod forgotten;

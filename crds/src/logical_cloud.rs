@@ -203,8 +203,8 @@ pub struct CloudUser {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = (
-        "has(self.clusterRole) != has(self.rules)",
-        "a permission needs exactly one of clusterRole, rules"
+        "(has(self.clusterRole) ? 1 : 0) + (has(self.rules) ? 1 : 0) + (has(self.derived) && self.derived ? 1 : 0) == 1",
+        "a permission needs exactly one of clusterRole, rules, derived"
     ),
     validation = (
         "!has(self.scope) || self.scope != 'Cluster' || !has(self.namespaces)",
@@ -227,6 +227,10 @@ pub struct Permission {
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<PolicyRule>>,
+    /// Or, if true, just what the deployments of the logical cloud have on each cluster: it grows before an update is applied, and becomes
+    /// less when the objects of the old revision are gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub derived: bool,
     /// Namespace if absent. `Cluster`, at level Privileged: in all namespaces, and for objects of the whole cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<PermissionScope>,

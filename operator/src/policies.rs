@@ -7,7 +7,7 @@ use emco_controllers::runtime::stores::Stores;
 use emco_controllers::sync::{Owner, Policies, Policy};
 use emco_crds::names::{annotation, label};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
-use emco_engine::cloud::Reach;
+use emco_engine::cloud::{Derived, Reach};
 use kube::ResourceExt as _;
 
 /// Answers out of the stores.
@@ -40,7 +40,8 @@ impl Policies for StoredPolicies {
                 immutable: dig.spec.sync.immutable_fields,
                 prune: dig.spec.sync.prune,
                 namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),
-                whole_cluster: cloud.is_some_and(|cloud| Reach::of(&cloud.spec).cluster),
+                whole_cluster: cloud.as_ref().is_some_and(|cloud| Reach::of(&cloud.spec).cluster),
+                derived: cloud.and_then(|cloud| Derived::of(&cloud.spec, &logical_cloud::namespace(&cloud))),
                 requested: dig.annotations().get(annotation::REQUESTED_AT).cloned(),
                 suspended: self.is_suspended(owner),
                 pinned: dig.spec.revision,

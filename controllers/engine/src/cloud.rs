@@ -18,15 +18,17 @@ use crate::canonical;
 use crate::identity::{ClusterId, SetDigest};
 use crate::plan::Change;
 use crate::refusal::Refusal;
+use crate::role::Rights;
 use crate::set::{Assigned, Assignment, ManifestSet};
 use crate::snapshot::{ClusterFacts, Installation, Running, Scheduling};
 use crate::terms::{self, Candidate};
 use crate::text::counted;
 
+mod given;
 mod objects;
 mod rights;
 
-pub use rights::{Reach, account, account_parts};
+pub use rights::{Derived, Reach, account, account_parts};
 
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";
@@ -122,6 +124,8 @@ pub struct Request<'a> {
     /// Clusters where a group of this cloud has something, or is to have it: the namespace stays there. With `provision: OnDemand` it is made
     /// there alone.
     pub held: &'a BTreeSet<ClusterId>,
+    /// Rights that are derived, where deployments have something: `None` where that cannot be told now, so that what is there stays.
+    pub derived: &'a BTreeMap<ClusterId, Option<Rights>>,
     /// What runs.
     pub running: Option<&'a Running>,
     /// Unix seconds.
@@ -141,8 +145,10 @@ pub struct CloudPlan {
     pub plan_digest: String,
     /// Who gets the namespace.
     pub assignment: Assignment,
-    /// The one set.
+    /// The one set, or, where rights are derived, that of each cluster.
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    /// When clusters may be given less than they have, in Unix seconds: a moment after the last change.
+    pub less_at: Option<i64>,
     /// `None` where nothing differs from what runs.
     pub change: Option<Change>,
 }
@@ -168,45 +174,30 @@ pub fn plan(request: &Request<'_>) -> Result<CloudPlan, Box<Refusal>> {
         members.candidates.iter().filter(|id| takes(id) && placed(id)).collect();
     let held: BTreeSet<ClusterId> =
         request.held.iter().filter(|id| runs(id) && !wanted.contains(id)).cloned().collect();
-    let set = objects::set(request);
+    let plain = Arc::new(objects::set(request, &Rights::default()));
     let inputs =
-        json!({"level": request.spec.level.as_str(), "namespace": request.namespace, "set": set.digest});
+        json!({"level": request.spec.level.as_str(), "namespace": request.namespace, "set": plain.digest});
     let inputs_digest = canonical::sha256("emco-cloud-inputs/1\0", &inputs);
-    let assigned = Assigned {
-        set: set.digest.clone(),
-        render_key: set.digest.0.clone(),
-        now: request.now,
-        release_revision: 1,
-        findings: None,
-        tests: None,
-    };
-    let assignment: Assignment = wanted
-        .into_iter()
-        .chain(&held)
-        .map(|id| (id.clone(), BTreeMap::from([(APP.to_owned(), kept(request.running, id, &assigned))])))
-        .collect();
+    let given::Given { assignment, sets, less_at } =
+        given::given(request, wanted.into_iter().chain(&held), (&plain, &inputs_digest))?;
     let clusters: Vec<&str> = assignment.keys().map(ClusterId::as_str).collect();
-    let plan_digest =
-        canonical::sha256("emco-cloud-plan/1\0", &json!({"inputs": inputs_digest, "clusters": clusters}));
+    let mut document = json!({"inputs": inputs_digest, "clusters": clusters});
+    let others = given::others(&assignment, &plain.digest);
+    if let Some(map) = document.as_object_mut().filter(|_| !others.is_empty()) {
+        map.insert("sets".to_owned(), json!(others));
+    }
+    let plan_digest = canonical::sha256("emco-cloud-plan/1\0", &document);
     let change = change(request, &inputs_digest, &plan_digest, &assignment);
     Ok(CloudPlan {
         shrink_waits: held,
         members,
         inputs_digest,
         plan_digest,
-        sets: [(set.digest.clone(), Arc::new(set))].into(),
+        sets,
         assignment,
+        less_at,
         change,
     })
-}
-
-/// The same set keeps its time, so that nothing but the assignment moves when a cluster comes.
-fn kept(running: Option<&Running>, id: &ClusterId, fresh: &Assigned) -> Assigned {
-    running
-        .and_then(|running| running.assignment.get(id)?.get(APP))
-        .filter(|assigned| assigned.set == fresh.set)
-        .unwrap_or(fresh)
-        .clone()
 }
 
 fn change(
@@ -219,7 +210,10 @@ fn change(
         None if assignment.is_empty() => return None,
         None => (Cause::Create, None),
         Some(running) if running.plan_digest == plan_digest => return None,
-        Some(running) if running.inputs_digest == inputs_digest => (Cause::Placement, Some(running)),
+        Some(running) if running.inputs_digest == inputs_digest => {
+            let moves = !running.assignment.keys().eq(assignment.keys());
+            (if moves { Cause::Placement } else { Cause::Update }, Some(running))
+        }
         Some(running) => (Cause::Update, Some(running)),
     };
     let had = |id: &ClusterId| before.is_some_and(|running| running.assignment.contains_key(id));
@@ -231,7 +225,13 @@ fn change(
         removals.insert(APP.to_owned(), removed);
     }
     let total = counted(assignment.len(), "cluster");
-    let counts: Vec<String> = [(added, "added"), (removed, "removed")]
+    let same = before.filter(|running| running.inputs_digest == inputs_digest);
+    let other = |(id, apps): &(&ClusterId, &BTreeMap<String, Assigned>)| {
+        let had = same.and_then(|running| running.assignment.get(*id)?.get(APP));
+        had.is_some_and(|had| apps.get(APP).is_some_and(|now| now.set != had.set))
+    };
+    let other = assignment.iter().filter(other).count();
+    let counts: Vec<String> = [(added, "added"), (removed, "removed"), (other, "given other rights")]
         .into_iter()
         .filter(|(number, _)| *number > 0)
         .map(|(number, what)| format!("{number} {what}"))

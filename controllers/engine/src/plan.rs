@@ -7,6 +7,7 @@ use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::deployment_intent_group::status::Cause;
 use serde_json::{Value, json};
 
+use crate::cloud::Derived;
 use crate::identity::{ClusterId, SetDigest};
 use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
@@ -20,6 +21,7 @@ mod budget;
 mod build;
 mod change;
 mod findings;
+mod gains;
 mod limits;
 pub mod lookup;
 mod render;
@@ -27,6 +29,7 @@ mod work;
 
 pub use budget::over_budget;
 pub use findings::{Remarks, sentence};
+pub use gains::DerivedAccount;
 
 /// Domain of plan digests; the number is the format.
 const DOMAIN: &str = "emco-plan/1\0";
@@ -85,7 +88,8 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let request = request(&resolved, &apps, unchanged);
     let placement = place::place(&request)?;
     let build::Built { assignment, waiting, sets, warnings } = build::build(&resolved, &placement)?;
-    let plan_digest = plan_digest(&inputs_digest, resolved.dig.spec.rollout.as_ref(), &assignment);
+    let rollout = resolved.dig.spec.rollout.as_ref();
+    let plan_digest = plan_digest(&inputs_digest, rollout, &assignment, resolved.cloud.derived.as_ref());
     let remarks = findings::remarks(&resolved, &assignment, &sets);
     let mut plan = Plan {
         inputs_digest,
@@ -145,7 +149,13 @@ pub fn inputs_digest(snapshot: &Snapshot) -> Result<String, Box<Refusal>> {
     Ok(inputs::digest(&resolve::resolve(snapshot)?))
 }
 
-fn plan_digest(inputs: &str, rollout: Option<&Rollout>, assignment: &Assignment) -> String {
+/// The sets say which rights come with them, where these are derived: so who approves the digest approves these rights.
+fn plan_digest(
+    inputs: &str,
+    rollout: Option<&Rollout>,
+    assignment: &Assignment,
+    derived: Option<&Derived>,
+) -> String {
     let sets: BTreeMap<&str, BTreeMap<&str, &str>> = assignment
         .iter()
         .map(|(cluster, apps)| {
@@ -158,6 +168,9 @@ fn plan_digest(inputs: &str, rollout: Option<&Rollout>, assignment: &Assignment)
         && let Some(map) = document.as_object_mut()
     {
         map.insert("rollout".to_owned(), serde_json::to_value(rollout).unwrap_or(Value::Null));
+    }
+    if let (Some(derived), Some(map)) = (derived, document.as_object_mut()) {
+        map.insert("rightsDerived".to_owned(), json!(derived.as_str()));
     }
     canonical::sha256(DOMAIN, &document)
 }

@@ -13,7 +13,10 @@ use crate::cloud;
 use crate::identity::{Identity, kind_of};
 use crate::set::{ManifestSet, SetManifest};
 
+mod account;
 mod escalation;
+
+pub use account::{Asked, Rights};
 
 /// Group of roles and bindings.
 pub const RBAC: &str = "rbac.authorization.k8s.io";
@@ -59,6 +62,29 @@ impl Rule {
             verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
             ..Self::default()
         }
+    }
+
+    /// The rules of a role, or of a review of what somebody may do.
+    pub fn list(rules: Option<&Value>) -> Vec<Self> {
+        let rules = rules.and_then(Value::as_array);
+        let rules = rules.into_iter().flatten().map(|rule| {
+            let list = |field: &str| {
+                let list = rule.get(field).and_then(Value::as_array);
+                let mut list: Vec<String> =
+                    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+                list.sort();
+                list.dedup();
+                list
+            };
+            Self {
+                groups: list("apiGroups"),
+                resources: list("resources"),
+                names: list("resourceNames"),
+                urls: list("nonResourceURLs"),
+                verbs: list("verbs"),
+            }
+        });
+        rules.collect()
     }
 
     /// As it stands in `rules`.

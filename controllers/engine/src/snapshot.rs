@@ -6,7 +6,7 @@ use std::sync::Arc;
 use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, Level};
 
 use crate::apis::ApiList;
-use crate::cloud::{self, Reach};
+use crate::cloud::{self, Derived, Reach};
 use crate::identity::{ClusterId, SetDigest};
 use crate::rollout::Waves;
 use crate::set::{Assignment, ManifestSet};
@@ -71,6 +71,8 @@ pub struct CloudFacts {
     pub namespace: String,
     /// Where its level and permissions let deployments have objects beside that.
     pub reach: Reach,
+    /// Where the rights of its account follow what is deployed; `None` = they are listed.
+    pub derived: Option<Derived>,
     /// Candidates: clusters that the cloud has and the project's grants allow.
     pub clusters: BTreeSet<ClusterId>,
 }

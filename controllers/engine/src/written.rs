@@ -56,6 +56,7 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
             level,
             namespace,
             reach: Reach::default(),
+            derived: None,
             clusters: BTreeSet::new(),
         }),
         clusters: BTreeMap::new(),

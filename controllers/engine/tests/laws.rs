@@ -30,6 +30,7 @@ impl Fleet {
             level: "Admin".to_owned(),
             namespace: "shop".to_owned(),
             reach: Reach { cluster: true, ..Reach::default() },
+            derived: None,
             clusters: self.0.iter().filter(|(_, (_, inside))| *inside).map(|(id, _)| id.clone()).collect(),
         }
     }

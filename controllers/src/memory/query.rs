@@ -3,9 +3,8 @@
 use futures::channel::mpsc::UnboundedReceiver;
 use serde_json::{Value, json};
 
-use super::refusals;
-use super::status;
 use super::store::{Store, Target, Via};
+use super::{refusals, reviews, status};
 use crate::runtime::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
 
 /// A parameter of the query.
@@ -25,6 +24,9 @@ fn sendable(request: &Request) -> ApiResult<()> {
 /// Carries a request out.
 pub(super) fn answer(store: &mut Store, request: &Request) -> ApiResult<Value> {
     sendable(request)?;
+    if let Some(review) = reviews::answer(store, request) {
+        return Ok(review);
+    }
     let target = store.resolve_path(&request.path)?;
     let manager = value(request, "fieldManager").unwrap_or("unknown");
     let body = || -> ApiResult<Value> {

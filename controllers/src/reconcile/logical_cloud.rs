@@ -30,6 +30,7 @@ use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::store::{self, Draft, Limit, Owner, TooMuch, mebibytes};
 use crate::target::{self, Removal};
 
+mod derived;
 mod held;
 mod report;
 mod suspended;
@@ -66,6 +67,7 @@ pub fn facts(
         level: cloud.spec.level.as_str().to_owned(),
         namespace: namespace(cloud),
         reach: cloud::Reach::of(&cloud.spec),
+        derived: cloud::Derived::of(&cloud.spec, &namespace(cloud)),
         clusters: members.candidates,
     })
 }
@@ -133,24 +135,27 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     if !suspension::of_project(&ctx.stores, namespace_) {
         abandon::abandon(ctx, cloud.as_ref(), &owner, give_up).await?;
     }
-    if let Err(refusal) = plan(ctx, &cloud, &owner, &mut status).await? {
-        refused(ctx, &owner, generation, &refusal, &mut status).await?;
+    let mut again = None;
+    match plan(ctx, &cloud, &owner, &mut status).await? {
+        Ok(less_at) => again = less_at.map(|at| derived::wait(ctx, at)),
+        Err(refusal) => refused(ctx, &owner, generation, &refusal, &mut status).await?,
     }
     status::write(ctx, cloud.as_ref(), cloud.status.as_ref(), &status).await?;
     if let Some(revision) = status.revision {
         store::record_outcome(ctx, &owner, revision, status.state.unwrap_or_default(), None).await?;
     }
     store::prune_history(ctx, &owner, HISTORY, None).await?;
-    Ok(Outcome::Settled)
+    Ok(Outcome::Settled.at_latest(again))
 }
 
-/// Plans, stores and targets; the status says what is true then. A refusal leaves what runs as it is.
+/// Plans, stores and targets; the status says what is true then. A refusal leaves what runs as it is. Otherwise it says when clusters may
+/// be given less than they have.
 async fn plan(
     ctx: &Context,
     cloud: &LogicalCloud,
     owner: &Owner,
     status: &mut LogicalCloudStatus,
-) -> Result<Result<(), Box<Refusal>>, Failure> {
+) -> Result<Result<Option<i64>, Box<Refusal>>, Failure> {
     let Some(project) = project(ctx, meta::namespace(cloud)) else {
         let namespace = meta::namespace(cloud);
         let message =
@@ -172,9 +177,8 @@ async fn plan(
     target::invalidate_lost(ctx, owner);
     let newest = store::newest(ctx, owner).await?;
     let granted = granted(ctx, &project, &clusters);
-    let now = ctx.world.clock.now_ms() / 1000;
     let running = newest.as_ref().map(|stored| stored.running.as_ref());
-    let plan = |held: &BTreeSet<ClusterId>| {
+    let plan = |held: &BTreeSet<ClusterId>, derived: &derived::OfClusters| {
         cloud::plan(&cloud::Request {
             installation: &ctx.installation,
             project: meta::name(project.as_ref()),
@@ -184,13 +188,15 @@ async fn plan(
             clusters: &clusters,
             granted: &granted,
             held,
+            derived,
             running,
-            now,
+            now: ctx.world.clock.now_ms() / 1000,
         })
     };
-    let mut planned = plan(&held::shown(ctx, cloud));
-    if planned.as_ref().is_ok_and(|planned| held::leaves(running, planned)) {
-        planned = plan(&held::listed(ctx, cloud).await?);
+    let mut planned = plan(&held::shown(ctx, cloud), &derived::shown(ctx, cloud, &clusters).await?);
+    if planned.as_ref().is_ok_and(|planned| held::leaves(running, planned) || derived::moves(cloud, planned))
+    {
+        planned = plan(&held::listed(ctx, cloud).await?, &derived::listed(ctx, cloud, &clusters).await?);
     }
     let mut planned = match planned {
         Ok(planned) => planned,
@@ -198,7 +204,7 @@ async fn plan(
     };
     if let Some(hold) = suspension::of_all(&ctx.stores, &owner.namespace) {
         suspended::report(ctx, cloud, owner, &planned, newest.as_ref(), hold, status).await?;
-        return Ok(Ok(()));
+        return Ok(Ok(None));
     }
     let stored = match (&planned.change, newest) {
         (None, Some(stored)) if target::repair_packs(ctx, owner, &stored, &planned.sets).await? => {
@@ -240,7 +246,7 @@ async fn plan(
     if let Some(hold) = suspension::of_all(&ctx.stores, &owner.namespace) {
         planned.change = None;
         suspended::report(ctx, cloud, owner, &planned, stored.as_ref(), hold, status).await?;
-        return Ok(Ok(()));
+        return Ok(Ok(None));
     }
     if let Some(stored) = &stored {
         let wanted = combinations(&planned.assignment);
@@ -248,7 +254,7 @@ async fn plan(
         runs(status, stored);
     }
     report(ctx, cloud, owner, &planned, &combinations(&planned.assignment), None, status);
-    Ok(Ok(()))
+    Ok(Ok(planned.less_at))
 }
 
 /// Waits for the deployments, leaves the clusters, lets go.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::reconcile::suspension;
+use emco_engine::cloud::Derived;
+
+use crate::reconcile::{logical_cloud, suspension};
 use crate::runtime::stores::Stores;
 use crate::sync::{Fence, Owner, Policies, Policy};
 
@@ -35,6 +37,10 @@ impl Policies for Usual {
             namespace: Some(owner.namespace.clone()),
             suspended: dig.is_some() && self.1.load(Ordering::SeqCst)
                 || suspension::holds(&self.0, &owner.kind, &owner.namespace, &owner.name),
+            derived: dig.as_ref().and_then(|dig| {
+                let cloud = self.0.clouds.named(&owner.namespace, &dig.spec.logical_cloud_ref.name)?;
+                Derived::of(&cloud.spec, &logical_cloud::namespace(&cloud))
+            }),
             pinned: dig.and_then(|dig| dig.spec.revision),
             ..usual
         }

@@ -34,7 +34,9 @@ mod sources;
 mod stream;
 
 use control::control;
-use predicates::{ApprovalChanged, ClusterChanged, PlanChanged, RefsChanged, RowsChanged, SyncPolicyChanged};
+use predicates::{
+    ApprovalChanged, ClusterChanged, ContentChanged, PlanChanged, RefsChanged, RowsChanged, SyncPolicyChanged,
+};
 use stream::{Change, watch, watch_named};
 
 /// What the driver drives.
@@ -212,7 +214,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         }
     );
 
-    let rows_changed = RowsChanged::default();
+    let (rows_changed, content_changed) = (RowsChanged::default(), ContentChanged::default());
     let (s, w, shard_sync) = (stores.clone(), Arc::clone(&triggers), Arc::clone(&sync));
     tasks.push(drained(
         "shards",
@@ -229,6 +231,9 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
                 w.shard(change.object);
                 if let Some(clusters) = rows_changed.changed(&change) {
                     w.rows(&s, &clusters, change.object);
+                }
+                if content_changed.changed(&s, &change) {
+                    w.content(&s, change.object);
                 }
             },
         ),

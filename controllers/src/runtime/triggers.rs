@@ -10,6 +10,7 @@ use emco_crds::{
     Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
     LogicalCloud, Project, SyncShard,
 };
+use emco_engine::cloud::Derived;
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
 use futures::Stream;
@@ -274,6 +275,13 @@ impl Triggers {
         set.enqueue(shard.owner_namespace(), &shard.spec.owner.name);
     }
 
+    /// What clusters may have of a shard changed: logical clouds that derive rights from it.
+    pub fn content(&self, stores: &Stores, shard: &SyncShard) {
+        for cloud in deriving(stores, shard) {
+            self.clouds.enqueue(namespace(cloud.as_ref()), name(cloud.as_ref()));
+        }
+    }
+
     /// The clusters that a shard names, or named: who holds them changed. Clouds follow their deployments.
     pub fn rows(&self, stores: &Stores, clusters: &BTreeSet<String>, shard: &SyncShard) {
         let mut ends = false;
@@ -335,6 +343,21 @@ impl Triggers {
             self.referenced(stores, within, of_dig);
         }
     }
+}
+
+/// Logical clouds whose rights are derived from a shard: that of its deployment, or all of its namespace while nobody knows which.
+pub fn deriving(stores: &Stores, shard: &SyncShard) -> Vec<Arc<LogicalCloud>> {
+    let owner = &shard.spec.owner;
+    if owner.kind != "DeploymentIntentGroup" || shard.spec.abandoned.is_some() {
+        return Vec::new();
+    }
+    let within = namespace(shard);
+    let dig = stores.digs.named(within, &owner.name);
+    let clouds = match dig {
+        Some(dig) => stores.clouds.named(within, &dig.spec.logical_cloud_ref.name).into_iter().collect(),
+        None => stores.clouds.within(within),
+    };
+    clouds.into_iter().filter(|cloud| Derived::is_in(&cloud.spec)).collect()
 }
 
 #[cfg(test)]

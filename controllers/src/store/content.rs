@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use emco_crds::SyncShardSpec;
 use emco_crds::app_context::PackKind;
-use emco_engine::identity::Identity;
+use emco_engine::identity::{Identity, SetDigest};
 use emco_engine::pack::Pack;
-use emco_engine::shard::Content;
+use emco_engine::set::ManifestSet;
+use emco_engine::shard::{Content, Target};
 use emco_engine::snapshot::Running;
 
 use super::load::{contexts, load};
@@ -49,6 +50,11 @@ pub async fn contents(ctx: &Context, owner: &Owner, spec: &SyncShardSpec) -> Res
 }
 
 impl Contents {
+    /// A set of a combination; `None` where it cannot be read.
+    pub fn set(&self, target: &Target, digest: &SetDigest) -> Option<&Arc<ManifestSet>> {
+        self.revisions.get(&target.revision)?.sets.get(digest)
+    }
+
     /// Objects behind one content.
     pub fn identities(&self, content: &Content) -> Result<BTreeSet<Identity>, String> {
         match content {

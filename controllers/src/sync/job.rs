@@ -43,6 +43,7 @@ mod namespace;
 mod prune;
 mod remove;
 mod rewritten;
+mod rights;
 mod row;
 mod scan;
 mod send;
@@ -194,6 +195,7 @@ impl Job {
         self.memory.taken.clear();
         self.memory.running.clear();
         self.memory.early = None;
+        self.memory.rights = None;
         self.memory.deleted = 0;
         self.memory.progress.0 = Instant::now();
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use emco_crds::deployment_intent_group::sync::{
     ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
 };
+use emco_engine::cloud::Derived;
 
 use super::work::Owner;
 
@@ -31,6 +32,8 @@ pub struct Policy {
     pub namespace: Option<String>,
     /// Objects that belong to the whole cluster are allowed.
     pub whole_cluster: bool,
+    /// The rights of its logical cloud's account follow what it has, and are waited for.
+    pub derived: Option<Derived>,
     /// The last request to look now: a new text has what failed tried again at once.
     pub requested: Option<String>,
     /// Nothing is written to any cluster.
@@ -56,6 +59,7 @@ impl Policy {
             namespace: None,
             // A logical cloud is a namespace on its clusters.
             whole_cluster: cloud,
+            derived: None,
             requested: None,
             suspended: false,
             pinned: None,

@@ -254,6 +254,7 @@ fn installed(
             level: "Admin".to_owned(),
             namespace: namespace.to_owned(),
             reach: emco_engine::cloud::Reach { cluster: true, ..Default::default() },
+            derived: None,
             clusters: BTreeSet::from([id.clone()]),
         }),
         clusters: BTreeMap::from([(id, facts)]),

@@ -1,6 +1,7 @@
 //! In: the operator on a hub, two real edges, and charts. Out: what a tenant applies runs there, follows every edit, and goes.
 
 mod confined;
+mod derived;
 mod fails_on_upgrade;
 mod health_rules;
 mod on_demand;

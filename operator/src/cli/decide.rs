@@ -114,9 +114,11 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
     };
     let before = if *created { "" } else { " (it was so before)" };
     let wave = wave.as_ref().map(|wave| format!("wave {wave} of ")).unwrap_or_default();
+    let gains = pending.map(|pending| pending.gains.join(", ")).filter(|gains| !gains.is_empty());
+    let gains = gains.map(|gains| format!("; gains: {gains}")).unwrap_or_default();
     let plan = match pending.filter(|pending| pending.digest == *digest) {
-        Some(pending) if pending.summary.is_empty() => format!("revision {}", pending.revision),
-        Some(pending) => format!("revision {}, {}", pending.revision, pending.summary),
+        Some(pending) if pending.summary.is_empty() => format!("revision {}{gains}", pending.revision),
+        Some(pending) => format!("revision {}, {}{gains}", pending.revision, pending.summary),
         None if !wave.is_empty() && *decision == Decision::Rejected => {
             "the rollout is paused there".to_owned()
         }

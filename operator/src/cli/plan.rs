@@ -78,6 +78,9 @@ struct Plan {
     summary: String,
     clusters: ChangeCounts,
     resources: ChangeCounts,
+    /// Rights that the account of the logical cloud gains by it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gains: Vec<String>,
     /// What `status.pending` says of each app, where there is nothing more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     brief: Vec<emco_crds::deployment_intent_group::status::PendingApp>,
@@ -250,6 +253,7 @@ impl Plan {
             summary: pending.summary.clone(),
             clusters: pending.clusters,
             resources: pending.resources,
+            gains: pending.gains.clone(),
             brief,
             apps,
             waves,

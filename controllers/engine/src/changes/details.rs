@@ -11,6 +11,7 @@ use super::{Changes, Variant, What};
 use crate::canonical;
 use crate::conditions::truncate;
 use crate::rollout::Outline;
+use crate::text::counted;
 
 /// Key of the document in its ConfigMap.
 pub const DETAILS: &str = "plan.json";
@@ -40,6 +41,9 @@ pub struct Details {
     /// The waves that it would reach its clusters in; none: all at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waves: Vec<Outline>,
+    /// Rights that the account of the logical cloud gains by it, where they follow what is deployed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<String>,
 }
 
 /// What it changes of one app.
@@ -221,6 +225,8 @@ impl Variant {
 /// What the list of hooks takes beside them.
 const HOOKS: (&str, [(); 0]) = ("hooks", []);
 
+/// Gained rights that a status names.
+const MOST_GAINS: usize = 10;
 /// Refusals of one app that a status has room for.
 const MOST_REFUSED: usize = 3;
 /// Longest of them, in bytes.
@@ -245,8 +251,13 @@ impl Details {
         all.filter_map(|(key, of)| Some((key, of.dry_run.clone()?))).collect()
     }
 
-    /// Fills what a status says of answers: the first refusals of each app, as far as there is room.
+    /// Fills what a status says of rights that are gained, and of answers: the first refusals of each app, as far as there is room.
     pub fn fill(&self, pending: &mut Pending) {
+        let more = self.gains.len().saturating_sub(MOST_GAINS);
+        pending.gains = self.gains.iter().take(MOST_GAINS).cloned().collect();
+        if more > 0 {
+            pending.gains.push(counted(more, "more right"));
+        }
         let mut room = Room(MOST_REFUSED_BYTES);
         for app in &mut pending.apps {
             let of = self.apps.iter().filter(|of| of.app == app.name);

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::{APP, Request, rights};
 use crate::canonical;
+use crate::role::Rights;
 use crate::set::{ManifestSet, Phase, SetManifest};
 
 /// The `NetworkPolicy` of `isolation: DefaultDeny`.
 const ISOLATION: &str = "emco-isolation";
 
-/// The set of all of them, in Helm's order of kinds.
-pub fn set(request: &Request<'_>) -> ManifestSet {
+/// The set of all of them, in Helm's order of kinds. `derived` are the rights of permissions that are derived.
+pub fn set(request: &Request<'_>, derived: &Rights) -> ManifestSet {
     let key = &request.installation.digest_key;
     let mut objects = Vec::new();
     if request.spec.isolation == Isolation::DefaultDeny {
@@ -22,7 +23,7 @@ pub fn set(request: &Request<'_>) -> ManifestSet {
     objects.extend(request.spec.quotas.iter().map(|one| quota(request.namespace, one)));
     objects.extend(request.spec.limit_ranges.iter().map(|one| limit_range(request.namespace, one)));
     if request.spec.level != Level::Admin {
-        objects.extend(rights::objects(request));
+        objects.extend(rights::objects(request, derived));
     }
     // A namespace that is there already is used as it is, and is not removed. One that confines pods, or in which an account has rights, has
     // to be the cloud's own: pods of others in it would be refused, cut off, or open to the account.

@@ -8,6 +8,7 @@ use emco_crds::logical_cloud::{Permission, PermissionScope};
 use serde_json::{Value, json};
 
 use super::Request;
+use crate::role::{Rights, Rule};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// How the user names of `ServiceAccounts` begin.
@@ -56,12 +57,48 @@ impl Reach {
     }
 }
 
+/// Where the rights of an account are derived from what its deployments have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Derived {
+    /// In these namespaces; the logical cloud's own is one of them.
+    pub namespaces: BTreeSet<String>,
+    /// In all of them, and on the whole cluster.
+    pub cluster: bool,
+}
+
+impl Derived {
+    /// What permissions say, with the namespace of the logical cloud; `None` where all of them are listed.
+    pub fn of(spec: &LogicalCloudSpec, namespace: &str) -> Option<Self> {
+        let derived = || spec.permissions.iter().filter(|one| one.derived);
+        let further = derived().flat_map(|one| one.namespaces.iter().flatten()).cloned();
+        Self::is_in(spec).then(|| Self {
+            namespaces: further.chain([namespace.to_owned()]).collect(),
+            cluster: derived().any(is_of_the_cluster),
+        })
+    }
+
+    /// Whether there is any.
+    pub fn is_in(spec: &LogicalCloudSpec) -> bool {
+        spec.permissions.iter().any(|one| one.derived)
+    }
+
+    /// Whether it is so in a namespace ("": on the whole cluster).
+    pub fn holds(&self, place: &str) -> bool {
+        self.cluster || self.namespaces.contains(place)
+    }
+
+    /// As digests have it.
+    pub const fn as_str(&self) -> &'static str {
+        if self.cluster { "Cluster" } else { "Namespaces" }
+    }
+}
+
 fn is_of_the_cluster(permission: &Permission) -> bool {
     permission.scope == Some(PermissionScope::Cluster)
 }
 
-/// The account, and the roles and bindings of its permissions, in Helm's order of kinds.
-pub(super) fn objects(request: &Request<'_>) -> Vec<Value> {
+/// The account, and the roles and bindings of its permissions, in Helm's order of kinds. `rights` are those of derived ones.
+pub(super) fn objects(request: &Request<'_>, rights: &Rights) -> Vec<Value> {
     let names = Names { namespace: request.namespace, cloud: request.name };
     let mut made = Made::default();
     if request.spec.permissions.is_empty() {
@@ -73,7 +110,11 @@ pub(super) fn objects(request: &Request<'_>) -> Vec<Value> {
         ));
     }
     for permission in &request.spec.permissions {
-        made.add(&names, permission);
+        if permission.derived {
+            made.derive(&names, permission, rights);
+        } else {
+            made.add(&names, permission);
+        }
     }
     // No pod that a chart makes gets its token by itself.
     let account = json!({
@@ -96,11 +137,11 @@ struct Made {
 
 impl Made {
     fn add(&mut self, names: &Names<'_>, permission: &Permission) {
-        let Permission { name, cluster_role, rules, scope: _, namespaces } = permission;
+        let Permission { name, cluster_role, rules, derived: _, scope: _, namespaces } = permission;
         if is_of_the_cluster(permission) {
             let own = names.beyond(name);
             if let Some(rules) = rules {
-                self.cluster_roles.push(role("ClusterRole", json!({"name": own}), rules));
+                self.cluster_roles.push(role("ClusterRole", json!({"name": own}), json!(rules)));
             }
             let given = cluster_role.as_deref().unwrap_or(&own);
             self.cluster_bindings.push(names.bind(
@@ -111,13 +152,10 @@ impl Made {
             ));
             return;
         }
-        // The set of namespaces may name the logical cloud's own.
-        let further =
-            namespaces.iter().flatten().map(String::as_str).filter(|there| *there != names.namespace);
-        for there in std::iter::once(names.namespace).chain(further) {
-            let own = if there == names.namespace { names.within(name) } else { names.beyond(name) };
+        for there in names.places(namespaces.as_deref()) {
+            let own = names.called(name, there);
             if let Some(rules) = rules {
-                self.roles.push(role("Role", json!({"name": own, "namespace": there}), rules));
+                self.roles.push(role("Role", json!({"name": own, "namespace": there}), json!(rules)));
             }
             self.bindings.push(match cluster_role {
                 Some(given) => names.binding(&own, there, "ClusterRole", given),
@@ -127,6 +165,35 @@ impl Made {
     }
 }
 
+impl Made {
+    /// A role in each namespace with what is needed there, and with scope Cluster one for all that is needed elsewhere. They are there
+    /// while nothing is needed, too: a binding that comes and goes would be heeded late.
+    fn derive(&mut self, names: &Names<'_>, permission: &Permission, rights: &Rights) {
+        let Permission { name, cluster_role: _, rules: _, derived: _, scope: _, namespaces } = permission;
+        for there in names.places(namespaces.as_deref()) {
+            let own = names.called(name, there);
+            let metadata = json!({"name": own, "namespace": there});
+            self.roles.push(role("Role", metadata, json_of(rights.within(there))));
+            self.bindings.push(names.binding(&own, there, "Role", &own));
+        }
+        if is_of_the_cluster(permission) {
+            let own = names.beyond(name);
+            let rules = json_of(rights.beyond(names.namespace));
+            self.cluster_roles.push(role("ClusterRole", json!({"name": own}), rules));
+            self.cluster_bindings.push(names.bind(
+                "ClusterRoleBinding",
+                json!({"name": own}),
+                "ClusterRole",
+                &own,
+            ));
+        }
+    }
+}
+
+fn json_of<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Value {
+    rules.into_iter().map(Rule::to_json).collect()
+}
+
 /// How roles and bindings of a logical cloud are called.
 struct Names<'a> {
     namespace: &'a str,
@@ -134,6 +201,16 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
+    /// Its namespace and further ones, which may name its own.
+    fn places<'a>(&'a self, further: Option<&'a [String]>) -> impl Iterator<Item = &'a str> {
+        let further = further.unwrap_or_default().iter().map(String::as_str);
+        std::iter::once(self.namespace).chain(further.filter(|there| *there != self.namespace))
+    }
+
+    fn called(&self, permission: &str, there: &str) -> String {
+        if there == self.namespace { self.within(permission) } else { self.beyond(permission) }
+    }
+
     /// In the namespace of the logical cloud, which is its own.
     fn within(&self, permission: &str) -> String {
         format!("{}-{permission}", account_name(self.cloud))
@@ -161,6 +238,6 @@ impl Names<'_> {
 }
 
 #[allow(clippy::needless_pass_by_value)] // becomes part of the object
-fn role(kind: &str, metadata: Value, rules: &[emco_crds::logical_cloud::PolicyRule]) -> Value {
+fn role(kind: &str, metadata: Value, rules: Value) -> Value {
     json!({"apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": metadata, "rules": rules})
 }

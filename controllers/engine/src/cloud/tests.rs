@@ -3,6 +3,8 @@ use serde_json::Value;
 use super::*;
 use crate::set::Phase;
 
+mod derived;
+
 fn facts(id: &str, label: &str, scheduling: Scheduling) -> (ClusterId, ClusterFacts) {
     let id = ClusterId::parse(id).unwrap();
     let (key, value) = label.split_once('=').unwrap();
@@ -46,13 +48,16 @@ struct Case {
     grants: &'static str,
     held: &'static [&'static str],
     clusters: BTreeMap<ClusterId, ClusterFacts>,
+    derived: BTreeMap<ClusterId, Option<Rights>>,
     running: Option<Running>,
+    now: i64,
 }
 
 impl Default for Case {
     fn default() -> Self {
         let grants = "[{name: all, projectSelector: {}, maxLevel: Admin}]";
-        Self { spec: "{level: Admin}", grants, held: &[], clusters: fleet(), running: None }
+        let derived = BTreeMap::new();
+        Self { spec: "{level: Admin}", grants, held: &[], clusters: fleet(), derived, running: None, now: 1 }
     }
 }
 
@@ -71,8 +76,9 @@ impl Case {
             clusters: &self.clusters,
             granted: &granted,
             held: &held,
+            derived: &self.derived,
             running: self.running.as_ref(),
-            now: 1,
+            now: self.now,
         })
         .map_err(|refusal| *refusal)
     }

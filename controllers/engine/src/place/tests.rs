@@ -44,6 +44,7 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
         level: "Admin".to_owned(),
         namespace: "shop".to_owned(),
         reach: crate::cloud::Reach::default(),
+        derived: None,
         clusters: inside,
     };
     (clusters, cloud)

@@ -38,23 +38,5 @@ fn named(resource: &str, verb: &str, name: &str) -> Held {
 }
 
 fn rules(json: &Value) -> Vec<Held> {
-    let rules = json.get("rules").and_then(Value::as_array);
-    let rules = rules.into_iter().flatten().map(|rule| {
-        let list = |field: &str| {
-            let list = rule.get(field).and_then(Value::as_array);
-            let mut list: Vec<String> =
-                list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-            list.sort();
-            list.dedup();
-            list
-        };
-        Rule {
-            groups: list("apiGroups"),
-            resources: list("resources"),
-            names: list("resourceNames"),
-            urls: list("nonResourceURLs"),
-            verbs: list("verbs"),
-        }
-    });
-    rules.map(|rule| Held { rule, name: None }).collect()
+    Rule::list(json.get("rules")).into_iter().map(|rule| Held { rule, name: None }).collect()
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use emco_crds::CompositeApp;
 use emco_engine::apis::{ApiList, ApiResource};
-use emco_engine::cloud::Reach;
+use emco_engine::cloud::{Derived, Reach};
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::{self, Plan};
 use emco_engine::refusal::Refusal;
@@ -41,6 +41,9 @@ pub struct Case {
     pub namespace: Option<String>,
     /// Level of the logical cloud.
     pub level: Option<String>,
+    /// The rights of its account follow what is deployed.
+    #[serde(default)]
+    pub derived: bool,
     /// Further namespaces that its permissions name.
     #[serde(default)]
     pub reaches: BTreeSet<String>,
@@ -167,6 +170,10 @@ impl Case {
                     namespaces: self.reaches.clone(),
                     cluster: self.level.as_deref().is_none_or(|level| level == "Admin"),
                 },
+                derived: self.derived.then(|| Derived {
+                    namespaces: [self.namespace.clone().unwrap_or_else(|| "shop".to_owned())].into(),
+                    cluster: false,
+                }),
                 clusters: self
                     .clusters
                     .iter()

@@ -7,6 +7,7 @@ use std::time::Duration;
 use emco_crds::DeploymentIntentGroup;
 use emco_engine::canonical;
 use emco_engine::changes::{DryRun, MOST_ASKED, RefusedRow, Variant, What};
+use emco_engine::cloud::Derived;
 use emco_engine::identity::{ClusterId, Id};
 use emco_engine::set::{ManifestSet, Phase, SetManifest};
 use futures::StreamExt as _;
@@ -220,7 +221,7 @@ impl Asker<'_> {
     }
 }
 
-/// Where the account of the deployment's logical cloud has its rights; nowhere, if it has none.
+/// Where the account of the deployment's logical cloud has its rights; nowhere, if it has none, or if they follow what is applied.
 fn accounts(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
@@ -228,6 +229,7 @@ fn accounts(
 ) -> BTreeMap<ClusterId, String> {
     let mut manifests = change.sets.values().flat_map(|set| &set.manifests);
     let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name);
+    let cloud = cloud.filter(|cloud| !Derived::is_in(&cloud.spec));
     let Some(cloud) = cloud.filter(|_| manifests.any(|manifest| manifest.account.is_some())) else {
         return BTreeMap::new();
     };

@@ -7,9 +7,10 @@ use std::time::Duration;
 use emco_crds::DeploymentIntentGroup;
 use emco_engine::approval::Wait;
 use emco_engine::changes::Comparison;
+use emco_engine::cloud::{self, Derived};
 use emco_engine::hold::{Hold, Next};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
-use emco_engine::plan::Plan;
+use emco_engine::plan::{DerivedAccount, Plan};
 use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations};
 use emco_engine::snapshot::{Running, uids};
@@ -20,7 +21,8 @@ use super::order_of;
 use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
 use super::rollout;
-use crate::reconcile::{facts, suspension};
+use crate::object::meta;
+use crate::reconcile::{facts, logical_cloud, suspension};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
 use crate::target;
@@ -115,6 +117,14 @@ pub async fn hold(
         }
     };
     let there = installed(ctx, owner);
+    let account = derived_account(ctx, dig);
+    let gained = |mut change: PendingChange, assignment: &Assignment| {
+        if let Some(account) = &account {
+            change.details.gains = account.gains(runs.as_deref(), assignment, &change.sets);
+            change.renew();
+        }
+        change
+    };
     let planned_changes = |plan: &Plan| {
         let changes = plan.changes(runs.as_deref(), &there);
         let mut change = PendingChange::new(changes, runs.clone(), plan.sets.clone());
@@ -122,14 +132,14 @@ pub async fn hold(
             change.details.waves = waves.outline();
             change.renew();
         }
-        change
+        gained(change, &plan.assignment)
     };
     let (next, digest, change) = match (&pin, &plan) {
         (Some(pin), _) if stays => {
             if combinations(&pin.assignment) == combinations(&assignment) {
                 (Next::Same, String::new(), None)
             } else {
-                let change = pinned_changes(pin, runs.as_ref(), &there);
+                let change = gained(pinned_changes(pin, runs.as_ref(), &there), &pin.assignment);
                 let Pin { stored, .. } = pin;
                 let next = Next::Revision(stored.spec.revision, change.changes.summary());
                 (next, stored.spec.digest.clone(), Some(change))
@@ -242,6 +252,14 @@ pub(super) fn targeted(assignment: &Assignment) -> BTreeMap<ClusterId, Combinati
 pub(super) fn having_apps(mut wanted: BTreeMap<ClusterId, Combination>) -> BTreeMap<ClusterId, Combination> {
     wanted.retain(|_, apps| !apps.is_empty());
     wanted
+}
+
+/// The account of the deployment's logical cloud, where its rights follow what is deployed.
+fn derived_account(ctx: &Context, dig: &DeploymentIntentGroup) -> Option<DerivedAccount> {
+    let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name)?;
+    let home = logical_cloud::namespace(&cloud);
+    let derived = Derived::of(&cloud.spec, &home)?;
+    Some(DerivedAccount { account: cloud::account(&home, meta::name(cloud.as_ref())), home, derived })
 }
 
 /// What a pin changes that is not carried out.

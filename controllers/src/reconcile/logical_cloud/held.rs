@@ -12,12 +12,12 @@ use crate::reconcile::in_use;
 use crate::runtime::context::{Context, Failure};
 use crate::store;
 
-/// Clusters where a deployment of this cloud has rows. A deployment that is not among these may be of any cloud.
-fn of<'a>(
+/// Shards of deployments of this cloud. A deployment that is not among these may be of any cloud.
+pub(super) fn of_deployments<'a>(
     cloud: &LogicalCloud,
     digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
     shards: impl IntoIterator<Item = &'a SyncShard>,
-) -> BTreeSet<ClusterId> {
+) -> Vec<&'a SyncShard> {
     let clouds: BTreeMap<&str, &str> =
         digs.into_iter().map(|dig| (meta::name(dig), dig.spec.logical_cloud_ref.name.as_str())).collect();
     let holds = |shard: &&SyncShard| {
@@ -27,7 +27,17 @@ fn of<'a>(
             && shard.spec.abandoned.is_none()
             && clouds.get(owner.name.as_str()).is_none_or(|named| *named == meta::name(cloud))
     };
-    let rows = shards.into_iter().filter(holds).flat_map(|shard| &shard.spec.clusters);
+    shards.into_iter().filter(holds).collect()
+}
+
+/// Clusters where a deployment of this cloud has rows.
+fn of<'a>(
+    cloud: &LogicalCloud,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+    shards: impl IntoIterator<Item = &'a SyncShard>,
+) -> BTreeSet<ClusterId> {
+    let shards = of_deployments(cloud, digs, shards);
+    let rows = shards.into_iter().flat_map(|shard| &shard.spec.clusters);
     rows.filter_map(|row| ClusterId::parse(&row.cluster)).collect()
 }
 

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::names::annotation;
 use emco_crds::{Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, SyncShard};
+use emco_engine::shard::{self, Content};
 use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::stream::Change;
 use crate::object::meta;
+use crate::runtime::stores::Stores;
+use crate::runtime::triggers::deriving;
 
 /// What others read of clusters.
 #[derive(Default)]
@@ -130,6 +133,36 @@ impl RowsChanged {
         drop(all);
         let moved: BTreeSet<String> = before.symmetric_difference(&now).cloned().collect();
         (!moved.is_empty()).then_some(moved)
+    }
+}
+
+/// What clusters may have of shards from which rights are derived: their targets, and what is not known to be gone.
+#[derive(Default)]
+pub struct ContentChanged(Mutex<BTreeMap<String, Value>>);
+
+impl ContentChanged {
+    pub fn changed(&self, stores: &Stores, change: &Change<'_, SyncShard>) -> bool {
+        let shard = change.object;
+        if !change.gone && deriving(stores, shard).is_empty() {
+            // Whoever derives later looks at all of it then.
+            self.0.lock().remove(meta::uid(shard));
+            return false;
+        }
+        changed(&self.0, change, || {
+            let names = |content: &Content| match content {
+                Content::Sets(target) => Some(target.name.clone()),
+                Content::Identities(_) => None,
+            };
+            let rows = shard::rows(&shard.spec, shard.status.as_ref()).into_iter().map(|row| {
+                let target = row.target.as_ref().map(|target| target.name.as_str());
+                json!([
+                    row.cluster.as_str(),
+                    target,
+                    row.may_have.iter().filter_map(names).collect::<Vec<_>>()
+                ])
+            });
+            rows.collect()
+        })
     }
 }
 

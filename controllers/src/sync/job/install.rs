@@ -44,6 +44,10 @@ impl Job {
         self.memory.sets = apps.iter().map(|app| Arc::clone(&app.set)).collect();
         self.memory.scaled = apps.iter().flat_map(|app| app.set.scaled.iter().cloned()).collect();
         let suspended = self.memory.pace.suspended;
+        // Before anything is sent: what makes room for the target counts as well.
+        if !settled && !suspended && !self.has_rights(target, &apps, session, facts).await {
+            return;
+        }
         let first = self.prunes_first();
         // Where old objects go first, the lists have to show those that only their label gives away.
         if !settled && !suspended && !first && !self.listed(session, &apps) {
@@ -198,7 +202,7 @@ impl Job {
     }
 
     /// Notes a failure of something that is no object, and how often it failed.
-    fn failed_and_told(&mut self, key: &Key, trouble: &Trouble, facts: &mut Facts) {
+    pub(super) fn failed_and_told(&mut self, key: &Key, trouble: &Trouble, facts: &mut Facts) {
         self.failed(key.clone(), trouble.clone());
         let attempts = self.memory.backoff.last(key).map_or(1, |tries| tries.count);
         facts.trouble(None, None, trouble, attempts);

@@ -64,6 +64,8 @@ pub struct Memory {
     pub pace: Policy,
     /// The account that the owner's objects are written as; none before a set of it was read.
     pub account: Option<Arc<str>>,
+    /// The target for which the account has the rights that are derived.
+    pub rights: Option<Arc<str>>,
     /// Sets of the target, while a pass lasts.
     pub sets: Vec<Arc<Prepared>>,
     /// Workloads whose replicas an autoscaler of the same owner sets.
@@ -101,6 +103,8 @@ pub enum Key {
     Server,
     Object(Id),
     Hook(Id),
+    /// Rights that the account does not have yet.
+    Rights,
     /// Listing all kinds.
     Scan,
     /// Making again what others deleted or changed.
@@ -135,6 +139,7 @@ impl Memory {
             rewritten: LeftOuts::of(status.rewritten.as_ref()),
             pace: Policy::of(&ctx.owner),
             account: None,
+            rights: None,
             sets: Vec::new(),
             scaled: BTreeSet::new(),
             begun: Instant::now(),

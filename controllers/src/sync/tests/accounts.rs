@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emco_crds::names::label;
+use emco_engine::cloud::Derived;
 use emco_engine::set::{ManifestSet, SetManifest};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -148,4 +149,62 @@ async fn another_refusal_than_a_missing_right_is_not_evaded() {
     rig.target(&nowhere()).await;
     rig.until_reason("a", "Forbidden").await;
     assert!(edge.object("/api/v1/namespaces/shop/configmaps/c").is_some());
+}
+
+fn derived() -> Derived {
+    Derived { namespaces: ["shop".to_owned()].into(), cluster: false }
+}
+
+/// The role of the account, with these resources, and its binding.
+fn give_rights(edge: &MemoryServer, resources: &[&str]) {
+    let rbac = "rbac.authorization.k8s.io";
+    let rules = json!([{"apiGroups": [""], "resources": resources, "verbs": ["create", "delete", "patch"]}]);
+    let role = json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role",
+        "metadata": {"name": "emco-edge-own", "namespace": "shop"}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": "emco-edge-own", "namespace": "shop"},
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "emco-edge-own"},
+        "subjects": [{"kind": "ServiceAccount", "name": "emco-edge", "namespace": "shop"}]});
+    edge.put("emco", &role);
+    edge.put("emco", &binding);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_target_is_sent_before_all_derived_rights_are_there() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    *rig.policy.derived.lock() = Some(derived());
+    make_account(&edge);
+    give_rights(&edge, &["configmaps"]);
+    rig.start().await;
+    rig.target(&on("a", &[app_with("1")])).await;
+    let row = rig.until_reason("a", "Progressing").await;
+    let message = row.error.unwrap().message;
+    assert_eq!(message, format!("waits for its logical cloud to let {ACCOUNT} create serviceaccounts there"));
+    assert_eq!(writers(&edge), [], "also of what it may do already");
+    give_rights(&edge, &["configmaps", "serviceaccounts"]);
+    rig.until_complete("a").await;
+    assert_eq!(writers(&edge), [(Method::Patch, ACCOUNT.to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_cluster_lists_no_rules_each_object_is_tried() {
+    let rig = Rig::new(&["a"]);
+    let edge = rig.edge("a");
+    *rig.policy.derived.lock() = Some(derived());
+    make_account(&edge);
+    edge.faults(Some(Arc::new(|request, _| {
+        request.path.as_str().ends_with("/selfsubjectrulesreviews").then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 403,
+                reason: "Forbidden".to_owned(),
+                message: format!("User \"{ACCOUNT}\" cannot create resource \"selfsubjectrulesreviews\""),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        })
+    })));
+    rig.start().await;
+    rig.target(&on("a", &[app_with("1")])).await;
+    rig.until_complete("a").await;
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use emco_crds::deployment_intent_group::sync::{
     ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
 };
+use emco_engine::cloud::Derived;
 use emco_engine::identity::ClusterId;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -156,6 +157,8 @@ pub struct Paced {
     pub pinned: Mutex<Option<i64>>,
     /// Its logical cloud has another level than Admin.
     pub confined: AtomicBool,
+    /// The rights of its account are derived.
+    pub derived: Mutex<Option<Derived>>,
     /// Namespace that its logical cloud makes.
     pub namespace: Mutex<Option<String>>,
 }
@@ -170,6 +173,7 @@ impl Policies for Paced {
             prune: *self.prune.lock(),
             namespace: self.namespace.lock().clone(),
             whole_cluster: !self.confined.load(Ordering::Relaxed),
+            derived: self.derived.lock().clone(),
             requested: self.requested.lock().clone(),
             suspended: self.suspended.load(Ordering::Relaxed),
             pinned: *self.pinned.lock(),

@@ -69,6 +69,9 @@ fn head(text: &mut String, plan: &Plan) {
     };
     text.push_str(&counts(plan.clusters, "clusters", ["gained", "changed", "lost"]));
     text.push_str(&counts(plan.resources, "objects", ["added", "changed", "removed"]));
+    if !plan.gains.is_empty() {
+        text.push_str(&format!("gains: {}\n", plan.gains.join(", ")));
+    }
     if !plan.waves.is_empty() {
         let waves: Vec<String> = plan.waves.iter().map(wave).collect();
         text.push_str(&format!("waves: {}\n", waves.join("; ")));

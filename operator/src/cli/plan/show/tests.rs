@@ -90,6 +90,7 @@ fn plan() -> Plan {
         summary: String::new(),
         clusters: ChangeCounts { added: 0, changed: 7, removed: 2 },
         resources: ChangeCounts { added: 7, changed: 21, removed: 9 },
+        gains: Vec::new(),
         brief: Vec::new(),
         apps: Vec::new(),
         waves: Vec::new(),
@@ -109,6 +110,13 @@ fn waves_are_named_with_what_they_wait_for() {
     let said = "waves: canary on 1 cluster, watched for 600 s, then an approval; half on 20 clusters, after an approval; the rest on 21 clusters\n";
     let text = text(&answer(Some(Plan { waves, ..plan() })));
     assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn rights_that_are_gained_are_in_a_line() {
+    let gains = vec!["create NetworkPolicies".to_owned(), "get pods".to_owned()];
+    let text = text(&answer(Some(Plan { gains, ..plan() })));
+    assert!(text.contains("\ngains: create NetworkPolicies, get pods\n"), "{text}");
 }
 
 #[test]
