@@ -209,6 +209,7 @@ fn base() -> Case {
         objects_per_app: None,
         reaches: BTreeSet::new(),
         level: None,
+        derived: false,
         before: None,
         missing: BTreeSet::new(),
     }

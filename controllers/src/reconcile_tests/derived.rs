@@ -141,14 +141,18 @@ async fn rights_grow_before_an_update_and_shrink_when_the_old_objects_are_gone()
     let (mut life, refused) = deriving(notes("1.0.0")).await;
     let before = resources(&life, "a");
     assert!(!before.contains("networkpolicies"));
-    notes("2.0.0").iter().for_each(|object| life.put(object));
+    for object in &notes("2.0.0") {
+        life.put(object);
+    }
     life.settle().await;
     let policy = "/apis/networking.k8s.io/v1/namespaces/team-a/networkpolicies/closed";
     assert!(life.edges["a"].object(policy).is_some());
     let mut grown = before.clone();
     grown.insert("networkpolicies".to_owned());
     assert_eq!(resources(&life, "a"), grown);
-    notes("1.0.0").iter().for_each(|object| life.put(object));
+    for object in &notes("1.0.0") {
+        life.put(object);
+    }
     rest(&mut life).await;
     assert_eq!(life.edges["a"].object(policy), None, "removed as the account");
     assert_eq!(resources(&life, "a"), before);
@@ -159,7 +163,9 @@ async fn rights_grow_before_an_update_and_shrink_when_the_old_objects_are_gone()
 async fn the_next_process_derives_the_same_rights() {
     let (mut life, _) = deriving(notes("1.0.0")).await;
     let before = resources(&life, "a");
-    notes("2.0.0").iter().for_each(|object| life.put(object));
+    for object in &notes("2.0.0") {
+        life.put(object);
+    }
     // Stored and targeted, and nothing of it is on any cluster yet.
     life.rig.round().await;
     life.restart().await;
@@ -200,13 +206,17 @@ async fn a_plan_names_the_rights_that_it_brings() {
     let path = format!("{TENANT}/deploymentintentgroups/notes");
     let mut planned = notes("2.0.0");
     planned[2]["spec"]["desiredState"] = json!("Planned");
-    planned.iter().for_each(|object| life.put(object));
+    for object in &planned {
+        life.put(object);
+    }
     life.settle().await;
     let pending = life.rig.hub.object(&path).unwrap()["status"]["pending"].clone();
     assert_eq!(pending["gains"], json!(["create NetworkPolicies"]), "{pending:#}");
     assert!(!resources(&life, "a").contains("networkpolicies"));
     // What is carried out has this digest, and gains nothing any more.
-    notes("2.0.0").iter().for_each(|object| life.put(object));
+    for object in &notes("2.0.0") {
+        life.put(object);
+    }
     life.settle().await;
     let status = life.rig.hub.object(&path).unwrap()["status"].clone();
     assert_eq!((&status["digest"], &status["pending"]), (&pending["digest"], &Value::Null));

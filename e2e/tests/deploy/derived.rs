@@ -68,18 +68,17 @@ async fn a_tenant_of_derived_rights_may_do_what_is_deployed_and_no_more() {
         // A plan says what is gained, by a digest of its own, and gives nothing yet.
         let pending = async |say: &str, more: &str, gains: &[&str]| -> Result<String> {
             tenant.plan(say, more).await?;
-            let dig = wait(bed, SPACE, "shop", |dig: &DeploymentIntentGroup| {
+            wait(bed, SPACE, "shop", |dig: &DeploymentIntentGroup| {
                 let status = dig
                     .status
                     .as_ref()
                     .filter(|status| status.observed_generation == dig.metadata.generation);
                 match status.and_then(|status| status.pending.as_ref()) {
-                    Some(pending) if pending.gains == gains => Ok(()),
+                    Some(pending) if pending.gains == gains => Ok(pending.digest.clone()),
                     pending => Err(format!("{pending:?}")),
                 }
             })
-            .await?;
-            Ok(dig.status.and_then(|status| status.pending).map(|pending| pending.digest).unwrap_or_default())
+            .await
         };
         let plain = pending("two", "", &[]).await?;
         let more = pending("two", POLICY, &["create NetworkPolicies"]).await?;

@@ -141,7 +141,11 @@ async fn a_grant_that_is_withdrawn_keeps_what_runs_and_refuses_what_is_new() {
         wait(bed, "debtor", "default", |cloud: &LogicalCloud| {
             let ready = cloud.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
             let told = format!("{ready:?}");
-            if told.contains("when no deployment of this logical cloud is there any more") { Ok(()) } else { Err(told) }
+            if told.contains("when no deployment of this logical cloud is there any more") {
+                Ok(())
+            } else {
+                Err(told)
+            }
         })
         .await?;
         ensure!(said(bed).await? == "one", "what runs stays");
