@@ -62,8 +62,8 @@ impl Secrets {
     fn of(secret: &Secret) -> Self {
         let mut found = Self::default();
         let (kind, meta) = (secret.type_.as_deref().unwrap_or_default(), &secret.metadata);
-        // Compressed: what is in them are the manifests of Secrets that clusters have.
-        if ["emco.io/manifests", "helm.sh/release.v1"].contains(&kind) {
+        // Compressed: what is in them are the manifests of Secrets that clusters have. Of differences, what is secret is masked.
+        if ["emco.io/manifests", "emco.io/plan", "helm.sh/release.v1"].contains(&kind) {
             return found;
         }
         let name = format!(

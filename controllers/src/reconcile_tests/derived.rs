@@ -263,11 +263,18 @@ async fn a_death_at_any_write_leaves_neither_too_few_rights_nor_too_many() {
     let put =
         |version: &'static str| move |life: &Life| notes(version).iter().for_each(|object| life.put(object));
     let first = async || deriving(notes("1.0.0")).await.0;
-    at_every_write(first, put("2.0.0"), rest, 8).await;
+    // Another process begins, and what nobody names is collected.
+    let over = async |life: &mut Life| {
+        life.restart().await;
+        rest(life).await;
+        life.end().await;
+        life.collect().await;
+    };
+    at_every_write(first, put("2.0.0"), over, 8).await;
     let second = async || {
         let mut life = deriving(notes("2.0.0")).await.0;
         rest(&mut life).await;
         life
     };
-    at_every_write(second, put("1.0.0"), rest, 8).await;
+    at_every_write(second, put("1.0.0"), over, 8).await;
 }

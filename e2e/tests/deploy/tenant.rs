@@ -111,7 +111,7 @@ impl Tenant {
         let mut names = BTreeSet::new();
         for event in self.bed.edge(edge).audit()? {
             let of_it = event.namespace == namespace && event.name.starts_with("shop-");
-            if of_it && event.is_write() && event.code < 300 {
+            if of_it && event.is_write() && event.code < 300 && !event.is_dry() {
                 ensure!(event.acting_as == self.account(), "{edge}: {event:?}");
                 names.insert(event.name);
             }

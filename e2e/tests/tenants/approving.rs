@@ -79,8 +79,12 @@ async fn attempts(tenant: &Tenant, digest: &str) -> Result<()> {
             "",
             "forbidden",
         ),
-        (&["create", "--as=vera", "-f", "-"], &own, "forbidden"),
-        (&["create", "--as=system:serviceaccount:default:gate", "-f", "-"], &own, "forbidden"),
+        (&["create", "--as=vera", "--validate=false", "-f", "-"], &own, "forbidden"),
+        (
+            &["create", "--as=system:serviceaccount:default:gate", "--validate=false", "-f", "-"],
+            &own,
+            "forbidden",
+        ),
         (&["create", "token", "gate", "-n", "default"], "", "forbidden"),
     ];
     for (args, input, words) in attempts {

@@ -94,7 +94,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Value)> {
         ),
         (
             "lifts-the-quota",
-            "NotOurs",
+            "Conflict",
             json!({
                 "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "emco-all"},
                 "spec": {"hard": {"pods": "300"}},
@@ -102,7 +102,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Value)> {
         ),
         (
             "opens-the-network",
-            "NotOurs",
+            "Conflict",
             json!({
                 "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "emco-isolation"},
                 "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{}]},
@@ -110,7 +110,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Value)> {
         ),
         (
             "shares-its-rights",
-            "NotOurs",
+            "Conflict",
             json!({
                 "apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "emco-cell"}, "roleRef": role("admin"),
                 "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:authenticated"}],

@@ -136,7 +136,7 @@ async fn a_grant_that_is_withdrawn_keeps_what_runs_and_refuses_what_is_new() {
         // An edit of what runs, and what is new.
         hub.apply(&group("shop", "two")).await?;
         hub.apply(&group("more", "one")).await?;
-        told("shop", "revision 1 runs on 1 of 1 clusters; the last change is refused").await?;
+        told("shop", "revision 1 runs on 1 of 1 cluster; the last change is refused").await?;
         told("more", "acme/a").await?;
         wait(bed, "debtor", "default", |cloud: &LogicalCloud| {
             let ready = cloud.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
