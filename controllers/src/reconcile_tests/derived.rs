@@ -271,10 +271,6 @@ async fn a_death_at_any_write_leaves_neither_too_few_rights_nor_too_many() {
         life.collect().await;
     };
     at_every_write(first, put("2.0.0"), over, 8).await;
-    let second = async || {
-        let mut life = deriving(notes("2.0.0")).await.0;
-        rest(&mut life).await;
-        life
-    };
+    let second = async || deriving(notes("2.0.0")).await.0;
     at_every_write(second, put("1.0.0"), over, 8).await;
 }
