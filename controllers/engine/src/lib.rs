@@ -28,6 +28,7 @@ pub mod normalise;
 pub mod order;
 pub mod pack;
 pub mod path;
+pub mod people;
 pub mod pin;
 pub mod place;
 pub mod placement;
