@@ -10,6 +10,7 @@ pub mod chart;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
 pub mod object;
+pub mod people;
 pub mod reconcile;
 #[cfg(test)]
 mod reconcile_tests;

@@ -139,6 +139,11 @@ impl MemoryServer {
         self.inner.lock().store.workloads_ready = ready;
     }
 
+    /// Sets the clock by which it issues tokens, seconds since 1970.
+    pub fn set_now(&self, now: i64) {
+        self.inner.lock().store.now = now;
+    }
+
     /// Everything asked since the last call, but dry runs and reviews.
     pub fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.inner.lock().seen)

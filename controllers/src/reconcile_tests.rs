@@ -34,6 +34,7 @@ mod many;
 mod members;
 mod orders;
 mod orphans;
+mod people;
 mod pinned;
 mod planned;
 mod plans;

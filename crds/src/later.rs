@@ -20,12 +20,9 @@ macro_rules! table {
     };
 }
 
-const CLOUD: &str = "LogicalCloud";
 const DIG: &str = "DeploymentIntentGroup";
 
 table! {
-    CLOUD_USER = CLOUD "spec.user";
-    CLOUD_CREDENTIALS = CLOUD "spec.credentials";
     DIG_INTENTS = DIG "spec.intents";
     DIG_WEIGHTS = DIG "spec.placement.weights";
     DIG_APP_WEIGHTS = DIG "spec.placement.apps[].weights";

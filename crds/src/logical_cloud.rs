@@ -78,6 +78,14 @@ pub use status::{CloudClusters, Kubeconfigs, LogicalCloudStatus};
     validation = (
         "!has(self.__namespace__) || self.__namespace__.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
         "namespace must be a DNS label: lower-case letters, digits and '-'"
+    ),
+    validation = (
+        "!has(self.credentials) || has(self.user)",
+        "credentials are those of a person: say whose they are in user, or remove credentials"
+    ),
+    validation = (
+        "!has(self.user) || !has(self.user.groups) || size(self.user.groups) == 0 || !has(self.credentials) || !has(self.credentials.type) || self.credentials.type != 'ServiceAccountToken'",
+        "a token names no groups: remove user.groups, or use credentials of type ClientCertificate"
     )
 )]
 pub struct LogicalCloudSpec {
@@ -117,7 +125,7 @@ pub struct LogicalCloudSpec {
     /// logical cloud's own; it has effect where the cluster's network enforces policies.
     #[serde(default)]
     pub isolation: Isolation,
-    /// People's own access to the clusters.
+    /// A person or team with the rights of `permissions` and credentials of its own. Kubeconfigs are in Secrets beside the logical cloud.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<CloudUser>,
     /// Rights of the account that deployments are applied as; default: `ClusterRole` admin in the namespace.
@@ -127,7 +135,7 @@ pub struct LogicalCloudSpec {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<Permission>,
-    /// What people's credentials are.
+    /// What the credentials of `user` are. Absent: those of type Auto, for 24h.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<CloudCredentials>,
 }
@@ -180,19 +188,23 @@ pub struct Quota {
     pub hard: BTreeMap<String, Quantity>,
 }
 
-/// People's own access.
+/// A person, or a team.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(
     validation = (
         "!self.name.startsWith('system:') && (!has(self.groups) || self.groups.all(g, !g.startsWith('system:')))",
         "user and group names may not start with system:"
+    ),
+    validation = (
+        "self.name.matches('^[A-Za-z0-9]([-A-Za-z0-9._@+:]*[A-Za-z0-9])?$') && (!has(self.groups) || self.groups.all(g, g.matches('^[A-Za-z0-9]([-A-Za-z0-9._@+:]*[A-Za-z0-9])?$')))",
+        "user and group names are made of letters, digits and - . _ @ + : between them"
     )
 )]
 pub struct CloudUser {
-    /// Last part of the user name; the whole is emco:project:cloud:name.
+    /// Last part of the user name that clusters see; the whole is `emco:PROJECT:LOGICALCLOUD:NAME`.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// Groups, with the same prefix.
+    /// Groups that client certificates name, each as `emco:PROJECT:LOGICALCLOUD:GROUP`. Tokens name none.
     #[schemars(length(max = 8), inner(length(min = 1, max = 63)), extend("x-kubernetes-list-type" = "set"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
@@ -290,10 +302,10 @@ pub struct PolicyRule {
     )
 )]
 pub struct CloudCredentials {
-    /// Their kind.
+    /// Their kind; Auto if absent.
     #[serde(default, rename = "type")]
     pub type_: CredentialType,
-    /// How long they last; 24h if absent, at least 10m.
+    /// How long they are asked for; 24h if absent, at least 10m. They are renewed before, and a cluster may issue shorter ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<DurationText>,
 }
@@ -301,11 +313,11 @@ pub struct CloudCredentials {
 /// Kinds of credentials.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CredentialType {
-    /// A certificate where the cluster signs one, else a token.
+    /// A client certificate where the cluster signs one, else a token.
     #[default]
     Auto,
-    /// A client certificate.
+    /// A client certificate: the key is made on the hub, and the cluster signs it.
     ClientCertificate,
-    /// A token of a service account.
+    /// A token of a service account that the logical cloud has on each cluster.
     ServiceAccountToken,
 }

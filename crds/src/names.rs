@@ -23,11 +23,14 @@ pub mod label {
     pub const OWNER_NAME: &str = "emco.io/owner-name";
     /// Revision number of an `AppContext` or pack.
     pub const REVISION: &str = "emco.io/revision";
-    /// Slot number of a shard.
+    /// Slot number of a shard, or of a Secret with kubeconfigs.
     pub const SLOT: &str = "emco.io/slot";
     /// On what a chart's test made on an edge: the owner hash. Such objects have no label of the owner, for they are no part of what
     /// the operator keeps.
     pub const TEST: &str = "emco.io/test";
+    /// On a request for a person's certificate on an edge: hash of the logical cloud. It has no label of the owner, for it is no part of
+    /// what the operator keeps there.
+    pub const CREDENTIAL: &str = "emco.io/credential";
 
     /// Virtual labels: selectors see them on every cluster, nobody writes them.
     pub mod virtual_ {

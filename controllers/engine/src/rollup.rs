@@ -4,6 +4,7 @@
 mod apps;
 pub(crate) mod facts;
 mod notes;
+mod people;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use crate::state::{self, Observation};
 use crate::text::counted;
 use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
+pub use people::{People, with_people};
 pub use share::{borne, needed};
 
 /// Most clusters that are named as failing.
@@ -317,6 +319,8 @@ pub struct CloudRollup {
     pub ready: Verdict,
     /// Clusters where it is ready: there deployments may go.
     pub ready_on: BTreeSet<ClusterId>,
+    /// Clusters that have all of the running revision.
+    pub applied_on: BTreeSet<ClusterId>,
     /// Clusters where something of it may still be that is not wanted there.
     pub left: usize,
 }
@@ -359,6 +363,7 @@ pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
         failing,
         ready,
         ready_on: facts.iter().filter(|f| f.kind == Kind::Ready).map(|f| f.cluster.clone()).collect(),
+        applied_on: facts.iter().filter(|f| f.applied).map(|f| f.cluster.clone()).collect(),
         left: tally.left,
     }
 }

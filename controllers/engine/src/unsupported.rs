@@ -8,7 +8,7 @@ use emco_crds::deployment_intent_group::DeploymentIntentGroupSpec;
 use emco_crds::deployment_intent_group::placement::{AppRule, Placement, Weight};
 use emco_crds::deployment_intent_group::sync::{Sync, Unreachable};
 use emco_crds::later::{self, Later};
-use emco_crds::logical_cloud::{CloudCredentials, LogicalCloudSpec};
+use emco_crds::logical_cloud::LogicalCloudSpec;
 use emco_crds::project::{Approval, ProjectSpec};
 
 /// The sentence for a field.
@@ -37,7 +37,7 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     None
 }
 
-/// What of a `LogicalCloud` is not supported yet.
+/// What of a `LogicalCloud` is not supported yet: nothing.
 pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
     let LogicalCloudSpec {
         level: _,
@@ -48,17 +48,11 @@ pub fn check_logical_cloud(spec: &LogicalCloudSpec) -> Option<String> {
         limit_ranges: _,
         pod_security: _,
         isolation: _,
-        user,
+        user: _,
         permissions: _,
-        credentials,
+        credentials: _,
     } = spec;
-    first([
-        (user.is_some(), remove(&later::CLOUD_USER)),
-        (
-            credentials.as_ref().is_some_and(|c| *c != CloudCredentials::default()),
-            remove(&later::CLOUD_CREDENTIALS),
-        ),
-    ])
+    None
 }
 
 /// What of a `CompositeProfile` is not supported yet: nothing.
@@ -142,8 +136,12 @@ mod tests {
         assert_eq!(check_project(&serde_json::from_str("{}").unwrap()), None);
         let project = "{logicalCloud: {level: Admin}, approval: {mode: Manual, scope: Plan}, removalBudget: 30%, confirmDeletion: Always, limits: {deploymentIntentGroups: 5, objectsPerApp: 100, storedBytes: 1Mi}}";
         assert_eq!(check_project(&serde_yaml::from_str(project).unwrap()), None);
-        let cloud = "{level: Admin, provision: OnDemand, isolation: None}";
-        assert_eq!(check_logical_cloud(&serde_yaml::from_str(cloud).unwrap()), None);
+        for cloud in [
+            "{level: Admin, provision: OnDemand, isolation: None}",
+            "{user: {name: ann, groups: [dev]}, credentials: {type: ClientCertificate, duration: 1h}}",
+        ] {
+            assert_eq!(check_logical_cloud(&serde_yaml::from_str(cloud).unwrap()), None);
+        }
     }
 
     #[test]
@@ -174,8 +172,6 @@ mod tests {
     /// The object with one field set to a sample.
     fn with(later: &Later) -> serde_json::Value {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
-            "user" => json!({"name": "a"}),
-            "credentials" => json!({"duration": "1h"}),
             "intents" => json!([{"kind": "A", "name": "b"}]),
             "weights" => json!([{"name": "cost", "weight": 1}]),
             other => panic!("no sample for {other}"),

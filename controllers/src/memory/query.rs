@@ -37,6 +37,7 @@ pub(super) fn answer(store: &mut Store, request: &Request) -> ApiResult<Value> {
     match request.method {
         Method::Get if target.name.is_empty() => list(store, &target, request),
         Method::Get => Ok(represent(&store.get(&target)?, request.accept)),
+        Method::Post if target.subresource == "token" => store.token(&target, &body()?),
         Method::Post => store.create(&target, &body()?, manager),
         Method::Put => store.replace(&target, &body()?, manager, Via::Put),
         Method::Delete => {

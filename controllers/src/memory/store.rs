@@ -11,6 +11,7 @@ use super::{kinds, refusals, status, workloads};
 use crate::runtime::api::{Accept, ApiResult, WatchEvent};
 
 mod namespaces;
+mod tokens;
 mod watches;
 mod writes;
 
@@ -65,6 +66,8 @@ pub(super) struct Store {
     log: Vec<Change>,
     watchers: Vec<Watcher>,
     pub workloads_ready: bool,
+    /// Seconds since 1970, for the tokens that it issues.
+    pub now: i64,
 }
 
 impl Store {
@@ -78,6 +81,7 @@ impl Store {
             log: Vec::new(),
             watchers: Vec::new(),
             workloads_ready: true,
+            now: 1_795_000_000,
         };
         for name in ["default", "kube-system"] {
             let _ = store.put(

@@ -1,5 +1,6 @@
 //! Reconciles Clusters: connects them, reports what was observed, and says what uses them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use emco_crds::cluster::{ClusterAbandoned, ClusterInUse, ClusterStatus, CredentialFacts, NodeCounts};
@@ -157,6 +158,7 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
         give_back(ctx, cluster, id).await;
         ctx.connector.forget(id);
         ctx.unreachable.end(id);
+        ctx.stores.people.endpoint_gone(id);
     }
     if let Some(secret) = secret(ctx, cluster).await?
         && !secret_is_shared(ctx, cluster)
@@ -247,6 +249,7 @@ async fn judge(
             refuse(ctx, reason, message)
         }
         Ok(read) => {
+            endpoint_seen(ctx, id, &secret, &data, key);
             let life = read.life();
             status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
             // The version is of the content: our own finalizer on the Secret must not renew a connection.
@@ -277,8 +280,25 @@ async fn judge(
     }
 }
 
+/// People's kubeconfigs name the cluster as it is reached: where that is another way now, their logical clouds look again.
+fn endpoint_seen(
+    ctx: &Context,
+    id: &ClusterId,
+    secret: &Secret,
+    data: &BTreeMap<String, Vec<u8>>,
+    key: Option<&str>,
+) {
+    let found = kubeconfig::endpoint_of_secret(secret.metadata.labels.as_ref(), data, key);
+    let Ok(endpoint) = found else { return };
+    if ctx.stores.people.endpoint_seen(id, &endpoint.digest()) {
+        for cloud in ctx.stores.clouds.sorted().iter().filter(|cloud| cloud.spec.user.is_some()) {
+            ctx.stores.people.wake.enqueue(meta::namespace(cloud.as_ref()), meta::name(cloud.as_ref()));
+        }
+    }
+}
+
 /// A digest of the Secret's data, so that a connection is renewed when and only when it changed.
-fn content_version(data: &std::collections::BTreeMap<String, Vec<u8>>) -> String {
+fn content_version(data: &BTreeMap<String, Vec<u8>>) -> String {
     use sha2::{Digest, Sha256};
     let mut hasher = Sha256::new();
     for (key, bytes) in data {

@@ -2,6 +2,7 @@
 //! that deployments run in, wherever a grant allows it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use emco_crds::conditions::types::READY;
 use emco_crds::deployment_intent_group::status::Cause;
@@ -32,6 +33,7 @@ use crate::target::{self, Removal};
 
 mod derived;
 mod held;
+mod people;
 mod report;
 mod suspended;
 mod taken;
@@ -135,11 +137,16 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     if !suspension::of_project(&ctx.stores, namespace_) {
         abandon::abandon(ctx, cloud.as_ref(), &owner, give_up).await?;
     }
-    let mut again = None;
-    match plan(ctx, &cloud, &owner, &mut status).await? {
-        Ok(less_at) => again = less_at.map(|at| derived::wait(ctx, at)),
-        Err(refusal) => refused(ctx, &owner, generation, &refusal, &mut status).await?,
+    if cloud.spec.user.is_none() {
+        people::clear(ctx, &cloud, &owner, &mut status).await?;
     }
+    let again = match plan(ctx, &cloud, &owner, &mut status).await? {
+        Ok(again) => again,
+        Err(refusal) => {
+            refused(ctx, &owner, generation, &refusal, &mut status).await?;
+            None
+        }
+    };
     status::write(ctx, cloud.as_ref(), cloud.status.as_ref(), &status).await?;
     if let Some(revision) = status.revision {
         store::record_outcome(ctx, &owner, revision, status.state.unwrap_or_default(), None).await?;
@@ -148,14 +155,17 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     Ok(Outcome::Settled.at_latest(again))
 }
 
-/// Plans, stores and targets; the status says what is true then. A refusal leaves what runs as it is. Otherwise it says when clusters may
-/// be given less than they have.
+/// When to look again, or why the logical cloud cannot be as it is written.
+type Planned = Result<Option<Duration>, Box<Refusal>>;
+
+/// Plans, stores and targets; the status says what is true then. A refusal leaves what runs as it is. Otherwise it says when there is
+/// something to do again: clusters may be given less than they have, or credentials are to be renewed.
 async fn plan(
     ctx: &Context,
     cloud: &LogicalCloud,
     owner: &Owner,
     status: &mut LogicalCloudStatus,
-) -> Result<Result<Option<i64>, Box<Refusal>>, Failure> {
+) -> Result<Planned, Failure> {
     let Some(project) = project(ctx, meta::namespace(cloud)) else {
         let namespace = meta::namespace(cloud);
         let message =
@@ -248,13 +258,15 @@ async fn plan(
         suspended::report(ctx, cloud, owner, &planned, stored.as_ref(), hold, status).await?;
         return Ok(Ok(None));
     }
+    let wanted = combinations(&planned.assignment);
     if let Some(stored) = &stored {
-        let wanted = combinations(&planned.assignment);
         target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters), (None, None)).await?;
         runs(status, stored);
     }
-    report(ctx, cloud, owner, &planned, &combinations(&planned.assignment), None, status);
-    Ok(Ok(planned.less_at))
+    let people = people::stand(ctx, cloud, owner, meta::name(project.as_ref()), &wanted, status).await?;
+    report(ctx, cloud, owner, &planned, (&wanted, &people.told), None, status);
+    let less = planned.less_at.map(|at| derived::wait(ctx, at));
+    Ok(Ok(less.into_iter().chain(people.again).min()))
 }
 
 /// Waits for the deployments, leaves the clusters, lets go.
@@ -274,6 +286,7 @@ async fn terminate(
     let mut message = if let Some(waits) = waits {
         waits
     } else {
+        people::clear(ctx, cloud, owner, &mut status).await?;
         let give_up = AbandonPolicy { gone: true, ..AbandonPolicy::of(cloud, None) };
         if !suspended && abandon::abandon(ctx, cloud, owner, give_up).await? {
             return Ok(Outcome::Settled);

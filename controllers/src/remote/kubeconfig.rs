@@ -18,11 +18,13 @@ use url::Url;
 
 use super::wire::cut;
 
+pub use endpoint::endpoint_of_secret;
 pub use life::Life;
-pub use tls::{certificate_life, provider};
+pub use tls::{certificate_life, pem_of, provider};
 
 mod argocd;
 pub mod claims;
+mod endpoint;
 mod life;
 mod tls;
 
@@ -187,19 +189,23 @@ pub fn pick<'a, V: AsRef<[u8]>>(
 
 /// Reads a kubeconfig.
 pub fn read(bytes: &[u8]) -> Result<Credentials, KubeconfigError> {
+    let file = parse(bytes)?;
+    let (cluster, user) = choose(&file)?;
+    refuse(cluster, user)?;
+    assemble(cluster, user)
+}
+
+fn parse(bytes: &[u8]) -> Result<File, KubeconfigError> {
     if bytes.len() > BYTES {
         return Err(invalid(&format!(
             "the kubeconfig is larger than {BYTES} bytes: keep only the one cluster in it"
         )));
     }
     // The parser's message may quote the file, which holds secrets; the position says enough.
-    let file: File = serde_yaml::from_slice(bytes).map_err(|error| {
+    serde_yaml::from_slice(bytes).map_err(|error| {
         let at = error.location().map_or_else(String::new, |at| format!(" at line {}", at.line()));
         invalid(&format!("the kubeconfig does not parse as YAML of kind Config{at}"))
-    })?;
-    let (cluster, user) = choose(&file)?;
-    refuse(cluster, user)?;
-    assemble(cluster, user)
+    })
 }
 
 fn assemble(cluster: &Cluster, user: &User) -> Result<Credentials, KubeconfigError> {

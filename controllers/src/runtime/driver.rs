@@ -283,6 +283,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
     tasks.push(following.map(|()| "orphans").boxed());
     let following = orphans::follow_ledgers(Arc::clone(&ctx), Arc::clone(&triggers));
     tasks.push(following.map(|()| "ledgers").boxed());
+    tasks.push(people(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "people").boxed());
     tasks.push(charts(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "charts").boxed());
     tasks.push(connections(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "connections").boxed());
 
@@ -336,6 +337,14 @@ fn drained<S: futures::Stream + Send + 'static>(
     stream: S,
 ) -> BoxFuture<'static, &'static str> {
     stream.for_each(|_| futures::future::ready(())).map(move |()| what).boxed()
+}
+
+/// What clusters issued to people, to the logical clouds that keep it.
+async fn people(ctx: Arc<Context>, triggers: Arc<Triggers>) {
+    loop {
+        let (within, cloud) = ctx.stores.people.wake.next().await;
+        triggers.clouds.enqueue(&within, &cloud);
+    }
 }
 
 /// Charts that are wanted, to the apps that download them; those that came, to the deployments that lack them.

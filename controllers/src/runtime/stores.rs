@@ -13,6 +13,8 @@ use kube::core::PartialObjectMeta;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::people::People;
+
 mod cloud_namespaces;
 mod deployment_places;
 mod objects;
@@ -60,6 +62,8 @@ pub struct Stores {
     pub deployment_places: Arc<DeploymentPlaces>,
     /// Namespaces whose project is suspended.
     pub suspended: Arc<SuspendedNamespaces>,
+    /// What is known of people's credentials, and is being made of them.
+    pub people: Arc<People>,
     /// What was listed.
     pub listed: Arc<Listed>,
 }
@@ -179,6 +183,7 @@ pub fn stores() -> (Stores, Writers) {
             cloud_namespaces: Arc::default(),
             deployment_places: Arc::default(),
             suspended: Arc::default(),
+            people: Arc::default(),
             listed: Arc::default(),
         },
         Writers {

@@ -47,7 +47,7 @@ pub struct LogicalCloudStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<Failing>,
-    /// People's kubeconfigs.
+    /// Where the kubeconfigs of `spec.user` are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfigs: Option<Kubeconfigs>,
     /// Who holds it.
@@ -75,14 +75,15 @@ pub struct CloudClusters {
     pub not_granted: i64,
 }
 
-/// Where people's kubeconfigs are.
+/// Where the kubeconfigs of a person are.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Kubeconfigs {
-    /// One Secret per slot, names begin with this; keys are provider.cluster.
+    /// The Secret of this name has one kubeconfig of up to 200 clusters. Those whose names go on with a slot have one for each cluster, under
+    /// the key `PROVIDER.CLUSTER`.
     #[schemars(length(max = 253))]
     pub secret_prefix: String,
-    /// When they are renewed.
+    /// When the first of them is renewed next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renew_at: Option<Time>,
 }

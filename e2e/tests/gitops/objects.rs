@@ -51,8 +51,8 @@ spec: {level: Admin, namespace: shop-empty, clusters: [{provider: acme, selector
 ---
 apiVersion: emco.io/v1alpha1
 kind: LogicalCloud
-metadata: {name: later, namespace: shop}
-spec: {credentials: {duration: 1h}, namespace: shop-later}
+metadata: {name: second, namespace: shop}
+spec: {level: Admin, namespace: shop}
 ---
 apiVersion: emco.io/v1alpha1
 kind: CompositeApp

@@ -70,7 +70,7 @@ const STAGES: [Stage; 31] = [
     ("Project", "", "taken", "Failed", "Degraded"),
     ("LogicalCloud", "shop", "default", "Current", "Healthy"),
     ("LogicalCloud", "shop", "empty", "InProgress", "Progressing"),
-    ("LogicalCloud", "shop", "later", "Failed", "Degraded"),
+    ("LogicalCloud", "shop", "second", "Failed", "Degraded"),
     ("CompositeApp", "shop", "web", "Current", "Healthy"),
     ("CompositeApp", "shop", "waits", "InProgress", "Progressing"),
     ("CompositeApp", "shop", "broken", "Failed", "Degraded"),

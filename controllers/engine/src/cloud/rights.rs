@@ -8,6 +8,7 @@ use emco_crds::logical_cloud::{Permission, PermissionScope};
 use serde_json::{Value, json};
 
 use super::Request;
+use crate::people::Wanted;
 use crate::role::{Rights, Rule};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -97,9 +98,15 @@ fn is_of_the_cluster(permission: &Permission) -> bool {
     permission.scope == Some(PermissionScope::Cluster)
 }
 
-/// The account, and the roles and bindings of its permissions, in Helm's order of kinds. `rights` are those of derived ones.
+/// The account, and the roles and bindings of its permissions, in Helm's order of kinds. `rights` are those of derived ones. A person has the
+/// same rights: who is named no more has none, however long the credentials hold.
 pub(super) fn objects(request: &Request<'_>, rights: &Rights) -> Vec<Value> {
-    let names = Names { namespace: request.namespace, cloud: request.name };
+    let person = Wanted::of(request.spec, request.project, request.name, request.namespace);
+    let names = Names {
+        namespace: request.namespace,
+        cloud: request.name,
+        subjects: subjects(request, person.as_ref()),
+    };
     let mut made = Made::default();
     if request.spec.permissions.is_empty() {
         made.bindings.push(names.binding(
@@ -117,14 +124,34 @@ pub(super) fn objects(request: &Request<'_>, rights: &Rights) -> Vec<Value> {
         }
     }
     // No pod that a chart makes gets its token by itself.
-    let account = json!({
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": account_name(request.name), "namespace": request.namespace},
-        "automountServiceAccountToken": false,
-    });
+    let account = |name: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": request.namespace},
+            "automountServiceAccountToken": false,
+        })
+    };
+    let mut accounts = vec![account(&account_name(request.name))];
+    accounts.extend(person.filter(Wanted::takes_tokens).map(|wanted| account(&wanted.person.account)));
     let Made { cluster_roles, cluster_bindings, roles, bindings } = made;
-    [vec![account], cluster_roles, cluster_bindings, roles, bindings].concat()
+    [accounts, cluster_roles, cluster_bindings, roles, bindings].concat()
+}
+
+/// Who is bound to the permissions: the account of the deployments, and the person as the credentials name them.
+fn subjects(request: &Request<'_>, person: Option<&Wanted>) -> Vec<Value> {
+    let account =
+        |name: &str| json!({"kind": "ServiceAccount", "name": name, "namespace": request.namespace});
+    let mut subjects = vec![account(&account_name(request.name))];
+    if let Some(wanted) = person {
+        if wanted.takes_certificates() {
+            subjects.push(json!({"apiGroup": RBAC, "kind": "User", "name": wanted.person.user}));
+        }
+        if wanted.takes_tokens() {
+            subjects.push(account(&wanted.person.account));
+        }
+    }
+    subjects
 }
 
 #[derive(Default)]
@@ -194,10 +221,11 @@ fn json_of<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Value {
     rules.into_iter().map(Rule::to_json).collect()
 }
 
-/// How roles and bindings of a logical cloud are called.
+/// How roles and bindings of a logical cloud are called, and whom they are for.
 struct Names<'a> {
     namespace: &'a str,
     cloud: &'a str,
+    subjects: Vec<Value>,
 }
 
 impl Names<'_> {
@@ -232,7 +260,7 @@ impl Names<'_> {
             "kind": binding,
             "metadata": metadata,
             "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": account_name(self.cloud), "namespace": self.namespace}],
+            "subjects": self.subjects,
         })
     }
 }

@@ -269,6 +269,32 @@ fn level_privileged_binds_its_account_where_permissions_say() {
 }
 
 #[test]
+fn a_person_is_bound_to_what_the_account_is_bound_to() {
+    let subjects = |type_: &str| {
+        let spec: &'static str = format!(
+            "{{level: Privileged, user: {{name: ann}}, credentials: {{type: {type_}}}, permissions: [{{name: own, clusterRole: \
+             admin}}, {{name: look, scope: Cluster, clusterRole: view}}]}}"
+        )
+        .leak();
+        let all = objects(spec);
+        let bindings = all.iter().filter(|(json, ..)| json.get("subjects").is_some());
+        let mut subjects: Vec<Value> = bindings.map(|(json, ..)| json["subjects"].clone()).collect();
+        subjects.dedup();
+        let accounts = all.iter().filter(|(json, ..)| json["kind"] == "ServiceAccount").count();
+        (subjects, accounts)
+    };
+    let account = |name: &str| json!({"kind": "ServiceAccount", "name": name, "namespace": "shop"});
+    let spec = serde_yaml::from_str("{user: {name: ann}}").unwrap();
+    let person = crate::people::Wanted::of(&spec, "team-a", "edge", "shop").unwrap().person;
+    let user =
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "emco:team-a:edge:ann"});
+    let (own, token) = (account("emco-edge"), account(&person.account));
+    assert_eq!(subjects("ClientCertificate"), (vec![json!([own, user])], 1));
+    assert_eq!(subjects("ServiceAccountToken"), (vec![json!([own, token])], 2));
+    assert_eq!(subjects("Auto"), (vec![json!([own, user, token])], 2));
+}
+
+#[test]
 fn only_listed_namespaces_are_reached_and_the_cluster_by_its_scope() {
     let reach = |spec: &str| Reach::of(&serde_yaml::from_str(spec).unwrap());
     assert_eq!(reach("{}"), Reach::default());

@@ -173,6 +173,14 @@ impl Store {
             if let (Some(map), Some(value)) = (object.as_object_mut(), body.get("status")) {
                 map.insert("status".to_owned(), value.clone());
             }
+        } else if target.subresource == "approval" {
+            object = before.clone();
+            if let (Some(map), Some(value)) = (object.as_object_mut(), body.pointer("/status/conditions")) {
+                let status = map.entry("status").or_insert_with(|| json!({}));
+                if let Some(status) = status.as_object_mut() {
+                    status.insert("conditions".to_owned(), value.clone());
+                }
+            }
         } else {
             object = body.clone();
             if has_status(&target.resource) {

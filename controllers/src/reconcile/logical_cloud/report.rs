@@ -10,6 +10,7 @@ use emco_engine::cloud::CloudPlan;
 use emco_engine::hold::Hold;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::refusal::Refusal;
+use emco_engine::rollup::People;
 use emco_engine::set::combinations;
 use emco_engine::text::counted;
 use emco_engine::{conditions, rollup};
@@ -98,6 +99,16 @@ fn roll_up(
     })
 }
 
+/// Clusters that have all of a revision with these combinations.
+pub(super) fn applied_on(
+    ctx: &Context,
+    owner: &Owner,
+    wanted: &BTreeMap<ClusterId, Combination>,
+    status: &LogicalCloudStatus,
+) -> BTreeSet<ClusterId> {
+    roll_up(ctx, owner, wanted, status).applied_on
+}
+
 /// Numbers and lists of the status.
 fn fill(status: &mut LogicalCloudStatus, rolled: rollup::CloudRollup, not_granted: i64) {
     status.state = Some(rolled.state);
@@ -106,17 +117,17 @@ fn fill(status: &mut LogicalCloudStatus, rolled: rollup::CloudRollup, not_grante
     status.failing = rolled.failing;
 }
 
-/// What the shards say of what clusters are to have, into the status.
+/// What the shards say of what clusters are to have, and how the credentials of a person stand, into the status.
 pub(super) fn report(
     ctx: &Context,
     cloud: &LogicalCloud,
     owner: &Owner,
     planned: &CloudPlan,
-    wanted: &BTreeMap<ClusterId, Combination>,
+    (wanted, people): (&BTreeMap<ClusterId, Combination>, &People),
     hold: Option<&Hold>,
     status: &mut LogicalCloudStatus,
 ) {
-    let rolled = roll_up(ctx, owner, wanted, status);
+    let rolled = rollup::with_people(roll_up(ctx, owner, wanted, status), people);
     let not_granted = planned.members.not_granted.len() + planned.members.level_not_granted.len();
     let (mut ready, left) = (rolled.ready.clone(), rolled.left);
     fill(status, rolled, i64::try_from(not_granted).unwrap_or(i64::MAX));

@@ -7,6 +7,7 @@ use emco_crds::LogicalCloud;
 use emco_crds::logical_cloud::LogicalCloudStatus;
 use emco_engine::cloud::CloudPlan;
 use emco_engine::hold::{Hold, Next};
+use emco_engine::rollup::People;
 use emco_engine::set::combinations;
 
 use crate::runtime::context::{Context, Failure};
@@ -42,6 +43,7 @@ pub(super) async fn report(
         }
         (None, _) => Next::Same,
     };
-    super::report::report(ctx, cloud, owner, planned, &wanted, Some(&hold), status);
+    // Nothing is asked of clusters, so nothing is said of credentials.
+    super::report::report(ctx, cloud, owner, planned, (&wanted, &People::default()), Some(&hold), status);
     Ok(())
 }

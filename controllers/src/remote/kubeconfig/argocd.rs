@@ -45,6 +45,16 @@ pub fn is_form(labels: Option<&BTreeMap<String, String>>) -> bool {
 
 /// Reads the keys `server` and `config`.
 pub fn read<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<Credentials, KubeconfigError> {
+    let (cluster, user) = parts(data)?;
+    assemble(&cluster, &user)
+}
+
+/// The same without what is secret.
+pub(super) fn cluster<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<Cluster, KubeconfigError> {
+    parts(data).map(|(cluster, _)| cluster)
+}
+
+fn parts<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<(Cluster, User), KubeconfigError> {
     let key = |key: &str| {
         data.get(key).map(AsRef::as_ref).ok_or_else(|| KubeconfigError {
             reason: "SecretKeyNotFound",
@@ -96,7 +106,7 @@ pub fn read<V: AsRef<[u8]>>(data: &BTreeMap<String, V>) -> Result<Credentials, K
         client_key_data: key_data,
         ..User::default()
     };
-    assemble(&cluster, &user)
+    Ok((cluster, user))
 }
 
 fn refuse(config: Config) -> Result<Config, KubeconfigError> {

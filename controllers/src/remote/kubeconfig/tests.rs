@@ -139,3 +139,20 @@ fn a_client_certificate_is_read_with_its_end() {
     assert!(with(&certificate, "").unwrap_err().message.contains("client-key-data is not"));
     assert!(with(&certificate, "junk").unwrap_err().message.contains("no private key"));
 }
+
+#[test]
+fn people_reach_a_cluster_as_registered_and_get_nothing_secret_of_it() {
+    let authority = Authority::new().pem();
+    let noted = format!("made by hand, token hunter2\n{authority}");
+    let config = kubeconfig("https://[2001:db8::1]/k8s/clusters/c-1/", &noted, "hunter2");
+    let data = BTreeMap::from([("kubeconfig".to_owned(), config)]);
+    let endpoint = endpoint_of_secret(None, &data, None).unwrap();
+    assert_eq!(endpoint.server, "https://[2001:db8::1]:443/k8s/clusters/c-1");
+    assert_eq!(endpoint.tls_server_name, None);
+    let kept = String::from_utf8(STANDARD.decode(&endpoint.authority).unwrap()).unwrap();
+    assert!(!kept.contains("hunter2") && kept.starts_with("-----BEGIN CERTIFICATE-----\n"), "{kept}");
+    assert_eq!(kept, authority.replace("\r\n", "\n"));
+    let moved =
+        BTreeMap::from([("kubeconfig".to_owned(), kubeconfig("https://edge", &authority, "hunter2"))]);
+    assert_ne!(endpoint_of_secret(None, &moved, None).unwrap().digest(), endpoint.digest());
+}

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
@@ -66,6 +68,23 @@ pub fn certificates(field: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'stati
         Ok(found) if !found.is_empty() => Ok(found),
         _ => Err(invalid(&format!("{field} holds no certificate in PEM"))),
     }
+}
+
+/// A chain as PEM, as OpenSSL writes it.
+pub fn pem_of(chain: &[CertificateDer<'_>]) -> String {
+    let mut text = String::new();
+    for certificate in chain {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        let mut rest = STANDARD.encode(certificate);
+        while !rest.is_empty() {
+            let after = rest.split_off(rest.len().min(64));
+            text.push_str(&rest);
+            text.push('\n');
+            rest = after;
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
 }
 
 /// A configuration that trusts the given CA and nobody else.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use emco_crds::names::label;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
@@ -77,6 +78,20 @@ fn spawn(
     ));
 }
 
+/// A Secret with kubeconfigs of people that somebody changed or removed is put right by its logical cloud.
+fn of_people(stores: &Stores, triggers: &Triggers, namespace: &str, meta: &ObjectMeta) {
+    let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    if label(label::OWNER_KIND) != Some("LogicalCloud") {
+        return;
+    }
+    let Some(cloud) = label(label::OWNER_NAME) else { return };
+    let key = (namespace.to_owned(), cloud.to_owned());
+    let name = meta.name.as_deref().unwrap_or_default();
+    if stores.people.secret_changed(&key, name, meta.resource_version.as_deref()) {
+        triggers.clouds.enqueue(namespace, cloud);
+    }
+}
+
 async fn one<K>(
     api: Api<PartialObjectMeta<K>>,
     kind: &'static str,
@@ -97,6 +112,9 @@ async fn one<K>(
         match event {
             Some(Ok(Event::Apply(meta) | Event::InitApply(meta) | Event::Delete(meta))) => {
                 failures = 0;
+                if kind == "Secret" {
+                    of_people(&stores, &triggers, &namespace, meta.meta());
+                }
                 triggers.source(&stores, kind, &namespace, meta.meta().name.as_deref().unwrap_or_default());
             }
             Some(Ok(_)) => failures = 0,
