@@ -113,6 +113,22 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &["an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything"],
     ),
     (
+        "a certificate or token of a person that is somebody else's",
+        &[
+            "what_is_signed_for_somebody_else_is_refused",
+            "a_certificate_for_somebody_else_is_refused",
+            "a_certificate_of_another_key_is_refused",
+            "a_key_is_in_secrets_alone",
+        ],
+    ),
+    (
+        "a person whose name is another tenant's, or `system:masters`",
+        &[
+            "a_person_has_the_names_of_project_and_cloud_before_the_own_one",
+            "a_person_may_do_what_permissions_say_until_the_name_is_removed",
+        ],
+    ),
+    (
         "working on the same cluster",
         &[
             "an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_is_moved",

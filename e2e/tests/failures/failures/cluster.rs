@@ -95,6 +95,17 @@ pub const CLUSTER: &[Row] = &[
         ],
     ),
     (
+        "A cluster does not issue credentials of a logical cloud's `user`: it signs nothing, somebody denies it, or what it signs is somebody else's",
+        &[
+            "a_request_that_is_denied_is_told_and_holds_up_no_other_cluster",
+            "a_cluster_that_signs_nothing_is_told_of_where_certificates_are_wanted",
+            "a_cluster_that_signs_nothing_gives_a_token_and_is_not_asked_again",
+            "what_is_signed_for_somebody_else_is_refused",
+            "a_right_that_is_missing_is_told_with_what_to_do",
+            "a_cluster_without_a_signer_gives_a_token",
+        ],
+    ),
+    (
         "The credentials may not list Pods or Events",
         &["a_cluster_that_forbids_pods_is_said_to_and_asked_seldom"],
     ),

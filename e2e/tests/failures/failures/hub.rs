@@ -95,6 +95,14 @@ pub const HUB: &[Row] = &[
         ],
     ),
     (
+        "The operator dies while a cluster issues credentials of a `user`, or somebody removes the Secret with them",
+        &[
+            "a_process_that_dies_before_it_stores_has_another_credential_issued",
+            "a_request_of_a_process_that_died_is_made_again_with_another_key",
+            "a_secret_that_somebody_removes_is_made_again",
+        ],
+    ),
+    (
         "A stored manifest pack is lost",
         &[
             "a_lost_pack_stops_pruning_and_is_noticed_by_a_process_that_had_read_it",

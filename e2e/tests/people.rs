@@ -1,0 +1,280 @@
+//! Gives people credentials of their own on real clusters, with the cluster's own signer, and uses them with real kubectl.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use emco_crds::LogicalCloud;
+use emco_crds::conditions::types;
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::kubectl::Kubectl;
+use emco_e2e::operator::{SOON, SharedOperator, is, project, wait};
+use emco_e2e::wait::wait_until_gone;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
+
+/// `a` signs for as long as it is asked, `short` for half a minute, and `unsigned` nothing.
+static STAGE: SharedOperator = SharedOperator::new(
+    || {
+        let plane = |name: &str| PlaneSpec::new(name, Parts::Controllers);
+        let no_signer = "--controllers=*,-certificatesigningrequest-signing-controller";
+        BedSpec::hub()
+            .with(plane("a"))
+            .with(plane("short").controller_flag("--cluster-signing-duration=25s"))
+            .with(plane("unsigned").controller_flag(no_signer))
+    },
+    &["a", "short", "unsigned"],
+);
+
+/// A logical cloud `team` on one cluster, in a project of its own.
+struct Team {
+    bed: &'static Bed,
+    space: &'static str,
+    cluster: &'static str,
+}
+
+impl Team {
+    async fn new(space: &'static str, cluster: &'static str) -> Result<Self> {
+        let (bed, _) = STAGE.get().await?;
+        project(bed, space).await?;
+        Ok(Self { bed, space, cluster })
+    }
+
+    /// Namespace on the cluster.
+    fn there(&self) -> String {
+        format!("{}-there", self.space)
+    }
+
+    async fn apply(&self, more: &str) -> Result<()> {
+        let (space, cluster, there) = (self.space, self.cluster, self.there());
+        let text = format!(
+            "{{apiVersion: emco.io/v1alpha1, kind: LogicalCloud, metadata: {{name: team, namespace: {space}}}, spec: {{level: \
+             Standard, namespace: {there}, clusters: [{{provider: acme, cluster: {cluster}}}], permissions: [{{name: edit, \
+             clusterRole: edit}}]{more}}}}}"
+        );
+        self.bed.hub().kubectl().apply(&text).await.map(drop)
+    }
+
+    async fn ready(&self) -> Result<()> {
+        wait(self.bed, self.space, "team", |cloud: &LogicalCloud| {
+            let current = cloud.status.as_ref().and_then(|status| status.observed_generation);
+            if current != cloud.metadata.generation {
+                return Err("the last change was not looked at yet".to_owned());
+            }
+            is(cloud.status.as_ref(), types::READY, "True")
+        })
+        .await
+        .map(drop)
+    }
+
+    /// The kubeconfig of all clusters, once it is another one than `before`.
+    async fn kubeconfig(&self, before: &str) -> Result<String> {
+        wait(self.bed, self.space, "team-kubeconfig", |secret: &Secret| {
+            let text = of(secret, "kubeconfig").ok_or("it has no kubeconfig")?;
+            if text == before { Err("it is the one before".to_owned()) } else { Ok(text) }
+        })
+        .await
+    }
+
+    /// kubectl with such a kubeconfig.
+    async fn kubectl(&self, text: &str, name: &str) -> Result<Kubectl> {
+        let file: PathBuf = self.bed.dir().join(format!("{}-{name}.kubeconfig", self.space));
+        tokio::fs::write(&file, text).await?;
+        Ok(self.bed.hub().kubectl().with_kubeconfig(&file))
+    }
+
+    /// What the person may do, and what not, in the words of the cluster.
+    async fn may_edit_its_namespace_alone(&self, person: &Kubectl) -> Result<()> {
+        let there = self.there();
+        person.until(&["auth", "can-i", "create", "configmaps", "-n", &there], "", true).await?;
+        person.until(&["create", "configmap", "mine", "-n", &there, "--from-literal=a=b"], "", true).await?;
+        for refused in [
+            ["auth", "can-i", "create", "configmaps", "-n", "default"],
+            ["auth", "can-i", "get", "secrets", "-n", "kube-system"],
+            ["auth", "can-i", "create", "rolebindings", "-n", &there],
+        ] {
+            let answer = person.output(&refused, "").await?;
+            ensure!(!answer.is_ok() && answer.stdout.trim() == "no", "{refused:?}: {answer:?}");
+        }
+        let answer = person.output(&["get", "configmaps", "-n", "default"], "").await?;
+        ensure!(answer.stderr.contains("Forbidden"), "{answer:?}");
+        Ok(())
+    }
+
+    /// Secrets of kubeconfigs hold nothing.
+    async fn secrets_are_empty(&self) -> Result<()> {
+        for name in ["team-kubeconfig", "team-kubeconfig-0"] {
+            wait(self.bed, self.space, name, |secret: &Secret| {
+                let keys: Vec<_> = secret.data.iter().flatten().map(|(key, _)| key).collect();
+                if keys.is_empty() { Ok(()) } else { Err(format!("{keys:?}")) }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn of(secret: &Secret, key: &str) -> Option<String> {
+    String::from_utf8(secret.data.as_ref()?.get(key)?.0.clone()).ok()
+}
+
+#[tokio::test]
+async fn a_person_may_do_what_permissions_say_until_the_name_is_removed() {
+    let team = Team::new("people", "a").await.unwrap();
+    team.bed
+        .explain(async {
+            team.apply(", user: {name: ann, groups: [dev, ops]}").await?;
+            team.ready().await?;
+            let text = team.kubeconfig("").await?;
+            let ann = team.kubectl(&text, "ann").await?;
+            team.may_edit_its_namespace_alone(&ann).await?;
+            let who: Value = serde_json::from_str(&ann.run(&["auth", "whoami", "-o", "json"]).await?)?;
+            let who = &who["status"]["userInfo"];
+            ensure!(who["username"] == "emco:people:team:ann", "{who}");
+            let groups = who["groups"].to_string();
+            ensure!(
+                groups.contains("emco:people:team:dev") && groups.contains("emco:people:team:ops"),
+                "{groups}"
+            );
+
+            // One for each cluster besides, and nothing is left of the request.
+            let each = wait(team.bed, team.space, "team-kubeconfig-0", |secret: &Secret| {
+                of(secret, "acme.a")
+                    .ok_or_else(|| format!("{:?}", secret.data.as_ref().map(|data| data.keys())))
+            })
+            .await?;
+            team.kubectl(&each, "each").await?.run(&["get", "configmaps", "-n", &team.there()]).await?;
+            let secret = team.bed.hub().api::<Secret>(team.space).await?.get("team-kubeconfig-0").await?;
+            let hash = secret.labels().get("emco.io/owner").cloned().unwrap_or_default();
+            let requests = Api::<CertificateSigningRequest>::all(team.bed.edge("a").client().await?);
+            let left = requests.get_opt(&format!("emco-user-{hash}")).await?;
+            ensure!(!hash.is_empty() && left.is_none(), "{left:?}");
+            let config: Value = serde_yaml::from_str(&text)?;
+            let key = config["users"][0]["user"]["client-key-data"].as_str().context("no key")?;
+            let log = tokio::fs::read_to_string(team.bed.log("operator")).await?;
+            ensure!(!log.contains(key) && log.contains("were written"), "{log}");
+
+            // Somebody removes the Secret.
+            team.bed.hub().kubectl().run(&["delete", "secret", "team-kubeconfig", "-n", team.space]).await?;
+            team.kubeconfig("").await?;
+
+            // A copy of the first one says who it is and may do nothing.
+            team.apply("").await?;
+            team.ready().await?;
+            team.secrets_are_empty().await?;
+            let there = team.there();
+            let reads = ["get", "configmaps", "-n", &there];
+            ann.until(&reads, "", false).await?;
+            let answer = ann.output(&reads, "").await?;
+            ensure!(
+                answer.stderr.contains("Forbidden") && answer.stderr.contains("emco:people:team:ann"),
+                "{answer:?}"
+            );
+
+            // The Secrets go with the logical cloud.
+            team.bed.hub().kubectl().run(&["delete", "lc", "team", "-n", team.space, "--wait=false"]).await?;
+            wait_until_gone(team.bed.hub().api::<LogicalCloud>(team.space).await?, "team", SOON).await?;
+            let secrets = team.bed.hub().api::<Secret>(team.space).await?;
+            for name in ["team-kubeconfig", "team-kubeconfig-0"] {
+                wait_until_gone(secrets.clone(), name, SOON).await?;
+            }
+            Ok(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn another_name_ends_the_rights_of_the_first() {
+    let team = Team::new("renamed", "a").await.unwrap();
+    team.bed
+        .explain(async {
+            let wants = ", credentials: {type: ClientCertificate, duration: 1h}";
+            team.apply(&format!(", user: {{name: ann}}{wants}")).await?;
+            team.ready().await?;
+            let first = team.kubeconfig("").await?;
+            let ann = team.kubectl(&first, "ann").await?;
+            let there = team.there();
+            let reads = ["get", "configmaps", "-n", &there];
+            ann.until(&reads, "", true).await?;
+            team.apply(&format!(", user: {{name: bob}}{wants}")).await?;
+            team.ready().await?;
+            let bob = team.kubectl(&team.kubeconfig(&first).await?, "bob").await?;
+            bob.until(&reads, "", true).await?;
+            ann.until(&reads, "", false).await
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn certificates_that_end_soon_are_renewed_before() {
+    let team = Team::new("short", "short").await.unwrap();
+    team.bed
+        .explain(async {
+            team.apply(", user: {name: ann}, credentials: {type: ClientCertificate}").await?;
+            let first = team.kubeconfig("").await?;
+            let old = team.kubectl(&first, "old").await?;
+            let there = team.there();
+            let reads = ["get", "configmaps", "-n", &there];
+            old.until(&reads, "", true).await?;
+            let second = team.kubeconfig(&first).await?;
+            // Both hold, until the first ends.
+            old.run(&reads).await?;
+            team.kubectl(&second, "new").await?.run(&reads).await?;
+            old.until(&reads, "", false).await?;
+            let answer = old.output(&reads, "").await?;
+            ensure!(
+                answer.stderr.contains("Unauthorized") || answer.stderr.contains("expired"),
+                "{answer:?}"
+            );
+            let newest = wait(team.bed, team.space, "team-kubeconfig", |secret: &Secret| {
+                of(secret, "kubeconfig").ok_or_else(|| "it has no kubeconfig".to_owned())
+            })
+            .await?;
+            team.kubectl(&newest, "newest").await?.run(&reads).await?;
+            // Nobody would be left to renew it.
+            team.apply("").await
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_cluster_without_a_signer_gives_a_token() {
+    let team = Team::new("token", "unsigned").await.unwrap();
+    team.bed
+        .explain(async {
+            team.apply(", user: {name: ann}").await?;
+            team.ready().await?;
+            let text = team.kubeconfig("").await?;
+            let config: Value = serde_yaml::from_str(&text)?;
+            ensure!(config["users"][0]["user"]["token"].is_string(), "it is no token's");
+            let ann = team.kubectl(&text, "ann").await?;
+            team.may_edit_its_namespace_alone(&ann).await?;
+            let who = ann.run(&["auth", "whoami", "-o", "json"]).await?;
+            ensure!(who.contains("system:serviceaccount:token-there:emco-team-user-"), "{who}");
+            team.apply("").await?;
+            team.ready().await?;
+            team.secrets_are_empty().await?;
+            let there = team.there();
+            ann.until(&["get", "configmaps", "-n", &there], "", false).await
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn where_certificates_are_wanted_a_cluster_without_a_signer_is_told_of() {
+    let team = Team::new("unsigned", "unsigned").await.unwrap();
+    team.bed
+        .explain(async {
+            team.apply(", user: {name: ann}, credentials: {type: ClientCertificate}").await?;
+            wait(team.bed, team.space, "team", |cloud: &LogicalCloud| {
+                let rows = cloud.status.as_ref().map(|status| status.failing.as_slice()).unwrap_or_default();
+                let told = rows.iter().any(|row| {
+                    (row.cluster.as_str(), row.reason.as_str()) == ("acme/unsigned", "CSRNotSigned")
+                });
+                if told { Ok(()) } else { Err(format!("{rows:?}")) }
+            })
+            .await
+        })
+        .await;
+}
