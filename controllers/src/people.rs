@@ -88,10 +88,34 @@ pub(crate) struct Tried {
 /// What this process knows of one logical cloud.
 #[derive(Default)]
 struct Cloud {
-    /// What its Secrets hold; `None` before they are read, and after a write that failed.
+    /// What its Secrets hold; `None` before they are read, while its reconcile has it, and after a write that failed.
     index: Option<Index>,
+    /// Versions of Secrets that the watch told of meanwhile.
+    told: BTreeMap<String, Option<u64>>,
     jobs: BTreeMap<ClusterId, Job>,
     tried: BTreeMap<ClusterId, Tried>,
+}
+
+impl Cloud {
+    /// Notes that one more try came to nothing.
+    fn refused(&mut self, cluster: &ClusterId, wanted: &Wanted, refusal: Refusal, now_ms: i64) {
+        let failures = self.tried.get(cluster).map_or(0, |tried| tried.failures);
+        let pause = refusal.pause.saturating_mul(1_u32 << failures.min(16)).min(refusal.longest);
+        let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+        let (failures, not_before_ms) = (failures.saturating_add(1), now_ms.saturating_add(pause));
+        let tried = Tried { wanted: wanted.clone(), refusal, failures, not_before_ms };
+        self.tried.insert(cluster.clone(), tried);
+    }
+}
+
+/// A version as the hub counts them; `None` of what is none.
+fn number(version: Option<&str>) -> Option<u64> {
+    version.and_then(|version| version.parse().ok())
+}
+
+/// Whether a Secret is another one than what is known.
+fn is_newer(index: &Index, name: &str, now: Option<u64>) -> bool {
+    number(index.version_of(name)).zip(now).is_none_or(|(known, now)| now > known)
 }
 
 /// What this process knows of the credentials of all people. It is bounded by logical clouds with a `user` and their clusters.
@@ -122,12 +146,22 @@ impl Default for People {
 impl People {
     /// What the Secrets of a logical cloud hold, as far as it was read. It is the caller's until it is [`Self::keep`]t.
     pub(crate) fn take_index(&self, key: &Key) -> Option<Index> {
-        self.clouds.lock().get_mut(key)?.index.take()
+        let mut clouds = self.clouds.lock();
+        let cloud = clouds.entry(key.clone()).or_default();
+        cloud.told.clear();
+        cloud.index.take()
     }
 
-    /// Remembers it.
+    /// Remembers it, unless somebody else changed a Secret meanwhile: then the logical cloud looks again.
     pub(crate) fn keep(&self, key: &Key, index: Index) {
-        self.clouds.lock().entry(key.clone()).or_default().index = Some(index);
+        let mut clouds = self.clouds.lock();
+        let cloud = clouds.entry(key.clone()).or_default();
+        if std::mem::take(&mut cloud.told).iter().any(|(name, now)| is_newer(&index, name, *now)) {
+            drop(clouds);
+            self.wake.enqueue(&key.0, &key.1);
+        } else {
+            cloud.index = Some(index);
+        }
     }
 
     /// Forgets a logical cloud whose Secrets are empty; its tasks end.
@@ -146,11 +180,12 @@ impl People {
     pub fn secret_changed(&self, key: &Key, name: &str, version: Option<&str>) -> bool {
         let mut clouds = self.clouds.lock();
         let Some(cloud) = clouds.get_mut(key) else { return false };
-        let number = |version: Option<&str>| version.and_then(|version| version.parse::<u64>().ok());
-        let changed = cloud.index.as_ref().is_some_and(|index| {
-            let (known, now) = (number(index.version_of(name)), number(version));
-            known.zip(now).is_none_or(|(known, now)| now > known)
-        });
+        let now = number(version);
+        let Some(index) = &cloud.index else {
+            cloud.told.insert(name.to_owned(), now);
+            return false;
+        };
+        let changed = is_newer(index, name, now);
         if changed {
             cloud.index = None;
         }
@@ -196,12 +231,7 @@ impl People {
             .collect();
         for cluster in refused {
             if let Some((_, Err(refusal))) = cloud.jobs.remove(&cluster).and_then(|job| job.done) {
-                let failures = cloud.tried.get(&cluster).map_or(0, |tried| tried.failures);
-                let pause = refusal.pause.saturating_mul(1_u32 << failures.min(16)).min(refusal.longest);
-                let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-                let (failures, not_before_ms) = (failures.saturating_add(1), now_ms.saturating_add(pause));
-                let tried = Tried { wanted: wanted.clone(), refusal, failures, not_before_ms };
-                cloud.tried.insert(cluster, tried);
+                cloud.refused(&cluster, wanted, refusal, now_ms);
             }
         }
         let first = cloud.jobs.values().filter_map(|job| job.done.as_ref().map(|(at, _)| *at)).min();
@@ -221,6 +251,22 @@ impl People {
             }
         }
         Ok(issued)
+    }
+
+    /// What clusters issued could not be kept: it is as if they had refused, or they would be asked again and again.
+    pub(crate) fn not_kept(
+        &self,
+        key: &Key,
+        wanted: &Wanted,
+        clusters: &[ClusterId],
+        refusal: &Refusal,
+        now_ms: i64,
+    ) {
+        let mut clouds = self.clouds.lock();
+        let cloud = clouds.entry(key.clone()).or_default();
+        for cluster in clusters {
+            cloud.refused(cluster, wanted, refusal.clone(), now_ms);
+        }
     }
 
     /// Whether a cluster is being asked.

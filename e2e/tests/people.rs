@@ -1,5 +1,6 @@
 //! Gives people credentials of their own on real clusters, with the cluster's own signer, and uses them with real kubectl.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,14 +15,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 
-/// `a` signs for as long as it is asked, `short` for half a minute, and `unsigned` nothing.
+/// `a` signs for as long as it is asked, `short` for 40 s, and `unsigned` nothing.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
         let plane = |name: &str| PlaneSpec::new(name, Parts::Controllers);
         let no_signer = "--controllers=*,-certificatesigningrequest-signing-controller";
         BedSpec::hub()
             .with(plane("a"))
-            .with(plane("short").controller_flag("--cluster-signing-duration=25s"))
+            .with(plane("short").controller_flag("--cluster-signing-duration=40s"))
             .with(plane("unsigned").controller_flag(no_signer))
     },
     &["a", "short", "unsigned"],
@@ -140,8 +141,7 @@ async fn a_person_may_do_what_permissions_say_until_the_name_is_removed() {
 
             // One for each cluster besides, and nothing is left of the request.
             let each = wait(team.bed, team.space, "team-kubeconfig-0", |secret: &Secret| {
-                of(secret, "acme.a")
-                    .ok_or_else(|| format!("{:?}", secret.data.as_ref().map(|data| data.keys())))
+                of(secret, "acme.a").ok_or_else(|| format!("{:?}", secret.data.as_ref().map(BTreeMap::keys)))
             })
             .await?;
             team.kubectl(&each, "each").await?.run(&["get", "configmaps", "-n", &team.there()]).await?;

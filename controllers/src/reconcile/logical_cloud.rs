@@ -265,8 +265,7 @@ async fn plan(
     }
     let people = people::stand(ctx, cloud, owner, meta::name(project.as_ref()), &wanted, status).await?;
     report(ctx, cloud, owner, &planned, (&wanted, &people.told), None, status);
-    let less = planned.less_at.map(|at| derived::wait(ctx, at));
-    Ok(Ok(less.into_iter().chain(people.again).min()))
+    Ok(Ok(derived::wait(ctx, planned.less_at).into_iter().chain(people.again).min()))
 }
 
 /// Waits for the deployments, leaves the clusters, lets go.

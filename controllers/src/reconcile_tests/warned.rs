@@ -135,11 +135,6 @@ async fn a_logical_cloud_that_cannot_be_is_a_warning() {
     let nowhere = json!([{"provider": "acme", "selector": {"matchLabels": {"tier": "none"}}}]);
     for (name, spec, reason) in [
         ("empty", json!({"level": "Admin", "namespace": "x", "clusters": nowhere}), "NoClusters"),
-        (
-            "later",
-            json!({"level": "Admin", "namespace": "y", "credentials": {"duration": "1h"}}),
-            "NotSupportedYet",
-        ),
         ("second", json!({"level": "Admin", "namespace": "team-a"}), "NamespaceConflict"),
     ] {
         rig.hub.put("test", &emco("LogicalCloud", Some("team-a"), name, &spec));
@@ -152,22 +147,19 @@ async fn a_logical_cloud_that_cannot_be_is_a_warning() {
 async fn a_refused_logical_cloud_says_what_runs_and_warns_once() {
     let mut life = Life::with(&objects());
     life.settle().await;
-    let cloud = |duration: Option<&str>| {
-        let credentials = duration.map_or_else(|| json!({}), |duration| json!({"duration": duration}));
-        emco(
-            "LogicalCloud",
-            Some("team-a"),
-            "default",
-            &json!({"level": "Admin", "credentials": credentials}),
-        )
+    let cloud = |name: &str, namespace: &str| {
+        emco("LogicalCloud", Some("team-a"), name, &json!({"level": "Admin", "namespace": namespace}))
     };
-    life.put(&cloud(Some("1h")));
+    // Of two that are of one age, the first by name.
+    life.put(&cloud("another", "there"));
+    life.settle().await;
+    life.put(&cloud("default", "there"));
     life.settle().await;
     let runs = "revision 1 runs on 2 of 2 clusters; the last change is refused: ";
     let (status, reason, message) = life.rig.ready(CLOUD);
-    assert_eq!((status.as_str(), reason.as_str()), ("False", "NotSupportedYet"));
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NamespaceConflict"));
     let why = message.strip_prefix(runs).unwrap_or_else(|| panic!("{message}"));
-    assert_eq!(told(&life.rig, "LogicalCloud", "default", "NotSupportedYet"), 1);
+    assert_eq!(told(&life.rig, "LogicalCloud", "default", "NamespaceConflict"), 1);
     let status = &life.rig.hub.object(CLOUD).unwrap()["status"];
     let conditions = status["conditions"].as_array().unwrap();
     let stalled = conditions.iter().find(|condition| condition["type"] == "Stalled").unwrap();
@@ -185,9 +177,9 @@ async fn a_refused_logical_cloud_says_what_runs_and_warns_once() {
     life.settle().await;
     let status = &life.rig.hub.object(CLOUD).unwrap()["status"];
     assert_eq!((&status["clusters"]["ready"], &status["clusters"]["unreachable"]), (&json!(1), &json!(1)));
-    assert_eq!(told(&life.rig, "LogicalCloud", "default", "NotSupportedYet"), 1);
+    assert_eq!(told(&life.rig, "LogicalCloud", "default", "NamespaceConflict"), 1);
     life.rig.returns("b", "uid-b");
-    life.put(&cloud(None));
+    life.put(&cloud("default", "team-a"));
     life.settle().await;
     assert_eq!(life.rig.ready(CLOUD).0, "True");
     assert_eq!(life.rig.ready(SHOP).0, "True");

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, Project};
+use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, LogicalCloud, Project};
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register, wait};
 use emco_e2e::wait::wait_until_gone;
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 
 const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {}}]}";
@@ -43,6 +44,7 @@ spec: {apps: [{app: note, values: {key: profile}}]}
         kubectl.apply(&deployment("shop", "till", std::slice::from_ref(&note), &spec)).await?;
         deployed(bed, "shop", "till", revision).await?;
     }
+    credentials_of_a_person(bed).await?;
     rights_that_are_taken_away_come_back(bed).await?;
     let refused = kubectl.output(&["apply", "-f", "-"], APPROVAL).await?;
     assert!(refused.stderr.contains("spec.approvedBy must be your own user name"), "{}", refused.stderr);
@@ -50,6 +52,29 @@ spec: {apps: [{app: note, values: {key: profile}}]}
     kubectl.run(&["delete", "dig", "till", "-n", "shop", "--wait=false"]).await?;
     wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("shop").await?, "till", SOON).await?;
     assert_eq!(ours(bed, "a", "configmaps,secrets", None).await?, Vec::<String>::new());
+    Ok(())
+}
+
+/// Secrets with kubeconfigs of a person are made, emptied, and collected after their logical cloud.
+async fn credentials_of_a_person(bed: &Bed) -> Result<()> {
+    let cloud = "
+apiVersion: emco.io/v1alpha1
+kind: LogicalCloud
+metadata: {name: team, namespace: shop}
+spec: {level: Standard, namespace: shop-team, user: {name: ann}}
+";
+    let kubectl = bed.hub().kubectl();
+    kubectl.apply(cloud).await?;
+    wait(bed, "shop", "team-kubeconfig", |secret: &Secret| {
+        let filled = secret.data.as_ref().is_some_and(|data| data.contains_key("kubeconfig"));
+        if filled { Ok(()) } else { Err("it holds no kubeconfig".to_owned()) }
+    })
+    .await?;
+    kubectl.run(&["delete", "lc", "team", "-n", "shop", "--wait=false"]).await?;
+    wait_until_gone(bed.hub().api::<LogicalCloud>("shop").await?, "team", SOON).await?;
+    for name in ["team-kubeconfig", "team-kubeconfig-0"] {
+        wait_until_gone(bed.hub().api::<Secret>("shop").await?, name, SOON).await?;
+    }
     Ok(())
 }
 

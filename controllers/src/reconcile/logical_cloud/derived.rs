@@ -58,9 +58,9 @@ pub(super) fn moves(cloud: &LogicalCloud, planned: &CloudPlan) -> bool {
 }
 
 /// The time until then, at least a second.
-pub(super) fn wait(ctx: &Context, at: i64) -> Duration {
-    let left = at - ctx.world.clock.now_ms() / 1000;
-    Duration::from_secs(u64::try_from(left).unwrap_or_default().max(1))
+pub(super) fn wait(ctx: &Context, at: Option<i64>) -> Option<Duration> {
+    let left = at? - ctx.world.clock.now_ms() / 1000;
+    Some(Duration::from_secs(u64::try_from(left).unwrap_or_default().max(1)))
 }
 
 /// What rows name on a cluster.

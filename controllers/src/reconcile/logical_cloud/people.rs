@@ -20,18 +20,23 @@ use super::report;
 use crate::object::meta;
 use crate::people::index::Index;
 use crate::people::secrets::{self, Secrets};
-use crate::people::{Order, issue};
+use crate::people::{Order, Refusal, issue};
 use crate::reconcile::facts;
 use crate::reconcile::suspension;
 use crate::remote::Admission;
+use crate::remote::wire::cut;
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::triggers::Key;
 use crate::store::Owner;
 
 /// A Secret of somebody else that is in the way is looked at again.
 const TAKEN: Duration = Duration::from_mins(1);
+/// Clusters are asked again after that for what the hub did not take.
+const NOT_KEPT: Duration = Duration::from_mins(5);
 /// So many tries that came to nothing are told, whatever the cause.
 const QUIET_TRIES: u32 = 3;
+/// In bytes.
+const LONGEST_MESSAGE: usize = 256;
 /// No clock makes a reconcile wait longer.
 const LONGEST: Duration = Duration::from_hours(12);
 
@@ -209,10 +214,18 @@ async fn written(
         .map(|(cluster, _)| cluster)
         .filter(|cluster| !issued.contains_key(cluster))
         .collect();
-    let number = (issued.len(), removed.len());
-    let index = Secrets::of(ctx, owner).write(cloud, index, issued, &removed).await?;
-    if number != (0, 0) {
-        let (issued, removed) = number;
+    let asked: Vec<ClusterId> = issued.keys().cloned().collect();
+    let secrets = Secrets::of(ctx, owner);
+    let index = match secrets.write(cloud, index, issued, &removed).await {
+        Ok(index) => index,
+        Err(failure) => {
+            let Some(refusal) = not_kept(&failure).filter(|_| !asked.is_empty()) else { return Err(failure) };
+            ctx.stores.people.not_kept(&key, wanted, &asked, &refusal, ctx.world.clock.now_ms());
+            return secrets.read().await;
+        }
+    };
+    if !asked.is_empty() || !removed.is_empty() {
+        let (issued, removed) = (asked.len(), removed.len());
         tracing::info!(
             namespace = owner.namespace,
             logical_cloud = owner.name,
@@ -222,6 +235,18 @@ async fn written(
         );
     }
     Ok(index)
+}
+
+/// What is said of credentials that the hub does not take: for a quota, a policy, or a Secret that nobody may change. Else it is tried again.
+fn not_kept(failure: &Failure) -> Option<Refusal> {
+    let (reason, message) = match failure {
+        Failure::Hub(error) if error.code() == 403 => (Reason::Forbidden, error.to_string()),
+        Failure::Hub(error) if error.code() == 422 => (Reason::Invalid, error.to_string()),
+        Failure::Stored(message) => (Reason::Conflict, message.clone()),
+        Failure::Hub(_) | Failure::Planning(_) => return None,
+    };
+    let message = cut(&format!("the hub does not keep what the cluster issued: {message}"), LONGEST_MESSAGE);
+    Some(Refusal { reason: Some(reason.as_str()), message, pause: NOT_KEPT, longest: NOT_KEPT })
 }
 
 /// Has a cluster asked, unless it is already, or was a moment ago.
@@ -245,13 +270,12 @@ fn ask(
     }
     // When it answers, all logical clouds look again.
     let observed = ctx.connector.observation(cluster);
-    let open = observed.is_some_and(|seen| seen.connected() && seen.admission == Admission::Admitted);
+    if !observed.is_some_and(|seen| seen.connected() && seen.admission == Admission::Admitted) {
+        return;
+    }
     let Some(registered) = facts::registered(ctx, cluster).and_then(|found| registered(&found)) else {
         return;
     };
-    if !open {
-        return;
-    }
     let Some(begun) = people.begin(key, cluster, wanted) else { return };
     let order = Order {
         cluster: cluster.clone(),

@@ -1,10 +1,13 @@
 //! Clusters that do not issue what is wanted: what is told of them, and what is not done.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use emco_engine::people::Kind;
 
 use super::{HOUR, Signs, Stage, of_type};
+use crate::memory::Fault;
+use crate::runtime::api::{ApiError, Method};
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_denied_is_told_and_holds_up_no_other_cluster() {
@@ -106,6 +109,48 @@ async fn a_cluster_that_refuses_to_renew_keeps_the_credential_that_holds() {
     stage.after(17 * HOUR).await;
     assert_eq!(stage.stored()["acme.a"], before["acme.a"]);
     assert_eq!(stage.ready().1, "CSRDenied");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_away_gets_its_credential_when_it_answers() {
+    let mut stage = Stage::with(&of_type("ClientCertificate")).await;
+    let before = stage.stored();
+    stage.life.rig.fails("a", "Timeout");
+    stage.after(25 * HOUR).await;
+    assert_eq!(stage.stored()["acme.a"], before["acme.a"]);
+    assert!(stage.stored()["acme.b"].issued > before["acme.b"].issued, "it waits for no other cluster");
+    assert_eq!(*stage.made.lock(), 3);
+    stage.life.rig.returns("a", "uid-a");
+    stage.life.settle().await;
+    assert!(stage.stored()["acme.a"].issued > before["acme.a"].issued);
+    assert_eq!(stage.ready().0, "True", "{:?}", stage.ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_takes_no_more_secrets_is_told_of_and_clusters_are_left_alone() {
+    let mut stage = Stage::at_first(&of_type("ClientCertificate"));
+    stage.life.hub_faults(Arc::new(|request, _| {
+        let makes = request.method == Method::Post && request.path.ends_with("/team-a/secrets");
+        makes.then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 403,
+                reason: "Forbidden".to_owned(),
+                message: "secrets \"default-kubeconfig-0\" is forbidden: exceeded quota: few".to_owned(),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        })
+    }));
+    stage.life.settle().await;
+    let (_, reason, message) = stage.ready();
+    assert_eq!(reason, "Forbidden");
+    assert!(message.contains("the hub does not keep what the cluster issued: secrets"), "{message}");
+    assert_eq!(stage.status()["clusters"]["failed"], 2);
+    stage.after(Duration::from_mins(1)).await;
+    assert_eq!(*stage.made.lock(), 2, "clusters are not asked for what cannot be kept");
+    stage.life.rig.hub.faults(None);
+    stage.after(Duration::from_mins(5)).await;
+    assert_eq!((stage.keys().len(), stage.ready().0.as_str(), stage.left()), (2, "True", 0));
 }
 
 #[tokio::test(start_paused = true)]

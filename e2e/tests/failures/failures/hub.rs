@@ -100,6 +100,7 @@ pub const HUB: &[Row] = &[
             "a_process_that_dies_before_it_stores_has_another_credential_issued",
             "a_request_of_a_process_that_died_is_made_again_with_another_key",
             "a_secret_that_somebody_removes_is_made_again",
+            "a_secret_that_changes_while_a_reconcile_is_at_work_is_read_again",
         ],
     ),
     (
