@@ -15,14 +15,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 
-/// `a` signs for as long as it is asked, `short` for 40 s, and `unsigned` nothing.
+/// `a` signs for as long as it is asked, `short` for 60 s, and `unsigned` nothing.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
         let plane = |name: &str| PlaneSpec::new(name, Parts::Controllers);
         let no_signer = "--controllers=*,-certificatesigningrequest-signing-controller";
         BedSpec::hub()
             .with(plane("a"))
-            .with(plane("short").controller_flag("--cluster-signing-duration=40s"))
+            .with(plane("short").controller_flag("--cluster-signing-duration=60s"))
             .with(plane("unsigned").controller_flag(no_signer))
     },
     &["a", "short", "unsigned"],

@@ -221,27 +221,8 @@ async fn plan(
             Some(stored)
         }
         (None, None) => None,
-        (change, _) => {
-            let draft = Draft {
-                owner,
-                at_least: status.revision.unwrap_or(0),
-                digest: planned.plan_digest.clone(),
-                inputs_digest: planned.inputs_digest.clone(),
-                cause: change.as_ref().map_or(Cause::Update, |change| change.cause),
-                release: None,
-                namespace: namespace(cloud),
-                level: cloud.spec.level,
-                logical_cloud: None,
-                composite_app: None,
-                apps: vec![cloud::APP.to_owned()],
-                depends_on: BTreeMap::new(),
-                charts: Vec::new(),
-                assignment: planned.assignment.clone(),
-                waves: None,
-                sets: planned.sets.clone(),
-                explanation: Vec::new(),
-                limit: Limit::of(None, HISTORY),
-            };
+        _ => {
+            let draft = draft(cloud, owner, status.revision, &planned);
             match store::commit(ctx, draft).await? {
                 Ok(stored) => Some(stored),
                 Err(TooMuch { bytes, .. }) => {
@@ -266,6 +247,35 @@ async fn plan(
     let people = people::stand(ctx, cloud, owner, meta::name(project.as_ref()), &wanted, status).await?;
     report(ctx, cloud, owner, &planned, (&wanted, &people.told), None, status);
     Ok(Ok(derived::wait(ctx, planned.less_at).into_iter().chain(people.again).min()))
+}
+
+/// What is stored of a plan.
+fn draft<'a>(
+    cloud: &LogicalCloud,
+    owner: &'a Owner,
+    revision: Option<i64>,
+    planned: &cloud::CloudPlan,
+) -> Draft<'a> {
+    Draft {
+        owner,
+        at_least: revision.unwrap_or(0),
+        digest: planned.plan_digest.clone(),
+        inputs_digest: planned.inputs_digest.clone(),
+        cause: planned.change.as_ref().map_or(Cause::Update, |change| change.cause),
+        release: None,
+        namespace: namespace(cloud),
+        level: cloud.spec.level,
+        logical_cloud: None,
+        composite_app: None,
+        apps: vec![cloud::APP.to_owned()],
+        depends_on: BTreeMap::new(),
+        charts: Vec::new(),
+        assignment: planned.assignment.clone(),
+        waves: None,
+        sets: planned.sets.clone(),
+        explanation: Vec::new(),
+        limit: Limit::of(None, HISTORY),
+    }
 }
 
 /// Waits for the deployments, leaves the clusters, lets go.

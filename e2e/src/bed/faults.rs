@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
 
 use super::etcd::EtcdPlace;
 use super::plane::Plane;
@@ -74,6 +78,27 @@ impl Plane {
         self.stop_all().await?;
         remove(&place.data)?;
         self.start().await
+    }
+
+    /// How far its store has come.
+    pub async fn version(&self) -> Result<u64> {
+        let all = Api::<Namespace>::all(self.client().await?);
+        let list = all.list(&ListParams::default().limit(1)).await?;
+        list.metadata.resource_version.unwrap_or_default().parse().context("the plane has no version")
+    }
+
+    /// Others use it as well: its store comes further by so many versions.
+    pub async fn others_write(&self, times: usize) -> Result<()> {
+        let maps = self.api::<ConfigMap>("default").await?;
+        let apply = PatchParams::apply("others");
+        for number in 0..times {
+            let map = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "busy"},
+                "data": {"number": number.to_string()},
+            });
+            maps.patch("busy", &apply, &Patch::Apply(map)).await?;
+        }
+        Ok(())
     }
 
     /// Keeps a copy of all objects. The plane stands still for some milliseconds. Needs an etcd of its own.

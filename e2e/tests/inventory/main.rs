@@ -239,12 +239,10 @@ async fn a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that
     let bed = start("past").await.unwrap();
     bed.explain(async {
         let hub = bed.hub();
-        let projects: Api<Namespace> = Api::all(hub.client().await?);
-        let version =
-            projects.list(&kube::api::ListParams::default().limit(1)).await?.metadata.resource_version;
-        let version = version.unwrap_or_default().parse::<u64>()?;
         let backup = hub.snapshot().await?;
         // Work goes on for a while, as it does between a backup and the day it is needed.
+        hub.others_write(500).await?;
+        let version = hub.version().await?;
         let mut last = 1;
         while marked(bed, "a").await?.min(marked(bed, "b").await?) <= version {
             last += 1;

@@ -1,6 +1,6 @@
 //! `backup.md`.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use emco_crds::Cluster;
 use emco_crds::conditions::types;
 use emco_e2e::bed::Bed;
@@ -8,9 +8,8 @@ use emco_e2e::operator::{
     Operator, as_account, chart, chart_map, deployed, deployment, program, project, says,
 };
 use emco_e2e::package::Package;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::ListParams;
 
 use super::page::{Page, folder};
 
@@ -43,11 +42,10 @@ pub async fn follow(bed: &Bed, operator: Operator) -> Result<()> {
     page.run("kubectl get secret emco-installation").await?;
     let kept = std::fs::read_to_string(folder(bed)?.join("emco-installation.yaml"))?;
     ensure!(["id:", "digest-key:", "random-key:"].iter().all(|key| kept.contains(key)), "a key is missing");
-    let namespaces: Api<Namespace> = Api::all(bed.hub().client().await?);
-    let version = namespaces.list(&ListParams::default().limit(1)).await?.metadata.resource_version;
-    let version: u64 = version.unwrap_or_default().parse().context("the hub has no version")?;
     let backup = bed.hub().snapshot().await?;
     // Work goes on between a backup and the day it is needed.
+    bed.hub().others_write(500).await?;
+    let version = bed.hub().version().await?;
     let mut last = 1;
     while marked(bed).await? <= version {
         last += 1;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
 use emco_e2e::audit::{AuditEvent, AuditMark};
@@ -13,9 +13,9 @@ use emco_e2e::operator::{
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_object, wait_until_gone};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::ListParams;
 use serde_json::json;
 
 const EDGES: [&str; 2] = ["a", "b"];
@@ -111,12 +111,6 @@ async fn marked(bed: &Bed) -> Result<u64> {
     Ok(least)
 }
 
-async fn version(bed: &Bed) -> Result<u64> {
-    let all: Api<Namespace> = Api::all(bed.hub().client().await?);
-    let list = all.list(&ListParams::default().limit(1)).await?;
-    list.metadata.resource_version.unwrap_or_default().parse().context("the hub has no version")
-}
-
 /// Deployments at several revisions, on edges that were marked at this version of the hub or later.
 async fn deploy(bed: &Bed) -> Result<()> {
     register(bed, "acme", &EDGES).await?;
@@ -127,18 +121,6 @@ async fn deploy(bed: &Bed) -> Result<()> {
         for revision in 1..=revisions {
             edit(bed, name, &format!("{name}-{revision}"), revision).await?;
         }
-    }
-    Ok(())
-}
-
-/// Others use the hub as well: its store is further than an empty one with the same objects.
-async fn others_write(bed: &Bed, times: usize) -> Result<()> {
-    let maps: Api<ConfigMap> = bed.hub().api("default").await?;
-    let map = serde_json::from_value(json!({"metadata": {"name": "busy"}}))?;
-    maps.create(&PostParams::default(), &map).await?;
-    for number in 0..times {
-        let patch = json!({"data": {"number": number.to_string()}});
-        maps.patch("busy", &PatchParams::default(), &Patch::Merge(patch)).await?;
     }
     Ok(())
 }
@@ -260,8 +242,8 @@ async fn a_hub_made_of_copies(with_statuses: bool) {
     bed.explain(Box::pin(async {
         let operator = Operator::start(&bed, &program()?).await?;
         deploy(&bed).await?;
-        others_write(&bed, 1500).await?;
-        let last = until_marked(&bed, version(&bed).await?).await?;
+        bed.hub().others_write(1500).await?;
+        let last = until_marked(&bed, bed.hub().version().await?).await?;
         stop(operator).await?;
         let copies = Copies::of(&bed).await?.of_epoch(40);
         let marks = marks(&bed)?;
@@ -318,8 +300,8 @@ async fn a_hub_whose_etcd_is_an_hour_old_goes_on_from_what_is_applied_again() {
         // In the lost hour one deployment comes and another goes.
         edit(&bed, "late", "late-1", 1).await?;
         bed.hub().kubectl().run(&["delete", "dig,capp", "early", "-n", "shop", "--timeout=90s"]).await?;
-        others_write(&bed, 300).await?;
-        let last = until_marked(&bed, version(&bed).await?).await?;
+        bed.hub().others_write(300).await?;
+        let last = until_marked(&bed, bed.hub().version().await?).await?;
         stop(operator).await?;
         let marks = marks(&bed)?;
         bed.hub().restore_from(&backup).await?;

@@ -127,7 +127,7 @@ async fn a_cluster_that_is_away_gets_its_credential_when_it_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hub_that_takes_no_more_secrets_is_told_of_and_clusters_are_left_alone() {
+async fn a_hub_that_takes_no_more_secrets_is_told_and_clusters_are_left_alone() {
     let mut stage = Stage::at_first(&of_type("ClientCertificate"));
     stage.life.hub_faults(Arc::new(|request, _| {
         let makes = request.method == Method::Post && request.path.ends_with("/team-a/secrets");
@@ -144,7 +144,12 @@ async fn a_hub_that_takes_no_more_secrets_is_told_of_and_clusters_are_left_alone
     stage.life.settle().await;
     let (_, reason, message) = stage.ready();
     assert_eq!(reason, "Forbidden");
-    assert!(message.contains("the hub does not keep what the cluster issued: secrets"), "{message}");
+    assert!(
+        message.contains(
+            "the hub does not keep what the cluster issued: Secrets in namespace team-a is refused: 403"
+        ),
+        "{message}"
+    );
     assert_eq!(stage.status()["clusters"]["failed"], 2);
     stage.after(Duration::from_mins(1)).await;
     assert_eq!(*stage.made.lock(), 2, "clusters are not asked for what cannot be kept");

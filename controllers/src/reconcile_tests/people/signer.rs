@@ -56,7 +56,7 @@ fn certificate(request: &Value, clock: &TestClock, mode: Signs) -> String {
     let now = Duration::from_millis(u64::try_from(clock.now_ms()).unwrap());
     let seconds = request["spec"]["expirationSeconds"].as_u64().unwrap();
     // As Kubernetes' own signer does.
-    asked.params.not_before = date_time_ymd(1970, 1, 1) + (now - Duration::from_mins(5));
+    asked.params.not_before = date_time_ymd(1970, 1, 1) + now.saturating_sub(Duration::from_mins(5));
     asked.params.not_after = date_time_ymd(1970, 1, 1) + (now + Duration::from_secs(seconds));
     asked.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     if mode == Signs::ForSomebodyElse {
