@@ -38,7 +38,9 @@ pub use ledger::{GivenUp, leaving, note, take_back, taken};
 pub use replace::replaced;
 pub use retarget::{record_uids, retarget, wanted};
 pub use split::{Half, carried, divide, dividing_bit, home, restamp, superseded, vacant, without};
-pub use status::{MOST_RESTORED, decode_status, encode_status, failed, is_failure, ready_condition};
+pub use status::{
+    MOST_RESTORED, decode_status, encode_status, failed, is_failure, is_ready, ready_condition,
+};
 pub use writes::writes;
 
 /// Largest shard, in bytes of its JSON: above it, a shard is split. (Soft: a namespace that terminates takes no new shards.)

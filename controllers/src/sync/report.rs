@@ -26,8 +26,8 @@ use crate::object::meta;
 use crate::runtime::api::{ApiError, ApiServer, ApiServerExt};
 use crate::runtime::world::{Clock, Random};
 
-/// At most one status of a shard in this time, unless somebody does nothing before it is written, or it says that all that the spec
-/// wants is done.
+/// At most one status of a shard in this time, unless somebody does nothing before it is written, or it says for the first time that all
+/// that the spec wants is done, or is ready.
 const PAUSE: Duration = Duration::from_millis(500);
 /// What only began is written after this time: most of what begins has ended by then, and that is written at once.
 const BEGUN: Duration = Duration::from_millis(150);
@@ -58,6 +58,9 @@ struct State {
     awaited: bool,
     /// The object is not there: nothing is written until it is again.
     gone: bool,
+    /// The generation of the spec of which the hub was told that everything is ready. Where readiness comes and goes, it is told in the
+    /// usual pace from then on.
+    told_ready: Option<i64>,
 }
 
 impl State {
@@ -85,6 +88,11 @@ impl State {
             status.is_some_and(|status| shard::is_complete(row, status.applied.as_ref()))
         };
         is_new && self.shard.spec.clusters.iter().all(is_done)
+    }
+
+    /// Whether everything that the spec wants is ready, and the hub was not told so yet: that is what people wait for.
+    fn is_ready_at_last(&self) -> bool {
+        self.told_ready != self.shard.metadata.generation && shard::is_ready(&self.shard.spec, &self.rows)
     }
 }
 
@@ -126,7 +134,15 @@ impl Reporter {
         let who = Claimant::new(shard.owner_namespace(), kind, name);
         let log = RowLog::new(LogFields::of(project, kind, shard.owner_namespace(), name));
         let rows = shard.status.as_ref().map(|s| shard::decode_status(&shard.spec, s)).unwrap_or_default();
-        let state = Mutex::new(State { shard, rows, version: 0, urgent: false, awaited: false, gone: false });
+        let state = Mutex::new(State {
+            shard,
+            rows,
+            version: 0,
+            urgent: false,
+            awaited: false,
+            gone: false,
+            told_ready: None,
+        });
         let (written, _) = watch::channel(0);
         Arc::new(Self {
             hub,
@@ -224,7 +240,8 @@ impl Reporter {
     async fn pause(&self, bytes: u64) {
         let least = Duration::from_millis(bytes.saturating_mul(1000) / ONE);
         sleep(least).await;
-        if self.until(PAUSE.saturating_sub(least), |state| state.awaited || state.is_answer()).await {
+        let ends = |state: &State| state.awaited || state.is_answer() || state.is_ready_at_last();
+        if self.until(PAUSE.saturating_sub(least), ends).await {
             self.changed.notify_one();
         }
     }
@@ -304,6 +321,9 @@ impl Reporter {
         let (awaited, version) = (state.awaited, state.version);
         (state.urgent, state.awaited) = (false, false);
         let shard = self.next(&state);
+        if state.is_ready_at_last() {
+            state.told_ready = state.shard.metadata.generation;
+        }
         drop(state);
         let Some(shard) = shard else {
             self.written.send_replace(version);

@@ -89,6 +89,12 @@ pub fn decode_status(spec: &SyncShardSpec, status: &SyncShardStatus) -> BTreeMap
     known
 }
 
+/// Whether every cluster has all that it is to have, and all of that is ready.
+pub fn is_ready(spec: &SyncShardSpec, rows: &BTreeMap<i64, RowStatus>) -> bool {
+    let Counted { total, ready, .. } = Counted::of(spec, rows);
+    ready == total
+}
+
 /// Status, reason and message of a shard's condition Ready.
 pub fn ready_condition(
     spec: &SyncShardSpec,

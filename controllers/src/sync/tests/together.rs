@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::sync_shard::status::Connectivity;
+use emco_crds::sync_shard::status::{Applied, Connectivity};
 use emco_crds::{RowStatus, State, SyncShard};
 use serde_json::json;
 use tokio::time::Instant;
@@ -106,4 +106,31 @@ async fn whoever_waits_ends_the_pause_and_others_do_not() {
     reporter.set(2, row(2, State::Terminated));
     let took = written(&hub).await;
     assert!(took > Duration::from_millis(450) && took < Duration::from_millis(520), "{took:?}");
+}
+
+/// With all of what it is to have, as far as that goes.
+fn has(id: i64, ready: i64) -> RowStatus {
+    let applied = Some(Applied { combination: Some("t1".to_owned()), ..Applied::default() });
+    RowStatus { applied, total: 2, applied_count: 2, ready, ..row(id, State::Updated) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_that_comes_first_ends_the_pause_and_what_follows_does_not() {
+    let (hub, reporter) = reporter().await;
+    hub.take_seen();
+    reporter.set(1, has(1, 0));
+    reporter.set(2, has(2, 1));
+    written(&hub).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    reporter.set(1, has(1, 2));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(hub.writes().is_empty(), "the other one is not ready");
+    reporter.set(2, has(2, 2));
+    assert!(written(&hub).await < Duration::from_millis(5));
+    // Readiness that comes and goes is told in the usual pace.
+    for ready in [1, 2] {
+        reporter.set(2, has(2, ready));
+        let took = written(&hub).await;
+        assert!(took > Duration::from_millis(450) && took < Duration::from_millis(520), "{took:?}");
+    }
 }
