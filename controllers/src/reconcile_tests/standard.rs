@@ -52,6 +52,11 @@ fn binding(name: &str) -> String {
     path("apis/rbac.authorization.k8s.io/v1", "rolebindings", name)
 }
 
+/// Whom deployments are applied as.
+fn identity_of(life: &Life) -> Value {
+    life.rig.hub.object(&format!("{TENANT}/logicalclouds/default")).unwrap()["status"]["identity"].clone()
+}
+
 /// Who wrote to paths that end so.
 fn writers(writes: &Writes, end: &str) -> BTreeSet<String> {
     let writes = writes.lock();
@@ -116,6 +121,26 @@ async fn permissions_take_the_place_of_the_role_admin_and_follow_edits() {
         (edge.object(&binding("emco-default-own")), edge.object(&binding("emco-default-edit"))),
         (None, None)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_with_another_role_keeps_its_name_and_takes_no_other_away() {
+    let permission = |name: &str, role: &str| json!({"name": name, "clusterRole": role});
+    let of = |permissions: &[Value]| json!({"permissions": permissions});
+    let all = of(&[permission("first", "view"), permission("second", "edit"), permission("third", "view")]);
+    let (mut life, _) = standard(&all).await;
+    let edge = life.edges["a"].clone();
+    let uid = |name: &str| edge.object(&binding(name)).map(|binding| binding["metadata"]["uid"].clone());
+    let role = |name: &str| edge.object(&binding(name)).map(|binding| binding["roleRef"]["name"].clone());
+    let (identity, third) = (identity_of(&life), uid("emco-default-third"));
+    assert!(third.is_some());
+    // One goes, one has another role, and one is as it was.
+    life.put(&cloud(&of(&[permission("second", "view"), permission("third", "view")])));
+    life.settle().await;
+    assert_eq!(role("emco-default-first"), None);
+    assert_eq!(role("emco-default-second"), Some(json!("view")));
+    assert_eq!(uid("emco-default-third"), third, "it was not made anew");
+    assert_eq!(identity_of(&life), identity);
 }
 
 #[tokio::test(start_paused = true)]

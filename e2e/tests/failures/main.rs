@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 mod defects;
 mod failures;
+mod original;
 mod security;
 
 fn root() -> PathBuf {
@@ -45,12 +46,18 @@ fn every_attack_of_the_page_on_security_is_shown_by_a_test() {
     assert_eq!(cells("docs/security.md", 1, "With what"), keys(&security::shown_by()));
 }
 
-#[test]
-fn the_tests_that_show_them_exist() {
+/// All tests, with their files.
+fn all_tests() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for part in ["controllers", "crds", "e2e", "operator"] {
         collect(&root().join(part), &mut found);
     }
+    found
+}
+
+#[test]
+fn the_tests_that_show_them_exist() {
+    let found = all_tests();
     for (row, tests) in failures::shown_by().iter().chain(&security::shown_by()) {
         assert!(!tests.is_empty(), "no test is named that shows: {row}");
         for test in *tests {
@@ -90,6 +97,25 @@ fn every_finding_of_the_hostile_reading_has_a_row_and_a_test() {
             for test in *tests {
                 assert!(all.contains(test), "{number} ({was}): row {row} does not name {test}");
             }
+        }
+    }
+}
+
+#[test]
+fn every_defect_of_the_first_emco_has_a_test_unless_its_part_comes_later() {
+    let found = all_tests();
+    let there: BTreeSet<u8> =
+        original::ALL.iter().map(|defect| defect.number).chain(original::LATER).collect();
+    assert_eq!(there, (1..=25).collect());
+    assert_eq!(there.len(), original::ALL.len() + original::LATER.len(), "a number is there twice");
+    for defect in original::ALL {
+        let (number, was) = (defect.number, defect.was);
+        assert!(!defect.shown.is_empty(), "nothing shows that {number} is cured: {was}");
+        for test in defect.shown {
+            assert!(
+                found.contains_key(*test),
+                "no test {test}, which is to show that {number} is cured: {was}"
+            );
         }
     }
 }

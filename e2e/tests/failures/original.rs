@@ -1,0 +1,156 @@
+//! Lists what was wrong in the first EMCO, and the tests that show that it is not so here.
+
+/// One defect.
+pub struct Defect {
+    /// Its number among the 25 that are known of deployment, status, clusters and logical clouds.
+    pub number: u8,
+    /// What was wrong.
+    pub was: &'static str,
+    /// Names of tests.
+    pub shown: &'static [&'static str],
+}
+
+const fn of(number: u8, was: &'static str, shown: &'static [&'static str]) -> Defect {
+    Defect { number, was, shown }
+}
+
+/// Defects of parts that are not built yet: clusters that pull from Git, networks, certificates of applications, measured policies, actions.
+pub const LATER: [u8; 5] = [13, 16, 21, 22, 23];
+
+/// The others.
+pub const ALL: &[Defect] = &[
+    of(
+        1,
+        "a patch that failed was reported as applied",
+        &["a_manifest_that_the_edge_refuses_is_reported_in_the_words_of_the_edge"],
+    ),
+    of(
+        2,
+        "one cluster that failed ended the work on all",
+        &["apps_on_one_cluster_and_clusters_do_not_fail_each_other"],
+    ),
+    of(
+        3,
+        "only what could not be reached was tried again, and every app asked every cluster every two seconds",
+        &[
+            "the_servers_word_is_honoured_and_refusals_are_retried_slowly",
+            "pauses_grow_and_are_not_shorter_than_the_hub_asks_for",
+            "at_rest_a_probe_is_one_request_and_nothing_is_told",
+        ],
+    ),
+    of(
+        4,
+        "objects were deleted in the order of installation, and Terminated was said before they were gone",
+        &[
+            "apps_leave_in_reverse_and_the_next_when_the_last_is_gone",
+            "a_404_that_does_not_name_the_object_is_no_proof_that_it_is_gone",
+            "terminated_is_said_only_when_every_row_says_that_nothing_is_left",
+        ],
+    ),
+    of(
+        5,
+        "an update deleted the old before the new was there",
+        &["an_update_prunes_what_is_no_longer_wanted_after_the_rest_is_ready"],
+    ),
+    of(
+        6,
+        "a dependency was met by the start of an app, or never",
+        &[
+            "no_gate_opens_before_all_is_met_and_each_delay_is_over",
+            "an_app_waits_until_the_other_one_is_ready_and_says_so",
+        ],
+    ),
+    of(
+        7,
+        "a hook that failed counted as done, and a DaemonSet as a hook never was",
+        &[
+            "a_failed_hook_is_a_failure",
+            "a_hook_that_fails_and_is_deleted_at_once_has_failed",
+            "a_daemon_set_is_ready_when_all_its_nodes_are",
+        ],
+    ),
+    of(8, "terminating twice failed", &["what_is_terminated_stays_terminated"]),
+    of(
+        9,
+        "the second edit of a logical cloud gave it another identity",
+        &["a_permission_with_another_role_keeps_its_name_and_takes_no_other_away"],
+    ),
+    of(
+        10,
+        "a restart lost credentials under way, one slow cluster held up all, and none was renewed",
+        &[
+            "a_process_that_dies_before_it_stores_has_another_credential_issued",
+            "a_request_that_is_denied_is_told_and_holds_up_no_other_cluster",
+            "a_cluster_that_is_away_gets_its_credential_when_it_answers",
+            "credentials_are_renewed_in_time_and_at_rest_nothing_is_written",
+        ],
+    ),
+    of(
+        11,
+        "roles were numbered, so that one that was removed renamed the others, and no binding can change its role",
+        &["a_permission_with_another_role_keeps_its_name_and_takes_no_other_away"],
+    ),
+    of(
+        12,
+        "one service account was made and another one bound",
+        &[
+            "deployments_are_written_as_the_account_of_their_cloud",
+            "a_tenant_of_level_standard_may_do_what_its_account_may_only",
+        ],
+    ),
+    of(
+        14,
+        "a cluster could leave a logical cloud under its deployments",
+        &["a_cluster_that_left_the_cloud_keeps_the_namespace_while_a_group_is_there"],
+    ),
+    of(
+        15,
+        "a deployment that never ran kept a logical cloud for ever, and one that began could not be ended",
+        &[
+            "everything_deleted_in_any_order_leaves_clean_edges_also_those_that_were_away",
+            "a_deployment_deleted_before_its_shards_show_ends_on_clusters_first",
+        ],
+    ),
+    of(
+        17,
+        "objects of other namespaces and of the whole cluster were not seen",
+        &[
+            "cluster_scoped_objects_are_found_where_the_app_has_them",
+            "level_privileged_binds_its_account_where_permissions_say",
+        ],
+    ),
+    of(
+        18,
+        "a status outgrew its object",
+        &[
+            "a_status_has_all_counts_and_the_first_names",
+            "ten_thousand_clusters_and_ten_apps_fit_into_few_hundred_kib",
+        ],
+    ),
+    of(
+        19,
+        "what had no object was ready, and what was on a dead cluster stayed so",
+        &[
+            "an_owner_that_is_nowhere_is_not_ready",
+            "a_dead_cluster_is_never_counted_ready_and_what_it_has_is_unknown",
+        ],
+    ),
+    of(20, "tokens stood in the log", &["no_secret_of_the_hub_stands_in_anything_that_people_read"]),
+    of(
+        24,
+        "credentials of clusters were neither checked nor replaced, and a registration that failed left half of it",
+        &[
+            "kubeconfigs_that_cannot_or_must_not_be_used_are_refused_with_the_cure",
+            "credentials_are_replaced_without_interruption_and_the_old_ones_end",
+            "what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made",
+        ],
+    ),
+    of(
+        25,
+        "the command succeeded whatever happened, and waited for nothing",
+        &[
+            "status_is_a_tree_with_filters_codes_and_a_watch",
+            "wait_ends_when_a_deployment_is_as_asked_for_or_the_time_is_over",
+        ],
+    ),
+];
