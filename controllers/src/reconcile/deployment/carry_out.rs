@@ -14,6 +14,7 @@ use emco_engine::refusal::Refusal;
 use emco_engine::rollout::{Earlier, Waves};
 use emco_engine::set::combinations;
 use emco_engine::snapshot::uids;
+use futures::future::{join, try_join};
 
 use super::gather::Gathered;
 use super::held;
@@ -53,6 +54,8 @@ pub async fn carry_out(
         (None, Some(stored)) => target::repair_packs(ctx, owner, stored, &plan.sets).await?,
         (change, _) => change.is_none(),
     };
+    // Whether the hub said meanwhile that the project is not suspended: the watch may be behind.
+    let mut was_asked = false;
     let waves = if whole { None } else { waves_of(ctx, dig, owner, plan, newest.as_ref()) };
     let stored = match (&plan.change, newest) {
         (_, newest) if whole => newest,
@@ -89,15 +92,17 @@ pub async fn carry_out(
                 limit: gathered.limit.clone(),
             };
             // Written together with the last look at the inputs: a mixture that never existed is never targeted.
-            let (stored, still) =
-                futures::future::join(store::commit(ctx, draft), gathered.still_true(ctx, dig)).await;
+            let looked = try_join(gathered.still_true(ctx, dig), gathered.goes_on(ctx));
+            let (stored, still) = join(store::commit(ctx, draft), looked).await;
             let stored = match stored? {
                 Ok(stored) => stored,
                 Err(too_much) => return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much))),
             };
-            if !still? {
+            let (still, goes_on) = still?;
+            if !(still && goes_on) {
                 return Ok(Carried::Moved);
             }
+            was_asked = true;
             Some(stored)
         }
     };
@@ -106,9 +111,9 @@ pub async fn carry_out(
         let wanted = combinations(&plan.assignment);
         way = rollout::way(ctx, dig, owner, stored, &wanted).await?;
         let now = way.as_ref().map_or(&wanted, |way| &way.wanted);
-        // Storing takes its time, and watches may be behind.
         let is_new = store::targets(ctx, owner) != held::having_apps(now.clone());
-        if is_new && !gathered.goes_on(ctx).await? {
+        let may_go_on = was_asked && !suspension::of_project(&ctx.stores, &owner.namespace);
+        if is_new && !may_go_on && !gathered.goes_on(ctx).await? {
             return Ok(Carried::Moved);
         }
         let summary = || RevisionSummary {
