@@ -1,6 +1,5 @@
-//! Watches what is on one cluster of ours: one watch per kind serves all owners, and an owner is notified when
-//! something of its own changed. One watch per kind serves all owners; every owner has a bell that rings when something
-//! of its own changed.
+//! Watches what is on one cluster of ours: one watch per kind serves all owners, and every owner has a bell that rings when
+//! something of its own changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,6 +47,25 @@ pub enum Look {
     Absent,
     /// Its kind is not known.
     Unknown,
+}
+
+/// What the store says about one of many names.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// As it was seen last, with somebody's owner label.
+    pub seen: Option<Arc<Seen>>,
+    /// Its kind was listed, and is watched since: absence means something.
+    pub is_listed: bool,
+}
+
+impl From<Found> for Look {
+    fn from(Found { seen, is_listed }: Found) -> Self {
+        match seen {
+            _ if !is_listed => Self::Unknown,
+            Some(seen) => Self::There(seen),
+            None => Self::Absent,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -200,6 +218,28 @@ impl Observed {
         }
     }
 
+    /// What is known of each of these, in their order. Passes ask it of every object that is wanted; most follow one of their kind and
+    /// namespace, which is not looked up again.
+    pub fn find<'a>(&self, ids: impl Iterator<Item = &'a Identity>) -> Vec<Found> {
+        let inner = self.inner.lock();
+        let mut last: Option<(&Identity, Option<&KindStore>, Option<&BTreeMap<String, Arc<Seen>>>)> = None;
+        let mut find = |id: &'a Identity| {
+            let near =
+                last.filter(|(before, ..)| before.kind() == id.kind() && before.namespace == id.namespace);
+            let (store, names) = near.map_or_else(
+                || {
+                    let store = inner.kinds.get(&id.group, &id.kind);
+                    (store, store.and_then(|store| store.objects.of(&id.namespace)))
+                },
+                |(_, store, names)| (store, names),
+            );
+            last = Some((id, store, names));
+            let seen = names.and_then(|names| names.get(&id.name)).cloned();
+            Found { seen, is_listed: store.is_some_and(|store| store.known == Known::All) }
+        };
+        ids.map(&mut find).collect()
+    }
+
     /// The object of a kind that was written last, as far as is known: a store without it is older than what is known of it.
     /// Jobs and Pods go by themselves, and what is being deleted has gone most of its way.
     pub(super) fn newest(&self, kind: &KindKey) -> Option<(Identity, Arc<Seen>)> {
@@ -347,3 +387,6 @@ impl Observed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

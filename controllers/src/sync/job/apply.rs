@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble, lacks_namespace};
 use super::super::metrics::Applied;
-use super::super::observe::{Look, Seen};
+use super::super::observe::{Found, Look, Seen};
 use super::desired::Item;
 use super::halt::Halt;
 use super::row::Facts;
@@ -51,13 +51,14 @@ impl Job {
         let mut all = true;
         let mut look: Vec<Item> = Vec::new();
         let mut send: Vec<(Item, Over)> = Vec::new();
-        for item in items {
+        let found = self.ctx.edge.observed.find(items.iter().map(|item| &*item.id));
+        for (item, Found { seen, .. }) in items.iter().zip(found) {
             if let Some(tries) = self.memory.backoff.waiting(&Key::Object(item.id.clone())) {
                 facts.trouble(Some(&item.app), Some(&item.id), &tries.trouble, tries.count);
                 all = false;
                 continue;
             }
-            match self.need(item, session) {
+            match self.need(item, seen, session) {
                 Need::Nothing => {}
                 Need::Taken => drop(self.memory.taken.insert(item.id.clone())),
                 Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
@@ -114,9 +115,9 @@ impl Job {
             || unwatched()
     }
 
-    pub(super) fn need(&self, item: &Item, session: &Session) -> Need {
+    /// What has to be done about an object that was last seen so.
+    pub(super) fn need(&self, item: &Item, seen: Option<Arc<Seen>>, session: &Session) -> Need {
         let Some(manifest) = item.manifest() else { return Need::Wait };
-        let seen = self.ctx.edge.observed.get(&item.id);
         // Nearly all of them nearly always: nothing else has to be found out.
         if seen.as_ref().is_some_and(|seen| {
             seen.owner.as_ref() == Some(&self.ctx.hash)

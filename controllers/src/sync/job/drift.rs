@@ -153,12 +153,14 @@ impl Job {
         let mut suspects = Vec::new();
         let mut wrong = Vec::new();
         let mut unmarked = Vec::new();
-        for item in apps.iter().flat_map(App::items) {
+        let items = || apps.iter().flat_map(App::items);
+        let found = self.ctx.edge.observed.find(items().map(|item| &*item.id));
+        for (item, found) in items().zip(found) {
             if self.left_alone(item) {
                 continue;
             }
             let known = if before.is_empty() { None } else { before.remove(&item.id.to_string()) };
-            let seen = match self.ctx.edge.observed.look(&item.id) {
+            let seen = match found.into() {
                 Look::There(seen) => seen,
                 Look::Absent if report && self.is_missed(item) => {
                     self.differs(item, known.is_some(), String::new(), "deleted".to_owned());
@@ -172,7 +174,7 @@ impl Job {
             if seen.adopted {
                 self.note_adopted(&item.id, &seen.uid);
             }
-            let lacks_mark = !seen.adopted && self.is_adopted(&item.id, &seen.uid);
+            let lacks_mark = !seen.adopted && self.was_adopted(&item.id, &seen.uid);
             if lacks_mark && report {
                 unmarked.push((item.clone(), Arc::clone(&seen)));
             }

@@ -89,7 +89,7 @@ impl Job {
         let mut send = Vec::new();
         for item in fresh {
             let waits = self.memory.backoff.waiting(&Key::Object(item.id.clone())).is_some();
-            match self.need(item, session) {
+            match self.need(item, self.ctx.edge.observed.get(&item.id), session) {
                 _ if waits || self.ends_unseen(item) => all = false,
                 Need::Nothing => {}
                 Need::Look => look.push(item.clone()),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::super::edge::Session;
 use super::super::errors::Trouble;
-use super::super::observe::Known;
+use super::super::observe::{Found, Known};
 use super::super::work::{Named, Work};
 use super::desired::{App, Item, PruneSet, distinct};
 use super::row::{Count, Facts, deadline};
@@ -303,14 +303,14 @@ impl Job {
     fn count(&self, apps: &[App], session: &Session, facts: &mut Facts) {
         for app in apps {
             let mut count = Count::default();
-            for item in app.items() {
+            let found = self.ctx.edge.observed.find(app.items().map(|item| &*item.id));
+            for (item, Found { seen, .. }) in app.items().zip(found) {
                 count.total += 1;
                 if self.memory.taken.contains(&item.id) {
                     count.applied += 1;
                     count.ready += 1;
                     continue;
                 }
-                let seen = self.ctx.edge.observed.get(&item.id);
                 let Some(seen) = seen.filter(|seen| seen.owner.as_ref() == Some(&self.ctx.hash)) else {
                     let done = i64::from(self.finished_and_gone(item));
                     count.applied += done;

@@ -112,8 +112,13 @@ impl Job {
 
     /// Whether this very object was there before it was ours, as its mark says, or said before others took it off.
     pub(super) fn is_adopted(&self, id: &Identity, uid: &str) -> bool {
-        self.memory.adopted.get(id).is_some_and(|adopted| adopted == uid)
+        self.was_adopted(id, uid)
             || self.ctx.edge.observed.get(id).is_some_and(|seen| seen.uid == uid && seen.adopted)
+    }
+
+    /// Whether its mark said so once, whatever it says now.
+    pub(super) fn was_adopted(&self, id: &Identity, uid: &str) -> bool {
+        self.memory.adopted.get(id).is_some_and(|adopted| adopted == uid)
     }
 
     /// Notes what the mark of an object says, so that it can be said again.

@@ -18,6 +18,11 @@ impl<V> Pairs<V> {
         self.0.get(one)?.get(two)
     }
 
+    /// All with this first text, by the second.
+    pub fn of(&self, one: &str) -> Option<&BTreeMap<String, V>> {
+        self.0.get(one)
+    }
+
     pub fn get_mut(&mut self, one: &str, two: &str) -> Option<&mut V> {
         self.0.get_mut(one)?.get_mut(two)
     }
