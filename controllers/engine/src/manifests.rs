@@ -23,9 +23,11 @@ use crate::snapshot::CloudFacts;
 
 mod check;
 mod kept_tests;
+mod place;
 
 use check::check;
 use kept_tests::KeptTests;
+use place::place_in_namespace;
 
 /// Objects that one app may have on one cluster.
 const MOST_OBJECTS: usize = 5_000;
@@ -336,47 +338,6 @@ fn is_kept(json: &Value) -> bool {
 
 fn is_cloud_namespace(identity: &Identity, cloud: &CloudFacts) -> bool {
     order::is_namespace(identity.kind()) && identity.name == cloud.namespace
-}
-
-fn place_in_namespace(
-    app: &str,
-    object: &Object,
-    json: &mut Value,
-    namespaced: bool,
-    cloud: &CloudFacts,
-) -> Result<(), Box<Refusal>> {
-    let refuse = |what: &str, permission: &str| {
-        let Object { json, source, .. } = object;
-        let identity = Identity::of(json);
-        let CloudFacts { name, level, .. } = cloud;
-        let instead = if level == emco_crds::Level::Privileged.as_str() {
-            format!("give it a permission {permission} (spec.permissions)")
-        } else {
-            "use a logical cloud of level Admin".to_owned()
-        };
-        let text = format!(
-            "app {app}: {source} makes {identity}, {what}, and logical cloud {name} has level {level}: change the values, or \
-             {instead}"
-        );
-        Err(Refusal::new(RENDERED, Reason::NotAllowedByLevel, text))
-    };
-    let Some(metadata) = json.get_mut("metadata").and_then(Value::as_object_mut) else { return Ok(()) };
-    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
-    if !namespaced {
-        // An API server ignores it, but it would be another identity.
-        metadata.remove("namespace");
-        return if cloud.reaches(None) {
-            Ok(())
-        } else {
-            refuse("which belongs to the whole cluster", "with scope Cluster")
-        };
-    }
-    if given.is_empty() {
-        metadata.insert("namespace".to_owned(), Value::from(cloud.namespace.as_str()));
-    } else if !cloud.reaches(Some(given)) {
-        return refuse("outside its namespace", "with this namespace");
-    }
-    Ok(())
 }
 
 /// Whether kinds live in namespaces, from what a cluster serves and what is put there.

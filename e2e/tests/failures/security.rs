@@ -272,6 +272,13 @@ const TRIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "a RoleBinding for everybody, or for the account of a neighbour",
+        &[
+            "a_chart_at_level_standard_lifts_nothing_that_confines_it_and_looks_up_nothing_of_others",
+            "only_accounts_of_reached_namespaces_are_given_rights",
+        ],
+    ),
+    (
         "a quota, NetworkPolicy or RoleBinding of the name that confines it, to take it over",
         &[
             "a_chart_at_level_standard_lifts_nothing_that_confines_it_and_looks_up_nothing_of_others",

@@ -113,7 +113,23 @@ fn attacks() -> Vec<(&'static str, &'static str, Value)> {
             "Conflict",
             json!({
                 "apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "emco-cell"}, "roleRef": role("admin"),
+                "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": THERE}],
+            }),
+        ),
+        (
+            "lets-everybody-in",
+            "NotAllowedByLevel",
+            json!({
+                "apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "everybody"}, "roleRef": role("view"),
                 "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:authenticated"}],
+            }),
+        ),
+        (
+            "lets-a-neighbour-in",
+            "NotAllowedByLevel",
+            json!({
+                "apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "neighbour"}, "roleRef": role("view"),
+                "subjects": [{"kind": "ServiceAccount", "name": "emco-default", "namespace": "debtor"}],
             }),
         ),
     ]
