@@ -50,7 +50,10 @@ async fn a_namespace_that_another_cloud_has_is_not_taken() {
     );
     assert!(!message.contains("default"), "the name of another tenant's object: {message}");
     assert_eq!(shards_of(&rig, "team-b"), 0, "nothing is targeted");
-    assert_ne!(rig.ready(FIRST).1, "NamespaceConflict");
+    let (_, reason, message) = rig.ready(FIRST);
+    assert_ne!(reason, "NamespaceConflict");
+    let also = "; namespace team-a on cluster acme/a is also wanted by a logical cloud of another project, which does not get it";
+    assert!(message.ends_with(also) && !message.contains("other,"), "{message}");
     let stored = rig.hub.object(&path("team-b", "other")).unwrap();
     let stalled = stored["status"]["conditions"].as_array().unwrap().iter().any(|c| c["type"] == "Stalled");
     assert!(stalled, "{stored:#}");
@@ -64,6 +67,15 @@ async fn a_cloud_of_the_same_project_is_named() {
     let (_, reason, message) = rig.ready(&path("team-a", "second"));
     assert_eq!(reason, "NamespaceConflict");
     assert!(message.contains("belongs to LogicalCloud default: "), "{message}");
+    let holder = |rig: &Rig| rig.ready(FIRST).2;
+    assert!(
+        holder(&rig).contains("is also wanted by LogicalCloud second, which does not get it"),
+        "{}",
+        holder(&rig)
+    );
+    rig.hub.remove(&path("team-a", "second"));
+    rig.settle().await;
+    assert!(!holder(&rig).contains("wanted"), "{}", holder(&rig));
 }
 
 #[tokio::test(start_paused = true)]

@@ -223,6 +223,12 @@ spec: {level: Admin, namespace: first-holder}
             "name",
         ]);
         ensure!(shards.await?.trim().is_empty(), "nothing is targeted");
+        wait(bed, "first-holder", "default", |cloud: &LogicalCloud| {
+            let said = format!("{:?}", cloud.status.as_ref().map(|status| &status.conditions));
+            let also = "is also wanted by a logical cloud of another project, which does not get it";
+            if said.contains(also) && !said.contains("rival") { Ok(()) } else { Err(said) }
+        })
+        .await?;
         hub.run(&["delete", "eproj", "first-holder"]).await?;
         wait(bed, "second-holder", "rival", |cloud: &LogicalCloud| {
             is(cloud.status.as_ref(), types::READY, "True")

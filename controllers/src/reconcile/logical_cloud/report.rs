@@ -15,6 +15,7 @@ use emco_engine::set::combinations;
 use emco_engine::text::counted;
 use emco_engine::{conditions, rollup};
 
+use super::taken;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::suspension;
@@ -149,6 +150,9 @@ pub(super) fn report(
             reason: LogicalCloudReason::Ready.as_str(),
             message: format!("no deployment is placed: each of {waiting} is prepared when one is"),
         };
+    }
+    if let Some(contested) = taken::contested(ctx, cloud) {
+        ready.message.push_str(&format!("; {contested}"));
     }
     if let Some(hold) = hold {
         ready = hold.ready(ready, status.revision.is_some());

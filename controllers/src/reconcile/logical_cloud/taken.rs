@@ -4,15 +4,18 @@
 //! the ages may say something else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use emco_crds::LogicalCloud;
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
 use emco_engine::snapshot::ClusterFacts;
 use emco_engine::{cloud, unsupported};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::object::meta;
 use crate::reconcile::composite_app::project;
+use crate::reconcile::facts;
 use crate::runtime::context::Context;
 use crate::store::{self, Owner};
 
@@ -40,47 +43,90 @@ fn wanted(
     }
 }
 
+/// What a cloud has and wants of its namespace on clusters.
+struct Claim<'a> {
+    cloud: &'a LogicalCloud,
+    held: BTreeSet<ClusterId>,
+    wanted: BTreeSet<ClusterId>,
+}
+
+impl<'a> Claim<'a> {
+    fn of(ctx: &Context, cloud: &'a LogicalCloud, clusters: &BTreeMap<ClusterId, ClusterFacts>) -> Self {
+        Self { cloud, held: recorded(ctx, cloud), wanted: wanted(ctx, cloud, clusters) }
+    }
+
+    fn age(&self) -> (Option<&Time>, Option<&str>, Option<&str>) {
+        let meta = &self.cloud.metadata;
+        (meta.creation_timestamp.as_ref(), meta.namespace.as_deref(), meta.name.as_deref())
+    }
+
+    /// A cluster where both want the namespace, and the other one keeps it.
+    fn loses_to<'b>(&'b self, other: &'b Self) -> Option<&'b ClusterId> {
+        let older = other.age() < self.age();
+        let wins = |id: &ClusterId| match (other.held.contains(id), self.held.contains(id)) {
+            (true, false) => true,
+            (false, true) => false,
+            (true, true) | (false, false) => older,
+        };
+        let theirs = |id: &ClusterId| other.held.contains(id) || other.wanted.contains(id);
+        self.wanted.union(&self.held).find(|id| theirs(id) && wins(id))
+    }
+
+    /// As the owner of another cloud may know it: tenants need not know each other's names.
+    fn called_for(&self, reader: &LogicalCloud) -> String {
+        if meta::namespace(self.cloud) == meta::namespace(reader) {
+            format!("LogicalCloud {}", meta::name(self.cloud))
+        } else {
+            "a logical cloud of another project".to_owned()
+        }
+    }
+}
+
+/// Other clouds with the same namespace on clusters.
+fn others(ctx: &Context, cloud: &LogicalCloud) -> Vec<Arc<LogicalCloud>> {
+    let own = (meta::namespace(cloud), meta::name(cloud));
+    let sharing = ctx.stores.cloud_namespaces.sharing(&super::namespace(cloud));
+    let others = sharing.iter().filter(|(within, name)| (within.as_str(), name.as_str()) != own);
+    others.filter_map(|(within, name)| ctx.stores.clouds.named(within, name)).collect()
+}
+
 /// The refusal of a cloud whose namespace another one has on one of its clusters.
 pub(super) fn conflict(
     ctx: &Context,
     cloud: &LogicalCloud,
     clusters: &BTreeMap<ClusterId, ClusterFacts>,
 ) -> Option<String> {
-    let namespace = super::namespace(cloud);
-    let others = ctx.stores.cloud_namespaces.sharing(&namespace);
-    let own = (meta::namespace(cloud), meta::name(cloud));
-    let others: Vec<_> = others
-        .iter()
-        .filter(|(within, name)| (within.as_str(), name.as_str()) != own)
-        .filter_map(|(within, name)| ctx.stores.clouds.named(within, name))
-        .collect();
+    let others = others(ctx, cloud);
     if others.is_empty() {
         return None;
     }
-    let (held, mine) = (recorded(ctx, cloud), wanted(ctx, cloud, clusters));
-    let age = |cloud: &LogicalCloud| {
-        let meta = &cloud.metadata;
-        (meta.creation_timestamp.clone(), meta.namespace.clone(), meta.name.clone())
-    };
+    let namespace = super::namespace(cloud);
+    let mine = Claim::of(ctx, cloud, clusters);
     others.iter().find_map(|other| {
-        let theirs = recorded(ctx, other);
-        let older = age(other) < age(cloud);
-        let wins = |id: &ClusterId| match (theirs.contains(id), held.contains(id)) {
-            (true, false) => true,
-            (false, true) => false,
-            (true, true) | (false, false) => older,
-        };
-        let both: BTreeSet<ClusterId> = theirs.union(&wanted(ctx, other, clusters)).cloned().collect();
-        let at = mine.union(&held).find(|id| both.contains(id) && wins(id))?;
-        // Tenants need not know each other's names.
-        let holder = if meta::namespace(other.as_ref()) == meta::namespace(cloud) {
-            format!("LogicalCloud {}", meta::name(other.as_ref()))
-        } else {
-            "a logical cloud of another project".to_owned()
-        };
+        let theirs = Claim::of(ctx, other, clusters);
+        let at = mine.loses_to(&theirs)?;
+        let holder = theirs.called_for(cloud);
         Some(format!(
             "namespace {namespace} on cluster {at} belongs to {holder}: make a new logical cloud with another \
              spec.namespace, or without that cluster in spec.clusters"
+        ))
+    })
+}
+
+/// What the cloud that keeps its namespace says of another one that wants it.
+pub(super) fn contested(ctx: &Context, cloud: &LogicalCloud) -> Option<String> {
+    let others = others(ctx, cloud);
+    if others.is_empty() {
+        return None;
+    }
+    let clusters = facts::clusters(ctx);
+    let mine = Claim::of(ctx, cloud, &clusters);
+    others.iter().find_map(|other| {
+        let theirs = Claim::of(ctx, other, &clusters);
+        let at = theirs.loses_to(&mine)?;
+        let (namespace, rival) = (super::namespace(cloud), theirs.called_for(cloud));
+        Some(format!(
+            "namespace {namespace} on cluster {at} is also wanted by {rival}, which does not get it"
         ))
     })
 }
