@@ -87,6 +87,8 @@ pub struct Observation {
     pub nodes_total: Option<u32>,
     /// Sums over ready nodes, at most 16 resources.
     pub allocatable: BTreeMap<String, String>,
+    /// Resources beyond those, by name only.
+    pub other_resources: Vec<String>,
     /// What the API server serves.
     pub apis: Option<Arc<ApiList>>,
     /// `sha256:` and 64 hexadecimal digits over `apis`.

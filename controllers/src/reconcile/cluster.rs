@@ -370,6 +370,7 @@ async fn observe(
                 ..Summary::default()
             });
             status.allocatable.clone_from(&observed.allocatable);
+            status.other_resources.clone_from(&observed.other_resources);
             let version = observed.version.as_deref().unwrap_or("version not known");
             let message = match &status.nodes {
                 Some(nodes) if nodes.total == 1 => format!("{version}, 1 node"),

@@ -14,6 +14,8 @@ const PAGE: &str = "250";
 const PAGES: usize = 200;
 /// Resources reported; the first four always are.
 const RESOURCES: usize = 16;
+/// Resources beyond those that are named.
+const OTHERS: usize = 64;
 const FIRST: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pods"];
 /// Resources kept of one node.
 const PER_NODE: usize = 64;
@@ -35,6 +37,8 @@ pub struct Summary {
     pub ready: u32,
     pub total: u32,
     pub allocatable: BTreeMap<String, String>,
+    /// Resources beyond those, by name only.
+    pub others: Vec<String>,
 }
 
 impl Nodes {
@@ -101,13 +105,49 @@ impl Nodes {
         }
         let first = FIRST.iter().filter_map(|name| sums.get_key_value(name));
         let rest = sums.iter().filter(|(name, _)| !FIRST.contains(*name));
+        let all: Vec<_> = first.chain(rest).collect();
         let allocatable =
-            first.chain(rest).take(RESOURCES).map(|(name, sum)| ((*name).to_owned(), sum.text())).collect();
+            all.iter().take(RESOURCES).map(|(name, sum)| ((**name).to_owned(), sum.text())).collect();
+        let others = all.iter().skip(RESOURCES).take(OTHERS).map(|(name, _)| (**name).to_owned()).collect();
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Summary {
             ready: count(self.0.values().filter(|node| node.ready).count()),
             total: count(self.0.len()),
             allocatable,
+            others,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_ready_nodes_offer_is_summed_and_beyond_sixteen_resources_named() {
+        let node = |name: &str, ready: &str| {
+            let mut offers = json!({"cpu": "2", "memory": "1Gi", "pods": "110", "ephemeral-storage": "1Gi"});
+            for number in 10..30 {
+                offers[format!("example.com/r{number}")] = json!("1");
+            }
+            json!({
+                "metadata": {"name": name},
+                "status": {"conditions": [{"type": "Ready", "status": ready}], "allocatable": offers},
+            })
+        };
+        let mut nodes = Nodes::default();
+        for (name, ready) in [("a", "True"), ("b", "True"), ("c", "False")] {
+            nodes.put(&node(name, ready));
+        }
+        let summary = nodes.summary();
+        assert_eq!((summary.ready, summary.total, summary.allocatable.len()), (2, 3, 16));
+        assert_eq!(
+            (summary.allocatable["cpu"].as_str(), summary.allocatable["example.com/r21"].as_str()),
+            ("4", "2")
+        );
+        let beyond: Vec<String> = (22..30).map(|number| format!("example.com/r{number}")).collect();
+        assert_eq!(summary.others, beyond);
     }
 }

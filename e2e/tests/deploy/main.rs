@@ -2,6 +2,7 @@
 
 mod confined;
 mod derived;
+mod facts;
 mod fails_on_upgrade;
 mod health_rules;
 mod on_demand;

@@ -194,6 +194,7 @@ impl Session {
                 seen.nodes_ready = None;
                 seen.nodes_total = None;
                 seen.allocatable.clear();
+                seen.other_resources.clear();
             }
             // Counting nodes is a courtesy: what is known stays, and the next round tries again.
             Err(error) => tracing::debug!(server = self.edge.server(), %error, "nodes cannot be watched"),
@@ -286,6 +287,7 @@ fn summarise(nodes: &Nodes, seen: &mut Observation) {
     seen.nodes_ready = Some(summary.ready);
     seen.nodes_total = Some(summary.total);
     seen.allocatable = summary.allocatable;
+    seen.other_resources = summary.others;
 }
 
 /// Makes an observation public if it says something new. `edge` takes the place of the one before.
