@@ -46,7 +46,7 @@ fn tenant(bed: &Bed) -> Result<Vec<Value>> {
         "metadata": {"name": "a-kubeconfig", "namespace": "acme"},
         "stringData": {"kubeconfig": bed.edge("a").kubeconfig()?},
     }));
-    ensure!(objects.len() == 8, "there are {} objects", objects.len());
+    ensure!(objects.len() == 9, "there are {} objects", objects.len());
     Ok(objects)
 }
 
@@ -94,6 +94,7 @@ async fn a_whole_tenant_in_one_folder_is_applied_and_deleted_in_any_order() {
             chart_map(&bed, "shop", "shop-charts", std::slice::from_ref(&chart)).await?;
             unless_ended(operator.process(), deployed(&bed, "shop", "shop", 1)).await?;
             ensure!(!ours(&bed, "a", "deployments", None).await?.is_empty(), "nothing is on the edge");
+            bed.edge("a").kubectl().run(&["get", "resourcequota", "emco-all", "-n", "shop"]).await?;
 
             random.shuffle(&mut objects);
             write(&folder, &objects)?;
