@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use emco_crds::LogicalCloud;
 use emco_crds::conditions::types;
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::kubectl::Kubectl;
 use emco_e2e::operator::{SOON, SharedOperator, is, project, wait};
-use emco_e2e::wait::wait_until_gone;
+use emco_e2e::wait::{wait_for, wait_until_gone};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// `a` signs for as long as it is asked, `short` for 60 s, and `unsigned` nothing.
 static STAGE: SharedOperator = SharedOperator::new(
@@ -275,6 +278,59 @@ async fn where_certificates_are_wanted_a_cluster_without_a_signer_is_told_of() {
                 if told { Ok(()) } else { Err(format!("{rows:?}")) }
             })
             .await
+        })
+        .await;
+}
+
+/// Signs the request of a person for somebody else, as the signer of a cluster that has none of its own.
+async fn sign_for_eve(bed: &Bed, person: &str) -> Result<()> {
+    let edge = bed.edge("unsigned");
+    let eve: Value = serde_yaml::from_str(&edge.kubeconfig_as("eve", None)?)?;
+    let eve = eve["users"][0]["user"]["client-certificate-data"].as_str().context("no certificate")?;
+    let requests = Api::<CertificateSigningRequest>::all(edge.client().await?);
+    let approved = wait_for(requests.clone(), SOON, "a request that is approved", |all| {
+        let theirs = |request: &&CertificateSigningRequest| asks_for(request, person);
+        let request = all.values().find(theirs).ok_or("there is none")?;
+        let conditions = request.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let approved = conditions.into_iter().flatten().any(|one| one.type_ == "Approved");
+        if approved { Ok(request.name_any()) } else { Err("it is not approved".to_owned()) }
+    })
+    .await?;
+    let patch = Patch::Merge(json!({"status": {"certificate": eve}}));
+    requests.patch_status(&approved, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Whether a request names this user.
+fn asks_for(request: &CertificateSigningRequest, person: &str) -> bool {
+    let pem = String::from_utf8_lossy(&request.spec.request.0);
+    let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+    let der = STANDARD.decode(body).unwrap_or_default();
+    der.windows(person.len()).any(|part| part == person.as_bytes())
+}
+
+#[tokio::test]
+async fn a_certificate_that_a_signer_made_for_somebody_else_is_not_kept() {
+    let team = Team::new("mistaken", "unsigned").await.unwrap();
+    team.bed
+        .explain(async {
+            team.apply(", user: {name: ann}, credentials: {type: ClientCertificate}").await?;
+            sign_for_eve(team.bed, "emco:mistaken:team:ann").await?;
+            wait(team.bed, team.space, "team", |cloud: &LogicalCloud| {
+                let rows = cloud.status.as_ref().map(|status| status.failing.as_slice()).unwrap_or_default();
+                let told = rows.iter().find(|row| row.reason == "CredentialRefused");
+                match told {
+                    Some(row) if row.cluster == "acme/unsigned" && !row.message.contains("eve") => Ok(()),
+                    _ => Err(format!("{rows:?}")),
+                }
+            })
+            .await?;
+            let secrets = team.bed.hub().api::<Secret>(team.space).await?;
+            for name in ["team-kubeconfig", "team-kubeconfig-0"] {
+                let kept = secrets.get_opt(name).await?.and_then(|secret| secret.data).unwrap_or_default();
+                ensure!(kept.is_empty(), "{name} has {:?}", kept.keys());
+            }
+            Ok(())
         })
         .await;
 }

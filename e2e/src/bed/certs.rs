@@ -76,11 +76,13 @@ impl Authority {
 
     /// For a client that the API server calls `user`, in `group` if one is given.
     pub fn client(&self, user: &str, group: Option<&str>) -> Result<Pair> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, user);
-        if let Some(group) = group {
-            params.distinguished_name.push(DnType::OrganizationName, group);
-        }
+        self.leaf(named(user, group), ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    /// As [`Authority::client`], until so long after 1970.
+    pub fn client_until(&self, user: &str, group: Option<&str>, end: std::time::Duration) -> Result<Pair> {
+        let mut params = named(user, group);
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + end;
         self.leaf(params, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
@@ -92,4 +94,14 @@ impl Authority {
         let cert = params.signed_by(&key, &self.issuer).context("cannot sign a certificate")?;
         Ok(Pair { cert: cert.pem(), key: key.serialize_pem() })
     }
+}
+
+/// Whom a certificate names.
+fn named(user: &str, group: Option<&str>) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, user);
+    if let Some(group) = group {
+        params.distinguished_name.push(DnType::OrganizationName, group);
+    }
+    params
 }

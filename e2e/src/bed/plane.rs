@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use k8s_openapi::NamespaceResourceScope;
@@ -68,6 +69,15 @@ impl Plane {
     /// A kubeconfig for `user` in `group`, with no rights but those that RBAC gives them; through the proxy if there is one.
     pub fn kubeconfig_as(&self, user: &str, group: Option<&str>) -> Result<String> {
         self.config(self.public_port(), user, group)
+    }
+
+    /// A kubeconfig for user `emco`, who may do everything, whose certificate ended an hour ago; through the proxy if there is one.
+    pub fn kubeconfig_that_ended(&self) -> Result<String> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
+        let end = now.saturating_sub(Duration::from_hours(1));
+        let pair = self.authority.client_until("emco", Some(ADMINS), end)?;
+        let (port, ca) = (self.public_port(), &self.authority.ca.cert);
+        Ok(kubeconfig::kubeconfig(self.name(), port, ca, &Credentials::Certificate(&pair)))
     }
 
     /// A kubeconfig with a bearer token, such as one of a service account; through the proxy if there is one.

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup};
 use emco_e2e::bed::{Bed, serial};
-use emco_e2e::operator::{cluster, deployed, deployment, is, ours, secret, wait};
+use emco_e2e::operator::{chart, cluster, deployed, deployment, is, ours, secret, wait};
 use emco_e2e::tls_proxy::TlsProxy;
 
 use super::{NOTE, cluster_says, has, of_one_file, provider, start};
@@ -56,6 +56,58 @@ async fn rotate_authority(bed: &Bed, proxy: &TlsProxy, token: &str) -> Result<()
     secret(bed, "expires", "d", &kubeconfig(bed, proxy, token, &both)?).await?;
     wait(bed, "expires", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
     deployed(bed, "expiring", "shop", 1).await.map(drop)
+}
+
+#[tokio::test]
+async fn credentials_that_ended_stop_work_and_fresh_ones_bring_what_waited() {
+    let _turn = serial().await;
+    let note = of_one_file("web", NOTE).unwrap();
+    let next = chart("web", "1.1.0", &[("templates/thing.yaml", NOTE)]).unwrap();
+    let bed = start("ended", &[note.clone(), next.clone()]).await;
+    bed.explain(async {
+        provider(bed, "ends", "ended").await?;
+        let edge = bed.edge("d");
+        secret(bed, "ends", "d", &edge.kubeconfig()?).await?;
+        bed.hub().kubectl().apply(&cluster("ends", "d")).await?;
+        wait(bed, "ends", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
+        let placement = "placement: {allOf: [{provider: ends, cluster: d}]}";
+        bed.hub().kubectl().apply(&deployment("ended", "shop", &[note], placement)).await?;
+        deployed(bed, "ended", "shop", 1).await?;
+
+        secret(bed, "ends", "d", &edge.kubeconfig_that_ended()?).await?;
+        let message = cluster_says(bed, "ends", "d", "Unauthorized").await?;
+        has(
+            &message,
+            &["the credentials ended at", "kubectl emco cluster rotate ends/d", "Secret d-kubeconfig"],
+        );
+        // What runs stays, and an edit waits, naming the cluster.
+        bed.hub().kubectl().apply(&deployment("ended", "shop", &[next], placement)).await?;
+        wait(bed, "ended", "shop", |dig: &DeploymentIntentGroup| {
+            let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
+            if failing.iter().any(|row| row.cluster == "ends/d") {
+                Ok(())
+            } else {
+                Err(format!("{failing:?}"))
+            }
+        })
+        .await?;
+        assert_eq!(said(bed).await?, "1.0.0");
+
+        secret(bed, "ends", "d", &edge.kubeconfig()?).await?;
+        wait(bed, "ends", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await?;
+        deployed(bed, "ended", "shop", 2).await?;
+        assert_eq!(said(bed).await?, "1.1.0");
+        // The edge is free for the next test.
+        let kubectl = bed.hub().kubectl();
+        kubectl.run(&["delete", "dig", "shop", "-n", "ended", "--timeout=60s"]).await?;
+        kubectl.run(&["delete", "ecl", "d", "-n", "ends", "--timeout=60s"]).await.map(drop)
+    })
+    .await;
+}
+
+/// What the note on the edge says.
+async fn said(bed: &Bed) -> Result<String> {
+    bed.edge("d").kubectl().run(&["get", "cm", "note", "-n", "ended", "-o", "jsonpath={.data.say}"]).await
 }
 
 #[tokio::test]

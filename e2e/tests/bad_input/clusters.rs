@@ -1,8 +1,9 @@
 //! In: clusters that cannot be used. Out: each says why and how to cure it, and is used when it is cured.
 
+use anyhow::Result;
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, LogicalCloud};
-use emco_e2e::bed::serial;
+use emco_e2e::bed::{Bed, serial};
 use emco_e2e::operator::{cluster, deployed, deployment, is, ours, refused, says, secret, wait};
 
 use super::{NOTE, STAGE, cluster_says, has, of_one_file, provider, start};
@@ -93,12 +94,49 @@ async fn a_cluster_that_cannot_be_reached_is_named_while_others_finish_and_gets_
         for edge in ["a", "b"] {
             assert_eq!(ours(bed, edge, "configmaps", Some("far")).await?, ["ConfigMap/far/note"], "{edge}");
         }
+        a_logical_cloud_waits_for_it_alone(bed).await?;
         bed.edge("c").restore().await?;
+        wait(bed, "far", "partly", |cloud: &LogicalCloud| is(cloud.status.as_ref(), types::READY, "True"))
+            .await?;
         deployed(bed, "far", "shop", 1).await?;
         assert_eq!(ours(bed, "c", "configmaps", Some("far")).await?, ["ConfigMap/far/note"]);
         Ok(())
     })
     .await;
+}
+
+/// A logical cloud made meanwhile is whole on the cluster that answers.
+async fn a_logical_cloud_waits_for_it_alone(bed: &Bed) -> Result<()> {
+    let cloud = "
+apiVersion: emco.io/v1alpha1
+kind: LogicalCloud
+metadata: {name: partly, namespace: far}
+spec:
+  level: Standard
+  namespace: far-partly
+  clusters: [{provider: acme, cluster: a}, {provider: remote, cluster: c}]
+";
+    bed.hub().kubectl().apply(cloud).await?;
+    wait(bed, "far", "partly", |cloud: &LogicalCloud| {
+        let status = cloud.status.as_ref().ok_or("it has no status")?;
+        let counts = status.clusters.clone().unwrap_or_default();
+        let named = status.failing.iter().any(|failing| failing.cluster == "remote/c");
+        if (counts.total, counts.ready, counts.unreachable) == (2, 1, 1) && named {
+            return Ok(());
+        }
+        Err(format!("{counts:?}, failing {:?}", status.failing))
+    })
+    .await?;
+    let may = [
+        "auth",
+        "can-i",
+        "create",
+        "configmaps",
+        "-n",
+        "far-partly",
+        "--as=system:serviceaccount:far-partly:emco-partly",
+    ];
+    bed.edge("a").kubectl().until(&may, "", true).await
 }
 
 #[tokio::test]

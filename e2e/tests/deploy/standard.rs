@@ -1,10 +1,12 @@
 //! Deploys as the account of a logical cloud on real clusters, which authorize each of its writes.
 
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_crds::fields::Failing;
-use emco_e2e::operator::{deployed, says, wait};
+use emco_e2e::operator::{SOON, deployed, says, wait};
+use emco_e2e::wait::wait_for_object;
+use k8s_openapi::api::core::v1::ResourceQuota;
 
 use super::AT_WORK;
 use super::tenant::Tenant;
@@ -91,6 +93,8 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
         tenant.deploy("three", "").await?;
         deployed(bed, SPACE, "shop", 3).await?;
 
+        a_quota_changes_in_place(&tenant).await?;
+
         // Rights that become fewer keep nobody from leaving.
         let look = |role: &str| format!("{QUOTA}, permissions: [{{name: look, clusterRole: {role}}}]");
         tenant.cloud(&look("edit")).await?;
@@ -103,4 +107,25 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
         tenant.leave().await
     })
     .await;
+}
+
+/// Its object stays the same one, on each cluster.
+async fn a_quota_changes_in_place(tenant: &Tenant) -> Result<()> {
+    let hard = |quota: &ResourceQuota| {
+        let hard = quota.spec.as_ref().and_then(|spec| spec.hard.clone()).unwrap_or_default();
+        hard.get("pods").map(|pods| pods.0.clone()).unwrap_or_default()
+    };
+    let mut before = Vec::new();
+    for edge in ["a", "b"] {
+        let quotas = tenant.bed.edge(edge).api::<ResourceQuota>(THERE).await?;
+        let quota = quotas.get("emco-some").await?;
+        ensure!(hard(&quota) == "10", "{edge}: {quota:?}");
+        before.push((quotas, quota.metadata.uid));
+    }
+    tenant.cloud(&QUOTA.replace("'10'", "'20'")).await?;
+    for (quotas, uid) in before {
+        let after = wait_for_object(quotas, "emco-some", SOON, |quota| hard(quota) == "20").await?;
+        ensure!(after.metadata.uid == uid, "it was made anew: {after:?}");
+    }
+    tenant.ready().await
 }

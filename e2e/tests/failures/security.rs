@@ -116,6 +116,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         "a certificate or token of a person that is somebody else's",
         &[
             "what_is_signed_for_somebody_else_is_refused",
+            "a_certificate_that_a_signer_made_for_somebody_else_is_not_kept",
             "a_certificate_for_somebody_else_is_refused",
             "a_certificate_of_another_key_is_refused",
             "a_key_is_in_secrets_alone",

@@ -46,6 +46,12 @@ async fn clusters_levels_and_namespaces_of_others_are_refused_to_a_logical_cloud
                 "level Privileged is not granted",
             ),
             (
+                "nowhere",
+                "level: Standard, namespace: climber-nowhere, clusters: [{provider: acme, cluster: nowhere}]",
+                "NoClusters",
+                "no cluster matches spec.clusters (acme/nowhere)",
+            ),
+            (
                 "taken",
                 "level: Standard, namespace: victims-cloud",
                 "NamespaceConflict",

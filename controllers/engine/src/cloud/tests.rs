@@ -357,6 +357,10 @@ fn a_cloud_without_any_cluster_says_what_to_do() {
     let (reason, message) = case.refusal();
     assert_eq!(reason, "NoClusters");
     assert!(message.contains("no cluster matches spec.clusters (nobody)"), "{message}");
+    let case = Case { spec: "{level: Admin, clusters: [{provider: acme, cluster: z}]}", ..Case::default() };
+    let (reason, message) = case.refusal();
+    assert_eq!(reason, "NoClusters");
+    assert!(message.contains("no cluster matches spec.clusters (acme/z): "), "{message}");
 }
 
 #[test]

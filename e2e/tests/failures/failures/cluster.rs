@@ -101,6 +101,7 @@ pub const CLUSTER: &[Row] = &[
             "a_cluster_that_signs_nothing_is_told_of_where_certificates_are_wanted",
             "a_cluster_that_signs_nothing_gives_a_token_and_is_not_asked_again",
             "what_is_signed_for_somebody_else_is_refused",
+            "a_certificate_that_a_signer_made_for_somebody_else_is_not_kept",
             "a_right_that_is_missing_is_told_with_what_to_do",
             "a_cluster_that_is_away_gets_its_credential_when_it_answers",
             "a_cluster_without_a_signer_gives_a_token",

@@ -92,7 +92,13 @@ pub const WAY: &[Row] = &[
             "another_ca_is_named_as_the_cause",
         ],
     ),
-    ("Its credentials end", &["refused_credentials_are_named_and_new_ones_take_their_place"]),
+    (
+        "Its credentials end",
+        &[
+            "refused_credentials_are_named_and_new_ones_take_their_place",
+            "credentials_that_ended_stop_work_and_fresh_ones_bring_what_waited",
+        ],
+    ),
     (
         "The credentials lack a right",
         &[

@@ -139,7 +139,10 @@ pub const WRITTEN: &[Row] = &[
     ),
     (
         "A logical cloud names a cluster that its provider does not have",
-        &["a_cloud_without_any_cluster_says_what_to_do"],
+        &[
+            "a_cloud_without_any_cluster_says_what_to_do",
+            "clusters_levels_and_namespaces_of_others_are_refused_to_a_logical_cloud",
+        ],
     ),
     (
         "A grant is withdrawn while it is in use",
