@@ -1,11 +1,13 @@
 //! Measures a rollout of five waves beside one of none, on 8 and on 1,000 clusters: what a wave costs in time, and in writes to the hub.
 //!
-//! The clusters are servers that store what they are sent, so that a wave's own work takes next to no time.
+//! The clusters are servers that store what they are sent, so that a wave's own work takes next to no time. What a rollout costs in any
+//! case, with waves or without, is subtracted from both numbers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::bed::Bed;
@@ -75,6 +77,30 @@ pub async fn measure(bed: &Bed, operator: &Operator) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
+/// What one rollout took.
+struct Rollout {
+    /// Until all is done.
+    seconds: f64,
+    /// How often the operator wrote to the hub, by verb and resource.
+    writes: BTreeMap<String, u32>,
+}
+
+impl Rollout {
+    fn sum(&self) -> Result<f64> {
+        let sum: u32 = self.writes.values().sum();
+        ensure!(sum > 0, "the audit log has no write of a rollout");
+        Ok(f64::from(sum))
+    }
+}
+
+impl fmt::Display for Rollout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum: u32 = self.writes.values().sum();
+        write!(f, "{:.3} s, {sum} writes to the hub:", self.seconds)?;
+        self.writes.iter().try_for_each(|(what, count)| write!(f, " {count} x {what};"))
+    }
+}
+
 struct Waved<'a> {
     bed: &'a Bed,
     digs: Api<DeploymentIntentGroup>,
@@ -85,15 +111,13 @@ impl Waved<'_> {
     async fn measure(&self, count: usize) -> Result<Vec<Entry>> {
         let (mut overheads, mut writes) = (Vec::new(), Vec::new());
         for number in 0..PAIRS {
-            let (plain, _) = self.change(&format!("p{number}"), &Value::Null).await?;
-            let (waved, written) = self.change(&format!("w{number}"), &waves()).await?;
-            overheads.push((waved - plain) / f64::from(WAVES - 1));
-            let sum = u32::try_from(written.values().sum::<usize>())?;
-            writes.push(f64::from(sum) / f64::from(WAVES));
+            let plain = self.change(&format!("p{number}"), &Value::Null).await?;
+            let waved = self.change(&format!("w{number}"), &waves()).await?;
+            overheads.push((waved.seconds - plain.seconds) / f64::from(WAVES - 1));
+            writes.push((waved.sum()? - plain.sum()?) / f64::from(WAVES - 1));
             if number + 1 == PAIRS {
-                println!(
-                    "all at once in {plain:.3} s, in waves in {waved:.3} s, with these writes: {written:?}"
-                );
+                println!("all at once: {plain}");
+                println!("in waves: {waved}");
             }
         }
         let overhead = Entry::median(&format!("wave_overhead_s_{count}"), "s", overheads, HOW);
@@ -104,8 +128,8 @@ impl Waved<'_> {
         ])
     }
 
-    /// Changes the value, rolled out like this: seconds until all is done, and how often the operator wrote to which kind on the hub.
-    async fn change(&self, version: &str, rollout: &Value) -> Result<(f64, BTreeMap<String, usize>)> {
+    /// Changes the value, rolled out like this.
+    async fn change(&self, version: &str, rollout: &Value) -> Result<Rollout> {
         let values = json!([{"app": NAME, "values": {"version": version}}]);
         let patch = Patch::Merge(json!({"spec": {"overrideValues": values, "rollout": rollout}}));
         let mark = self.bed.hub().audit_mark()?;
@@ -118,14 +142,15 @@ impl Waved<'_> {
             settled(dig)
         })
         .await?;
-        let took = begun.elapsed().as_secs_f64();
+        let seconds = begun.elapsed().as_secs_f64();
         let events = self.bed.hub().audit_since(mark)?;
-        let mut ours = BTreeMap::new();
+        let mut writes = BTreeMap::new();
         for event in
             events.iter().filter(|event| event.user == "emco" && event.is_write() && !event.is_lease())
         {
-            *ours.entry(format!("{} {} {}", event.verb, event.resource, event.subresource)).or_default() += 1;
+            let what = format!("{} {} {}", event.verb, event.resource, event.subresource);
+            *writes.entry(what.trim_end().to_owned()).or_default() += 1;
         }
-        Ok((took, ours))
+        Ok(Rollout { seconds, writes })
     }
 }
