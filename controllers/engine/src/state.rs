@@ -76,6 +76,8 @@ const fn removing(current: State, seen: &Observation) -> State {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
 
     /// Every state with every combination of small numbers and flags.
@@ -127,6 +129,84 @@ mod tests {
                 S::TerminateFailed => assert!(seen.removing && seen.left > 0 && seen.failed > 0, "{context}"),
                 S::InstantiateStopped => assert!(!seen.removing && seen.suspended, "{context}"),
                 S::TerminateStopped => assert!(seen.removing && seen.suspended && seen.left > 0, "{context}"),
+            }
+        }
+    }
+
+    /// What comes after each state, itself left out, of all that can be observed.
+    fn followers() -> BTreeMap<State, BTreeSet<State>> {
+        let mut found = BTreeMap::<State, BTreeSet<State>>::new();
+        for (current, seen) in all() {
+            let next = next(current, &seen);
+            let of = found.entry(current).or_default();
+            if next != current {
+                of.insert(next);
+            }
+        }
+        found
+    }
+
+    /// States that a cell of the book names.
+    fn named(cell: &str) -> BTreeSet<State> {
+        let words = cell.split('`').skip(1).step_by(2);
+        words.map(|word| serde_json::from_value(serde_json::json!(word)).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_follows_a_state_is_what_the_book_says() {
+        let book = include_str!("../../../docs/concepts.md");
+        let table =
+            book.split("\n| After | Comes |\n|---|---|\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        let mut written = BTreeMap::<State, BTreeSet<State>>::new();
+        for row in table.lines() {
+            let (after, comes) = row.strip_prefix("| ").unwrap().split_once(" | ").unwrap();
+            let comes: BTreeSet<State> = if comes.starts_with("each other state") {
+                State::ALL.into_iter().collect()
+            } else {
+                named(comes)
+            };
+            for state in named(after) {
+                let others = comes.iter().copied().filter(|next| *next != state).collect();
+                assert!(written.insert(state, others).is_none(), "{state} has two rows");
+            }
+        }
+        assert_eq!(followers(), written);
+    }
+
+    #[test]
+    fn from_each_state_there_is_a_way_to_every_other_one() {
+        let followers = followers();
+        for state in State::ALL {
+            let mut reached = BTreeSet::from([state]);
+            let mut next = vec![state];
+            while let Some(state) = next.pop() {
+                next.extend(followers[&state].iter().copied().filter(|state| reached.insert(*state)));
+            }
+            assert_eq!(reached, State::ALL.into_iter().collect(), "from {state}");
+        }
+    }
+
+    #[test]
+    fn whatever_it_was_it_can_be_terminated_and_instantiated_again() {
+        let seen = Observation { revision: Some(3), revision_before: Some(3), ..Observation::default() };
+        let removing = Observation { removing: true, ..seen };
+        for state in State::ALL {
+            for left in [
+                Observation { left: 1, ..removing },
+                Observation { left: 1, failed: 1, ..removing },
+                Observation { left: 1, suspended: true, ..removing },
+            ] {
+                assert_eq!(next(next(state, &left), &removing), State::Terminated, "{state} {left:?}");
+            }
+            let terminated = next(state, &removing);
+            assert_eq!(terminated, State::Terminated, "{state}");
+            for way in [
+                Observation { progressing: 1, ..seen },
+                Observation { failed: 1, ..seen },
+                Observation { progressing: 1, suspended: true, ..seen },
+            ] {
+                let applied = Observation { applied: 1, ..seen };
+                assert_eq!(next(next(terminated, &way), &applied), State::Instantiated, "{state} {way:?}");
             }
         }
     }
