@@ -14,6 +14,7 @@ use crate::memory::MemoryServer;
 
 mod failed;
 mod held;
+mod later;
 
 const ALL: [&str; 4] = ["a", "b", "c", "d"];
 
