@@ -12,6 +12,7 @@ use super::rig::secret;
 use super::shop::{TENANT, deployment, labelled, objects, values};
 use crate::memory::MemoryServer;
 
+mod bounds;
 mod failed;
 mod held;
 mod later;
