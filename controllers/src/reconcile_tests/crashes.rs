@@ -7,6 +7,8 @@ use super::deaths;
 use super::life::*;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
 
+mod turns;
+
 /// Makes the change, once; what follows is the process's.
 type Change = fn(&Life);
 

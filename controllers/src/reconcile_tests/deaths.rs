@@ -48,3 +48,32 @@ pub async fn at_every_write(
     };
     at_each_write(begin, change, check, least).await;
 }
+
+/// Lives in which a `change` is cut off by a death at each of its writes, and the process after that finds the `next` change. `check` is
+/// given the end of each, as with [`at_each_write`]: the first is of a life in which the change was complete before the next one.
+pub async fn then_another(
+    begin: impl AsyncFn() -> Life,
+    (change, next): (impl Fn(&Life), impl Fn(&Life)),
+    mut check: impl AsyncFnMut(&mut Life, &str),
+    least: u64,
+) {
+    let mut undisturbed = begin().await;
+    change(&undisturbed);
+    undisturbed.settle().await;
+    next(&undisturbed);
+    undisturbed.settle().await;
+    check(&mut undisturbed, "never died").await;
+    for write in 0.. {
+        let mut life = begin().await;
+        life.doom(&Death::at(write, true));
+        change(&life);
+        let died = life.until_death().await;
+        next(&life);
+        life.settle().await;
+        check(&mut life, &format!("died at write {write}, and then the next change")).await;
+        if !died {
+            assert!(write >= least, "only {write} writes were there to die at");
+            return;
+        }
+    }
+}

@@ -268,6 +268,15 @@ impl Life {
     /// Rounds until nobody writes and nobody fails. A process that dies on the way is followed by another.
     /// Returns whether one did.
     pub async fn settle(&mut self) -> bool {
+        self.rounds(false).await
+    }
+
+    /// The same, but where a process dies, the next one has only begun. Returns whether one did.
+    pub async fn until_death(&mut self) -> bool {
+        self.rounds(true).await
+    }
+
+    async fn rounds(&mut self, ends_with_death: bool) -> bool {
         let mut died = false;
         let mut failures = Vec::new();
         for _ in 0..ROUNDS {
@@ -290,6 +299,9 @@ impl Life {
             if self.died() {
                 died = true;
                 self.restart().await;
+                if ends_with_death {
+                    return true;
+                }
             } else if failures.is_empty() && quiet {
                 return died;
             }

@@ -8,14 +8,14 @@ use super::life::*;
 use super::rig::emco;
 use super::shop::{TENANT, composite_app, deployment, labelled, objects, values};
 
-fn pinned(revision: i64) -> Value {
+pub(super) fn pinned(revision: i64) -> Value {
     let mut dig = deployment("edge");
     dig["spec"]["revision"] = json!(revision);
     dig
 }
 
 /// Revision 1 has a red page and an object more than revision 2, whose page is blue.
-async fn two_revisions() -> Life {
+pub(super) async fn two_revisions() -> Life {
     let mut life = Life::with(&objects());
     life.settle().await;
     life.put(&composite_app("1.1.0"));
