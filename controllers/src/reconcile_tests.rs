@@ -32,6 +32,7 @@ mod long_plans;
 mod lost;
 mod many;
 mod members;
+mod migrated;
 mod orders;
 mod orphans;
 mod people;
