@@ -162,6 +162,27 @@ async fn a_terminated_deployment_leaves_every_edge_keeps_its_history_and_comes_b
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_number_of_a_revision_is_never_used_again() {
+    let mut life = installed().await;
+    life.put(&values("blue"));
+    life.settle().await;
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Terminated");
+    life.restart().await;
+    life.put(&values("green"));
+    life.put(&deployment("edge"));
+    life.settle().await;
+    let status = life.dig()["status"].clone();
+    assert_eq!((life.says("Ready").0, &status["revision"]), ("True".into(), &json!(3)), "{status:#}");
+    let shop = names(&life.rig.hub, &format!("{TENANT}/appcontexts")).await;
+    let shop: Vec<_> = shop.into_iter().filter(|name| name.starts_with("dig-")).collect();
+    assert_eq!(shop, ["dig-shop-1", "dig-shop-2", "dig-shop-3"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_deployment_leaves_nothing_on_edges_or_hub() {
     let mut life = Life::with(&objects()[..objects().len() - 1]);
     life.settle().await;

@@ -2,7 +2,7 @@
 
 /// One defect.
 pub struct Defect {
-    /// Its number among the 25 that are known of deployment, status, clusters and logical clouds.
+    /// Its number in its list.
     pub number: u8,
     /// What was wrong.
     pub was: &'static str,
@@ -17,12 +17,16 @@ const fn of(number: u8, was: &'static str, shown: &'static [&'static str]) -> De
 /// Defects of parts that are not built yet: clusters that pull from Git, networks, certificates of applications, measured policies, actions.
 pub const LATER: [u8; 5] = [13, 16, 21, 22, 23];
 
-/// The others.
+/// The others of the 25 that are known of deployment, status, clusters and logical clouds.
 pub const ALL: &[Defect] = &[
     of(
         1,
         "a patch that failed was reported as applied",
-        &["a_manifest_that_the_edge_refuses_is_reported_in_the_words_of_the_edge"],
+        &[
+            "a_claim_is_never_made_again_and_says_why",
+            "a_field_that_cannot_be_changed_fails_and_names_recreate",
+            "a_manifest_that_the_edge_refuses_is_reported_in_the_words_of_the_edge",
+        ],
     ),
     of(
         2,
@@ -152,5 +156,47 @@ pub const ALL: &[Defect] = &[
             "status_is_a_tree_with_filters_codes_and_a_watch",
             "wait_ends_when_a_deployment_is_as_asked_for_or_the_time_is_over",
         ],
+    ),
+];
+
+/// Those of the list of intents that are about the life of a deployment. The others are of intents, which are not built yet.
+pub const OF_INTENTS: &[Defect] = &[
+    of(
+        10,
+        "state was stored after the work, a rollback was not checked, revisions began anew, and Terminated was said too early",
+        &[
+            "a_death_at_any_write_of_an_installation_changes_nothing_in_the_end",
+            "a_death_at_any_write_of_a_pin_changes_nothing_in_the_end",
+            "a_revision_that_cannot_be_had_is_refused_and_what_runs_stays",
+            "the_number_of_a_revision_is_never_used_again",
+            "terminated_is_said_only_when_every_row_says_that_nothing_is_left",
+        ],
+    ),
+    of(
+        11,
+        "definitions were deleted with all their objects, removal had the order of installation, delete policies of hooks were ignored, \
+         and Deployed was said early",
+        &[
+            "a_definition_is_released_with_its_app_and_never_deleted",
+            "apps_leave_in_reverse_and_the_next_when_the_last_is_gone",
+            "a_namespace_goes_last_and_only_when_nothing_of_others_is_in_it",
+            "hooks_run_before_and_after_the_rest_and_each_life_has_its_own",
+            "a_change_counts_as_deployed_only_where_it_could_be_worked_out",
+        ],
+    ),
+    of(
+        14,
+        "each cluster had a full copy of the manifests, and bytes were compared",
+        &[
+            "equal_clusters_share_one_set_and_different_ones_do_not",
+            "a_revision_of_a_thousand_clusters_is_at_most_twenty_objects_and_five_mebibytes",
+            "what_is_unchanged_costs_no_request_in_an_update",
+            "what_the_edges_own_admission_rewrites_becomes_the_baseline_without_a_fight",
+        ],
+    ),
+    of(
+        15,
+        "a deployment could not be edited once it was approved",
+        &["an_edit_waits_beside_what_runs_and_survives_a_restart"],
     ),
 ];

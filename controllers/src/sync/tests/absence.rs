@@ -115,6 +115,22 @@ async fn a_kind_without_a_definition_has_no_objects() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_definition_is_released_with_its_app_and_never_deleted() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    let mut brought = definition();
+    brought.as_object_mut().unwrap().remove("status");
+    rig.target(&on("a", &[app("web", vec![config("c", "1"), brought])])).await;
+    rig.until_complete("a").await;
+    assert_eq!(rig.ours("a").len(), 2, "{:?}", rig.ours("a"));
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    assert_eq!(rig.ours("a"), Vec::<String>::new());
+    let definition = rig.edge("a").object(&format!("{DEFINITIONS}/widgets.example.com"));
+    assert!(definition.is_some(), "every object of its kind would go with it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_the_right_to_see_definitions_nothing_is_forgotten() {
     for path in [DEFINITIONS, SERVICES] {
         let rig = installed(false).await;
