@@ -8,6 +8,7 @@ mod defects;
 mod failures;
 mod original;
 mod security;
+mod trial;
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -117,6 +118,22 @@ fn every_defect_of_the_first_emco_has_a_test_unless_its_part_comes_later() {
             assert!(
                 found.contains_key(*test),
                 "no test {test}, which is to show that {number} is cured: {was}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_finding_of_the_trial_has_a_test() {
+    let found = all_tests();
+    let numbers: Vec<u8> = trial::ALL.iter().map(|(number, ..)| *number).collect();
+    assert_eq!(numbers, (1..=17).collect::<Vec<_>>());
+    for (number, was, shown) in trial::ALL {
+        assert!(!shown.is_empty(), "nothing shows that {number} is mended: {was}");
+        for test in *shown {
+            assert!(
+                found.contains_key(*test),
+                "no test {test}, which is to show that {number} is mended: {was}"
             );
         }
     }
