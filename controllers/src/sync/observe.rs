@@ -116,6 +116,21 @@ impl Inner {
     }
 }
 
+/// Where objects of one kind and namespace are found.
+#[derive(Clone, Copy)]
+struct Near<'a> {
+    id: &'a Identity,
+    store: Option<&'a KindStore>,
+    names: Option<&'a BTreeMap<String, Arc<Seen>>>,
+}
+
+impl<'a> Near<'a> {
+    fn of(inner: &'a Inner, id: &'a Identity) -> Self {
+        let store = inner.kinds.get(&id.group, &id.kind);
+        Self { id, store, names: store.and_then(|store| store.objects.of(&id.namespace)) }
+    }
+}
+
 /// The store of one cluster.
 pub struct Observed {
     inner: Mutex<Inner>,
@@ -222,20 +237,15 @@ impl Observed {
     /// namespace, which is not looked up again.
     pub fn find<'a>(&self, ids: impl Iterator<Item = &'a Identity>) -> Vec<Found> {
         let inner = self.inner.lock();
-        let mut last: Option<(&Identity, Option<&KindStore>, Option<&BTreeMap<String, Arc<Seen>>>)> = None;
+        let mut near: Option<Near<'_>> = None;
         let mut find = |id: &'a Identity| {
-            let near =
-                last.filter(|(before, ..)| before.kind() == id.kind() && before.namespace == id.namespace);
-            let (store, names) = near.map_or_else(
-                || {
-                    let store = inner.kinds.get(&id.group, &id.kind);
-                    (store, store.and_then(|store| store.objects.of(&id.namespace)))
-                },
-                |(_, store, names)| (store, names),
-            );
-            last = Some((id, store, names));
-            let seen = names.and_then(|names| names.get(&id.name)).cloned();
-            Found { seen, is_listed: store.is_some_and(|store| store.known == Known::All) }
+            let there = match near {
+                Some(near) if near.id.kind() == id.kind() && near.id.namespace == id.namespace => near,
+                _ => Near::of(&inner, id),
+            };
+            near = Some(there);
+            let seen = there.names.and_then(|names| names.get(&id.name)).cloned();
+            Found { seen, is_listed: there.store.is_some_and(|store| store.known == Known::All) }
         };
         ids.map(&mut find).collect()
     }
