@@ -79,7 +79,7 @@ impl Authority {
         self.leaf(named(user, group), ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    /// As [`Authority::client`], until so long after 1970.
+    /// As [`Authority::client`], valid until this time after 1970.
     pub fn client_until(&self, user: &str, group: Option<&str>, end: std::time::Duration) -> Result<Pair> {
         let mut params = named(user, group);
         params.not_after = rcgen::date_time_ymd(1970, 1, 1) + end;
