@@ -13,6 +13,7 @@ import report
 from command import run
 from guard import descendants
 from programs import Program, artifacts, metadata, programs
+from room import Room
 from test_output import Summary
 
 UNIT = "     Running unittests src/lib.rs (target/debug/deps/emco_engine-0123)\n"
@@ -76,6 +77,16 @@ class Output(unittest.TestCase):
         self.assertLess(len(made.causes[0]), 50)
 
 
+class Always:
+    """There is always room."""
+
+    def take(self):
+        pass
+
+    def is_there(self):
+        return True
+
+
 class Running(unittest.TestCase):
     def test_every_test_program_is_run_once(self):
         folder = {p["name"]: os.path.dirname(p["manifest_path"]) for p in metadata()}
@@ -112,17 +123,47 @@ class Running(unittest.TestCase):
             order = lanes.Lanes([Program(n, [], on_control_planes=True) for n in ("deploy", "crash", "new")], 0)
             self.assertEqual([p.name for p in order.waiting[True]], ["new", "crash", "deploy"])
 
-    def test_the_lane_of_what_computes_goes_on_with_control_planes(self):
-        # Each waits until all of them run.
-        there = f'[ $(ls "$0" | grep -c plane) = {lanes.LANES + 1} ]'
-        passes = f"printf '%s' '{result(1)}'"
-        wait = f'touch "$0/$1"; for n in $(seq 200); do {there} && exec {passes}; sleep 0.05; done; exit 1'
+    def test_a_further_program_begins_once_processors_were_idle_since_the_last(self):
+        clock = {"now": 100, "idle": 0, "total": 0}
+        room = Room(15, 0.25, lambda: (clock["idle"], clock["total"]), lambda: clock["now"])
+
+        def pass_seconds(seconds, idle):
+            found = False
+            for _ in range(seconds):
+                clock["now"] += 1
+                clock["total"] += 200
+                clock["idle"] += int(200 * idle)
+                found = room.is_there()
+            return found
+
+        room.take()
+        self.assertFalse(pass_seconds(60, 0.1))
+        self.assertFalse(pass_seconds(2, 1.0))
+        self.assertTrue(pass_seconds(16, 0.3))
+        room.take()
+        self.assertFalse(pass_seconds(15, 0.3))
+        self.assertTrue(pass_seconds(1, 0.3))
+
+    def lanes_of(self, planes, computes):
+        """Runs three programs on control planes and one that computes, scripts that share the folder "$0", all of which are to pass."""
         with tempfile.TemporaryDirectory() as folder:
             lanes.CACHE, lanes.TIMES = folder, os.path.join(folder, "times.json")
-            planes = [Program(f"p{n}", ["sh", "-c", wait, folder, f"plane{n}"], on_control_planes=True) for n in range(lanes.LANES + 1)]
-            running = lanes.Lanes([Program("unit", ["sh", "-c", passes]), *planes], time.monotonic() + 60)
+            names = [f"plane{number}" for number in range(lanes.LANES)]
+            programs = [Program(name, ["sh", "-c", planes, folder, name], on_control_planes=True) for name in names]
+            running = lanes.Lanes([*programs, Program("unit", ["sh", "-c", computes, folder])], time.monotonic() + 60, Always())
             running.run()
             self.assertEqual({(s.passed, s.failed) for s in running.summaries.values()}, {(1, 0)})
+            self.assertEqual(sorted(lanes.known_times()), [*names, "unit"])
+
+    def test_programs_on_control_planes_run_at_once(self):
+        # Each waits until all of them run.
+        there = f'[ $(ls "$0" | grep -c plane) = {lanes.LANES} ]'
+        passes = f"printf '%s' '{result(1)}'"
+        self.lanes_of(f'touch "$0/$1"; for n in $(seq 200); do {there} && exec {passes}; sleep 0.05; done; exit 1', passes)
+
+    def test_what_computes_runs_before_control_planes(self):
+        passes = f"printf '%s' '{result(1)}'"
+        self.lanes_of(f'[ -e "$0/computed" ] && exec {passes}; exit 1', f'sleep 0.2; touch "$0/computed"; exec {passes}')
 
     def repeated(self, script, on_control_planes=True):
         """What is left of a program after it ran as `script` says, with a folder of its own for what it remembers."""

@@ -1,4 +1,4 @@
-"""Runs test programs in lanes: those on control planes several at once, beside those that compute."""
+"""Runs test programs: those that compute one after the other, then those on control planes in lanes."""
 
 import json
 import os
@@ -7,11 +7,13 @@ import threading
 import time
 
 from command import ROOT, Command
+from room import Room
 from test_output import Summary
 
-# Programs on control planes that run at once beside those that compute; afterwards one more does. Measured on two cores: four of them keep both busy with API servers alone, and each
-# takes four times as long as with two.
-LANES = int(os.environ.get("EMCO_TEST_LANES", "2"))
+# How many programs on control planes run at once at most, where there is room, after all that computes. What computes runs alone before them: beside one of them, with
+# its dozens of processes, it got 9 to 25 % of two processors, and was ended for taking too long; with those at a lower priority, their API
+# servers did not answer in three minutes.
+LANES = int(os.environ.get("EMCO_TEST_LANES", "3"))
 # A test program that hangs must not hold up the others for ever.
 PROGRAM_SECONDS = 1800
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "emco")
@@ -24,7 +26,7 @@ UNSTEADY_DIR = os.path.join(ROOT, "target", "unsteady")
 class Lanes:
     """The programs that wait to run, those that run, and what they said."""
 
-    def __init__(self, programs, deadline):
+    def __init__(self, programs, deadline, room=None):
         times = known_times()
         # Longest first; one that nobody has timed is taken for long.
         order = sorted(programs, key=lambda program: -times.get(program.name, float("inf")))
@@ -35,13 +37,15 @@ class Lanes:
         self.lock = threading.Lock()
         self.running = set()
         self.stopped = False
+        self.computed = threading.Event()
+        self.room = room or Room()
         # Of each program, in the order in which they end.
         self.summaries = {}
         self.seconds = {}
         self.outputs = {}
 
     def run(self):
-        lanes = [threading.Thread(target=self.lane, args=(on_planes,)) for on_planes in [False] + [True] * LANES]
+        lanes = [threading.Thread(target=self.lane, args=(number,)) for number in range(LANES)]
         for lane in lanes:
             lane.start()
         try:
@@ -51,26 +55,37 @@ class Lanes:
                     lane.join(1)
         except KeyboardInterrupt:
             self.stopped = True
+            self.computed.set()
             with self.lock:
                 for command in self.running:
                     command.end()
             raise
-        remember_times(self.seconds)
 
-    def lane(self, on_planes):
+    def lane(self, number):
+        """The first lane goes on whatever the others do; each other one waits for room before each program."""
+        if number:
+            self.computed.wait()
         while not self.stopped:
             with self.lock:
-                # When nothing is left that computes, there is a processor for one more on control planes.
-                waiting = self.waiting[on_planes] or self.waiting[True]
+                if not self.waiting[False]:
+                    self.computed.set()
+                waiting = self.waiting[False] or self.waiting[True]
                 if not waiting:
                     return
-                program = waiting.pop(0)
+                program = waiting.pop(0) if not number or self.room.is_there() else None
+                if program:
+                    self.room.take()
+            if not program:
+                time.sleep(1)
+                continue
             start = time.monotonic()
             summary, output = self.run_one(program, program.command)
             with self.lock:
                 self.summaries[program] = summary
                 self.outputs[program] = output
                 self.seconds[program.name] = time.monotonic() - start
+                # Of a run that is cut off, too.
+                remember_times({program.name: self.seconds[program.name]})
 
     def run_one(self, program, arguments):
         """Runs one program, and answers what it says and all that it printed."""

@@ -98,9 +98,30 @@ impl MemoryServer {
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
+    /// Another server that has stored what this one has now, and answers as it does. Nobody watches it, and it has no fault plan.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        let inner = self.inner.lock();
+        let copy = Inner {
+            store: inner.store.copied(),
+            faults: None,
+            requests: 0,
+            seen: Vec::new(),
+            down: inner.down,
+            watching: inner.watching,
+            asked: 0,
+        };
+        Self { inner: Arc::new(Mutex::new(copy)) }
+    }
+
     /// Installs a fault plan; `None` removes it.
     pub fn faults(&self, faults: Option<Faults>) {
         self.inner.lock().faults = faults;
+    }
+
+    /// Removes the fault plan.
+    pub fn take_faults(&self) -> Option<Faults> {
+        self.inner.lock().faults.take()
     }
 
     /// While down, every request is refused as unreachable and watches end.

@@ -2,11 +2,13 @@
 
 pub mod approval;
 pub mod cluster;
+pub mod cluster_maps;
 pub mod cluster_provider;
 pub mod composite_app;
 pub mod composite_profile;
 pub mod deployment;
 pub mod facts;
+pub mod generic_action_intent;
 pub mod health_rules;
 mod in_use;
 pub mod logical_cloud;

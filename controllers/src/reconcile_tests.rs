@@ -1,15 +1,18 @@
 //! Runs reconcilers to rest against a hub in memory, on objects as administrators make them.
 
 mod abandoned;
+mod actions;
 mod approvals;
 mod asked;
 mod behind;
 mod chart_sources;
 mod clocks;
+mod cluster_maps;
 mod clusters;
 mod collection;
 mod confined;
 mod connected;
+mod contested;
 mod copied;
 mod crashes;
 mod credentials;
@@ -45,6 +48,7 @@ mod quiet;
 mod remarks;
 mod removals;
 mod renamed;
+mod renewed;
 mod restored;
 mod rig;
 mod rights;

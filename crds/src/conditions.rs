@@ -87,6 +87,7 @@ conditioned!(
     crate::LogicalCloudStatus,
     crate::CompositeAppStatus,
     crate::CompositeProfileStatus,
+    crate::GenericActionIntentStatus,
     crate::DeploymentIntentGroupStatus: revision,
     crate::DeploymentApprovalStatus,
     crate::AppContextStatus,

@@ -16,6 +16,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         crate::LogicalCloud::crd(),
         crate::CompositeApp::crd(),
         crate::CompositeProfile::crd(),
+        crate::GenericActionIntent::crd(),
         crate::DeploymentIntentGroup::crd(),
         crate::DeploymentApproval::crd(),
         crate::AppContext::crd(),

@@ -23,7 +23,6 @@ macro_rules! table {
 const DIG: &str = "DeploymentIntentGroup";
 
 table! {
-    DIG_INTENTS = DIG "spec.intents";
     DIG_WEIGHTS = DIG "spec.placement.weights";
     DIG_APP_WEIGHTS = DIG "spec.placement.apps[].weights";
 }

@@ -14,6 +14,7 @@ pub mod crds;
 pub mod deployment_approval;
 pub mod deployment_intent_group;
 pub mod fields;
+pub mod generic_action_intent;
 pub mod later;
 pub mod logical_cloud;
 pub mod names;
@@ -37,6 +38,7 @@ pub use fields::{
     ClusterTerm, DurationText, Failing, InUse, IntOrText, KeyRef, LabelSelector, LabelSelectorRequirement,
     Level, NameRef, PercentOrCount, Quantity, RawJson, SourceKind, Summary, Templating, Time,
 };
+pub use generic_action_intent::{GenericActionIntent, GenericActionIntentSpec, GenericActionIntentStatus};
 pub use logical_cloud::{LogicalCloud, LogicalCloudSpec, LogicalCloudStatus};
 pub use project::{Project, ProjectSpec, ProjectStatus};
 pub use state::State;

@@ -65,6 +65,9 @@ pub mod annotation {
     pub const BYTES: &str = "emco.io/bytes";
     /// On a Namespace: made by this installation, so it may be deleted with its owner.
     pub const MADE_BY: &str = "emco.io/made-by";
+    /// On a Secret that `kubectl emco cluster add` or `rotate` wrote: for how long a token was asked for, such as `31536000s`. The
+    /// operator asks for as long when it renews the token.
+    pub const TOKEN_DURATION: &str = "emco.io/token-duration";
 }
 
 /// Finalizers.
@@ -99,10 +102,20 @@ pub mod object {
     pub const DEFAULT_LOGICAL_CLOUD: &str = "default";
     /// Namespace on an edge that holds the claim.
     pub const EDGE_NAMESPACE: &str = "emco-system";
+    /// Service account in that namespace whose token `kubectl emco cluster add` puts on the hub.
+    pub const EDGE_ACCOUNT: &str = "emco-hub";
     /// `ConfigMap` in the operator's namespace with the health rules that users write per kind.
     pub const HEALTH_RULES: &str = "emco-health-rules";
     /// `ConfigMap` on an edge that says which installation it belongs to.
     pub const EDGE_CLAIM: &str = "hub";
+    /// `ClusterRole` on an edge with what that account may do in namespaces of logical clouds.
+    pub const EDGE_TENANT_ROLE: &str = "emco-hub-tenant";
+    /// `ClusterRole` in which the owner of an edge says what tenants may be given at most.
+    pub const EDGE_CEILING: &str = "emco-ceiling";
+    /// `RoleBinding` of [`EDGE_TENANT_ROLE`] in a namespace of a logical cloud. No other name that EMCO makes has one colon.
+    pub const EDGE_TENANT_BINDING: &str = "emco:hub";
+    /// `RoleBinding` of [`EDGE_CEILING`], where a logical cloud makes roles: who gives rights away has to hold them.
+    pub const EDGE_CEILING_BINDING: &str = "emco:hub-ceiling";
 }
 
 /// Short names of owner kinds in generated names: `dig-shop-3`, `lc-edge-s07`.

@@ -65,6 +65,7 @@ reasons!(
         HubRestored,
         Accepted,
         EndSoon,
+        RenewalRefused,
         Terminating,
         HeldBy,
         NotSupportedYet,
@@ -161,6 +162,21 @@ reasons!(
         Terminating,
         HeldBy,
         NotSupportedYet,
+    }
+);
+
+reasons!(
+    /// Of a `GenericActionIntent`.
+    GenericActionIntentReason {
+        Valid,
+        ConfigMapNotFound,
+        SecretNotFound,
+        KeyNotFound,
+        ResourceInvalid,
+        PatchInvalid,
+        TemplateInvalid,
+        Terminating,
+        HeldBy,
     }
 );
 
@@ -304,11 +320,14 @@ impl DeploymentIntentGroupReason {
             Self::DuplicateRelease
                 | Self::TooManyDeployments
                 | Self::Rejected
+                | Self::IntentKindUnknown
+                | Self::IntentInvalid
                 | Self::AppNotFound
                 | Self::TemplateError
                 | Self::ValuesInvalid
                 | Self::SchemaViolation
                 | Self::VariableUnknown
+                | Self::TargetMissing
                 | Self::PatchFailed
                 | Self::EditConflict
                 | Self::DuplicateResource
@@ -335,6 +354,7 @@ mod tests {
             LogicalCloudReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             CompositeAppReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             CompositeProfileReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            GenericActionIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentIntentGroupReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentApprovalReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             AppContextReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),

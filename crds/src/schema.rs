@@ -83,6 +83,11 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Any value.
+pub fn any(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
 /// Texts people attach to a cluster.
 pub fn properties(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "maxProperties": 64, "additionalProperties": {"type": "string", "maxLength": 1024}})

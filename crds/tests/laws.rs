@@ -23,6 +23,10 @@ fn accepted_non_null(schema: &Value) -> BoxedStrategy<Value> {
     if schema["x-kubernetes-int-or-string"] == true {
         return prop_oneof![integer(schema), text(schema)].boxed();
     }
+    if schema["type"].is_null() && schema["x-kubernetes-preserve-unknown-fields"] == true {
+        return select(vec![json!(1), json!("text"), json!([1, {"a": null}]), json!({"a": {"b": 1.5}})])
+            .boxed();
+    }
     match schema["type"].as_str() {
         Some("object") if schema["x-kubernetes-preserve-unknown-fields"] == true => {
             select(vec![json!({}), json!({"a": null, "b": [1, 1.5, {"c": "d"}]})]).boxed()
@@ -141,6 +145,7 @@ every_accepted_object_is_read!(
     every_accepted_logical_cloud_is_read: LogicalCloud,
     every_accepted_composite_app_is_read: CompositeApp,
     every_accepted_composite_profile_is_read: CompositeProfile,
+    every_accepted_generic_action_intent_is_read: GenericActionIntent,
     every_accepted_deployment_intent_group_is_read: DeploymentIntentGroup,
     every_accepted_deployment_approval_is_read: DeploymentApproval,
     every_accepted_app_context_is_read: AppContext,

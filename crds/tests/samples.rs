@@ -90,6 +90,7 @@ fn types_keep_every_field_of_every_sample() {
                 "LogicalCloud" => kept::<api::LogicalCloud>(&document),
                 "CompositeApp" => kept::<api::CompositeApp>(&document),
                 "CompositeProfile" => kept::<api::CompositeProfile>(&document),
+                "GenericActionIntent" => kept::<api::GenericActionIntent>(&document),
                 "DeploymentIntentGroup" => kept::<api::DeploymentIntentGroup>(&document),
                 "DeploymentApproval" => kept::<api::DeploymentApproval>(&document),
                 "AppContext" => kept::<api::AppContext>(&document),

@@ -39,7 +39,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Finds or builds the programs, starts all planes at once and waits until each is ready for objects.
+    /// Finds or builds the programs, starts all planes and waits until each is ready for objects.
     pub async fn start(spec: BedSpec) -> Result<Self> {
         start::start(spec).await
     }

@@ -25,7 +25,7 @@ const QUESTIONS: [&[&str]; 4] = [
 
 impl Bed {
     /// Runs a test; should it panic or fail, its bed's state is printed before the failure goes on. It fails, too, where a log, an
-    /// Event or a status shows a secret.
+    /// Event, a status, a metric or what `kubectl emco` printed shows a secret.
     ///
     /// # Panics
     /// When the test fails or panics.

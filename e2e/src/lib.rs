@@ -15,6 +15,7 @@ pub mod kubectl;
 pub mod launch;
 pub mod operator;
 pub mod package;
+pub mod patches;
 pub mod programs;
 pub mod public;
 pub mod random;

@@ -15,6 +15,7 @@ mod copies;
 mod loose;
 mod objects;
 mod states;
+mod turn;
 
 pub use accounts::{as_account, call, do_as_told, install_charts};
 pub use copies::Copies;
@@ -24,8 +25,10 @@ pub use objects::{
     register, secret, still_says,
 };
 pub use states::{
-    deployed, failing, has_maps, is, ours, refused, says, settled, unless_ended, wait, wait_in, written,
+    deployed, deployed_within, failing, has_maps, is, ours, refused, says, settled, unless_ended, wait,
+    wait_in, written,
 };
+pub use turn::{OperatorInTurn, Turn};
 
 /// For whatever the operator is to do or say.
 pub const SOON: Duration = Duration::from_mins(2);

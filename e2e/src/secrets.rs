@@ -1,41 +1,32 @@
-//! Searches the logs, Events and statuses of a bed for the secrets that its planes hold.
+//! Knows the secrets that the planes of a bed hold, and finds them in what people may read.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::ListParams;
-use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::bed::Bed;
+mod finder;
+mod metrics;
+mod printed;
+mod readable;
+
+use finder::Finder;
+pub(crate) use metrics::listening;
+pub use printed::Printed;
 
 /// Shorter ones are words that stand anywhere.
 const LENGTH: usize = 12;
-/// A plane that a test has stopped does not answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Keys of Secrets whose values are no secret.
 const PUBLIC: [&str; 10] =
     ["username", "ca.crt", "tls.crt", "server", "name", "namespace", "type", "url", "project", "id"];
 /// Keys of a kubeconfig's users whose values are.
 const CREDENTIALS: [&str; 3] = ["token", "client-key-data", "password"];
-/// All of these are generated: names, digests and messages.
-const WHOLE: [&str; 2] = ["appcontexts", "syncshards"];
-const STATUSES: [&str; 8] = [
-    "clusterproviders",
-    "clusters",
-    "projects",
-    "logicalclouds",
-    "compositeapps",
-    "compositeprofiles",
-    "deploymentintentgroups",
-    "deploymentapprovals",
-];
-/// Logs of programs that are not under test.
-const OTHERS: [&str; 5] = ["kube-", "etcd", "kwok", "prometheus", "registry"];
 
 /// Texts that nobody may read, with the Secret and the key that hold each.
 #[derive(Debug, Default)]
@@ -54,9 +45,35 @@ impl Secrets {
 
     /// Which of them stands in a text: where it is from, and the line without it.
     pub fn shown_in(&self, text: &str) -> Option<String> {
-        let (secret, from) = self.0.iter().find(|(secret, _)| text.contains(secret.as_str()))?;
-        let line = text.lines().find(|line| line.contains(secret.as_str())).unwrap_or_default();
-        Some(format!("{from} is shown: {}", line.replace(secret.as_str(), "(the secret)")))
+        let secret = Finder::new(self.0.keys()).find(text)?;
+        Some(self.sentence(secret, text))
+    }
+
+    /// The same of a file, read line by line: no secret has two. A file that is not there shows none.
+    pub fn shown_in_file(&self, file: &Path) -> Result<Option<String>> {
+        let mut lines = match File::open(file) {
+            Ok(file) => BufReader::new(file),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| file.display().to_string()),
+        };
+        let finder = Finder::new(self.0.keys());
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if lines.read_until(b'\n', &mut line).with_context(|| file.display().to_string())? == 0 {
+                return Ok(None);
+            }
+            let text = String::from_utf8_lossy(&line);
+            if let Some(secret) = finder.find(&text) {
+                return Ok(Some(self.sentence(secret, &text)));
+            }
+        }
+    }
+
+    fn sentence(&self, secret: &str, text: &str) -> String {
+        let from = self.0.get(secret).map(String::as_str).unwrap_or_default();
+        let line = text.lines().find(|line| line.contains(secret)).unwrap_or_default();
+        format!("{from} is shown: {}", line.replace(secret, "(the secret)"))
     }
 
     fn of(secret: &Secret) -> Self {
@@ -119,75 +136,6 @@ impl Secrets {
     }
 }
 
-impl Bed {
-    /// The secrets in all Secrets of all planes as they are now.
-    pub async fn secrets(&self) -> Result<Secrets> {
-        let mut all = Secrets::default();
-        for plane in self.planes() {
-            let list = Api::<Secret>::all(plane.client().await?).list(&ListParams::default()).await;
-            for secret in list.with_context(|| format!("the Secrets of {}", plane.name()))? {
-                all.0.extend(Secrets::of(&secret).0);
-            }
-        }
-        Ok(all)
-    }
-
-    /// What the programs under test logged, and the Events and statuses of the hub.
-    pub async fn readable(&self) -> Result<String> {
-        let mut text = self.logs_under_test()?;
-        let client = self.hub().client().await?;
-        if let Some(events) = list(&client, "/api/v1/events").await? {
-            text.push_str(&events.to_string());
-        }
-        for kind in WHOLE.iter().chain(&STATUSES) {
-            let Some(objects) = list(&client, &format!("/apis/emco.io/v1alpha1/{kind}")).await? else {
-                continue;
-            };
-            for object in objects["items"].as_array().into_iter().flatten() {
-                let shown = if WHOLE.contains(kind) { object } else { &object["status"] };
-                text.push_str(&format!("\n{kind} {}: {shown}", object["metadata"]["name"]));
-            }
-        }
-        Ok(text)
-    }
-
-    fn logs_under_test(&self) -> Result<String> {
-        let mut text = String::new();
-        for entry in std::fs::read_dir(self.dir().join("logs")).context("the folder of logs")? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let of_others = OTHERS.iter().any(|other| name.contains(other));
-            if !of_others && path.extension().is_some_and(|extension| extension == "log") {
-                let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
-                text.push_str(&String::from_utf8_lossy(&bytes));
-            }
-        }
-        Ok(text)
-    }
-
-    /// An error where a secret of this bed stands where people may read it. A bed with a plane that does not answer is not searched.
-    pub async fn shows_no_secret(&self) -> Result<()> {
-        if self.planes().all(|plane| plane.name() != "hub") {
-            return Ok(());
-        }
-        let both = async { Ok::<_, anyhow::Error>((self.secrets().await?, self.readable().await?)) };
-        let Ok(Ok((secrets, readable))) = tokio::time::timeout(PATIENCE, both).await else { return Ok(()) };
-        let shown = secrets.shown_in(&readable);
-        ensure!(shown.is_none(), "{}", shown.unwrap_or_default());
-        Ok(())
-    }
-}
-
-/// The objects of a collection; `None` where the server does not know the kind.
-async fn list(client: &Client, path: &str) -> Result<Option<Value>> {
-    let request = http::Request::get(path).body(Vec::new()).context("a path of our own")?;
-    match client.request::<Value>(request).await {
-        Ok(list) => Ok(Some(list)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error).context(path.to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -223,6 +171,21 @@ mod tests {
         let secrets = of(&json!({"kubeconfig": base64(kubeconfig)}));
         assert_eq!(secrets.shown_in("https://edge.example.com does not answer"), None);
         assert!(secrets.shown_in("Bearer a-token-of-an-account").is_some());
+    }
+
+    #[test]
+    fn what_a_command_printed_is_searched_unless_it_was_asked_for_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let printed = Printed::new(folder.path());
+        let secrets = of(&json!({"password": base64("hunter2-hunter2")}));
+        assert_eq!(printed.shows(&secrets).unwrap(), None, "nothing was printed yet");
+        printed.keep(&["manifests", "shop/till"], &[b"kind: Secret\n", b"1 is withheld"]).unwrap();
+        printed.keep(&["manifests", "shop/till", "--show-secrets"], &[b"a: hunter2-hunter2\n"]).unwrap();
+        assert_eq!(printed.shows(&secrets).unwrap(), None);
+        printed.keep(&["status", "shop/till"], &[b"", b"login \xff hunter2-hunter2 is wrong\nmore"]).unwrap();
+        let shown = printed.shows(&secrets).unwrap().unwrap();
+        assert!(shown.starts_with("Secret n/s, key password is shown: login "), "{shown}");
+        assert!(shown.ends_with(" (the secret) is wrong"), "{shown}");
     }
 
     #[test]

@@ -7,8 +7,9 @@ use emco_crds::{DeploymentIntentGroup, SyncShard};
 use kube::Api;
 use kube::runtime::watcher::Config;
 
+use crate::audit::AuditMark;
 use crate::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
-use crate::operator::{Operator, chart, chart_map, deployed, deployment, ours, program, project, register};
+use crate::operator::{Operator, chart, chart_map, deployed, deployment, ours, project, register};
 use crate::package::Package;
 use crate::wait::{wait_for_some, wait_until_gone};
 
@@ -30,25 +31,34 @@ const LONG: Duration = Duration::from_mins(5);
 /// The planes that [`run`] needs.
 pub fn bed() -> BedSpec {
     let edge = PlaneSpec::new(EDGE, Parts::Controllers).own_etcd().audit(Audit::Writes);
-    BedSpec::default().with(PlaneSpec::new("hub", Parts::Controllers)).with(edge)
+    BedSpec::bare_hub().with(edge)
 }
 
-/// An operator whose edge has this many kinds of its own, each of a group of its own; every other belongs to the whole cluster.
+/// Defines so many kinds on the edge, each of a group of its own; every other belongs to the whole cluster.
+///
+/// # Errors
+/// The edge does not take them, or does not serve them in time.
+pub async fn define(bed: &Bed, kinds: usize) -> Result<()> {
+    kinds::define(bed.edge(EDGE), kinds).await
+}
+
+/// An operator whose edge has this many kinds of its own.
 pub struct Stage<'a> {
     bed: &'a Bed,
-    operator: Operator,
+    operator: &'a mut Operator,
     kinds: usize,
+    /// What the edge was asked before concerns others.
+    mark: AuditMark,
 }
 
 impl<'a> Stage<'a> {
-    /// Defines the kinds, starts the operator and registers the edge.
-    pub async fn new(bed: &'a Bed, kinds: usize) -> Result<Self> {
-        kinds::define(bed.edge(EDGE), kinds).await?;
-        let operator = Operator::start(bed, &program()?).await?;
+    /// Registers the edge, which has the kinds already.
+    pub async fn new(bed: &'a Bed, operator: &'a mut Operator, kinds: usize) -> Result<Self> {
+        let mark = bed.edge(EDGE).audit_mark()?;
         register(bed, "acme", &[EDGE]).await?;
         project(bed, SPACE).await?;
         chart_map(bed, SPACE, "charts", &[app(kinds)?]).await?;
-        let stage = Self { bed, operator, kinds };
+        let stage = Self { bed, operator, kinds, mark };
         stage.apply("app-0", PLACEMENT).await?;
         deployed(bed, SPACE, "app-0", 1).await?;
         Ok(stage)
@@ -157,7 +167,7 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// Another number than that of removals: something was deleted that was wanted, or twice.
     pub fn deleted_once(&self, starts: usize) -> Result<()> {
-        let events = self.bed.edge(EDGE).audit()?;
+        let events = self.bed.edge(EDGE).audit_since(self.mark)?;
         let deletes = events.iter().filter(|event| {
             let custom = event.group.ends_with(kinds::DOMAIN);
             event.user == "emco" && event.verb == "delete" && custom && event.code < 300
@@ -175,12 +185,12 @@ fn app(kinds: usize) -> Result<Package> {
     chart("web", "1.0.0", &[("templates/all.yaml", &format!("{note}{custom}"))])
 }
 
-/// All of it: so many starts with so many kinds.
+/// All of it: so many starts with so many kinds, which the edge has already.
 ///
 /// # Errors
 /// One of the starts lost or took something.
-pub async fn run(bed: &Bed, starts: usize, kinds: usize) -> Result<Windows> {
-    let mut stage = Box::pin(Stage::new(bed, kinds)).await?;
+pub async fn run(bed: &Bed, operator: &mut Operator, starts: usize, kinds: usize) -> Result<Windows> {
+    let mut stage = Box::pin(Stage::new(bed, operator, kinds)).await?;
     let mut windows = Windows::default();
     for number in 1..=starts {
         let found =

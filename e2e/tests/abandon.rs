@@ -6,8 +6,8 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, SOON, chart, chart_map, cluster, deployed, deployment, do_as_told, is, ours, program, project,
-    provider, refused, register, root, secret, wait,
+    Operator, OperatorInTurn, SOON, chart, chart_map, cluster, deployed, deployment, do_as_told, is, ours,
+    program, project, provider, refused, register, root, secret, wait,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -25,12 +25,14 @@ fn note() -> Result<Package> {
     chart("web", "1.0.0", &[("templates/note.yaml", NOTE)])
 }
 
-/// One bed for all, and an operator for each: the hub is lost on the way.
-async fn stage() -> Result<Bed> {
-    let edge = |name| PlaneSpec::new(name, Parts::Controllers).audit(Audit::Writes);
-    let hub = PlaneSpec::new("hub", Parts::Controllers).own_etcd();
-    Bed::start(BedSpec::default().with(hub).with(edge("a")).with(edge("b").proxied())).await
+/// Nothing runs on these edges: what is deployed there is ready when it is there.
+fn planes(hub: PlaneSpec) -> BedSpec {
+    let edge = |name| PlaneSpec::new(name, Parts::ApiServer).audit(Audit::Writes);
+    BedSpec::default().with(hub).with(edge("a")).with(edge("b").proxied())
 }
+
+/// For tests that keep the hub.
+static IN_TURN: OperatorInTurn = OperatorInTurn::new(|| planes(PlaneSpec::new("hub", Parts::ApiServer)));
 
 async fn install(bed: &Bed, namespace: &str, name: &str, spec: &str) -> Result<()> {
     project(bed, namespace).await?;
@@ -68,12 +70,9 @@ async fn here(bed: &Bed, plane: &str, namespace: &str) -> Result<Vec<String>> {
 
 /// `kubectl emco`, as the administrator of the hub; what it prints, and its exit code.
 async fn emco(bed: &Bed, args: &[&str]) -> Result<(String, Option<i32>)> {
-    let output = Command::new(program()?.with_file_name("kubectl-emco"))
-        .args(args)
-        .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
-        .kill_on_drop(true)
-        .output()
-        .await?;
+    let mut command = Command::new(program()?.with_file_name("kubectl-emco"));
+    command.args(args).env("KUBECONFIG", bed.hub().kubectl().kubeconfig()).kill_on_drop(true);
+    let output = bed.hear(&mut command).await?;
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     Ok((text, output.status.code()))
@@ -82,20 +81,20 @@ async fn emco(bed: &Bed, args: &[&str]) -> Result<(String, Option<i32>)> {
 #[tokio::test]
 async fn what_is_left_on_an_edge_that_stays_away_is_given_up_and_removed_when_it_is_back() {
     let _turn = serial().await;
-    let bed = stage().await.unwrap();
-    bed.explain(async {
-        let _operator = Operator::start(&bed, &program()?).await?;
-        register(&bed, "acme", &EDGES).await?;
-        install(&bed, "away", "shop", &format!("{EVERYWHERE}\nunreachable: {{action: Abandon, after: 5s}}"))
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
+    bed.explain(Box::pin(async {
+        turn.start(&[]).await?;
+        register(bed, "acme", &EDGES).await?;
+        install(bed, "away", "shop", &format!("{EVERYWHERE}\nunreachable: {{action: Abandon, after: 5s}}"))
             .await?;
-        install(&bed, "kept", "till", EVERYWHERE).await?;
+        install(bed, "kept", "till", EVERYWHERE).await?;
         let kubectl = bed.hub().kubectl();
         bed.edge("b").refuse().await?;
         kubectl.run(&["delete", "dig", "shop", "-n", "away", "--wait=false"]).await?;
         let groups: Api<DeploymentIntentGroup> = bed.hub().api("away").await?;
         wait_until_gone(groups, "shop", SOON).await?;
-        ensure!(here(&bed, "a", "away").await?.is_empty(), "the edge that answers is clean");
-        let left = wait(&bed, "acme", "b", |cluster: &Cluster| {
+        ensure!(here(bed, "a", "away").await?.is_empty(), "the edge that answers is clean");
+        let left = wait(bed, "acme", "b", |cluster: &Cluster| {
             let left = cluster.status.as_ref().and_then(|status| status.abandoned.clone());
             left.ok_or_else(|| "nothing was given up there".to_owned())
         })
@@ -103,12 +102,12 @@ async fn what_is_left_on_an_edge_that_stays_away_is_given_up_and_removed_when_it
         ensure!(left.example == "DeploymentIntentGroup/away/shop", "{left:?}");
         // Where no time says so, a person does: with the command that is in the message.
         kubectl.run(&["delete", "dig", "till", "-n", "kept", "--wait=false"]).await?;
-        let message = wait(&bed, "kept", "till", |dig: &DeploymentIntentGroup| {
+        let message = wait(bed, "kept", "till", |dig: &DeploymentIntentGroup| {
             let message = refused(dig.status.as_ref(), types::READY, "Terminating")?;
             if message.contains("to give up") { Ok(message) } else { Err(message) }
         })
         .await?;
-        do_as_told(&bed, &message).await?;
+        do_as_told(bed, &message).await?;
         wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("kept").await?, "till", SOON).await?;
         bed.edge("b").restore().await?;
         let ledgers: Api<SyncShard> = bed.hub().api("acme").await?;
@@ -117,23 +116,23 @@ async fn what_is_left_on_an_edge_that_stays_away_is_given_up_and_removed_when_it
         })
         .await?;
         for namespace in ["away", "kept"] {
-            let left = here(&bed, "b", namespace).await?;
+            let left = here(bed, "b", namespace).await?;
             ensure!(left.is_empty(), "{left:?}");
         }
-        wait(&bed, "acme", "b", |cluster: &Cluster| {
+        wait(bed, "acme", "b", |cluster: &Cluster| {
             is(cluster.status.as_ref(), types::READY, "True")?;
             let left = cluster.status.as_ref().and_then(|status| status.abandoned.as_ref());
             left.map_or(Ok(()), |left| Err(format!("{left:?}")))
         })
         .await
-    })
+    }))
     .await;
 }
 
 #[tokio::test]
 async fn a_new_hub_takes_in_what_runs_on_edges_and_writes_nothing_there_but_what_nobody_wants() {
     let _turn = serial().await;
-    let bed = stage().await.unwrap();
+    let bed = Bed::start(planes(PlaneSpec::new("hub", Parts::ApiServer).own_etcd())).await.unwrap();
     bed.explain(async {
         let first = Operator::start(&bed, &program()?).await?;
         register(&bed, "acme", &EDGES).await?;
@@ -195,21 +194,21 @@ async fn a_new_hub_takes_in_what_runs_on_edges_and_writes_nothing_there_but_what
 #[tokio::test]
 async fn rebuilding_takes_nothing_of_an_edge_that_another_hub_claims() {
     let _turn = serial().await;
-    let bed = stage().await.unwrap();
-    bed.explain(async {
-        let _operator = Operator::start(&bed, &program()?).await?;
-        register(&bed, "acme", &EDGES).await?;
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
+    bed.explain(Box::pin(async {
+        turn.start(&[]).await?;
+        register(bed, "acme", &EDGES).await?;
         let theirs = r#"{"data":{"installation":"somebody-else"}}"#;
         let edge = bed.edge("b").kubectl();
         edge.run(&["patch", "cm", "hub", "-n", "emco-system", "--type=merge", "-p", theirs]).await?;
         let again = ["annotate", "ecl", "b", "-n", "acme", "--overwrite", "emco.io/requestedAt=now"];
         bed.hub().kubectl().run(&again).await?;
-        wait(&bed, "acme", "b", |cluster: &Cluster| {
+        let message = wait(bed, "acme", "b", |cluster: &Cluster| {
             refused(cluster.status.as_ref(), types::READY, "ClaimedByAnotherHub")
         })
         .await?;
         let mark = bed.edge("b").audit_mark()?;
-        let (said, code) = emco(&bed, &["orphans", "--rebuild"]).await?;
+        let (said, code) = emco(bed, &["orphans", "--rebuild"]).await?;
         ensure!(code == Some(3) && said.contains("somebody-else") && said.contains("refused"), "{said}");
         let maps: Api<ConfigMap> = bed.edge("b").api("emco-system").await?;
         let claim = maps.get("hub").await?.data.unwrap_or_default();
@@ -217,7 +216,9 @@ async fn rebuilding_takes_nothing_of_an_edge_that_another_hub_claims() {
         let writes =
             bed.edge("b").audit_since(mark)?.into_iter().filter(|e| e.is_write() && e.user == "emco");
         ensure!(writes.count() == 0, "nothing is written there");
-        Ok(())
-    })
+        // The edge comes back to this hub, for the next test.
+        do_as_told(bed, &message).await?;
+        wait(bed, "acme", "b", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True")).await
+    }))
     .await;
 }

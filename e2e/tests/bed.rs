@@ -26,7 +26,7 @@ async fn edge(namespace: &str) -> Result<(&'static Bed, &'static Plane)> {
 
 #[tokio::test]
 async fn a_bare_hub_takes_objects() {
-    let bed = Bed::start(BedSpec::bare_hub()).await.unwrap();
+    let bed = BED.get().await.unwrap();
     bed.explain(async {
         bed.hub()
             .kubectl()

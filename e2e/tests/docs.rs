@@ -123,6 +123,7 @@ fn every_reason_has_its_line_and_every_line_is_a_reason() {
         ("LogicalCloud", names(reasons::LogicalCloudReason::ALL)),
         ("CompositeApp", names(reasons::CompositeAppReason::ALL)),
         ("CompositeProfile", names(reasons::CompositeProfileReason::ALL)),
+        ("GenericActionIntent", names(reasons::GenericActionIntentReason::ALL)),
         ("DeploymentIntentGroup", names(reasons::DeploymentIntentGroupReason::ALL)),
         ("DeploymentApproval", names(reasons::DeploymentApprovalReason::ALL)),
         ("AppContext", names(reasons::AppContextReason::ALL)),

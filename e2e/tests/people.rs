@@ -18,7 +18,8 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-/// `a` signs for as long as it is asked, `short` for 60 s, and `unsigned` nothing.
+/// `a` signs for as long as it is asked, `short` for 60 s, and `unsigned` nothing. The hub collects the Secrets of a logical cloud that
+/// is gone.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
         let plane = |name: &str| PlaneSpec::new(name, Parts::Controllers);

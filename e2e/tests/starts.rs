@@ -1,8 +1,8 @@
 //! API servers of edges that start, and kinds that come late: nothing is forgotten, and nothing is taken for another scope by guess.
 
 use anyhow::{Context as _, Result, ensure};
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{Operator, chart, chart_map, deployed, deployment, program, project, register};
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::{OperatorInTurn, chart, chart_map, deployed, deployment, project, register};
 use emco_e2e::package::Package;
 use emco_e2e::starts::{self, Scope, definition};
 use kube::Api;
@@ -10,22 +10,32 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 
 const PLACEMENT: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
+/// More than one connection carries watches. All tests define the same ones.
+const KINDS: usize = 70;
+
+static IN_TURN: OperatorInTurn = OperatorInTurn::new(starts::bed);
 
 #[tokio::test]
 async fn an_edge_that_starts_while_work_waits_loses_and_repeats_nothing() {
-    let bed = Bed::start(starts::bed()).await.unwrap();
-    bed.explain(async { Box::pin(starts::run(&bed, 3, 60)).await.map(drop) }).await;
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
+    bed.explain(Box::pin(async {
+        starts::define(bed, KINDS).await?;
+        let operator = turn.start(&[]).await?;
+        Box::pin(starts::run(bed, operator, 3, KINDS)).await.map(drop)
+    }))
+    .await;
 }
 
-/// More kinds than one connection carries watches.
 #[tokio::test]
 async fn an_object_of_each_of_seventy_kinds_is_made_again_at_once() {
-    let bed = Bed::start(starts::bed()).await.unwrap();
-    bed.explain(async {
-        let took = Box::pin(starts::watched(&bed, 70)).await?;
-        println!("70 objects of 70 kinds are made again within {took:?}");
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
+    bed.explain(Box::pin(async {
+        starts::define(bed, KINDS).await?;
+        turn.start(&[]).await?;
+        let took = Box::pin(starts::watched(bed, KINDS)).await?;
+        println!("{KINDS} objects of {KINDS} kinds are made again within {took:?}");
         Ok(())
-    })
+    }))
     .await;
 }
 
@@ -43,35 +53,34 @@ async fn uid(bed: &Bed) -> Result<String> {
 
 #[tokio::test]
 async fn an_object_whose_kind_comes_late_is_made_once_and_kept() {
-    let planes = BedSpec::hub().with(PlaneSpec::new("a", Parts::Controllers));
-    let bed = Bed::start(planes).await.unwrap();
-    bed.explain(async {
-        let mut operator = Operator::start(&bed, &program()?).await?;
-        register(&bed, "acme", &["a"]).await?;
-        project(&bed, "late").await?;
-        chart_map(&bed, "late", "charts", &[realm("one")?]).await?;
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
+    bed.explain(Box::pin(async {
+        let operator = turn.start(&[]).await?;
+        register(bed, "acme", &["a"]).await?;
+        project(bed, "late").await?;
+        chart_map(bed, "late", "charts", &[realm("one")?]).await?;
         let apply = |spec: String| {
-            let (bed, chart) = (&bed, realm("one"));
+            let chart = realm("one");
             async move { bed.hub().kubectl().apply(&deployment("late", "shop", &[chart?], &spec)).await }
         };
         apply(PLACEMENT.to_owned()).await?;
-        emco_e2e::operator::failing(&bed, "late", "shop", "acme/a", "KindMissing").await?;
+        emco_e2e::operator::failing(bed, "late", "shop", "acme/a", "KindMissing").await?;
         bed.edge("a").kubectl().apply(&definition("late.example.com", "Realm", Scope::Cluster)).await?;
-        deployed(&bed, "late", "shop", 1).await?;
-        let first = uid(&bed).await?;
+        deployed(bed, "late", "shop", 1).await?;
+        let first = uid(bed).await?;
         apply(format!("{PLACEMENT}\noverrideValues: [{{app: web, values: {{say: two}}}}]")).await?;
-        deployed(&bed, "late", "shop", 2).await?;
-        ensure!(uid(&bed).await? == first, "the update made it anew");
-        operator.restart(&bed).await?;
+        deployed(bed, "late", "shop", 2).await?;
+        ensure!(uid(bed).await? == first, "the update made it anew");
+        operator.restart(bed).await?;
         apply(format!("{PLACEMENT}\noverrideValues: [{{app: web, values: {{say: three}}}}]")).await?;
-        deployed(&bed, "late", "shop", 3).await?;
-        ensure!(uid(&bed).await? == first, "the restart made it anew");
+        deployed(bed, "late", "shop", 3).await?;
+        ensure!(uid(bed).await? == first, "the restart made it anew");
         bed.hub().kubectl().run(&["delete", "dig", "shop", "-n", "late"]).await?;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("late.example.com", "v1", "Realm"));
         let realms: Api<DynamicObject> = Api::all_with(bed.edge("a").client().await?, &kind);
         let left = realms.list(&kube::api::ListParams::default()).await?.items.len();
         ensure!(left == 0, "{left} objects are left");
         Ok(())
-    })
+    }))
     .await;
 }

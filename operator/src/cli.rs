@@ -32,6 +32,7 @@ mod plan;
 mod pulse;
 mod rebuild;
 mod reconcile;
+mod reference;
 mod remove;
 mod role;
 mod rotate;
@@ -139,6 +140,7 @@ async fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Deployment(command) => Box::pin(deployment(command)).await,
         Command::Completion { shell } => complete::script(shell).map(|()| Outcome::AsWanted),
         Command::Complete { words } => Box::pin(complete::words(&words)).await.map(|()| Outcome::AsWanted),
+        Command::Reference => print(&reference::page()).map(|()| Outcome::AsWanted),
         Command::Version => {
             print(&format!("kubectl-emco {}\n", *crate::version::VERSION))?;
             Ok(Outcome::AsWanted)

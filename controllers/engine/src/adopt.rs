@@ -8,9 +8,6 @@ mod holder;
 
 pub use holder::{Holder, Tool, holder};
 
-/// Fields named at most.
-const NAMED: usize = 3;
-
 /// Paths of the fields, as people write them, that an apply would change or add, in order. `after` is what the API server says
 /// the object would be. What only servers write, the status and our own marks do not count.
 pub fn differences(live: &Value, after: &Value) -> Vec<String> {
@@ -21,11 +18,7 @@ pub fn differences(live: &Value, after: &Value) -> Vec<String> {
 
 /// The fields in a sentence: the first of them, and how many there are.
 pub fn named(fields: &[String]) -> String {
-    let first = fields.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match fields.len().checked_sub(NAMED) {
-        Some(more) if more > 0 => format!("{first} and {more} more"),
-        _ => first,
-    }
+    crate::text::listed(fields)
 }
 
 /// An object without our marks, as it would be for everybody else.

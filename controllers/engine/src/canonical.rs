@@ -155,7 +155,8 @@ pub fn set_digest(key: &[u8; 32], manifests: &[SetManifest]) -> SetDigest {
 
 /// What stands for one manifest in the digest of its set. Naming every field makes a new one a decision here.
 fn entry(manifest: &SetManifest) -> Value {
-    let SetManifest { digest, phase, hook, crd_folder, keep, take_existing, account, json: _ } = manifest;
+    let SetManifest { digest, phase, hook, crd_folder, keep, take_existing, edited_by: _, account, json: _ } =
+        manifest;
     let mut entry = serde_json::Map::new();
     entry.insert("digest".to_owned(), Value::from(digest.as_str()));
     entry.insert("phase".to_owned(), Value::from(format!("{phase:?}")));
@@ -255,6 +256,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            edited_by: Vec::new(),
             account: None,
             json: Value::Null,
         };

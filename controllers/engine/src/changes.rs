@@ -14,7 +14,8 @@ mod differences;
 mod said;
 
 pub use details::{
-    DETAILS, Details, DetailsApp, DetailsVariant, DryRun, MOST_ASKED, ObjectRow, RefusedRow, digest,
+    DETAILS, Details, DetailsApp, DetailsVariant, DryRun, MOST_ASKED, ObjectRow, RecreatedRow, RefusedRow,
+    digest,
 };
 pub use differences::{DIFFERENCES, Difference, Differences, SECRET_TYPE, differences};
 

@@ -59,6 +59,11 @@ pub fn granted(
     levels
 }
 
+/// Whether a provider grants a project anything, whichever clusters it has.
+pub fn grants_any(provider: &ClusterProvider, project: &str, labels: &BTreeMap<String, String>) -> bool {
+    provider.spec.grants.iter().any(|grant| speaks_of(grant, project, labels))
+}
+
 fn speaks_of(grant: &Grant, project: &str, labels: &BTreeMap<String, String>) -> bool {
     let Grant { name: _, projects, project_selector, max_level: _, clusters: _ } = grant;
     projects.iter().flatten().any(|name| name == project)

@@ -10,6 +10,7 @@ use emco_crds::{Cluster, DeploymentIntentGroup, InUse, LogicalCloud, Project, Sy
 use kube::core::Resource;
 
 use crate::identity::ClusterId;
+use crate::resolve::is_generic_action;
 
 /// The kind whose shards hold clusters.
 const DIG: &str = "DeploymentIntentGroup";
@@ -101,6 +102,18 @@ pub fn profile<'a>(
         dig.spec.composite_profile_ref.as_ref().is_some_and(|reference| reference.name == name)
     };
     of(namespace, digs, |dig| alive(dig) && names(dig))
+}
+
+/// What keeps a `GenericActionIntent`: the groups that list it. One that is being deleted needs only its inventory.
+pub fn intent<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
+    let lists = |dig: &DeploymentIntentGroup| {
+        dig.spec.intents.iter().any(|listed| is_generic_action(listed) && listed.name == name)
+    };
+    of(namespace, digs, |dig| alive(dig) && lists(dig))
 }
 
 fn alive(dig: &DeploymentIntentGroup) -> bool {

@@ -7,13 +7,17 @@
 use emco_crds::composite_app::{App, ChartSource, Dependency, DependencyScope, DependencyState};
 use emco_crds::composite_profile::ProfileApp;
 use emco_crds::deployment_intent_group::placement::{AnyOf, AppRule, Membership, Placement, Weight};
-use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, IntentRef, OverrideValues};
+use emco_crds::deployment_intent_group::{DeploymentIntentGroupSpec, OverrideValues};
 use emco_crds::fields::{ClusterTerm, KeyRef, LabelSelector, SourceKind, Templating};
 use serde_json::{Map, Value, json};
 
 use crate::canonical;
 use crate::resolve::{Resolved, ResolvedApp};
 use crate::snapshot::CloudFacts;
+
+mod intents;
+
+use intents::intent_of;
 
 /// Domain of inputs digests; the number is the format.
 const DOMAIN: &str = "emco-inputs/1\0";
@@ -54,7 +58,7 @@ fn document(resolved: &Resolved<'_>) -> Value {
     out.put("release", resolved.dig.release().into());
     out.put("placement", placement_of(placement));
     out.list("overrideValues", override_values.iter().map(override_of));
-    out.list("intents", intents.iter().map(intent_of));
+    out.list("intents", intents.iter().map(|intent| intent_of(intent, resolved.snapshot)));
     out.some("renderSerial", render_serial.filter(|serial| *serial != 0));
     out.put("cloud", cloud_of(resolved.cloud));
     out.done()
@@ -138,12 +142,6 @@ fn override_of(entry: &OverrideValues) -> Value {
     out.done()
 }
 
-fn intent_of(intent: &IntentRef) -> Value {
-    let IntentRef { group, kind, name } = intent;
-    let group = group.as_deref().unwrap_or(emco_crds::names::GROUP);
-    json!({"group": group, "kind": kind, "name": name})
-}
-
 fn placement_of(placement: &Placement) -> Value {
     let Placement { all_of, any_of, membership, weights, apps } = placement;
     let mut out = rule_of(all_of, any_of, *membership, weights);
@@ -186,23 +184,28 @@ fn term_of(term: &ClusterTerm) -> Value {
     let mut out = Fields::new();
     out.some("provider", provider.clone());
     out.some("cluster", cluster.clone());
-    if let Some(LabelSelector { match_labels, match_expressions }) = selector {
-        let mut inner = Fields::new();
-        inner.object("matchLabels", json!(match_labels.clone().unwrap_or_default()));
-        let expressions = match_expressions.iter().flatten();
-        inner.list(
-            "matchExpressions",
-            expressions.map(|e| {
-                let mut out = Fields::new();
-                out.put("key", e.key.as_str().into());
-                out.put("operator", e.operator.as_str().into());
-                out.list("values", e.values.iter().flatten().map(|value| value.as_str().into()));
-                out.done()
-            }),
-        );
+    if let Some(selector) = selector {
         // An empty selector means all clusters; no selector means none of its own.
-        out.put("selector", inner.done());
+        out.put("selector", selector_of(selector));
     }
+    out.done()
+}
+
+fn selector_of(selector: &LabelSelector) -> Value {
+    let LabelSelector { match_labels, match_expressions } = selector;
+    let mut out = Fields::new();
+    out.object("matchLabels", json!(match_labels.clone().unwrap_or_default()));
+    let expressions = match_expressions.iter().flatten();
+    out.list(
+        "matchExpressions",
+        expressions.map(|e| {
+            let mut out = Fields::new();
+            out.put("key", e.key.as_str().into());
+            out.put("operator", e.operator.as_str().into());
+            out.list("values", e.values.iter().flatten().map(|value| value.as_str().into()));
+            out.done()
+        }),
+    );
     out.done()
 }
 

@@ -7,15 +7,18 @@
 #![allow(clippy::unnecessary_box_returns)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod act;
 pub mod adopt;
 pub mod apis;
 pub mod approval;
 pub mod canonical;
 pub mod changes;
 pub mod cloud;
+pub mod cluster_maps;
 pub mod conditions;
 pub mod depends;
 pub mod drift;
+pub mod edits;
 pub mod explain;
 pub mod health;
 pub mod hold;

@@ -22,6 +22,7 @@ use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, SetManifest, TEST}
 use crate::snapshot::CloudFacts;
 
 mod check;
+mod edited;
 mod kept_tests;
 mod place;
 
@@ -57,12 +58,14 @@ pub struct Draft {
     tests: KeptTests,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Object {
     json: Value,
     hook: Option<HookSpec>,
     crd_folder: bool,
     source: String,
+    /// What actions of intents did to it.
+    edited_by: Vec<String>,
 }
 
 /// One document of a chart, before anything was done to it.
@@ -180,7 +183,13 @@ impl Draft {
                 check(app, &source, &json)?;
                 draft.defines.extend(defined(&json));
                 draft.add_kind(&json);
-                draft.objects.push(Object { json, hook: hook.clone(), crd_folder, source: source.clone() });
+                draft.objects.push(Object {
+                    json,
+                    hook: hook.clone(),
+                    crd_folder,
+                    source: source.clone(),
+                    edited_by: Vec::new(),
+                });
             }
         }
         check_count(app, draft.objects.len())?;
@@ -274,6 +283,7 @@ impl Draft {
                 crd_folder: object.crd_folder,
                 keep: is_kept(&json),
                 take_existing: false,
+                edited_by: object.edited_by.clone(),
                 account: cloud.account(),
                 json,
             });

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use emco_crds::names::object;
 use emco_helm::render::INSTALL_ORDER;
 use serde_json::Value;
 
@@ -81,8 +82,8 @@ pub fn sort(manifests: &mut [SetManifest]) {
 /// Sorts identities the way they are removed, in groups: all of a group must be gone before the next begins.
 ///
 /// Custom resources come first, because the controllers that take care of their end may be in the same set; then the rest
-/// in reverse install order; namespaces last. Custom resource definitions are nowhere: they are released, not
-/// removed.
+/// in reverse install order; namespaces last, but for the bindings by which the operator itself may see what a namespace holds.
+/// Custom resource definitions are nowhere: they are released, not removed.
 pub fn removal(identities: impl IntoIterator<Item = Identity>) -> Vec<Vec<Identity>> {
     let mut sorted: Vec<Identity> = identities.into_iter().filter(|id| !is_crd(id.kind())).collect();
     sorted.sort_by(|a, b| stage(a).cmp(&stage(b)).then_with(|| a.cmp(b)));
@@ -99,13 +100,21 @@ pub fn removal(identities: impl IntoIterator<Item = Identity>) -> Vec<Vec<Identi
 
 /// What is removed in one go, lower first.
 fn stage(id: &Identity) -> (u8, Reverse<usize>) {
-    if is_namespace(id.kind()) {
+    if is_of_hub(id) {
+        (3, Reverse(0))
+    } else if is_namespace(id.kind()) {
         (2, Reverse(0))
     } else if is_custom(id) {
         (0, Reverse(0))
     } else {
         (1, Reverse(rank(&id.kind)))
     }
+}
+
+/// Whether it is a binding of the operator itself in a namespace of a logical cloud: what else is made and removed there may need it.
+pub fn is_of_hub(id: &Identity) -> bool {
+    let names = [object::EDGE_TENANT_BINDING, object::EDGE_CEILING_BINDING];
+    id.kind() == ("rbac.authorization.k8s.io", "RoleBinding") && names.contains(&id.name.as_str())
 }
 
 /// Whether its kind comes from a custom resource definition or another API server, judged by its group.
@@ -148,6 +157,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            edited_by: Vec::new(),
             account: None,
             json,
         }
@@ -223,6 +233,21 @@ mod tests {
                 vec!["Namespace/shop"],
             ]
         );
+    }
+
+    #[test]
+    fn the_operators_own_bindings_go_after_the_namespace_that_they_show() {
+        let id = |api: &str, kind: &str, name: &str| manifest(api, kind, name, None).identity();
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let groups = removal([
+            id(rbac, "RoleBinding", object::EDGE_TENANT_BINDING),
+            id("v1", "Namespace", "shop"),
+            id(rbac, "RoleBinding", "emco-edge"),
+            id(rbac, "RoleBinding", object::EDGE_CEILING_BINDING),
+        ]);
+        let names: Vec<Vec<&str>> =
+            groups.iter().map(|group| group.iter().map(|id| id.name.as_str()).collect()).collect();
+        assert_eq!(names, [vec!["emco-edge"], vec!["shop"], vec!["emco:hub", "emco:hub-ceiling"]]);
     }
 
     #[test]

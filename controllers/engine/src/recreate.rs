@@ -43,6 +43,29 @@ pub fn refused_besides<'a>(manifest: &Value, causes: &'a [(String, String)]) -> 
     causes.iter().find(|(_, cause)| !is_fixed(manifest, cause))
 }
 
+/// Why an object stays whose field cannot be changed and whose label others took off.
+pub const UNMARKED: &str = "others took EMCO's label off the object, so it may be theirs";
+/// Why an object stays that has our label alone.
+pub const COPIED: &str = "EMCO has no field of the object, so others may have copied its label";
+
+/// What is lost when an object is deleted and made again, beside what others wrote into it.
+pub fn lost(id: &Identity) -> &'static str {
+    match id.kind() {
+        ("apps", "StatefulSet") => "its Pods end and start anew; the claims of its volumes stay",
+        ("apps", "Deployment" | "DaemonSet" | "ReplicaSet") | ("", "ReplicationController") => {
+            "its Pods end and start anew"
+        }
+        ("", "Pod") => "it ends and starts anew",
+        ("batch", "Job") => "its Pods end, and it runs anew",
+        ("batch", "CronJob") => "its Jobs end, and it does not know any more when it last ran",
+        ("", "Service") => "it may get another address, and has none for a moment",
+        ("", "ServiceAccount") => "tokens that it has end",
+        ("", "Secret" | "ConfigMap") => "what others wrote into it",
+        ("rbac.authorization.k8s.io", _) => "its rights are gone for a moment",
+        _ => "its status, what others wrote into it, and objects that it owns",
+    }
+}
+
 /// Why objects of a kind are never deleted to be made again; `None` where they may be.
 pub fn kind_obstacle(id: &Identity) -> Option<String> {
     let lost = match id.kind() {
@@ -99,6 +122,19 @@ mod tests {
             let said = obstacle(&id(group, kind), &json!({}), false);
             assert_eq!(said.is_some(), lost.is_some(), "{group}/{kind}: {said:?}");
             assert!(lost.is_none_or(|lost| said.unwrap().contains(lost)), "{group}/{kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_lost_with_an_object_is_said_by_its_kind() {
+        for (group, kind, says) in [
+            ("apps", "StatefulSet", "claims of its volumes stay"),
+            ("apps", "Deployment", "Pods end"),
+            ("", "Service", "another address"),
+            ("", "ConfigMap", "others wrote"),
+            ("example.com", "Deployment", "objects that it owns"),
+        ] {
+            assert!(lost(&id(group, kind)).contains(says), "{group}/{kind}");
         }
     }
 

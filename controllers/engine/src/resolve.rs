@@ -14,6 +14,7 @@ use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup};
 use emco_helm::{Compiled, Limits};
 use serde_json::{Map, Value};
 
+use crate::act::Entry;
 use crate::canonical;
 use crate::conditions;
 use crate::depends;
@@ -22,6 +23,10 @@ use crate::snapshot::{ChartFacts, CloudFacts, Snapshot, Source, SourceKey};
 use crate::unsupported;
 use crate::values::Layer;
 use crate::values::template::Templates;
+
+mod intents;
+
+pub use intents::{intent_sources, is_generic_action, not_supported, source};
 
 /// Everything found.
 pub struct Resolved<'a> {
@@ -78,6 +83,8 @@ pub struct ResolvedApp<'a> {
     pub files: Vec<(&'a str, &'a str)>,
     /// The profile's entry, and what its `valuesFrom` found, in order.
     pub profile: Option<(&'a ProfileApp, Vec<&'a str>)>,
+    /// What intents do to what its chart makes, in order.
+    pub entries: Vec<Entry<'a>>,
 }
 
 impl std::fmt::Debug for ResolvedApp<'_> {
@@ -96,7 +103,7 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
             format!("{kind} {name} does not exist in namespace {namespace}: create it, or change {field}");
         Refusal::new(RESOLVED, reason, text)
     };
-    not_supported(unsupported::check_dig(spec))?;
+    refuse_unsupported(unsupported::check_dig(spec))?;
     let app_name = &spec.composite_app_ref.name;
     let composite_app = snapshot.composite_app.as_deref().ok_or_else(|| {
         missing(Reason::CompositeAppNotFound, "CompositeApp", app_name, "spec.compositeAppRef")
@@ -118,16 +125,20 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
     })?;
     let names: BTreeSet<&str> = composite_app.spec.apps.iter().map(|app| app.name.as_str()).collect();
     check_app_names(dig, profile, app_name, &names)?;
+    let mut entries = intents::entries(snapshot, app_name, &names)?;
     let apps = composite_app
         .spec
         .apps
         .iter()
-        .map(|app| resolve_app(snapshot, app, app_name, profile))
-        .collect::<Result<_, _>>()?;
+        .map(|app| {
+            let entries = entries.remove(app.name.as_str()).unwrap_or_default();
+            Ok(ResolvedApp { entries, ..resolve_app(snapshot, app, app_name, profile)? })
+        })
+        .collect::<Result<_, Box<Refusal>>>()?;
     Ok(Resolved { snapshot, dig, composite_app, cloud, apps, supervisor: &Unsupervised })
 }
 
-fn not_supported(sentence: Option<String>) -> Result<(), Box<Refusal>> {
+fn refuse_unsupported(sentence: Option<String>) -> Result<(), Box<Refusal>> {
     sentence.map_or(Ok(()), |sentence| Err(Refusal::new(RESOLVED, Reason::NotSupportedYet, sentence)))
 }
 
@@ -218,7 +229,7 @@ fn resolve_app<'a>(
     } else {
         Arc::new(with_files(&app.name, chart, &files)?)
     };
-    Ok(ResolvedApp { app, chart, compiled, layers, files, profile: profiled })
+    Ok(ResolvedApp { app, chart, compiled, layers, files, profile: profiled, entries: Vec::new() })
 }
 
 /// The chart with the profile's files put over its own.

@@ -15,8 +15,10 @@ use crate::set::{ManifestSet, SetManifest};
 
 mod account;
 mod escalation;
+mod registration;
 
 pub use account::{Asked, Rights};
+pub use registration::{Registration, RegistrationRoles};
 
 /// Group of roles and bindings.
 pub const RBAC: &str = "rbac.authorization.k8s.io";

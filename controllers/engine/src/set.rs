@@ -61,6 +61,9 @@ pub struct SetManifest {
     /// of a logical cloud.)
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub take_existing: bool,
+    /// What actions of intents did to it, for people: `changed by GenericActionIntent banner, spec.actions[few]`. No digest covers it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited_by: Vec<String>,
     /// The account of the cluster that it is applied as, such as `system:serviceaccount:shop:emco-edge`; absent = the credentials that the
     /// Cluster was registered with.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, Level};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, Level};
 
 use crate::apis::ApiList;
 use crate::cloud::{self, Derived, Reach};
@@ -99,7 +99,7 @@ pub struct ChartFacts {
     pub compiled: Arc<emco_helm::Compiled>,
 }
 
-/// Which ConfigMap or Secret key a `valuesFrom` entry reads.
+/// Which ConfigMap or Secret key a `valuesFrom` entry or an intent reads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceKey {
     /// `ConfigMap` or `Secret`.
@@ -170,13 +170,15 @@ pub struct Snapshot {
     pub composite_app: Option<Arc<CompositeApp>>,
     /// `None` where the group names none or it was not found.
     pub profile: Option<Arc<CompositeProfile>>,
+    /// Those that the group lists and that were found, by name.
+    pub intents: BTreeMap<String, Arc<GenericActionIntent>>,
     /// `None`: not found.
     pub cloud: Option<CloudFacts>,
     /// All clusters of all providers that the cloud names, also those it may not use (for explanations).
     pub clusters: BTreeMap<ClusterId, ClusterFacts>,
     /// Charts by app name; absent while not fetched.
     pub charts: BTreeMap<String, ChartFacts>,
-    /// What `valuesFrom` and profile files found.
+    /// What `valuesFrom`, profile files and intents found.
     pub sources: BTreeMap<SourceKey, Source>,
     /// `None` before the first revision.
     pub running: Option<Running>,

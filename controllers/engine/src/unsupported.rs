@@ -11,15 +11,7 @@ use emco_crds::later::{self, Later};
 use emco_crds::logical_cloud::LogicalCloudSpec;
 use emco_crds::project::{Approval, ProjectSpec};
 
-/// The sentence for a field.
-fn remove(field: &Later) -> String {
-    field.refusal(field.path)
-}
-
-/// The first of several findings.
-fn first(findings: impl IntoIterator<Item = (bool, String)>) -> Option<String> {
-    findings.into_iter().find(|(found, _)| *found).map(|(_, sentence)| sentence)
-}
+use crate::resolve;
 
 /// What of a Project is not supported yet: nothing.
 pub fn check_project(spec: &ProjectSpec) -> Option<String> {
@@ -83,7 +75,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         render_serial: _,
         revision: _,
     } = spec;
-    first([(!intents.is_empty(), remove(&later::DIG_INTENTS))]).or_else(|| check_placement(placement))
+    resolve::not_supported(intents).or_else(|| check_placement(placement))
 }
 
 fn check_placement(placement: &Placement) -> Option<String> {
@@ -130,6 +122,8 @@ mod tests {
             "{desiredState: Terminated, readyClusters: 95%, revisionHistoryLimit: 3}",
             "{unreachable: {action: Abandon, after: 24h}}",
             "{suspend: true, revision: 2, renderSerial: 3}",
+            "{intents: [{kind: GenericActionIntent, name: banner}]}",
+            "{intents: [{kind: HardwareIntent, group: acme.example, name: theirs}]}",
         ] {
             assert_eq!(dig(yaml), None, "{yaml}");
         }
@@ -147,7 +141,10 @@ mod tests {
     #[test]
     fn what_comes_later_is_named_with_the_cure() {
         for (yaml, sentence) in [
-            ("{intents: [{kind: A, name: b}]}", "spec.intents is not supported yet: remove the field"),
+            (
+                "{intents: [{kind: GenericActionIntent, name: a}, {kind: HardwareIntent, name: b}]}",
+                "spec.intents[HardwareIntent/b] is not supported yet: remove the entry; kind GenericActionIntent is supported",
+            ),
             (
                 "{placement: {apps: [{app: db, allOf: [{selector: {}}], weights: [{name: cost, weight: 1}]}]}}",
                 "spec.placement.apps[db].weights is not supported yet: remove the field",
@@ -172,7 +169,6 @@ mod tests {
     /// The object with one field set to a sample.
     fn with(later: &Later) -> serde_json::Value {
         let sample = match later.path.rsplit('.').next().unwrap_or_default() {
-            "intents" => json!([{"kind": "A", "name": "b"}]),
             "weights" => json!([{"name": "cost", "weight": 1}]),
             other => panic!("no sample for {other}"),
         };

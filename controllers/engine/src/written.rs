@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use emco_crds::conditions::types::RESOLVED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
 use emco_helm::{Chart, Compiled, Limits};
 use serde_json::json;
 
@@ -25,17 +25,20 @@ pub struct Written {
     pub composite_app: Option<Arc<CompositeApp>>,
     /// `None` where the deployment names none, or there is none of that name.
     pub profile: Option<Arc<CompositeProfile>>,
+    /// Intents that it lists, by name; those that there are not are absent.
+    pub intents: BTreeMap<String, Arc<GenericActionIntent>>,
     /// Level of its logical cloud, and the namespace on clusters.
     pub cloud: (String, String),
     /// Digests of chart archives (`sha256:...`), by app.
     pub charts: BTreeMap<String, String>,
-    /// What `valuesFrom` and profile files found. A Secret has no place here: its digest has a key that only the operator has.
+    /// What `valuesFrom`, profile files and intents found. A Secret has no place here: its digest has a key that only the operator has.
     pub sources: BTreeMap<SourceKey, Source>,
 }
 
 /// `sha256:...`; or why the operator would refuse it.
 pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
-    let Written { dig, composite_app, profile, cloud: (level, namespace), charts, sources } = written;
+    let Written { dig, composite_app, profile, intents, cloud: (level, namespace), charts, sources } =
+        written;
     let name = dig.spec.logical_cloud_ref.name.clone();
     let charts: BTreeMap<String, ChartFacts> = charts
         .into_iter()
@@ -51,6 +54,7 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
         dig,
         composite_app,
         profile,
+        intents,
         cloud: Some(CloudFacts {
             name,
             level,

@@ -27,6 +27,7 @@ fn manifest(digest: &str, json: Value) -> SetManifest {
         crd_folder: false,
         keep: false,
         take_existing: false,
+        edited_by: Vec::new(),
         account: None,
         json,
     }

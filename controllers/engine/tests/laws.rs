@@ -194,6 +194,7 @@ fn base() -> Case {
             "overrideValues": [{"app": "web", "values": {"x": 1}}],
         }),
         charts: [("web".to_owned(), chart("1")), ("db".to_owned(), chart("2"))].into(),
+        intents: BTreeMap::new(),
         profile: Some(json!({"apps": [
             {"app": "web", "valuesFrom": [
                 {"kind": "ConfigMap", "name": "c"}, {"kind": "Secret", "name": "s"},

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// One step of a path: `f:name`, `k:{...}` for an item of an associative list, `v:...` for a member of a set.
-pub(super) type Step = String;
-/// A path from the root to a leaf (an atomic list is a leaf).
-pub(super) type Path = Vec<Step>;
+/// A path from the root to a leaf (an atomic list is a leaf). Its steps are `f:name`, `k:{...}` for an item of an associative list,
+/// and `v:...` for a member of a set, with [`NEXT`] between them.
+pub(super) type Path = String;
 /// A set of leaves.
 pub(super) type FieldSet = BTreeSet<Path>;
+
+/// Stands between steps. It is in none of them and comes before all that is, so that paths are in the order of their steps.
+const NEXT: char = '\0';
 
 /// What is known of a kind's schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +72,7 @@ fn is_atomic(schema: Schema, name: &str) -> bool {
 }
 
 /// The step of a list item, or `None` where the list is atomic.
-fn item_step(schema: Schema, list: &str, item: &Value) -> Option<Step> {
+fn item_step(schema: Schema, list: &str, item: &Value) -> Option<String> {
     if list == "finalizers" {
         return Some(format!("v:{item}"));
     }
@@ -87,7 +89,7 @@ fn item_step(schema: Schema, list: &str, item: &Value) -> Option<Step> {
     Some(format!("k:{}", Value::Object(key)))
 }
 
-fn steps_of_list(schema: Schema, name: &str, items: &[Value]) -> Option<Vec<Step>> {
+fn steps_of_list(schema: Schema, name: &str, items: &[Value]) -> Option<Vec<String>> {
     if items.is_empty() {
         return None;
     }
@@ -97,71 +99,96 @@ fn steps_of_list(schema: Schema, name: &str, items: &[Value]) -> Option<Vec<Step
 /// All leaves that managers own of an object, or of its `status` where that is the subresource: everything but identity and
 /// what the server writes.
 pub(super) fn leaves(object: &Value, subresource: &str) -> FieldSet {
-    let mut set = FieldSet::new();
-    let schema = Schema::of(object);
-    if subresource == "status" {
-        if let Some(status) = object.get("status") {
-            collect(schema, "status", status, vec!["f:status".to_owned()], &mut set);
-        }
-        return set;
-    }
-    if let Value::Object(map) = object {
-        for (name, value) in map {
-            match name.as_str() {
-                "apiVersion" | "kind" | "status" => {}
-                "metadata" => {
-                    for part in ["labels", "annotations", "finalizers", "ownerReferences"] {
+    changed(None, object, subresource)
+}
+
+/// Of these leaves, those that were not there before or had another value.
+pub(super) fn changed(before: Option<&Value>, object: &Value, subresource: &str) -> FieldSet {
+    let mut walk = Walk { schema: Schema::of(object), path: Path::new(), found: Vec::new() };
+    let Value::Object(map) = object else { return FieldSet::new() };
+    for (name, value) in map {
+        match name.as_str() {
+            "status" if subresource == "status" => walk.field(name, before, value),
+            _ if subresource == "status" => {}
+            "apiVersion" | "kind" | "status" => {}
+            "metadata" => {
+                let before = before.and_then(|before| before.get("metadata"));
+                let parts = ["labels", "annotations", "finalizers", "ownerReferences"];
+                walk.under("f:", "metadata", |walk| {
+                    for part in parts {
                         if let Some(value) = value.get(part) {
-                            collect(
-                                schema,
-                                part,
-                                value,
-                                vec!["f:metadata".to_owned(), format!("f:{part}")],
-                                &mut set,
-                            );
+                            walk.field(part, before, value);
+                        }
+                    }
+                });
+            }
+            _ => walk.field(name, before, value),
+        }
+    }
+    walk.found.into_iter().collect()
+}
+
+/// Goes through an object, beside what it was before.
+struct Walk {
+    schema: Schema,
+    /// Of the value that it is at.
+    path: Path,
+    found: Vec<Path>,
+}
+
+impl Walk {
+    /// One step further, and back.
+    fn under(&mut self, kind: &str, step: &str, act: impl FnOnce(&mut Self)) {
+        let end = self.path.len();
+        if end > 0 {
+            self.path.push(NEXT);
+        }
+        self.path.push_str(kind);
+        self.path.push_str(step);
+        act(self);
+        self.path.truncate(end);
+    }
+
+    /// A field of a map, which was this.
+    fn field(&mut self, name: &str, map: Option<&Value>, value: &Value) {
+        let before = map.and_then(|map| map.get(name));
+        if before != Some(value) {
+            self.under("f:", name, |walk| walk.value(name, before, value));
+        }
+    }
+
+    /// What differs from what was before.
+    fn value(&mut self, name: &str, before: Option<&Value>, value: &Value) {
+        match value {
+            Value::Object(map) if !map.is_empty() && !is_atomic(self.schema, name) => {
+                for (key, value) in map {
+                    self.field(key, before, value);
+                }
+            }
+            Value::Array(items) => match steps_of_list(self.schema, name, items) {
+                Some(steps) => {
+                    let known = before.and_then(Value::as_array);
+                    for (step, item) in steps.iter().zip(items) {
+                        let before = known.and_then(|known| known.get(position(known, step)?));
+                        if before != Some(item) {
+                            // An item is named as its list, so that it may be atomic.
+                            self.under("", step, |walk| walk.value(name, before, item));
                         }
                     }
                 }
-                _ => collect(schema, name, value, vec![format!("f:{name}")], &mut set),
-            }
-        }
-    }
-    set
-}
-
-fn collect(schema: Schema, name: &str, value: &Value, path: Path, set: &mut FieldSet) {
-    match value {
-        Value::Object(map) if !map.is_empty() && !is_atomic(schema, name) => {
-            for (key, value) in map {
-                let mut path = path.clone();
-                path.push(format!("f:{key}"));
-                collect(schema, key, value, path, set);
-            }
-        }
-        Value::Array(items) => match steps_of_list(schema, name, items) {
-            Some(steps) => {
-                for (step, item) in steps.into_iter().zip(items) {
-                    let mut path = path.clone();
-                    path.push(step);
-                    // An item is named as its list, so that it may be atomic.
-                    collect(schema, name, item, path, set);
-                }
-            }
-            None => {
-                set.insert(path);
-            }
-        },
-        _ => {
-            set.insert(path);
+                None => self.found.push(self.path.clone()),
+            },
+            _ => self.found.push(self.path.clone()),
         }
     }
 }
 
 fn position(items: &[Value], step: &str) -> Option<usize> {
     if let Some(member) = step.strip_prefix("v:") {
-        return items.iter().position(|item| serde_json::from_str::<Value>(member).is_ok_and(|m| m == *item));
+        let member: Value = member.parse().ok()?;
+        return items.iter().position(|item| *item == member);
     }
-    let key: Value = serde_json::from_str(step.strip_prefix("k:")?).ok()?;
+    let key: Value = step.strip_prefix("k:")?.parse().ok()?;
     let key = key.as_object()?;
     items.iter().position(|item| {
         key.iter().all(|(name, want)| match item.get(name) {
@@ -171,10 +198,15 @@ fn position(items: &[Value], step: &str) -> Option<usize> {
     })
 }
 
+/// The first step of a path, and the others.
+fn first(path: &str) -> (&str, Option<&str>) {
+    path.split_once(NEXT).map_or((path, None), |(step, rest)| (step, Some(rest)))
+}
+
 /// Reads the value at a path.
-pub(super) fn get<'a>(object: &'a Value, path: &[Step]) -> Option<&'a Value> {
+pub(super) fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let mut at = object;
-    for step in path {
+    for step in path.split(NEXT) {
         at = match at {
             Value::Object(map) => map.get(step.strip_prefix("f:")?)?,
             Value::Array(items) => items.get(position(items, step)?)?,
@@ -185,10 +217,10 @@ pub(super) fn get<'a>(object: &'a Value, path: &[Step]) -> Option<&'a Value> {
 }
 
 /// Whether an apply that says a leaf changes what is there. An empty map adds nothing to a map.
-pub(super) fn would_change(object: &Value, intent: &Value, path: &[Step]) -> bool {
+pub(super) fn would_change(object: &Value, intent: &Value, path: &str) -> bool {
     match (get(object, path), get(intent, path)) {
         (Some(Value::Object(_)), Some(Value::Object(wanted))) if wanted.is_empty() => {
-            let name = path.last().and_then(|step| step.strip_prefix("f:")).unwrap_or_default();
+            let name = path.rsplit(NEXT).next().and_then(|step| step.strip_prefix("f:")).unwrap_or_default();
             is_atomic(Schema::of(object), name)
         }
         (there, wanted) => there != wanted,
@@ -196,17 +228,18 @@ pub(super) fn would_change(object: &Value, intent: &Value, path: &[Step]) -> boo
 }
 
 /// Writes the value at a path, making what is missing on the way.
-pub(super) fn set(object: &mut Value, path: &[Step], value: &Value) {
-    let Some((step, rest)) = path.split_first() else {
-        *object = value.clone();
-        return;
+pub(super) fn set(object: &mut Value, path: &str, value: &Value) {
+    let (step, rest) = first(path);
+    let put = |place: &mut Value| match rest {
+        Some(rest) => set(place, rest, value),
+        None => *place = value.clone(),
     };
     if let Some(name) = step.strip_prefix("f:") {
         if !object.is_object() {
             *object = json!({});
         }
         if let Some(map) = object.as_object_mut() {
-            set(map.entry(name).or_insert(Value::Null), rest, value);
+            put(map.entry(name).or_insert(Value::Null));
         }
     } else if let Some(key) = step.strip_prefix("k:").or_else(|| step.strip_prefix("v:")) {
         if !object.is_array() {
@@ -214,25 +247,24 @@ pub(super) fn set(object: &mut Value, path: &[Step], value: &Value) {
         }
         if let Some(items) = object.as_array_mut() {
             let at = position(items, step).unwrap_or_else(|| {
-                items.push(serde_json::from_str(key).unwrap_or(Value::Null));
+                items.push(key.parse().unwrap_or(Value::Null));
                 items.len() - 1
             });
             if let Some(item) = items.get_mut(at) {
-                set(item, rest, value);
+                put(item);
             }
         }
     }
 }
 
 /// Removes the value at a path, and what became empty on the way.
-pub(super) fn remove(object: &mut Value, path: &[Step]) {
-    let Some((step, rest)) = path.split_first() else { return };
+pub(super) fn remove(object: &mut Value, path: &str) {
+    let (step, rest) = first(path);
     match object {
         Value::Object(map) => {
             let Some(name) = step.strip_prefix("f:") else { return };
-            if rest.is_empty() {
-                map.remove(name);
-            } else if let Some(child) = map.get_mut(name) {
+            let Some(rest) = rest else { return drop(map.remove(name)) };
+            if let Some(child) = map.get_mut(name) {
                 remove(child, rest);
                 if is_empty(child) {
                     map.remove(name);
@@ -241,12 +273,10 @@ pub(super) fn remove(object: &mut Value, path: &[Step]) {
         }
         Value::Array(items) => {
             let Some(at) = position(items, step) else { return };
-            if rest.is_empty() {
-                items.remove(at);
-            } else if let Some(item) = items.get_mut(at) {
+            let Some(rest) = rest else { return drop(items.remove(at)) };
+            if let Some(item) = items.get_mut(at) {
                 remove(item, rest);
-                let only_key = serde_json::from_str::<Value>(step.trim_start_matches("k:"))
-                    .is_ok_and(|key| key == *item);
+                let only_key = step.trim_start_matches("k:").parse::<Value>().is_ok_and(|key| key == *item);
                 if is_empty(item) || only_key {
                     items.remove(at);
                 }
@@ -265,8 +295,8 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// A path as conflicts name it: `.spec.containers[name="web"].image`.
-pub(super) fn shown(path: &[Step]) -> String {
-    let step = |step: &Step| match (step.strip_prefix("f:"), step.strip_prefix("k:"), step.strip_prefix("v:"))
+pub(super) fn shown(path: &str) -> String {
+    let step = |step: &str| match (step.strip_prefix("f:"), step.strip_prefix("k:"), step.strip_prefix("v:"))
     {
         (Some(name), ..) => format!(".{name}"),
         (_, Some(key), _) => {
@@ -277,7 +307,7 @@ pub(super) fn shown(path: &[Step]) -> String {
         (.., Some(member)) => format!("[={member}]"),
         _ => String::new(),
     };
-    path.iter().map(step).collect()
+    path.split(NEXT).map(step).collect()
 }
 
 /// Writes a set as `fieldsV1`.
@@ -285,34 +315,40 @@ pub(super) fn to_v1(set: &FieldSet) -> Value {
     let mut root = json!({});
     for path in set {
         let mut at = &mut root;
-        for step in path {
+        for step in path.split(NEXT) {
             let Some(map) = at.as_object_mut() else { break };
-            at = map.entry(step.clone()).or_insert_with(|| json!({}));
+            at = map.entry(step).or_insert_with(|| json!({}));
         }
     }
     root
 }
 
-/// Reads a set from `fieldsV1`.
-pub(super) fn from_v1(value: &Value) -> FieldSet {
-    fn walk(value: &Value, path: &mut Path, set: &mut FieldSet) {
-        match value.as_object() {
+/// Reads a set from `fieldsV1`, and whether [`to_v1`] would write the very same.
+pub(super) fn from_v1(value: &Value) -> (FieldSet, bool) {
+    fn walk(value: &Value, path: &mut Path, found: &mut Vec<Path>, same: &mut bool) {
+        let fields = value.as_object();
+        *same &= fields.is_some();
+        match fields {
             Some(map) if !map.is_empty() => {
                 for (step, value) in map {
-                    if step != "." {
-                        path.push(step.clone());
-                        walk(value, path, set);
-                        path.pop();
+                    if step == "." {
+                        *same = false;
+                        continue;
                     }
+                    let end = path.len();
+                    if end > 0 {
+                        path.push(NEXT);
+                    }
+                    path.push_str(step);
+                    walk(value, path, found, same);
+                    path.truncate(end);
                 }
             }
-            _ => {
-                set.insert(path.clone());
-            }
+            _ => found.push(path.clone()),
         }
     }
-    let mut set = FieldSet::new();
-    walk(value, &mut Path::new(), &mut set);
-    set.remove(&Path::new());
-    set
+    let (mut found, mut same) = (Vec::new(), true);
+    walk(value, &mut Path::new(), &mut found, &mut same);
+    found.retain(|path| !path.is_empty());
+    (found.into_iter().collect(), same)
 }

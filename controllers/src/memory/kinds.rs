@@ -41,6 +41,7 @@ const KINDS: &[(&str, &str, &str, &str, bool)] = &[
     ("emco.io", "v1alpha1", "LogicalCloud", "logicalclouds", true),
     ("emco.io", "v1alpha1", "CompositeApp", "compositeapps", true),
     ("emco.io", "v1alpha1", "CompositeProfile", "compositeprofiles", true),
+    ("emco.io", "v1alpha1", "GenericActionIntent", "genericactionintents", true),
     ("emco.io", "v1alpha1", "DeploymentIntentGroup", "deploymentintentgroups", true),
     ("emco.io", "v1alpha1", "DeploymentApproval", "deploymentapprovals", true),
     ("emco.io", "v1alpha1", "AppContext", "appcontexts", true),

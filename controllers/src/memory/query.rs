@@ -1,7 +1,7 @@
 //! Requests as HTTP gives them: verb, query and content type decide what the store is asked.
 
 use futures::channel::mpsc::UnboundedReceiver;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::store::{Store, Target, Via};
 use super::{refusals, reviews, status};
@@ -32,11 +32,13 @@ pub(super) fn answer(store: &mut Store, request: &Request) -> ApiResult<Value> {
     let body = || -> ApiResult<Value> {
         let (_, bytes) =
             request.body.as_ref().ok_or_else(|| status(400, "BadRequest", "the request has no body"))?;
-        serde_json::from_slice(bytes).map_err(|error| status(400, "BadRequest", error.to_string()))
+        let text =
+            std::str::from_utf8(bytes).map_err(|error| status(400, "BadRequest", error.to_string()))?;
+        text.parse::<Value>().map_err(|error| status(400, "BadRequest", error.to_string()))
     };
     match request.method {
         Method::Get if target.name.is_empty() => list(store, &target, request),
-        Method::Get => Ok(represent(&store.get(&target)?, request.accept)),
+        Method::Get => Ok(represent(store.stored(&target)?, request.accept)),
         Method::Post if target.subresource == "token" => store.token(&target, &body()?),
         Method::Post => store.create(&target, &body()?, manager),
         Method::Put => store.replace(&target, &body()?, manager, Via::Put),
@@ -98,7 +100,14 @@ pub(super) fn represent(object: &Value, accept: Accept) -> Value {
     if accept == Accept::Full {
         return object.clone();
     }
-    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object.get("metadata")})
+    let metadata = object.get("metadata").cloned().unwrap_or_default();
+    typed("meta.k8s.io/v1", "PartialObjectMetadata", [("metadata", metadata)])
+}
+
+/// An object with these fields, which are taken as they are.
+fn typed<const N: usize>(api_version: &str, kind: &str, fields: [(&str, Value); N]) -> Value {
+    let of_type = [("apiVersion", Value::from(api_version)), ("kind", Value::from(kind))];
+    of_type.into_iter().chain(fields).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
@@ -106,15 +115,16 @@ fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
     let limit: usize = value(request, "limit").and_then(|l| l.parse().ok()).unwrap_or(usize::MAX);
     let start: usize = value(request, "continue").and_then(|c| c.parse().ok()).unwrap_or(0);
     let all: Vec<&Value> = store.list(target).filter(|object| selects(object)).collect();
-    let mut metadata = json!({"resourceVersion": store.revision().to_string()});
-    if let (true, Some(map)) = (all.len() > start.saturating_add(limit), metadata.as_object_mut()) {
-        map.insert("continue".to_owned(), json!((start + limit).to_string()));
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".to_owned(), Value::from(store.revision().to_string()));
+    if all.len() > start.saturating_add(limit) {
+        metadata.insert("continue".to_owned(), Value::from((start + limit).to_string()));
     }
     let metadata_only = request.accept == Accept::Metadata;
     let custom = refusals::is_custom(&target.resource);
-    if let (true, false, Some(map)) = (custom, metadata_only, metadata.as_object_mut()) {
+    if custom && !metadata_only {
         // Custom kinds say in words that there is no more.
-        map.entry("continue").or_insert_with(|| json!(""));
+        metadata.entry("continue").or_insert_with(|| Value::from(""));
     }
     let mut items: Vec<Value> =
         all.into_iter().skip(start).take(limit).map(|object| represent(object, request.accept)).collect();
@@ -131,8 +141,8 @@ fn list(store: &Store, target: &Target, request: &Request) -> ApiResult<Value> {
         (target.resource.api_version(), format!("{}List", target.resource.kind))
     };
     // An empty list of metadata has no list at all.
-    let items = if metadata_only && items.is_empty() { Value::Null } else { json!(items) };
-    Ok(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items}))
+    let items = if metadata_only && items.is_empty() { Value::Null } else { Value::Array(items) };
+    Ok(typed(&api_version, &kind, [("metadata", Value::Object(metadata)), ("items", items)]))
 }
 
 pub(super) fn watch(store: &mut Store, request: &Request) -> ApiResult<UnboundedReceiver<WatchEvent>> {

@@ -1,6 +1,7 @@
 //! What the server holds: objects by kind, one counter of revisions, the log of changes that watches read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::path::ApiPath;
@@ -39,13 +40,13 @@ fn kind_key(group: &str, plural: &str) -> String {
 }
 
 /// Kind key to (namespace, name) to object.
-type Objects = BTreeMap<String, BTreeMap<(String, String), Value>>;
+type Objects = BTreeMap<String, BTreeMap<(String, String), Arc<Value>>>;
 
 struct Change {
     revision: u64,
     kind: String,
-    before: Option<Value>,
-    after: Option<Value>,
+    before: Option<Arc<Value>>,
+    after: Option<Arc<Value>>,
 }
 
 struct Watcher {
@@ -63,7 +64,7 @@ pub(super) struct Store {
     made: u64,
     /// How often it went back.
     returns: u64,
-    log: Vec<Change>,
+    log: Vec<Arc<Change>>,
     watchers: Vec<Watcher>,
     pub workloads_ready: bool,
     /// Seconds since 1970, for the tokens that it issues.
@@ -90,6 +91,21 @@ impl Store {
             );
         }
         store
+    }
+
+    /// Another store of the same objects and changes, which nobody watches.
+    pub fn copied(&self) -> Self {
+        Self {
+            resources: self.resources.clone(),
+            objects: self.objects.clone(),
+            revision: self.revision,
+            made: self.made,
+            returns: self.returns,
+            log: self.log.clone(),
+            watchers: Vec::new(),
+            workloads_ready: self.workloads_ready,
+            now: self.now,
+        }
     }
 
     pub fn apis(&self) -> ApiList {
@@ -149,7 +165,7 @@ impl Store {
         let mut all = BTreeMap::new();
         for (kind, objects) in &self.objects {
             for ((namespace, name), object) in objects {
-                all.insert(format!("{kind}/{namespace}/{name}"), object.clone());
+                all.insert(format!("{kind}/{namespace}/{name}"), Value::clone(object));
             }
         }
         all
@@ -159,22 +175,27 @@ impl Store {
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
         let resource = self.resources.iter().find(|resource| resource.kind == kind);
         let key = resource.map(|resource| kind_key(&resource.group, &resource.plural));
-        key.and_then(|key| self.objects.get(&key)).into_iter().flat_map(BTreeMap::values)
+        key.and_then(|key| self.objects.get(&key)).into_iter().flat_map(BTreeMap::values).map(AsRef::as_ref)
     }
 
-    pub fn get(&self, target: &Target) -> ApiResult<Value> {
+    pub fn stored(&self, target: &Target) -> ApiResult<&Value> {
         self.objects
             .get(&target.kind_key())
             .and_then(|objects| objects.get(&(target.namespace.clone(), target.name.clone())))
-            .cloned()
+            .map(AsRef::as_ref)
             .ok_or_else(|| refusals::not_found(&target.resource, &target.name))
+    }
+
+    /// The same as something that can be changed.
+    pub fn get(&self, target: &Target) -> ApiResult<Value> {
+        self.stored(target).cloned()
     }
 
     /// Objects of a collection; of all namespaces where the target names none.
     pub fn list<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a Value> {
         let all = self.objects.get(&target.kind_key()).into_iter().flatten();
         let within = |namespace: &str| target.namespace.is_empty() || namespace == target.namespace;
-        all.filter(move |((namespace, _), _)| within(namespace)).map(|(_, object)| object)
+        all.filter(move |((namespace, _), _)| within(namespace)).map(|(_, object)| object.as_ref())
     }
 
     /// Creates or applies as another client would.
@@ -214,10 +235,10 @@ impl Store {
         let gone = deleting && !held && !full;
         let key = (target.namespace.clone(), target.name.clone());
         let objects = self.objects.entry(target.kind_key()).or_default();
-        if gone {
-            objects.remove(&key);
-        } else {
-            objects.insert(key, object.clone());
+        let stored = (!gone).then(|| Arc::new(object.clone()));
+        match &stored {
+            Some(stored) => drop(objects.insert(key, Arc::clone(stored))),
+            None => drop(objects.remove(&key)),
         }
         if target.resource.kind == "CustomResourceDefinition" && !gone {
             for resource in kinds::of_definition(&object) {
@@ -225,7 +246,7 @@ impl Store {
             }
         }
         let version = before.as_ref().and_then(|b| b.pointer("/metadata/resourceVersion")).cloned();
-        self.tell(target.kind_key(), before, if gone { None } else { Some(object.clone()) });
+        self.tell(target.kind_key(), before.map(Arc::new), stored);
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         if let (true, Some(version), Some(metadata)) = (gone, version, metadata) {
             // The last write of an object is answered with the version that it changed.

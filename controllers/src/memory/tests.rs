@@ -59,6 +59,23 @@ async fn an_apply_removes_what_its_manager_no_longer_says() {
 }
 
 #[tokio::test]
+async fn an_item_of_which_only_its_key_is_still_said_stays() {
+    let server = MemoryServer::new();
+    let path = "/api/v1/namespaces/default/pods/p";
+    let pod = |container: &serde_json::Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [container]}});
+    let full = json!({"name": "web", "image": "x"});
+    server.send(apply(path, "one", false, &pod(&full))).await.unwrap();
+    let bare = json!({"name": "web"});
+    let after = server.send(apply(path, "one", false, &pod(&bare))).await.unwrap();
+    assert_eq!(after["spec"]["containers"], json!([bare]));
+    // Whoever says the same owns it, too; only a change is a conflict.
+    server.send(apply(path, "two", false, &pod(&full))).await.unwrap();
+    let refused = server.send(apply(path, "one", false, &pod(&json!({"name": "web", "image": "y"})))).await;
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("conflict with \"two\"") && said.contains("image"), "{said}");
+}
+
+#[tokio::test]
 async fn two_managers_conflict_unless_forced() {
     let server = MemoryServer::new();
     let path = format!("{MAPS}/a");
@@ -156,6 +173,27 @@ async fn a_watch_replays_what_came_after_its_revision() {
         server.watch(Request::new(Method::Get, MAPS).query("resourceVersion", revision)).await.unwrap();
     let event = events.next().await.unwrap().unwrap();
     assert!(matches!(event, WatchEvent::Applied(object) if object["metadata"]["name"] == "b"));
+}
+
+#[tokio::test]
+async fn a_copy_has_what_was_stored_and_goes_its_own_way() {
+    let server = MemoryServer::new();
+    let path = format!("{MAPS}/a");
+    let before = server.revision().to_string();
+    server.create(MAPS, &map("a", &json!({"x": "1"}))).await.unwrap();
+    let copy = server.copied();
+    assert_eq!((copy.objects(), copy.revision()), (server.objects(), server.revision()));
+    server.create(MAPS, &map("b", &json!({}))).await.unwrap();
+    assert!(copy.object(&format!("{MAPS}/b")).is_none());
+    copy.merge(&path, &json!({"data": {"x": "2"}})).await.unwrap();
+    assert_eq!(server.object(&path).unwrap()["data"]["x"], "1");
+    // What came before the copy was made is told by it, too.
+    let request = Request::new(Method::Get, MAPS).query("resourceVersion", before);
+    let mut events = copy.watch(request).await.unwrap();
+    for x in ["1", "2"] {
+        let event = events.next().await.unwrap().unwrap();
+        assert!(matches!(event, WatchEvent::Applied(object) if object["data"]["x"] == x));
+    }
 }
 
 #[tokio::test]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::cluster::{ClusterAbandoned, ClusterInUse, ClusterStatus, CredentialFacts, NodeCounts};
 use emco_crds::conditions::types;
 use emco_crds::fields::{Summary, Time};
-use emco_crds::names::{annotation, finalizer};
+use emco_crds::names::finalizer;
 use emco_crds::{Cluster, Conditioned, SyncShard};
 use emco_engine::conditions;
 use emco_engine::holders;
@@ -32,18 +33,33 @@ mod expiry;
 mod identity;
 mod leaving;
 mod proof;
+mod renewal;
+mod requested;
 
 use identity::Identity;
 pub use proof::ReleaseProofs;
+use renewal::Renewal;
+pub use renewal::Renewals;
 
 /// Reason while the first answer is awaited.
 const CONNECTING: &str = "Connecting";
+/// Reason of a cluster that answers as it was, and that work may be done on.
+const REACHABLE: &str = "Reachable";
 
 /// How a cluster stands, as its condition Ready says it.
 struct Judged {
     verdict: ReadyState,
     reason: &'static str,
     message: String,
+}
+
+/// What was found out about a cluster.
+struct Looked {
+    judged: Judged,
+    /// Of its credentials, where they say so.
+    life: Option<Life>,
+    /// When its token is to be looked at again.
+    due: Option<Duration>,
 }
 
 /// Brings one cluster to where it should be.
@@ -89,7 +105,8 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     status.provider = Some(id.provider().to_owned());
     status.id = Some(id.to_string());
-    let (judged, life) = judge(ctx, &cluster, &id, &mut status).await?;
+    requested::begin(ctx, &cluster, &id, &status);
+    let Looked { judged, life, due } = judge(ctx, &cluster, &id, &mut status).await?;
     reachable(ctx, &id, &judged, generation, &mut status);
     status::set_in_use(ctx, &mut status, generation, waits.as_deref());
     if !awaits_again(&judged, generation, &status) {
@@ -97,12 +114,12 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         let (reason, message) = status::terminating(waits.as_deref(), &verdict, reason, message);
         status::set_ready(ctx, &mut status, generation, &verdict, reason, &message);
     }
-    requested(ctx, &cluster, &id, &mut status);
+    requested::end(ctx, &cluster, &id, &mut status);
     let written = status::write(ctx, cluster.as_ref(), cluster.status.as_ref(), &status).await?;
     if written && let Some(warning) = expiry::news(cluster.status.as_ref(), &status) {
         events::emit(ctx, cluster.as_ref(), true, &warning.reason, &warning.message).await;
     }
-    Ok(expiry::look_again(life, ctx.now()))
+    Ok(expiry::look_again(life, due, ctx.now()))
 }
 
 /// What the deletion of a cluster waits for, by these shards.
@@ -141,17 +158,6 @@ fn reachable(ctx: &Context, id: &ClusterId, judged: &Judged, generation: i64, st
     }
 }
 
-/// "Do it now": a new text in the annotation probes at once and is echoed.
-fn requested(ctx: &Context, cluster: &Cluster, id: &ClusterId, status: &mut ClusterStatus) {
-    let request =
-        meta::annotation(cluster, annotation::REQUESTED_AT).map(|text| conditions::truncate(text, 256));
-    if request.is_some() && request != status.last_handled_request {
-        ctx.connector.refresh_apis(id);
-        ctx.connector.probe_now(id);
-    }
-    status.last_handled_request = request;
-}
-
 /// Lets go of a cluster that nobody holds: its connection, its Secret, itself.
 async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Reconciled {
     if let Some(id) = id {
@@ -159,6 +165,7 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
         ctx.connector.forget(id);
         ctx.unreachable.end(id);
         ctx.stores.people.endpoint_gone(id);
+        ctx.stores.renewals.forget(id);
     }
     if let Some(secret) = secret(ctx, cluster).await?
         && !secret_is_shared(ctx, cluster)
@@ -220,11 +227,12 @@ async fn judge(
     cluster: &Cluster,
     id: &ClusterId,
     status: &mut ClusterStatus,
-) -> Result<(Judged, Option<Life>), Failure> {
+) -> Result<Looked, Failure> {
     let namespace = meta::namespace(cluster);
     let refuse = |ctx: &Context, reason, message: String| {
         ctx.connector.forget(id);
-        Ok((Judged { verdict: ReadyState::Waiting, reason, message }, None))
+        let judged = Judged { verdict: ReadyState::Waiting, reason, message };
+        Ok(Looked { judged, life: None, due: None })
     };
     let secret = secret(ctx, cluster).await?;
     // Of credentials that are gone or cannot be read nobody knows when they end.
@@ -251,7 +259,6 @@ async fn judge(
         Ok(read) => {
             endpoint_seen(ctx, id, &secret, &data, key);
             let life = read.life();
-            status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
             // The version is of the content: our own finalizer on the Secret must not renew a connection.
             let version = content_version(&data);
             // A process that begins must not go on with what waits to be confirmed.
@@ -264,18 +271,18 @@ async fn judge(
             ctx.connector.set_target(id.clone(), target);
             let observed = ctx.connector.observation(id).unwrap_or_default();
             let mut judged = observe(ctx, cluster, id, &observed, status).await;
+            let renewal = if judged.reason == REACHABLE {
+                renewal::renew(ctx, id, status.uid.as_deref(), &secret, key).await
+            } else {
+                Renewal::default()
+            };
+            let life = renewal.renewed.or(life);
+            status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
             if let Some(life) = life {
-                let cure = expiry::cure(id, meta::name(&secret));
-                if let Some(message) = expiry::ended(life, ctx.now(), judged.reason, &cure) {
-                    credentials(ctx, cluster, status, Err((judged.reason, &message)));
-                    judged.message = message;
-                } else if let Some(message) = expiry::soon(life, ctx.now(), &cure)
-                    && status.is_true(types::CREDENTIALS_VALID)
-                {
-                    credentials(ctx, cluster, status, Ok((expiry::SOON, &message)));
-                }
+                let renewable = renewal::is_renewable(id, &secret, key);
+                expiry::say(ctx, cluster, (id, &secret), (life, &renewal, renewable), &mut judged, status);
             }
-            Ok((judged, life))
+            Ok(Looked { judged, life, due: renewal.after })
         }
     }
 }
@@ -377,7 +384,7 @@ async fn observe(
                 Some(nodes) => format!("{version}, {} nodes", nodes.total),
                 None => format!("{version}, nodes not listed"),
             } + &note;
-            Judged { verdict: ReadyState::Ready, reason: "Reachable", message }
+            Judged { verdict: ReadyState::Ready, reason: REACHABLE, message }
         }
     }
 }

@@ -37,6 +37,7 @@ mod held;
 mod pinned;
 mod planned;
 pub mod preview;
+mod release;
 mod report;
 mod rollout;
 mod terminate;

@@ -48,8 +48,12 @@ pub fn is_about_to_answer(ctx: &Context, id: &ClusterId) -> bool {
 
 /// Everything known of every registered cluster.
 pub fn clusters(ctx: &Context) -> BTreeMap<ClusterId, ClusterFacts> {
-    let all = ctx.stores.clusters.sorted();
-    all.iter().filter_map(|cluster| facts(ctx, cluster)).map(|facts| (facts.id.clone(), facts)).collect()
+    of(ctx, &ctx.stores.clusters.sorted())
+}
+
+/// The same of these alone.
+pub fn of(ctx: &Context, clusters: &[Arc<Cluster>]) -> BTreeMap<ClusterId, ClusterFacts> {
+    clusters.iter().filter_map(|cluster| facts(ctx, cluster)).map(|facts| (facts.id.clone(), facts)).collect()
 }
 
 fn facts(ctx: &Context, cluster: &Cluster) -> Option<ClusterFacts> {

@@ -15,6 +15,7 @@ use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
 use emco_engine::set::combinations;
 use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling, uids};
+use emco_engine::text::counted;
 use emco_engine::{cloud, holders, unsupported};
 
 use crate::abandon::{self, AbandonPolicy};
@@ -39,6 +40,7 @@ mod suspended;
 mod taken;
 
 use report::{refused, report, runs};
+pub use taken::losing_to;
 
 /// Revisions kept of a logical cloud.
 const HISTORY: usize = 3;
@@ -317,7 +319,7 @@ async fn terminate(
         let first = left.first().map(|id| format!(": {id}")).unwrap_or_default();
         status.summary = Some(Summary { clusters: Some(format!("0/{}", left.len())), ..Summary::default() });
         let mistyped = abandon::annotation_error(cloud).map(|text| format!("; {text}")).unwrap_or_default();
-        format!("{} clusters still to be left{first}{mistyped}", left.len())
+        format!("{} still to be left{first}{mistyped}", counted(left.len(), "cluster"))
     };
     if let Some(field) = suspending {
         message.push_str(&format!("; suspended: nothing is removed until {field} is unset"));

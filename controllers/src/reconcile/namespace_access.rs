@@ -31,6 +31,8 @@ pub async fn ensure(ctx: &Context, namespace: &str, uid: &str) -> ApiResult<()> 
     }
     make(ctx, account, namespace).await?;
     account.bound.lock().insert(namespace.to_owned(), uid.to_owned());
+    // What could not be written there before.
+    ctx.stores.cluster_maps.enqueue_all(namespace);
     Ok(())
 }
 

@@ -424,7 +424,7 @@ async fn a_cluster_whose_namespace_says_no_provider_is_not_taken_for_gone() {
     life.delete("/apis/emco.io/v1alpha1/projects/team-a").await;
     life.settle().await;
     assert!(events(&life, "Abandoned").is_empty());
-    assert!(cloud(&life)["status"].to_string().contains("1 clusters still to be left: acme/b"));
+    assert!(cloud(&life)["status"].to_string().contains("1 cluster still to be left: acme/b"));
     life.rig.hub.merge("/api/v1/namespaces/acme", &label(json!("acme"))).await.unwrap();
     life.rig.returns("b", "uid-b");
     life.settle().await;

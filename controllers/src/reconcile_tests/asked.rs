@@ -7,6 +7,7 @@ use std::time::Duration;
 use emco_engine::changes::{DETAILS, DryRun, MOST_ASKED};
 use serde_json::{Value, json};
 
+use super::approvals::edges;
 use super::life::*;
 use super::planned::{planned, refuse_page};
 use super::plans::{CONFIG_MAP, details, edit, pending};
@@ -14,7 +15,7 @@ use super::rig::emco;
 use super::shop::{TENANT, objects, packed};
 use crate::memory::Fault;
 use crate::reconcile;
-use crate::runtime::api::ApiServerExt as _;
+use crate::runtime::api::{ApiError, ApiServerExt as _};
 use crate::runtime::context::Outcome;
 
 fn run(life: &Life, app: usize) -> Option<DryRun> {
@@ -151,4 +152,66 @@ async fn clusters_are_asked_about_a_bounded_number_of_sets_of_a_plan() {
     tokio::time::sleep(Duration::from_mins(5)).await;
     life.settle().await;
     assert_eq!(version(&life), before, "nothing is written at rest");
+}
+
+/// Refuses changes of the page on edge `a` as an API server does that cannot change these fields, each with its cause.
+fn refuse_change(life: &Life, causes: &'static [(&'static str, &'static str)]) {
+    life.edges["a"].faults(Some(Arc::new(move |request, _| {
+        let dry = request.query.iter().any(|(key, _)| *key == "dryRun");
+        let refuses = dry && request.path.as_str().ends_with("/configmaps/page");
+        let said: Vec<String> = causes.iter().map(|(field, cause)| format!("{field}: {cause}")).collect();
+        refuses.then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 422,
+                reason: "Invalid".to_owned(),
+                message: format!("ConfigMap \"page\" is invalid: [{}]", said.join(", ")),
+                retry_after: None,
+                causes: causes.iter().map(|&(field, cause)| (field.to_owned(), cause.to_owned())).collect(),
+            })
+        })
+    })));
+}
+
+const IMMUTABLE: (&str, &str) = ("data", "Forbidden: field is immutable when `immutable` is set");
+
+#[tokio::test(start_paused = true)]
+async fn what_would_be_made_again_is_named_in_a_plan_with_what_is_lost() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    refuse_change(&life, &[IMMUTABLE]);
+    let before = edges(&life);
+    let mut dig = planned();
+    dig["spec"]["sync"] = json!({"immutableFields": "Recreate"});
+    life.put(&dig);
+    edit(&life);
+    life.settle().await;
+    let app = pending(&life)["apps"][0].clone();
+    let said = json!(["acme/a: ConfigMap/team-a/page: what others wrote into it"]);
+    assert_eq!((&app["recreated"], &app["refused"]), (&said, &Value::Null), "{app:#}");
+    let answer = run(&life, 0).unwrap();
+    assert_eq!((answer.asked, answer.recreated.len(), answer.more_recreated), (1, 1, 0));
+    assert_eq!(edges(&life), before, "nothing is deleted by a plan");
+
+    // By default it is refused, and another question.
+    life.put(&planned());
+    life.settle().await;
+    let app = pending(&life)["apps"][0].clone();
+    assert_eq!(app["recreated"], Value::Null);
+    assert!(app["refused"].to_string().contains("page: ImmutableField: "), "{app:#}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_made_again_is_refused_in_a_plan() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    refuse_change(&life, &[IMMUTABLE, ("data[text]", "Invalid value: x: no such page")]);
+    let mut dig = planned();
+    dig["spec"]["sync"] = json!({"immutableFields": "Recreate"});
+    life.put(&dig);
+    edit(&life);
+    life.settle().await;
+    let app = pending(&life)["apps"][0].clone();
+    assert_eq!(app["recreated"], Value::Null);
+    let refused = app["refused"].to_string();
+    assert!(refused.contains("page: Invalid: ") && refused.contains("is not deleted"), "{refused}");
 }

@@ -195,27 +195,24 @@ async fn a_mark_of_the_future_begins_anew_and_a_named_pack_loses_its_mark() {
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_dies_while_it_collects_is_followed_by_one_that_ends_it() {
-    let mut deaths = 0;
-    for n in 0..5 {
-        for arrives in [false, true] {
-            let mut life = with_litter().await;
-            life.rig.see();
-            let mut collector = Collector::default();
-            life.doom(&Death::at(n, arrives));
-            let mut died = collector.look(&life.rig.ctx).await.is_err();
-            if !died {
-                life.rig.clock.forward(COLLECTED);
-                tokio::time::sleep(COLLECTED).await;
-                died = collector.look(&life.rig.ctx).await.is_err();
-            }
-            deaths += usize::from(died);
-            life.restart().await;
-            life.collect().await;
-            assert_eq!(packs(&life.rig.hub), named(&life.rig.hub), "write {n}");
-            nothing_is_lost(&life.rig.hub, &format!("write {n}"));
-        }
+    let deaths = {
+        let mut life = with_litter().await;
+        life.rig.see();
+        let record = life.record();
+        let mut collector = Collector::default();
+        assert!(collector.look(&life.rig.ctx).await.unwrap());
+        life.rig.clock.forward(COLLECTED);
+        tokio::time::sleep(COLLECTED).await;
+        collector.look(&life.rig.ctx).await.unwrap();
+        record.end()
+    };
+    assert!(deaths.writes >= 4, "only {} writes were there to die at", deaths.writes);
+    for (writes, left) in deaths.each {
+        let mut life = Life::after(left);
+        life.collect().await;
+        assert_eq!(packs(&life.rig.hub), named(&life.rig.hub), "after {writes} writes");
+        nothing_is_lost(&life.rig.hub, &format!("after {writes} writes"));
     }
-    assert!(deaths >= 8, "only {deaths} deaths");
 }
 
 /// A collector of one process meets a reconcile of another that makes a content again whose packs are nobody's.

@@ -11,11 +11,10 @@ fn of_shop(life: &Life, kind: &str) -> Vec<Value> {
     life.rig.hub.objects().into_values().filter(of).collect()
 }
 
-/// Another hub with the same objects, and a process on it.
-async fn copied(mut before: Life, with_status: bool, counted: bool) -> Life {
-    before.end().await;
-    let edges = before.edges.clone();
-    let life = Life::joined(edges);
+/// Another hub with the same objects, clusters as they are, and a process on it.
+async fn copied(before: &Life, with_status: bool, counted: bool) -> Life {
+    let edges = before.edges.iter().map(|(name, edge)| (*name, edge.copied()));
+    let life = Life::joined(edges.collect());
     let (spaces, others): (Vec<_>, Vec<_>) =
         before.rig.hub.objects().into_iter().partition(|(_, object)| object["kind"] == "Namespace");
     for (key, mut object) in spaces.into_iter().chain(others) {
@@ -49,15 +48,21 @@ async fn copied(mut before: Life, with_status: bool, counted: bool) -> Life {
     life
 }
 
-/// Installed and updated once, then on another hub.
-async fn restored(with_status: bool, counted: bool) -> Life {
+/// Installed and updated once; then its process ended.
+async fn lost_with_its_hub() -> Life {
     let mut life = Life::with(&objects());
     life.settle().await;
     life.put(&values("blue"));
     life.settle().await;
     assert_eq!(life.says("Ready").0, "True");
-    let before: Vec<_> = EDGES.iter().map(|edge| versions(&life.edges[edge])).collect();
-    let mut life = copied(life, with_status, counted).await;
+    life.end().await;
+    life
+}
+
+/// The same on another hub.
+async fn restored(lost: &Life, with_status: bool, counted: bool) -> Life {
+    let before: Vec<_> = EDGES.iter().map(|edge| versions(&lost.edges[edge])).collect();
+    let mut life = copied(lost, with_status, counted).await;
     life.settle().await;
     let after: Vec<_> = EDGES.iter().map(|edge| versions(&life.edges[edge])).collect();
     assert_eq!(before, after, "nothing is written to edges: status {with_status}, counted {counted}");
@@ -71,8 +76,9 @@ const ALL: [(bool, bool); 4] = [(true, true), (true, false), (false, true), (fal
 
 #[tokio::test(start_paused = true)]
 async fn every_edit_after_a_restore_of_copies_reaches_the_clusters() {
+    let lost = lost_with_its_hub().await;
     for (with_status, counted) in ALL {
-        let mut life = restored(with_status, counted).await;
+        let mut life = restored(&lost, with_status, counted).await;
         for page in ["green", "yellow", "white"] {
             life.put(&values(page));
             life.settle().await;
@@ -85,8 +91,9 @@ async fn every_edit_after_a_restore_of_copies_reaches_the_clusters() {
 
 #[tokio::test(start_paused = true)]
 async fn an_update_after_a_restore_of_copies_removes_what_it_has_no_more() {
+    let lost = lost_with_its_hub().await;
     for (with_status, counted) in ALL {
-        let mut life = restored(with_status, counted).await;
+        let mut life = restored(&lost, with_status, counted).await;
         life.put(&composite_app("1.1.0"));
         life.settle().await;
         let old = life.edges["a"].object("/api/v1/namespaces/team-a/configmaps/old");
@@ -96,8 +103,9 @@ async fn an_update_after_a_restore_of_copies_removes_what_it_has_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_deleted_after_a_restore_of_copies_leaves_nothing() {
+    let lost = lost_with_its_hub().await;
     for (with_status, counted) in ALL {
-        let mut life = restored(with_status, counted).await;
+        let mut life = restored(&lost, with_status, counted).await;
         life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
         life.settle().await;
         assert_eq!(life.dig(), Value::Null);
@@ -110,7 +118,7 @@ async fn a_deployment_deleted_after_a_restore_of_copies_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_shards_of_an_owner_that_was_made_again_follow_its_uid() {
-    let life = restored(true, true).await;
+    let life = restored(&lost_with_its_hub().await, true, true).await;
     let known = |life: &Life| -> Vec<Value> {
         of_shop(life, "SyncShard").iter().map(|shard| shard["spec"]["owner"]["uid"].clone()).collect()
     };

@@ -1,6 +1,18 @@
 //! The process dies before its first write and after every one there is: the next one ends where one that never died does.
+//!
+//! The life until a death is the same for all of them: it is lived once, and each process that follows a death begins with a copy of
+//! what there was at that write.
 
 use super::life::*;
+
+/// How a process died after so many writes.
+fn died(writes: u64) -> String {
+    match writes.checked_sub(1) {
+        // One that dies before a later write arrives leaves what one leaves that dies once the write before has.
+        None => "died before it wrote".to_owned(),
+        Some(last) => format!("died at write {last}"),
+    }
+}
 
 /// Lives that `begin` and in which a `change` is made, once; what follows is the process's. `check` is given the end of each, and
 /// a text of how it came to it: the first is of one that never died. At `least` so many writes there must have been to die at.
@@ -10,26 +22,21 @@ pub async fn at_each_write(
     mut check: impl AsyncFnMut(&mut Life, &str),
     least: u64,
 ) {
-    let mut undisturbed = begin().await;
-    change(&undisturbed);
-    undisturbed.settle().await;
-    check(&mut undisturbed, "never died").await;
-    let mut dies = async |death: Death, how: &str| {
-        let mut life = begin().await;
-        life.doom(&death);
-        change(&life);
-        let died = life.settle().await;
-        check(&mut life, how).await;
-        died
+    let deaths = {
+        let mut undisturbed = begin().await;
+        let record = undisturbed.record();
+        change(&undisturbed);
+        undisturbed.settle().await;
+        let deaths = record.end();
+        check(&mut undisturbed, "never died").await;
+        deaths
     };
-    // One that dies before a later write arrives leaves what one leaves that dies once the write before has: the dead one's
-    // requests are all refused.
-    dies(Death::at(0, false), "died before it wrote").await;
-    let mut writes = 0;
-    while dies(Death::at(writes, true), &format!("died at write {writes}")).await {
-        writes += 1;
+    assert!(deaths.writes >= least, "only {} writes were there to die at", deaths.writes);
+    for (writes, left) in deaths.each {
+        let mut life = Life::after(left);
+        life.settle().await;
+        check(&mut life, &died(writes)).await;
     }
-    assert!(writes >= least, "only {writes} writes were there to die at");
 }
 
 /// The same, where the check is that everything ends as without a death, after what comes late (`rest`).
@@ -57,23 +64,22 @@ pub async fn then_another(
     mut check: impl AsyncFnMut(&mut Life, &str),
     least: u64,
 ) {
-    let mut undisturbed = begin().await;
-    change(&undisturbed);
-    undisturbed.settle().await;
-    next(&undisturbed);
-    undisturbed.settle().await;
-    check(&mut undisturbed, "never died").await;
-    for write in 0.. {
-        let mut life = begin().await;
-        life.doom(&Death::at(write, true));
-        change(&life);
-        let died = life.until_death().await;
+    let deaths = {
+        let mut undisturbed = begin().await;
+        let record = undisturbed.record();
+        change(&undisturbed);
+        undisturbed.settle().await;
+        let deaths = record.end();
+        next(&undisturbed);
+        undisturbed.settle().await;
+        check(&mut undisturbed, "never died").await;
+        deaths
+    };
+    assert!(deaths.writes >= least, "only {} writes were there to die at", deaths.writes);
+    for (writes, left) in deaths.each.into_iter().filter(|(writes, _)| *writes > 0) {
+        let mut life = Life::after(left);
         next(&life);
         life.settle().await;
-        check(&mut life, &format!("died at write {write}, and then the next change")).await;
-        if !died {
-            assert!(write >= least, "only {write} writes were there to die at");
-            return;
-        }
+        check(&mut life, &format!("{}, and then the next change", died(writes))).await;
     }
 }

@@ -1,13 +1,14 @@
 //! Requests to the hub go wrong, whichever they are: the process goes on, and ends where it would have.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
 use super::life::*;
 use super::shop::{composite_app, deployment, objects, values};
-use crate::memory::Fault;
+use crate::memory::{Fault, Faults};
 use crate::runtime::api::{ApiError, Method};
 
 fn writes(method: Method) -> bool {
@@ -26,6 +27,26 @@ fn answered(code: u16, reason: &str) -> Fault {
         retry_after: None,
         causes: Vec::new(),
     })
+}
+
+/// Every seventh request to the hub that `picks` accepts goes wrong, from `first` on, until the hub had enough of it. With
+/// 0 to 6 as first, every request goes wrong once.
+fn every_seventh(first: u64, picks: fn(Method) -> bool, fault: &Fault) -> (Faults, Arc<AtomicU64>) {
+    const ENOUGH: u64 = 400;
+    let met = Arc::new(AtomicU64::new(0));
+    let (count, counted, fault) = (AtomicU64::new(0), met.clone(), fault.clone());
+    let faults: Faults = Arc::new(move |request, _| {
+        if !picks(request.method) {
+            return None;
+        }
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        if number >= ENOUGH || number % 7 != first {
+            return None;
+        }
+        counted.fetch_add(1, Ordering::SeqCst);
+        Some(fault.clone())
+    });
+    (faults, met)
 }
 
 /// Everything there is after each of: installed, updated, terminated.

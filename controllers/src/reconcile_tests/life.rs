@@ -1,8 +1,9 @@
-//! A whole process on a hub in memory: every reconciler, and the sync engine with its edges. It can be killed at any write.
+//! A whole process on a hub in memory: every reconciler, and the sync engine with its edges. What it would leave if it died is kept
+//! at each of its writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use emco_crds::{RowStatus, SyncShard};
@@ -14,11 +15,13 @@ use tokio_util::sync::CancellationToken;
 use super::rig::Rig;
 use super::shop::TENANT;
 use super::usual::{Open, Usual};
-use crate::memory::{Fault, Faults, MemoryServer};
+use crate::memory::{Faults, MemoryServer};
 use crate::runtime::api::{ApiError, ApiServer, ApiServerExt as _, Method};
 use crate::runtime::context::Context;
 use crate::store::{Collector, RevisionSettings};
 use crate::sync::{Sync, SyncContext, SyncSettings};
+
+mod left;
 
 /// Longer than anything the engine waits for between two tries. The clock is paused, but watches that hear nothing list anew.
 const REST: Duration = Duration::from_mins(2);
@@ -29,36 +32,6 @@ const ROUNDS: usize = 60;
 /// So long nobody may name a pack before it goes.
 pub const COLLECTED: Duration = Duration::from_mins(15);
 pub const EDGES: [&str; 2] = ["a", "b"];
-
-/// The end of a process: its n-th write, to the hub or to an edge, is its last request.
-#[derive(Clone)]
-pub struct Death {
-    at: u64,
-    /// Whether that write still arrives.
-    arrives: bool,
-    writes: Arc<AtomicU64>,
-    dead: Arc<AtomicBool>,
-}
-
-impl Death {
-    pub fn at(at: u64, arrives: bool) -> Self {
-        Self { at, arrives, writes: Arc::default(), dead: Arc::default() }
-    }
-
-    fn faults(&self) -> Faults {
-        let me = self.clone();
-        Arc::new(move |request, _| {
-            if me.dead.load(Ordering::SeqCst) {
-                return Some(Fault::Refuse(lost()));
-            }
-            if request.method == Method::Get || me.writes.fetch_add(1, Ordering::SeqCst) != me.at {
-                return None;
-            }
-            me.dead.store(true, Ordering::SeqCst);
-            Some(if me.arrives { Fault::LoseAnswer } else { Fault::Refuse(lost()) })
-        })
-    }
-}
 
 pub fn lost() -> ApiError {
     ApiError::Unreachable { reason: "ConnectionLost", message: "the connection was lost".to_owned() }
@@ -137,7 +110,6 @@ pub struct Life {
     pub rig: Rig,
     pub edges: BTreeMap<&'static str, MemoryServer>,
     engine: Option<Engine>,
-    death: Option<Death>,
     /// As if the watch had shown at this moment that all deployments are suspended.
     suspended: Arc<AtomicBool>,
 }
@@ -157,7 +129,7 @@ impl Life {
         }
         let suspended = Arc::<AtomicBool>::default();
         let engine = Some(Engine::start(&rig.ctx, &suspended));
-        Self { rig, edges, engine, death: None, suspended }
+        Self { rig, edges, engine, suspended }
     }
 
     /// Suspends all deployments for the workers, from the moment on in which it is set.
@@ -193,25 +165,11 @@ impl Life {
         self.rig.hub.faults(Some(faults));
     }
 
-    /// From here on the process has so many writes to live.
-    pub fn doom(&mut self, death: &Death) {
-        self.rig.hub.faults(Some(death.faults()));
-        for edge in self.edges.values() {
-            edge.faults(Some(death.faults()));
-        }
-        self.death = Some(death.clone());
-    }
-
-    fn died(&self) -> bool {
-        self.death.as_ref().is_some_and(|death| death.dead.load(Ordering::SeqCst))
-    }
-
     /// What was only remembered is gone; the next process has no faults.
     pub async fn restart(&mut self) {
         if let Some(engine) = self.engine.take() {
             engine.end().await;
         }
-        self.death = None;
         self.rig.hub.faults(None);
         for edge in self.edges.values() {
             edge.faults(None);
@@ -265,19 +223,8 @@ impl Life {
         tokio::time::sleep(REST).await;
     }
 
-    /// Rounds until nobody writes and nobody fails. A process that dies on the way is followed by another.
-    /// Returns whether one did.
-    pub async fn settle(&mut self) -> bool {
-        self.rounds(false).await
-    }
-
-    /// The same, but where a process dies, the next one has only begun. Returns whether one did.
-    pub async fn until_death(&mut self) -> bool {
-        self.rounds(true).await
-    }
-
-    async fn rounds(&mut self, ends_with_death: bool) -> bool {
-        let mut died = false;
+    /// Rounds until nobody writes and nobody fails.
+    pub async fn settle(&mut self) {
         let mut failures = Vec::new();
         for _ in 0..ROUNDS {
             self.rig.hub.take_seen();
@@ -291,19 +238,13 @@ impl Life {
             let mut quiet = true;
             for rest in [BREATH, REST] {
                 // Where something was written, another round follows in any case.
-                if quiet && !self.died() {
+                if quiet {
                     tokio::time::sleep(rest).await;
                     quiet = self.quiet();
                 }
             }
-            if self.died() {
-                died = true;
-                self.restart().await;
-                if ends_with_death {
-                    return true;
-                }
-            } else if failures.is_empty() && quiet {
-                return died;
+            if failures.is_empty() && quiet {
+                return;
             }
         }
         panic!("no rest after {ROUNDS} rounds; failures {failures:?}, writes {:?}", self.rig.writes());
@@ -433,26 +374,6 @@ pub fn versions(server: &MemoryServer) -> BTreeMap<String, Value> {
         .into_iter()
         .map(|(key, object)| (key, json!(object["metadata"]["resourceVersion"])))
         .collect()
-}
-
-/// Every seventh request to the hub that `picks` accepts goes wrong, from `first` on, until the hub had enough of it. With
-/// 0 to 6 as first, every request goes wrong once.
-pub fn every_seventh(first: u64, picks: fn(Method) -> bool, fault: &Fault) -> (Faults, Arc<AtomicU64>) {
-    const ENOUGH: u64 = 400;
-    let met = Arc::new(AtomicU64::new(0));
-    let (count, counted, fault) = (AtomicU64::new(0), met.clone(), fault.clone());
-    let faults: Faults = Arc::new(move |request, _| {
-        if !picks(request.method) {
-            return None;
-        }
-        let number = count.fetch_add(1, Ordering::SeqCst);
-        if number >= ENOUGH || number % 7 != first {
-            return None;
-        }
-        counted.fetch_add(1, Ordering::SeqCst);
-        Some(fault.clone())
-    });
-    (faults, met)
 }
 
 /// The server is asked through the trait, as everywhere.

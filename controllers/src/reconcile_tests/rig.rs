@@ -1,16 +1,12 @@
 //! A hub in memory and the reconcilers of administrators' objects, run until nothing is written any more.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use emco_crds::project::MemberRole;
 use emco_engine::snapshot::Installation;
-use kube::runtime::reflector::Lookup;
-use kube::runtime::watcher::Event;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::rights::Guarded;
@@ -21,19 +17,25 @@ use crate::memory::{MemoryServer, Seen};
 use crate::object::events::EventDedup;
 use crate::object::meta::{name, namespace as namespace_of};
 use crate::reconcile::{
-    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, logical_cloud,
-    orphans, project,
+    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, generic_action_intent,
+    logical_cloud, orphans, project,
 };
 use crate::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::remote::testing::kubeconfig;
 use crate::runtime::api::{ApiServer, Method};
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::plan_turns::PlanTurns;
-use crate::runtime::stores::{Feed, Writers, stores};
+use crate::runtime::stores::{Writers, stores};
 use crate::runtime::unreachable::UnreachableSince;
 use crate::runtime::world::World;
 use crate::runtime::world::testing::Counter;
 use crate::store::{RevisionSettings, Revisions};
+
+mod outside;
+mod shown;
+
+pub use outside::Outside;
+use shown::Shown;
 
 /// More rounds than any of these worlds needs.
 const ROUNDS: usize = 40;
@@ -51,7 +53,7 @@ pub struct Rig {
     pub resuspended: BTreeSet<String>,
     writers: Box<Writers>,
     shown: Shown,
-    charts: tempfile::TempDir,
+    charts: Arc<tempfile::TempDir>,
 }
 
 fn context(
@@ -92,37 +94,11 @@ fn context(
     (ctx, Box::new(writers))
 }
 
-/// Shows a store what a hub has of a kind, unless it was shown the very same before.
-fn list<K>(writer: &mut Feed<K>, hub: &MemoryServer, shown: &mut Shown, kind: &'static str)
-where
-    K: Lookup<DynamicType = ()> + Clone + DeserializeOwned + 'static,
-{
-    let versions = hub.versions_of(kind);
-    if shown.get(kind) != Some(&versions) {
-        show(writer, hub.of_kind(kind));
-        shown.insert(kind, versions);
-    }
-}
-
-fn show<K>(writer: &mut Feed<K>, objects: Vec<Value>)
-where
-    K: Lookup<DynamicType = ()> + Clone + DeserializeOwned + 'static,
-{
-    writer.apply_watcher_event(&Event::Init);
-    for object in objects {
-        writer.apply_watcher_event(&Event::InitApply(serde_json::from_value(object).unwrap()));
-    }
-    writer.apply_watcher_event(&Event::InitDone);
-}
-
-/// What stores were shown of each kind.
-type Shown = BTreeMap<&'static str, Vec<String>>;
-
 impl Rig {
     pub fn new() -> Self {
         let hub = MemoryServer::new();
         hub.put("test", &namespace("emco-system", &json!({})));
-        let (seeing, charts) = (Arc::new(Seeing::default()), tempfile::tempdir().unwrap());
+        let (seeing, charts) = (Arc::new(Seeing::default()), Arc::new(tempfile::tempdir().unwrap()));
         let clock = TestClock::new();
         // Everything is told in the round that targets it.
         let settings = RevisionSettings { report_delay: Duration::ZERO, ..RevisionSettings::default() };
@@ -143,7 +119,7 @@ impl Rig {
 
     /// Another process on the same hub, reached through something else.
     pub fn beside(&self, hub: Arc<dyn ApiServer>) -> Self {
-        let charts = tempfile::tempdir().unwrap();
+        let charts = Arc::new(tempfile::tempdir().unwrap());
         let settings = self.settings.clone();
         let (ctx, writers) = context(hub, &self.clock, &self.seeing, &charts, &settings);
         let (hub, seeing, clock) = (self.hub.clone(), self.seeing.clone(), self.clock.clone());
@@ -163,7 +139,7 @@ impl Rig {
 
     /// The next process has no charts on its disk.
     pub fn forget_charts(&mut self) {
-        self.charts = tempfile::tempdir().unwrap();
+        self.charts = Arc::new(tempfile::tempdir().unwrap());
     }
 
     /// The process dies: what it only remembered is gone.
@@ -173,111 +149,12 @@ impl Rig {
         (self.ctx, self.writers) = context(hub, &self.clock, &self.seeing, &self.charts, &self.settings);
     }
 
-    pub fn see(&mut self) {
-        self.see_all_but_shards();
-        list(&mut self.writers.shards, &self.hub, &mut self.shown, "SyncShard");
-    }
-
-    /// The same while the watch of shards is behind.
-    pub fn see_all_but_shards(&mut self) {
-        self.see_all_but_shards_and_groups();
-        list(&mut self.writers.digs, &self.hub, &mut self.shown, "DeploymentIntentGroup");
-        self.ctx.stores.deployment_places.rebuild(&self.ctx.stores.digs.sorted());
-    }
-
-    /// The same while that of deployments is, too.
-    pub fn see_all_but_shards_and_groups(&mut self) {
-        let Self { hub, writers, shown, .. } = self;
-        list(&mut writers.providers, hub, shown, "ClusterProvider");
-        list(&mut writers.clusters, hub, shown, "Cluster");
-        self.see_projects();
-        let Self { hub, writers, shown, .. } = self;
-        list(&mut writers.clouds, hub, shown, "LogicalCloud");
-        self.ctx.stores.cloud_namespaces.rebuild(&self.ctx.stores.clouds.sorted());
-        list(&mut writers.apps, hub, shown, "CompositeApp");
-        list(&mut writers.profiles, hub, shown, "CompositeProfile");
-        list(&mut writers.approvals, hub, shown, "DeploymentApproval");
-        list(&mut writers.contexts, hub, shown, "AppContext");
-        let mut namespaces = hub.of_kind("Namespace");
-        if let Some(hidden) = &self.hidden_namespace {
-            namespaces.retain(|namespace| namespace["metadata"]["name"] != hidden["metadata"]["name"]);
-            namespaces.push(hidden.clone());
-        }
-        show(&mut writers.namespaces, namespaces);
-        self.see_members();
-    }
-
-    /// Each watch shows those of its name.
-    fn see_members(&mut self) {
-        let bindings = self.hub.of_kind("RoleBinding");
-        for (role, writer) in MemberRole::ALL.into_iter().zip(&mut self.writers.members) {
-            let named = |binding: &&Value| binding["metadata"]["name"] == role.binding();
-            show(writer, bindings.iter().filter(named).cloned().collect());
-        }
-    }
-
-    /// The watches of members have shown nothing yet.
-    pub fn unsee_members(&mut self) {
-        self.writers.members.iter_mut().for_each(|writer| show(writer, Vec::new()));
-    }
-
     /// Every Project once, as the watches have shown things.
     pub async fn look_at_projects(&mut self) -> Result<(), Failure> {
         for o in self.ctx.stores.projects.sorted() {
             project::reconcile(&self.ctx, name(o.as_ref())).await?;
         }
         Ok(())
-    }
-
-    pub fn see_projects(&mut self) {
-        let before = self.ctx.stores.projects.sorted();
-        list(&mut self.writers.projects, &self.hub, &mut self.shown, "Project");
-        let stores = &self.ctx.stores;
-        for project in stores.projects.sorted() {
-            self.resuspended.extend(stores.suspended.note(&project, false));
-        }
-        for project in before {
-            if stores.projects.named("", project.metadata.name.as_deref().unwrap()).is_none() {
-                self.resuspended.extend(stores.suspended.note(&project, true));
-            }
-        }
-    }
-
-    /// The watch of shards has shown nothing yet.
-    pub fn unsee_shards(&mut self) {
-        self.shown.remove("SyncShard");
-        show(&mut self.writers.shards, Vec::new());
-    }
-
-    /// The watches of deployments and logical clouds have shown nothing yet.
-    pub fn unsee_groups_and_clouds(&mut self) {
-        self.unsee_groups();
-        self.shown.remove("LogicalCloud");
-        show(&mut self.writers.clouds, Vec::new());
-    }
-
-    /// The watch of deployments has shown nothing yet.
-    pub fn unsee_groups(&mut self) {
-        self.shown.remove("DeploymentIntentGroup");
-        show(&mut self.writers.digs, Vec::new());
-        self.ctx.stores.deployment_places.rebuild(&self.ctx.stores.digs.sorted());
-    }
-
-    /// The watch of providers has shown nothing yet.
-    pub fn unsee_providers(&mut self) {
-        self.shown.remove("ClusterProvider");
-        show(&mut self.writers.providers, Vec::new());
-    }
-
-    /// The watch of clusters has shown nothing yet.
-    pub fn unsee_clusters(&mut self) {
-        self.shown.remove("Cluster");
-        show(&mut self.writers.clusters, Vec::new());
-    }
-
-    /// The watch of namespaces begins again and has shown nothing yet.
-    pub fn unsee_namespaces(&mut self) {
-        show(&mut self.writers.namespaces, Vec::new());
     }
 
     /// Every reconciler once over every object, as the watches would show them before. A failure keeps nobody else from
@@ -298,6 +175,7 @@ impl Rig {
         each!(projects, o => project::reconcile(ctx, name(o.as_ref())));
         each!(clouds, o => logical_cloud::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(profiles, o => composite_profile::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        each!(intents, o => generic_action_intent::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(apps, o => composite_app::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(digs, o => deployment::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(approvals, o => approval::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));

@@ -178,6 +178,37 @@ async fn a_plan_asks_as_the_account_once_it_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plan_leaves_open_what_the_cluster_credentials_may_not_do() {
+    let (mut life, _) = standard(&json!({"permissions": [{"name": "own", "derived": true}]})).await;
+    let asked = Writes::default();
+    for edge in life.edges.values() {
+        let asked = Arc::clone(&asked);
+        edge.faults(Some(Arc::new(move |request, _| {
+            let dry = request.query.iter().any(|(key, _)| *key == "dryRun");
+            let of_hub = dry && request.impersonate.is_none();
+            if of_hub {
+                asked.lock().insert((request.path.to_string(), String::new()));
+            }
+            of_hub.then(|| {
+                Fault::Refuse(ApiError::Status {
+                    code: 403,
+                    reason: "Forbidden".to_owned(),
+                    message: "configmaps \"page\" is forbidden: User \"emco-hub\" cannot patch resource \"configmaps\""
+                        .to_owned(),
+                    retry_after: None,
+                    causes: Vec::new(),
+                })
+            })
+        })));
+    }
+    life.put(&planned());
+    edit(&life);
+    life.settle().await;
+    assert_eq!(writers(&asked, "/configmaps/page"), only(""));
+    assert_eq!(pending(&life)["apps"][0]["refused"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cloud_on_demand_is_where_its_deployments_are() {
     let (mut life, _) = standard(&json!({"provision": "OnDemand"})).await;
     assert_eq!(life.says("Ready").0, "True", "{:?}", life.says("Ready"));

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::rig::Rig;
 use crate::memory::MemoryServer;
-use crate::remote::{Admission, Claim, Connections, Observation, State, Target};
+use crate::remote::{Admission, Claim, Connections, Credentials, Observation, State, Target};
 use crate::runtime::api::ApiServer;
 use crate::runtime::context::Connector;
 use crate::runtime::lease::BootClock;
@@ -29,6 +29,12 @@ pub struct TestClock {
 impl TestClock {
     pub fn new() -> Self {
         Self { wall: Arc::new(AtomicI64::new(1_795_000_000_000)), boot: Arc::default() }
+    }
+
+    /// Another one that shows the same.
+    pub fn copied(&self) -> Self {
+        let (wall, boot) = (self.wall.load(Ordering::Relaxed), self.boot.load(Ordering::Relaxed));
+        Self { wall: Arc::new(AtomicI64::new(wall)), boot: Arc::new(AtomicU64::new(boot)) }
     }
 
     /// Time passes.
@@ -72,6 +78,22 @@ pub struct Seeing {
 }
 
 impl Seeing {
+    /// The same of copies of the servers, which nobody follows yet.
+    pub fn copied(&self) -> Self {
+        let copied = |(id, server): (&ClusterId, &MemoryServer)| (id.clone(), server.copied());
+        Self {
+            seen: Mutex::new(self.seen.lock().clone()),
+            servers: Mutex::new(self.servers.lock().iter().map(copied).collect()),
+            wanted: Mutex::new(self.wanted.lock().clone()),
+            told: Mutex::default(),
+        }
+    }
+
+    /// The server behind a cluster.
+    pub fn server(&self, cluster: &str) -> MemoryServer {
+        self.servers.lock()[&ClusterId::new("acme", cluster)].clone()
+    }
+
     fn changed(&self, cluster: &ClusterId) {
         self.told.lock().retain(|told| told.unbounded_send(cluster.clone()).is_ok());
     }
@@ -119,6 +141,10 @@ impl Connector for Seeing {
         if known.is_some_and(|seen| seen.uid.as_deref() == Some(uid) && seen.admission != admission) {
             self.change(cluster.cluster(), |seen| seen.admission = admission);
         }
+    }
+    /// The server behind it takes any credentials, unless faults of the test say otherwise.
+    fn try_with(&self, cluster: &ClusterId, _: Credentials) -> Option<Arc<dyn ApiServer>> {
+        self.get(cluster)
     }
 }
 

@@ -21,12 +21,14 @@ use super::wire::cut;
 pub use endpoint::endpoint_of_secret;
 pub use life::Life;
 pub use tls::{certificate_life, pem_of, provider};
+pub use token::{key_of, token_of, with_token};
 
 mod argocd;
 pub mod claims;
 mod endpoint;
 mod life;
 mod tls;
+mod token;
 
 /// Largest kubeconfig.
 const BYTES: usize = 256 << 10;

@@ -149,6 +149,14 @@ struct Context {
     failing: Arc<()>,
 }
 
+impl Context {
+    /// Nothing is dialled yet.
+    fn edge(&self, cluster: &ClusterId, credentials: Credentials) -> Arc<Edge> {
+        let dialer = Arc::clone(&self.dialer).of(&format!("edges/{}", cluster.provider()));
+        Edge::measured(credentials, dialer, self.settings.edge, Arc::clone(&self.settings.requests))
+    }
+}
+
 /// All clusters.
 pub struct Pool {
     context: Arc<Context>,
@@ -223,6 +231,11 @@ impl Pool {
         if changed {
             self.context.listeners.tell(cluster);
         }
+    }
+
+    /// A connection of its own with other credentials, beside the one there is. It ends when it is dropped.
+    pub fn edge_with(&self, cluster: &ClusterId, credentials: Credentials) -> Arc<Edge> {
+        self.context.edge(cluster, credentials)
     }
 
     /// Forgets a cluster and ends its connection.

@@ -8,7 +8,7 @@ use emco_engine::snapshot::Installation;
 
 use crate::chart::ChartStore;
 use crate::object::events::EventDedup;
-use crate::remote::{Admission, Connections, Pool, Target};
+use crate::remote::{Admission, Connections, Credentials, Pool, Target};
 use crate::runtime::account::Account;
 use crate::runtime::api::{ApiError, ApiServer};
 use crate::runtime::metrics::planning::Planning;
@@ -28,6 +28,11 @@ pub trait Connector: Connections {
     fn probe_now(&self, cluster: &ClusterId);
     /// Says whether work may be done on the cluster while its identity is this.
     fn admit(&self, cluster: &ClusterId, uid: &str, admission: Admission);
+    /// The cluster as it is reached with credentials that are not in use yet; `None` where they cannot be tried here. What there is goes on
+    /// as it is.
+    fn try_with(&self, _: &ClusterId, _: Credentials) -> Option<Arc<dyn ApiServer>> {
+        None
+    }
 }
 
 impl Connector for Pool {
@@ -45,6 +50,10 @@ impl Connector for Pool {
 
     fn admit(&self, cluster: &ClusterId, uid: &str, admission: Admission) {
         Self::admit(self, cluster, uid, admission);
+    }
+
+    fn try_with(&self, cluster: &ClusterId, credentials: Credentials) -> Option<Arc<dyn ApiServer>> {
+        Some(Self::edge_with(self, cluster, credentials) as Arc<dyn ApiServer>)
     }
 }
 

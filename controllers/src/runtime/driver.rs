@@ -1,7 +1,6 @@
 //! Runs the watches of the hub and a controller per kind. Every kind has one watch, one store and one controller;
 //! everything runs until it is told to stop, and what runs then is brought to its end.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +14,10 @@ use kube::api::Api;
 use tokio_util::sync::CancellationToken;
 
 use crate::object::meta::{self, name, namespace};
-use crate::reconcile::facts;
 use crate::reconcile::orphans;
 use crate::reconcile::{
-    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, health_rules,
-    logical_cloud, owned_namespace, project,
+    approval, cluster, cluster_maps, cluster_provider, composite_app, composite_profile, deployment,
+    generic_action_intent, health_rules, logical_cloud, owned_namespace, project,
 };
 use crate::runtime::context::{Context, Reconciled};
 use crate::runtime::metrics::Metrics;
@@ -28,14 +26,19 @@ use crate::runtime::triggers::Triggers;
 use crate::store::{Collector, give_back};
 use crate::sync::Sync;
 
+mod cluster_maps_changed;
 mod control;
+mod forward;
 mod predicates;
 mod sources;
 mod stream;
 
+use cluster_maps_changed::ClusterMapsChanged;
 use control::control;
+use forward::{charts, connections, people};
 use predicates::{
-    ApprovalChanged, ClusterChanged, ContentChanged, PlanChanged, RefsChanged, RowsChanged, SyncPolicyChanged,
+    ApprovalChanged, ClusterChanged, ContentChanged, IntentChanged, PlanChanged, RefsChanged, RowsChanged,
+    SyncPolicyChanged,
 };
 use stream::{Change, watch, watch_named};
 
@@ -105,12 +108,17 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         }};
     }
 
+    let maps_changed = Arc::new(ClusterMapsChanged::default());
+    let maps = Arc::clone(&maps_changed);
     kind!(
         providers,
         emco_crds::ClusterProvider,
         AT_ONCE,
         global(|c, n| Box::pin(async move { cluster_provider::reconcile(&c, &n).await })),
-        |stores: &Stores, triggers: &Triggers, _: Change<'_, _>| triggers.provider(stores)
+        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::ClusterProvider>| {
+            triggers.provider(stores);
+            maps.provider(stores, &change);
+        }
     );
     let cluster_changed = ClusterChanged::default();
     kind!(
@@ -122,9 +130,11 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             .changed(&change)
         {
             triggers.cluster(stores, change.object);
+            cluster_maps_changed::cluster(stores, &change);
         }
     );
     let (project_sync, project_turns) = (Arc::clone(&sync), Arc::clone(&ctx));
+    let maps = Arc::clone(&maps_changed);
     kind!(
         projects,
         emco_crds::Project,
@@ -137,6 +147,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
                 project_sync.suspension_changed(&namespace);
             }
             triggers.project(stores, change.object);
+            maps.project(stores, &change);
         }
     );
     kind!(
@@ -172,6 +183,18 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             triggers.referenced(stores, namespace(profile), |dig| {
                 dig.spec.composite_profile_ref.as_ref().is_some_and(|named| named.name == name(profile))
             });
+        }
+    );
+    let intent_changed = IntentChanged::default();
+    kind!(
+        intents,
+        emco_crds::GenericActionIntent,
+        AT_ONCE,
+        local(|c, ns, n| Box::pin(async move { generic_action_intent::reconcile(&c, &ns, &n).await })),
+        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::GenericActionIntent>| {
+            if intent_changed.changed(&change) {
+                triggers.intent(stores, namespace(change.object), name(change.object));
+            }
         }
     );
     let (refs_changed, policy_changed) = (RefsChanged::default(), SyncPolicyChanged::default());
@@ -258,6 +281,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         "namespaces",
         watch(Api::all(client.clone()), writers.namespaces, Arc::clone(&ctx.stores.listed), move |change| {
             w.namespace(&s, name(change.object));
+            maps_changed.namespace(&s, &change);
         }),
     ));
     for (role, writer) in MemberRole::ALL.into_iter().zip(writers.members) {
@@ -283,6 +307,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
     tasks.push(following.map(|()| "orphans").boxed());
     let following = orphans::follow_ledgers(Arc::clone(&ctx), Arc::clone(&triggers));
     tasks.push(following.map(|()| "ledgers").boxed());
+    tasks.push(cluster_maps::follow(Arc::clone(&ctx)).map(|()| "cluster maps").boxed());
     tasks.push(people(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "people").boxed());
     tasks.push(charts(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "charts").boxed());
     tasks.push(connections(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "connections").boxed());
@@ -337,52 +362,4 @@ fn drained<S: futures::Stream + Send + 'static>(
     stream: S,
 ) -> BoxFuture<'static, &'static str> {
     stream.for_each(|_| futures::future::ready(())).map(move |()| what).boxed()
-}
-
-/// What clusters issued to people, to the logical clouds that keep it.
-async fn people(ctx: Arc<Context>, triggers: Arc<Triggers>) {
-    loop {
-        let (within, cloud) = ctx.stores.people.wake.next().await;
-        triggers.clouds.enqueue(&within, &cloud);
-    }
-}
-
-/// Charts that are wanted, to the apps that download them; those that came, to the deployments that lack them.
-async fn charts(ctx: Arc<Context>, triggers: Arc<Triggers>) {
-    loop {
-        tokio::select! {
-            (within, wanted) = ctx.charts.wanted.next() => triggers.apps.enqueue(&within, &wanted),
-            (within, arrived) = ctx.charts.arrived.next() => {
-                triggers.deployments(&ctx.stores, &within, |dig| dig.spec.composite_app_ref.name == arrived);
-            }
-        }
-    }
-}
-
-/// What connections show, to the clusters they belong to, and to what is placed where that depends on it.
-async fn connections(ctx: Arc<Context>, triggers: Arc<Triggers>) {
-    let mut known = BTreeMap::new();
-    let mut changes = ctx.connector.changes();
-    while let Some(id) = changes.next().await {
-        for cluster in ctx
-            .stores
-            .clusters
-            .sorted()
-            .iter()
-            .filter(|cluster| facts::id(&ctx, cluster).as_ref() == Some(&id))
-        {
-            triggers.clusters.enqueue(namespace(cluster.as_ref()), name(cluster.as_ref()));
-        }
-        let now = ctx
-            .connector
-            .observation(&id)
-            .map(|o| (o.connected(), o.uid.clone(), o.api_digest.clone(), o.admission.clone()));
-        let moved = match now {
-            Some(now) => known.insert(id, now.clone()) != Some(now),
-            None => known.remove(&id).is_some(),
-        };
-        if moved {
-            triggers.placements(&ctx.stores);
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use emco_crds::{
     AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
-    DeploymentIntentGroup, LogicalCloud, Project, SyncShard,
+    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project, SyncShard,
 };
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -14,15 +14,22 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::people::People;
+use crate::reconcile::cluster::Renewals;
 
 mod cloud_namespaces;
+mod cluster_maps;
 mod deployment_places;
+mod named;
 mod objects;
+mod releases;
 mod suspended_namespaces;
 
 pub use cloud_namespaces::CloudNamespaces;
+pub use cluster_maps::{ClusterMaps, Known};
 pub use deployment_places::DeploymentPlaces;
+pub use named::{Named, Reference};
 pub use objects::{Feed, Objects, objects};
+pub use releases::{Release, Releases};
 pub use suspended_namespaces::SuspendedNamespaces;
 
 /// A namespace of the hub, as metadata.
@@ -43,6 +50,8 @@ pub struct Stores {
     pub apps: Objects<CompositeApp>,
     /// Composite profiles.
     pub profiles: Objects<CompositeProfile>,
+    /// Intents that change what charts make.
+    pub intents: Objects<GenericActionIntent>,
     /// Deployment intent groups.
     pub digs: Objects<DeploymentIntentGroup>,
     /// Approvals.
@@ -58,12 +67,20 @@ pub struct Stores {
     pub members: [Objects<RoleBinding>; 4],
     /// Logical clouds by their namespace on clusters.
     pub cloud_namespaces: Arc<CloudNamespaces>,
+    /// ConfigMaps that say to members of projects which clusters there are.
+    pub cluster_maps: Arc<ClusterMaps>,
     /// Deployments by namespace and age.
     pub deployment_places: Arc<DeploymentPlaces>,
+    /// What deployments name.
+    pub named: Arc<Named>,
+    /// Deployments by logical cloud and release.
+    pub releases: Arc<Releases>,
     /// Namespaces whose project is suspended.
     pub suspended: Arc<SuspendedNamespaces>,
     /// What is known of people's credentials, and is being made of them.
     pub people: Arc<People>,
+    /// What the last renewals of clusters' tokens came to.
+    pub renewals: Arc<Renewals>,
     /// What was listed.
     pub listed: Arc<Listed>,
 }
@@ -79,13 +96,14 @@ pub struct Listed {
 const SUSPENDING: [&str; 2] = ["DeploymentIntentGroup", "Project"];
 
 /// Kinds that have a store.
-pub(crate) const KINDS: [&str; 11] = [
+pub(crate) const KINDS: [&str; 12] = [
     "ClusterProvider",
     "Cluster",
     "Project",
     "LogicalCloud",
     "CompositeApp",
     "CompositeProfile",
+    "GenericActionIntent",
     "DeploymentIntentGroup",
     "DeploymentApproval",
     "AppContext",
@@ -144,6 +162,7 @@ pub struct Writers {
     pub clouds: Feed<LogicalCloud>,
     pub apps: Feed<CompositeApp>,
     pub profiles: Feed<CompositeProfile>,
+    pub intents: Feed<GenericActionIntent>,
     pub digs: Feed<DeploymentIntentGroup>,
     pub approvals: Feed<DeploymentApproval>,
     pub contexts: Feed<AppContext>,
@@ -160,6 +179,7 @@ pub fn stores() -> (Stores, Writers) {
     let (clouds, clouds_writer) = objects();
     let (apps, apps_writer) = objects();
     let (profiles, profiles_writer) = objects();
+    let (intents, intents_writer) = objects();
     let (digs, digs_writer) = objects();
     let (approvals, approvals_writer) = objects();
     let (contexts, contexts_writer) = objects();
@@ -174,6 +194,7 @@ pub fn stores() -> (Stores, Writers) {
             clouds,
             apps,
             profiles,
+            intents,
             digs,
             approvals,
             contexts,
@@ -181,9 +202,13 @@ pub fn stores() -> (Stores, Writers) {
             namespaces,
             members: members.each_ref().map(Feed::as_reader),
             cloud_namespaces: Arc::default(),
+            cluster_maps: Arc::default(),
             deployment_places: Arc::default(),
+            named: Arc::default(),
+            releases: Arc::default(),
             suspended: Arc::default(),
             people: Arc::default(),
+            renewals: Arc::default(),
             listed: Arc::default(),
         },
         Writers {
@@ -193,6 +218,7 @@ pub fn stores() -> (Stores, Writers) {
             clouds: clouds_writer,
             apps: apps_writer,
             profiles: profiles_writer,
+            intents: intents_writer,
             digs: digs_writer,
             approvals: approvals_writer,
             contexts: contexts_writer,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use emco_crds::names::label;
 use emco_crds::{
     Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
-    LogicalCloud, Project, SyncShard,
+    GenericActionIntent, LogicalCloud, Project, SyncShard,
 };
 use emco_engine::cloud::Derived;
 use emco_engine::identity::ClusterId;
@@ -20,7 +20,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::object::meta::{name, namespace};
-use crate::runtime::stores::Stores;
+use crate::runtime::stores::{Reference, Stores};
+
+mod releases;
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -110,6 +112,7 @@ pub struct Triggers {
     pub clouds: Arc<KeyQueue>,
     pub apps: Arc<KeyQueue>,
     pub profiles: Arc<KeyQueue>,
+    pub intents: Arc<KeyQueue>,
     pub digs: Arc<KeyQueue>,
     pub approvals: Arc<KeyQueue>,
     /// Owners of what is stored, as kind/name: whether they are still there.
@@ -178,9 +181,13 @@ impl Triggers {
         self.digs.all(&stores.digs.within(within));
     }
 
-    /// A project came or changed: everything in its namespace.
+    /// A project came or changed: everything in its namespace, and who shares the namespaces of its logical clouds.
     pub fn project(&self, stores: &Stores, project: &Project) {
-        self.tenant(stores, crate::reconcile::project::namespace(project));
+        let within = crate::reconcile::project::namespace(project);
+        self.tenant(stores, within);
+        for cloud in stores.clouds.within(within) {
+            self.sharing(stores, &cloud);
+        }
     }
 
     /// A logical cloud, app or profile: the deployments that name it, and the project that counts it.
@@ -198,6 +205,14 @@ impl Triggers {
         }
     }
 
+    /// An intent came, changed or went: the deployments that list it, and no others.
+    pub fn intent(&self, stores: &Stores, within: &str, name: &str) {
+        self.deployments(stores, within, |dig| {
+            let mut listed = dig.spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
+            listed.any(|listed| listed.name == name)
+        });
+    }
+
     /// Deployments of a namespace, of which a caller says which.
     pub fn deployments(&self, stores: &Stores, within: &str, which: impl Fn(&DeploymentIntentGroup) -> bool) {
         self.digs.all(stores.digs.within(within).iter().filter(|dig| which(dig)));
@@ -212,27 +227,37 @@ impl Triggers {
 
     fn sharing(&self, stores: &Stores, cloud: &LogicalCloud) {
         let own = (namespace(cloud), name(cloud));
-        for (within, other) in
-            stores.cloud_namespaces.sharing(&crate::reconcile::logical_cloud::namespace(cloud))
-        {
-            if (within.as_str(), other.as_str()) != own {
-                self.clouds.enqueue(&within, &other);
-            }
+        let mut sharing = stores.cloud_namespaces.sharing(&crate::reconcile::logical_cloud::namespace(cloud));
+        sharing.retain(|(within, other)| (within.as_str(), other.as_str()) != own);
+        for (within, other) in &sharing {
+            self.clouds.enqueue(within, other);
+        }
+        if !sharing.is_empty() {
+            self.releases(stores, cloud);
         }
     }
 
-    /// A deployment: what it names, so that holders are counted, and its project.
+    /// A deployment: what it names and what it named before, so that holders are counted, and its project.
     pub fn dig(&self, stores: &Stores, dig: &DeploymentIntentGroup, gone: bool) {
         let within = namespace(dig);
         stores.deployment_places.note(dig, gone);
-        self.apps.enqueue(within, &dig.spec.composite_app_ref.name);
-        self.clouds.enqueue(within, &dig.spec.logical_cloud_ref.name);
-        if let Some(profile) = &dig.spec.composite_profile_ref {
-            self.profiles.enqueue(within, &profile.name);
+        for reference in stores.named.note(dig, gone) {
+            match reference {
+                Reference::App(app) => self.apps.enqueue(within, &app),
+                Reference::Profile(profile) => self.profiles.enqueue(within, &profile),
+                Reference::Cloud(cloud) => self.clouds.enqueue(within, &cloud),
+                Reference::Intent(intent) => self.intents.enqueue(within, &intent),
+            }
         }
         self.counted(stores, within);
-        // Who had a release or a place first may have gone.
-        self.digs.all(&stores.digs.within(within));
+        for release in stores.releases.note(dig, gone) {
+            self.release(stores, &release);
+        }
+        // Who had a place first may have gone. One that has a revision needs none.
+        let has_none = |other: &DeploymentIntentGroup| {
+            other.status.as_ref().is_none_or(|status| status.revision.is_none())
+        };
+        self.deployments(stores, within, has_none);
     }
 
     /// A deployment has another plan: the approvals that name it, or the plan.
@@ -341,6 +366,13 @@ impl Triggers {
                     .is_some_and(|named| named.name == name(profile.as_ref()))
             };
             self.referenced(stores, within, of_dig);
+        }
+        let of_intent = |intent: &GenericActionIntent| {
+            resolve::intent_sources(intent).iter().any(|key| key.kind == kind && key.name == changed)
+        };
+        for intent in stores.intents.within(within).iter().filter(|intent| of_intent(intent)) {
+            self.intents.enqueue(within, name(intent.as_ref()));
+            self.intent(stores, within, name(intent.as_ref()));
         }
     }
 }

@@ -159,6 +159,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            edited_by: Vec::new(),
             account: None,
             json: json!({"data": "x".repeat(bytes / 4)}),
         };

@@ -212,7 +212,7 @@ impl Dispatcher {
             }
             self.sync.fleet.leave(hash, cluster, false, None);
             if let Some((edge, _)) = self.edges.get(cluster) {
-                edge.observed.want(hash, &[]);
+                edge.observed.want(hash, &[], None);
             }
             self.unused(cluster);
             return;

@@ -1,9 +1,13 @@
 //! Turns answers of an API server into reasons that people can act on, with how soon another try makes sense.
 
 use emco_engine::recreate;
+use serde_json::Value;
 
 use crate::remote::wire::CAUSES;
 use crate::runtime::api::{ApiError, withheld};
+
+/// The reason of an object with a field that cannot be changed.
+pub const IMMUTABLE: &str = "ImmutableField";
 
 /// When another try makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +70,7 @@ impl Trouble {
             404 => Self::new("KindMissing", text, Retry::Soon),
             // The name is another object's by now.
             422 if names_another(error) => Self::new("Progressing", text, Retry::Soon),
-            422 if recreate::cannot_change(text) => Self::new("ImmutableField", text, Retry::Slowly),
+            422 if recreate::cannot_change(text) => Self::new(IMMUTABLE, text, Retry::Slowly),
             // Server-side apply answers 500 to what is plainly wrong in the manifest: not an outage.
             500 if text.contains("failed to create typed patch object") => {
                 Self::new("Invalid", text, Retry::Slowly)
@@ -74,6 +78,33 @@ impl Trouble {
             400 | 405 | 413 | 415 | 422 => Self::new("Invalid", text, Retry::Slowly),
             _ => Self::of_server(error),
         }
+    }
+
+    /// The same of an apply of this manifest: some words say of some objects alone that a field cannot be changed.
+    pub fn of_manifest(manifest: &Value, error: &ApiError) -> Self {
+        let trouble = Self::of_apply(error);
+        let ApiError::Status { code: 422, causes, .. } = error else { return trouble };
+        let fixed = || causes.iter().any(|(_, cause)| recreate::is_fixed(manifest, cause));
+        if trouble.reason == "Invalid" && fixed() {
+            return Self { reason: IMMUTABLE, ..trouble };
+        }
+        trouble
+    }
+
+    /// What is wrong with a manifest beside a field that cannot be changed: it would be refused anew, and the object would be lost.
+    pub fn besides(manifest: &Value, error: &ApiError) -> Option<Self> {
+        let ApiError::Status { causes, .. } = error else { return None };
+        let (field, cause) = recreate::refused_besides(manifest, causes)?;
+        let text = format!(
+            "the object is not deleted to be made again, for its manifest is refused besides: {field}: {cause}"
+        );
+        Some(Self::new("Invalid", &text, Retry::Slowly))
+    }
+
+    /// An object stays as it is although a field of it cannot be changed; `words` are the server's.
+    pub fn fixed(why: &str, words: &str) -> Self {
+        let text = format!("a field cannot be changed, and {why}; take the change back: {words}");
+        Self::new(IMMUTABLE, &text, Retry::Slowly)
     }
 
     /// What a refused read or delete means.

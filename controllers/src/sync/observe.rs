@@ -1,10 +1,9 @@
 //! Watches what is on one cluster of ours: one watch per kind serves all owners, and every owner has a bell that rings when
-//! something of its own changed.
+//! something of its own changed. A kind that may not be listed on the whole cluster is watched in each namespace where somebody needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_engine::apis::ApiResource;
 use emco_engine::identity::Identity;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -13,15 +12,18 @@ use tokio::sync::watch;
 use super::errors::Trouble;
 use super::health_rules::HealthRules;
 
+mod inner;
 mod pairs;
 mod seen;
+mod store;
+mod wants;
 pub(super) mod watcher;
 
-use pairs::Pairs;
+use inner::Inner;
 pub use seen::Seen;
-
-/// Deleted Jobs and Pods remembered of one kind. What is forgotten counts as it does after a restart.
-const MOST_ENDED: usize = 4096;
+use store::{KindStore, Place};
+pub use wants::Wanted;
+use wants::{WatchKey, Watched};
 
 /// Group and kind.
 pub type KindKey = (String, String);
@@ -68,73 +70,26 @@ impl From<Found> for Look {
     }
 }
 
-#[derive(Default)]
-struct KindStore {
-    known: Known,
-    // Why what is known may be minutes old, or not be known: the kind cannot be watched, or its lists fail.
-    unwatched: Option<Trouble>,
-    // The watch has told everything up to here.
-    version: u64,
-    // By namespace and name.
-    objects: Pairs<Arc<Seen>>,
-    // How Jobs and Pods of ours were last seen that are gone since; until one of the same name is there.
-    ended: Pairs<Arc<Seen>>,
-}
-
-impl KindStore {
-    fn put(&mut self, id: &Identity, seen: Seen) {
-        self.ended.remove(&id.namespace, &id.name);
-        self.objects.insert(id.namespace.clone(), id.name.clone(), Arc::new(seen));
-    }
-
-    fn get(&self, id: &Identity) -> Option<&Arc<Seen>> {
-        self.objects.get(&id.namespace, &id.name)
-    }
-}
-
-#[derive(Default)]
-struct Inner {
-    kinds: Pairs<KindStore>,
-    wants: BTreeMap<String, BTreeSet<KindKey>>,
-    resources: BTreeMap<KindKey, ApiResource>,
-    bells: BTreeMap<String, watch::Sender<u64>>,
-}
-
-impl Inner {
-    fn ring(&self, owner: &str) {
-        if let Some(bell) = self.bells.get(owner) {
-            bell.send_modify(|count| *count = count.wrapping_add(1));
-        }
-    }
-
-    fn ring_all(&self, kind: &KindKey) {
-        for (owner, kinds) in &self.wants {
-            if kinds.contains(kind) {
-                self.ring(owner);
-            }
-        }
-    }
-}
-
 /// Where objects of one kind and namespace are found.
 #[derive(Clone, Copy)]
 struct Near<'a> {
     id: &'a Identity,
-    store: Option<&'a KindStore>,
+    is_listed: bool,
     names: Option<&'a BTreeMap<String, Arc<Seen>>>,
 }
 
 impl<'a> Near<'a> {
     fn of(inner: &'a Inner, id: &'a Identity) -> Self {
         let store = inner.kinds.get(&id.group, &id.kind);
-        Self { id, store, names: store.and_then(|store| store.objects.of(&id.namespace)) }
+        let is_listed = store.is_some_and(|store| store.is_listed(&id.namespace));
+        Self { id, is_listed, names: store.and_then(|store| store.objects.of(&id.namespace)) }
     }
 }
 
 /// The store of one cluster.
 pub struct Observed {
     inner: Mutex<Inner>,
-    wanted: watch::Sender<BTreeMap<KindKey, ApiResource>>,
+    wanted: watch::Sender<BTreeMap<WatchKey, Watched>>,
     rules: Arc<HealthRules>,
 }
 
@@ -159,33 +114,28 @@ impl Observed {
         self.inner.lock().ring(owner);
     }
 
-    /// Says which kinds an owner needs; an owner that needs none is forgotten.
-    pub fn want(&self, owner: &str, resources: &[ApiResource]) {
+    /// Says which kinds an owner needs, where, and as which account it writes; an owner that needs none is forgotten.
+    pub fn want(&self, owner: &str, wanted: &[Wanted], account: Option<&Arc<str>>) {
         let mut inner = self.inner.lock();
-        let kinds: BTreeSet<KindKey> = resources.iter().map(|r| (r.group.clone(), r.kind.clone())).collect();
-        if inner.wants.get(owner).is_some_and(|before| *before == kinds) {
+        if !inner.wants.set(owner, wanted, account) {
             return;
         }
-        for resource in resources {
-            inner
-                .resources
-                .entry((resource.group.clone(), resource.kind.clone()))
-                .or_insert_with(|| resource.clone());
-        }
-        if kinds.is_empty() {
-            inner.wants.remove(owner);
+        if wanted.is_empty() {
             inner.bells.remove(owner);
-        } else {
-            inner.wants.insert(owner.to_owned(), kinds);
         }
-        let needed: BTreeSet<KindKey> = inner.wants.values().flatten().cloned().collect();
-        inner.resources.retain(|kind, _| needed.contains(kind));
+        let needed: BTreeSet<KindKey> = inner.wants.resources().map(|(kind, _)| kind.clone()).collect();
         inner.kinds.retain(|group, kind, _| needed.contains(&(group.to_owned(), kind.to_owned())));
-        for (group, kind) in &needed {
-            inner.kinds.or_default(group, kind);
+        for kind in &needed {
+            if inner.kinds.or_default(&kind.0, &kind.1).is_split() {
+                inner.split(kind);
+            }
         }
-        let wanted = inner.resources.clone();
-        drop(inner);
+        self.publish(&inner);
+    }
+
+    /// Tells which watches there have to be.
+    fn publish(&self, inner: &Inner) {
+        let wanted = inner.watches();
         self.wanted.send_if_modified(|before| {
             let changed = *before != wanted;
             *before = wanted;
@@ -193,28 +143,35 @@ impl Observed {
         });
     }
 
-    /// The kinds to be watched.
-    pub(super) fn wanted(&self) -> watch::Receiver<BTreeMap<KindKey, ApiResource>> {
+    /// The watches that there have to be.
+    pub(super) fn wanted(&self) -> watch::Receiver<BTreeMap<WatchKey, Watched>> {
         self.wanted.subscribe()
     }
 
-    /// How much is known of a kind.
-    pub fn known(&self, kind: &KindKey) -> Known {
-        self.inner.lock().kinds.get(&kind.0, &kind.1).map(|store| store.known.clone()).unwrap_or_default()
+    /// How much is known of a kind in a namespace ("": of objects that are in none).
+    pub fn known(&self, kind: &KindKey, namespace: &str) -> Known {
+        let inner = self.inner.lock();
+        let part = inner.store(kind).and_then(|store| store.part(namespace));
+        part.map(|part| part.known.clone()).unwrap_or_default()
     }
 
-    /// Why what is known of a kind may be minutes old.
-    pub fn stale(&self, kind: &KindKey) -> Option<Trouble> {
-        self.inner.lock().kinds.get(&kind.0, &kind.1)?.unwatched.clone()
+    /// Why what is known of a kind in a namespace may be minutes old.
+    pub fn stale(&self, kind: &KindKey, namespace: &str) -> Option<Trouble> {
+        self.inner.lock().store(kind)?.part(namespace)?.unwatched.clone()
+    }
+
+    /// Whether a kind that may not be listed on the whole cluster is known where it is needed.
+    pub(super) fn is_known_in_parts(&self, kind: &KindKey) -> bool {
+        self.inner.lock().store(kind).is_some_and(KindStore::is_known_in_parts)
     }
 
     /// Notes why what is known of a kind may be minutes old, or that it is not.
-    pub(super) fn unwatched(&self, kind: &KindKey, trouble: Option<Trouble>) {
+    pub(super) fn unwatched(&self, kind: &KindKey, place: &Place, trouble: Option<Trouble>) {
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
-        if store.unwatched != trouble {
-            store.unwatched = trouble;
-            inner.ring_all(kind);
+        let Some(part) = inner.store_mut(kind).and_then(|store| store.at(place)) else { return };
+        if part.unwatched != trouble {
+            part.unwatched = trouble;
+            inner.ring_all(kind, place);
         }
     }
 
@@ -226,7 +183,7 @@ impl Observed {
     /// The same, and whether absence means anything.
     pub fn look(&self, id: &Identity) -> Look {
         match self.inner.lock().kinds.get(&id.group, &id.kind) {
-            Some(store) if store.known == Known::All => {
+            Some(store) if store.is_listed(&id.namespace) => {
                 store.get(id).map_or(Look::Absent, |seen| Look::There(seen.clone()))
             }
             _ => Look::Unknown,
@@ -245,17 +202,17 @@ impl Observed {
             };
             near = Some(there);
             let seen = there.names.and_then(|names| names.get(&id.name)).cloned();
-            Found { seen, is_listed: there.store.is_some_and(|store| store.known == Known::All) }
+            Found { seen, is_listed: there.is_listed }
         };
         ids.map(&mut find).collect()
     }
 
     /// The object of a kind that was written last, as far as is known: a store without it is older than what is known of it.
     /// Jobs and Pods go by themselves, and what is being deleted has gone most of its way.
-    pub(super) fn newest(&self, kind: &KindKey) -> Option<(Identity, Arc<Seen>)> {
+    pub(super) fn newest(&self, kind: &KindKey, place: &Place) -> Option<(Identity, Arc<Seen>)> {
         let inner = self.inner.lock();
-        let objects = &inner.kinds.get(&kind.0, &kind.1)?.objects;
-        let lasting = objects.iter().filter(|(_, _, seen)| !seen.runs && !seen.deleting);
+        let objects = inner.store(kind)?.objects.iter().filter(|(namespace, ..)| place.covers(namespace));
+        let lasting = objects.filter(|(_, _, seen)| !seen.runs && !seen.deleting);
         let (namespace, name, seen) = lasting.max_by_key(|(_, _, seen)| seen.version)?;
         let (group, kind) = kind.clone();
         let id = Identity { group, kind, namespace: namespace.to_owned(), name: name.to_owned() };
@@ -265,7 +222,7 @@ impl Observed {
     /// The last state of a Job or Pod whose deletion the watch told, ended or not: one with `ttlSecondsAfterFinished: 0` goes
     /// the moment it ends.
     pub fn ended(&self, id: &Identity) -> Option<Arc<Seen>> {
-        self.inner.lock().kinds.get(&id.group, &id.kind)?.ended.get(&id.namespace, &id.name).cloned()
+        self.inner.lock().kinds.get(&id.group, &id.kind)?.ended(id).cloned()
     }
 
     /// Everything of an owner but what is `known`, of the kinds that are watched.
@@ -294,10 +251,11 @@ impl Observed {
         let Some(seen) = self.rules.judged(id, object) else { return };
         let mut inner = self.inner.lock();
         let Some(store) = inner.kinds.get_mut(&id.group, &id.kind) else { return };
+        let told = store.part(&id.namespace).map_or(0, |part| part.version);
         match store.get(id) {
             Some(before) if before.version >= seen.version => {}
             // The watch is further: the object was there and is gone again.
-            None if seen.version <= store.version => {}
+            None if seen.version <= told => {}
             _ if seen.owner.is_some() => store.put(id, seen),
             _ => store.objects.remove(&id.namespace, &id.name),
         }
@@ -312,53 +270,55 @@ impl Observed {
         }
     }
 
-    /// A complete list of a kind. Whether it shows what the watch had not delivered: a newer object, or the end of one.
-    pub(super) fn listed(&self, kind: &KindKey, version: u64, objects: Vec<(Identity, Seen)>) -> bool {
+    /// A complete list of a kind in a place. Whether it shows what the watch had not delivered: a newer object, or the end of one.
+    pub(super) fn listed(
+        &self,
+        kind: &KindKey,
+        place: &Place,
+        version: u64,
+        objects: Vec<(Identity, Seen)>,
+    ) -> bool {
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return false };
-        let told = store.version;
-        let newer = |(id, seen): &(Identity, Seen)| {
-            seen.version > told && store.get(id).is_none_or(|known| known.version < seen.version)
-        };
-        let mut missed = objects.iter().any(newer);
-        let older = store.objects.iter().filter(|(_, _, seen)| seen.version <= version).count();
-        // Each name of the list that the store has takes one off; what remains is gone.
-        let there =
-            objects.iter().filter(|(id, _)| store.get(id).is_some_and(|known| known.version <= version));
-        missed |= older > there.count();
-        let missed = missed && store.known == Known::All;
-        // Answers that are newer than the list stay.
-        store.objects.retain(|_, _, seen| seen.version > version);
-        for (id, seen) in objects {
-            if store.get(&id).is_none() {
-                store.objects.insert(id.namespace, id.name, Arc::new(seen));
-            }
+        let Some(store) = inner.store_mut(kind) else { return false };
+        let was_split = store.is_split();
+        let Some(missed) = store.listed(place, version, objects) else { return false };
+        let united = was_split && !store.is_split();
+        inner.ring_all(kind, place);
+        if united {
+            self.publish(&inner);
         }
-        store.version = version;
-        store.known = Known::All;
-        inner.ring_all(kind);
         missed
     }
 
-    /// What was known of a kind is worth nothing any more: another store answers.
-    pub(super) fn unlisted(&self, kind: &KindKey, trouble: Option<Trouble>) {
+    /// What was known of a kind in a place is worth nothing any more: another store answers, or it cannot be listed. A kind that may not
+    /// be listed on the whole cluster is looked at where it is needed.
+    pub(super) fn unlisted(&self, kind: &KindKey, place: &Place, trouble: Option<Trouble>) {
         let mut inner = self.inner.lock();
-        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
-        let known = trouble.map_or(Known::Nothing, Known::Refused);
-        if store.known != known {
-            store.known = known;
-            inner.ring_all(kind);
+        let splits = *place == Place::Everywhere
+            && trouble.as_ref().is_some_and(|trouble| trouble.reason == "Forbidden")
+            && inner.wants.is_namespaced(kind);
+        let Some(store) = inner.store_mut(kind) else { return };
+        // What is seen in namespaces holds, whatever becomes of the whole.
+        if *place == Place::Everywhere && store.is_split() {
+            return;
         }
-        let Some(store) = inner.kinds.get_mut(&kind.0, &kind.1) else { return };
-        store.objects.clear();
-        store.version = 0;
+        let changed = store.unlisted(place, trouble.map_or(Known::Nothing, Known::Refused));
+        if splits {
+            inner.split(kind);
+            self.publish(&inner);
+        }
+        if changed {
+            inner.ring_all(kind, place);
+        }
     }
 
     /// One event of a watch.
     pub(super) fn event(&self, id: &Identity, seen: Seen, there: bool) {
         let mut inner = self.inner.lock();
         let Some(store) = inner.kinds.get_mut(&id.group, &id.kind) else { return };
-        store.version = store.version.max(seen.version);
+        if let Some(part) = store.part_mut(&id.namespace) {
+            part.version = part.version.max(seen.version);
+        }
         let before = store.get(id).cloned();
         if before.as_ref().is_some_and(|before| before.version > seen.version) {
             return;
@@ -375,13 +335,7 @@ impl Observed {
         if there {
             store.put(id, seen);
         } else {
-            store.objects.remove(&id.namespace, &id.name);
-            if seen.runs {
-                store.ended.insert(id.namespace.clone(), id.name.clone(), Arc::new(seen));
-                if store.ended.len() > MOST_ENDED {
-                    store.ended.pop_first();
-                }
-            }
+            store.end(id, seen);
         }
         if news {
             for owner in owners {
@@ -390,10 +344,10 @@ impl Observed {
         }
     }
 
-    /// The watch has told everything up to here.
-    pub(super) fn bookmark(&self, kind: &KindKey, version: u64) {
-        if let Some(store) = self.inner.lock().kinds.get_mut(&kind.0, &kind.1) {
-            store.version = store.version.max(version);
+    /// The watch of a place has told everything up to here.
+    pub(super) fn bookmark(&self, kind: &KindKey, place: &Place, version: u64) {
+        if let Some(part) = self.inner.lock().store_mut(kind).and_then(|store| store.at(place)) {
+            part.version = part.version.max(version);
         }
     }
 }

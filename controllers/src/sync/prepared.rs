@@ -9,7 +9,7 @@ use emco_engine::set::{ManifestSet, Phase, SetManifest};
 use emco_engine::{drift, order};
 
 /// How many stages [`Prepared::stages`] has.
-pub const STAGES: usize = 4;
+pub const STAGES: usize = 5;
 
 /// A set, and what is asked of it again and again.
 pub struct Prepared {
@@ -19,9 +19,10 @@ pub struct Prepared {
     pub ids: Vec<Id>,
     /// The annotation that each carries on a cluster, unless it is a hook.
     pub tokens: Vec<Arc<str>>,
-    /// Places of everything but hooks: what the rest needs, then what workloads need, workloads, and what needs workloads.
+    /// Places of everything but hooks: what the rest needs, the operator's own rights, what workloads need, workloads, and what needs
+    /// workloads.
     pub stages: [Vec<usize>; STAGES],
-    /// One manifest of each kind.
+    /// One manifest of each kind and namespace.
     pub kinds: Vec<Id>,
     /// One manifest of each kind that names a namespace: the cluster says whether the kind lives in one.
     pub spaced: Vec<Id>,
@@ -59,9 +60,9 @@ impl Prepared {
                 stage.push(place);
             }
         }
-        let mut kinds: BTreeMap<(&str, &str), &Id> = BTreeMap::new();
+        let mut kinds: BTreeMap<(&str, &str, &str), &Id> = BTreeMap::new();
         for id in &ids {
-            kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
+            kinds.entry((id.group.as_str(), id.kind.as_str(), id.namespace.as_str())).or_insert(id);
         }
         let kinds = kinds.into_values().cloned().collect();
         let mut spaced: BTreeMap<(&str, &str), &Id> = BTreeMap::new();
@@ -92,12 +93,13 @@ impl Prepared {
     }
 }
 
-/// What workloads need, workloads, and what needs workloads: webhooks and custom resources come when those that answer for
-/// them are there.
+/// The operator's own rights, what workloads need, workloads, and what needs workloads: webhooks and custom resources come when those
+/// that answer for them are there.
 fn wave_of(id: &Identity) -> usize {
     match id.kind.as_str() {
-        _ if order::is_custom(id) => 2,
-        "APIService" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" | "Ingress" => 2,
+        _ if order::is_of_hub(id) => 0,
+        _ if order::is_custom(id) => 3,
+        "APIService" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" | "Ingress" => 3,
         "Pod"
         | "ReplicationController"
         | "ReplicaSet"
@@ -106,7 +108,7 @@ fn wave_of(id: &Identity) -> usize {
         | "DaemonSet"
         | "Job"
         | "CronJob"
-        | "HorizontalPodAutoscaler" => 1,
-        _ => 0,
+        | "HorizontalPodAutoscaler" => 2,
+        _ => 1,
     }
 }

@@ -4,6 +4,7 @@ mod absence;
 mod accounts;
 mod adopt;
 mod answers;
+mod by_namespace;
 mod crash;
 mod deaths;
 mod depends;

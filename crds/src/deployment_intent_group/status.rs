@@ -204,6 +204,11 @@ pub struct PendingApp {
     #[schemars(length(max = 3), inner(length(max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// What clusters cannot change because a field is immutable, and spec.sync.immutableFields: Recreate would delete and make again: the
+    /// first three with cluster, object and what is lost, and how many more. They are asked where spec.desiredState is Planned.
+    #[schemars(length(max = 4), inner(length(max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recreated: Vec<String>,
 }
 
 /// Changes, counted.

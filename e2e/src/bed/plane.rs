@@ -10,7 +10,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Resource};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use super::certs::Authority;
 use super::etcd::EtcdPlace;
@@ -25,6 +25,10 @@ use crate::usage::Usage;
 
 /// The group that may do everything.
 const ADMINS: &str = "system:masters";
+
+/// How many API servers start at once. Starting is all computing: of ten that start together, none answers before all of them have
+/// worked, and the etcd that they share comes too late for some.
+static STARTS: Semaphore = Semaphore::const_new(3);
 
 /// One running control plane.
 pub struct Plane {
@@ -126,6 +130,12 @@ impl Plane {
         Ok(name.to_owned())
     }
 
+    /// The key that signs tokens of its service accounts, in PEM.
+    pub fn tokens_key(&self) -> Result<String> {
+        let file = self.dir.join("tokens.key");
+        std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
+    }
+
     /// The certificate of its authority, in PEM.
     pub fn ca(&self) -> &str {
         &self.authority.ca.cert
@@ -166,9 +176,12 @@ impl Plane {
     /// Starts all programs and waits until the plane is ready for objects.
     pub(super) async fn start(&self) -> Result<()> {
         self.start_etcd().await?;
-        self.start_api_server().await?;
         let client = self.client_as("bed", Some(ADMINS)).await?;
-        ready::api_server(self, &client).await?;
+        {
+            let _turn = STARTS.acquire().await.context("nothing starts any more")?;
+            self.start_api_server().await?;
+            ready::api_server(self, &client).await?;
+        }
         self.start_controllers().await?;
         bootstrap::apply(&self.spec, &client)
             .await

@@ -1,4 +1,4 @@
-//! Starts all planes of a bed at once, and sets the flags of every program.
+//! Starts all planes of a bed, and sets the flags of every program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

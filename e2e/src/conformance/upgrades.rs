@@ -249,6 +249,7 @@ fn installed(
             json!({"apps": [app]}),
         ))?)),
         profile: None,
+        intents: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "default".to_owned(),
             level: "Admin".to_owned(),

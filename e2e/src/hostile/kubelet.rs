@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::bed::Bed;
 use crate::operator::{Operator, SOON};
+use crate::secrets::listening;
 use crate::usage::Usage;
 
 /// `resources.limits.memory` of the chart.
@@ -149,7 +150,5 @@ async fn address(operator: &Operator, flag: &str) -> Result<SocketAddr> {
 /// What the log names last as the address of this flag.
 fn said(operator: &Operator, flag: &str) -> Option<SocketAddr> {
     let log = std::fs::read_to_string(operator.process().log()).ok()?;
-    let named = |line: &&str| line.contains("listening") && line.contains(&format!("\"{flag}\""));
-    let line = log.lines().rfind(named)?;
-    line.split_whitespace().find_map(|word| word.strip_prefix("address="))?.parse().ok()
+    listening(&log, flag)
 }

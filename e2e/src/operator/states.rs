@@ -1,6 +1,7 @@
 //! Waits for objects in a state, and says what was missing last.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use emco_crds::conditions::types;
@@ -37,9 +38,17 @@ where
 }
 
 /// As [`wait`], for objects of any API.
-pub async fn wait_in<K, T>(
+pub async fn wait_in<K, T>(api: Api<K>, name: &str, check: impl FnMut(&K) -> Result<T, String>) -> Result<T>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    wait_within(api, name, SOON, check).await
+}
+
+async fn wait_within<K, T>(
     api: Api<K>,
     name: &str,
+    patience: Duration,
     mut check: impl FnMut(&K) -> Result<T, String>,
 ) -> Result<T>
 where
@@ -47,7 +56,7 @@ where
 {
     let what = format!("{} {name}", K::kind(&()));
     let config = kube::runtime::watcher::Config::default().fields(&format!("metadata.name={name}"));
-    wait_for_some(api, config, SOON, &what, |objects| {
+    wait_for_some(api, config, patience, &what, |objects| {
         objects.values().next().map_or_else(|| Err("it does not exist".to_owned()), &mut check)
     })
     .await
@@ -133,7 +142,18 @@ pub async fn deployed(
     name: &str,
     revision: i64,
 ) -> Result<DeploymentIntentGroup> {
-    wait(bed, namespace, name, |dig: &DeploymentIntentGroup| {
+    deployed_within(bed, namespace, name, revision, SOON).await
+}
+
+/// As [`deployed`], for what takes long on a slow machine.
+pub async fn deployed_within(
+    bed: &Bed,
+    namespace: &str,
+    name: &str,
+    revision: i64,
+    patience: Duration,
+) -> Result<DeploymentIntentGroup> {
+    wait_within(bed.hub().api(namespace).await?, name, patience, |dig: &DeploymentIntentGroup| {
         let now = dig.status.as_ref().and_then(|status| status.revision).unwrap_or_default();
         if now < revision {
             let why = is(dig.status.as_ref(), types::READY, "True").err().unwrap_or_default();

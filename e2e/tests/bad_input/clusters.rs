@@ -70,13 +70,14 @@ async fn an_edge_registered_twice_is_refused_and_the_first_registration_named() 
 async fn a_cluster_that_cannot_be_reached_is_named_while_others_finish_and_gets_all_when_it_is_back() {
     let note = of_one_file("web", NOTE).unwrap();
     let bed = start("far", std::slice::from_ref(&note)).await;
-    bed.explain(async {
+    let _turn = serial().await;
+    bed.explain(Box::pin(async {
         provider(bed, "remote", "far").await?;
-        secret(bed, "remote", "c", &bed.edge("c").kubeconfig()?).await?;
+        secret(bed, "remote", "c", &bed.edge("d").kubeconfig()?).await?;
         bed.hub().kubectl().apply(&cluster("remote", "c")).await?;
         wait(bed, "remote", "c", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
             .await?;
-        bed.edge("c").refuse().await?;
+        bed.edge("d").refuse().await?;
         wait(bed, "remote", "c", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "False"))
             .await?;
         let placement = "placement: {allOf: [{selector: {matchLabels: {tier: edge}}}]}";
@@ -95,13 +96,20 @@ async fn a_cluster_that_cannot_be_reached_is_named_while_others_finish_and_gets_
             assert_eq!(ours(bed, edge, "configmaps", Some("far")).await?, ["ConfigMap/far/note"], "{edge}");
         }
         a_logical_cloud_waits_for_it_alone(bed).await?;
-        bed.edge("c").restore().await?;
+        bed.edge("d").restore().await?;
         wait(bed, "far", "partly", |cloud: &LogicalCloud| is(cloud.status.as_ref(), types::READY, "True"))
             .await?;
         deployed(bed, "far", "shop", 1).await?;
-        assert_eq!(ours(bed, "c", "configmaps", Some("far")).await?, ["ConfigMap/far/note"]);
+        assert_eq!(ours(bed, "d", "configmaps", Some("far")).await?, ["ConfigMap/far/note"]);
+        // The edge is free for the next test.
+        let kubectl = bed.hub().kubectl();
+        for [kind, name, namespace] in
+            [["dig", "shop", "far"], ["lc", "partly", "far"], ["ecl", "c", "remote"]]
+        {
+            kubectl.run(&["delete", kind, name, "-n", namespace, "--timeout=120s"]).await?;
+        }
         Ok(())
-    })
+    }))
     .await;
 }
 

@@ -77,6 +77,44 @@ async fn an_object_of_somebody_else_on_the_edge_is_named_and_not_touched() {
 }
 
 #[tokio::test]
+async fn both_deployments_of_one_release_say_so_and_the_second_is_woken() {
+    let note = of_one_file("web", NOTE).unwrap();
+    let bed = start("contested", std::slice::from_ref(&note)).await;
+    bed.explain(async {
+        let hub = bed.hub().kubectl();
+        let notes = std::slice::from_ref(&note);
+        let spec = "release: shop
+placement: {allOf: [{provider: acme, cluster: a}, {provider: acme, cluster: b}]}";
+        hub.apply(&deployment("contested", "shop", notes, spec)).await?;
+        deployed(bed, "contested", "shop", 1).await?;
+        hub.apply(&deployment("contested", "again", notes, spec)).await?;
+        let says = |wanted: bool| {
+            wait(bed, "contested", "shop", move |dig: &DeploymentIntentGroup| {
+                let ready = dig.status.as_ref().and_then(|status| status.condition(types::READY));
+                let ready = ready.ok_or("it has no Ready")?;
+                let also = "; release shop in namespace contested on 2 clusters (acme/a, acme/b) is also wanted by \
+                            DeploymentIntentGroup again, which does not get it";
+                let is_said = if wanted { ready.message.ends_with(also) } else { !ready.message.contains("wanted") };
+                if is_said && ready.status == "True" { Ok(()) } else { Err(format!("{ready:?}")) }
+            })
+        };
+        says(true).await?;
+        let again = |dig: &DeploymentIntentGroup| refused(dig.status.as_ref(), types::READY, "DuplicateRelease");
+        wait(bed, "contested", "again", again).await?;
+        hub.run(&["delete", "dig", "again", "-n", "contested"]).await?;
+        says(false).await?;
+        // It is written after the status that it is about, and before the next one.
+        let events = ["get", "events", "-n", "contested", "-o", "jsonpath={.items[*].reason}"];
+        ensure!(hub.run(&events).await?.matches("ReleaseContested").count() == 1, "one Event");
+        hub.apply(&deployment("contested", "again", notes, spec)).await?;
+        wait(bed, "contested", "again", again).await?;
+        hub.run(&["delete", "dig", "shop", "-n", "contested"]).await?;
+        deployed(bed, "contested", "again", 1).await.map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_is_in_use_stays_with_its_holders_named_and_goes_when_they_are_gone() {
     let note = of_one_file("web", NOTE).unwrap();
     let bed = start("held", std::slice::from_ref(&note)).await;
@@ -130,7 +168,7 @@ async fn a_field_of_a_later_version_is_answered_instead_of_ignored() {
         let spec = format!("{EVERYWHERE}\nintents: [{{kind: HardwareIntent, name: gpu}}]");
         bed.hub().kubectl().apply(&deployment("early", "shop", std::slice::from_ref(&note), &spec)).await?;
         let message = dig_says(bed, "early", types::READY, "NotSupportedYet").await?;
-        has(&message, &["spec.intents is not supported yet: remove the field"]);
+        has(&message, &["spec.intents[HardwareIntent/gpu] is not supported yet: remove the entry"]);
         bed.hub().kubectl().apply(&deployment("early", "shop", &[note], EVERYWHERE)).await?;
         deployed(bed, "early", "shop", 1).await.map(drop)
     })

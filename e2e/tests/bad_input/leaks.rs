@@ -24,7 +24,7 @@ spec: {{apps: [{{app: web, valuesFrom: [{{kind: ConfigMap, name: {name:?}}}]}}]}
 
 /// Everything on the hub that is no Secret, and what the operator logged.
 async fn readable(bed: &Bed, namespace: &str) -> Result<String> {
-    let kinds = "configmaps,events,dig,lc,capp,cprof,appcontexts.emco.io,syncshards.emco.io";
+    let kinds = "configmaps,events,dig,lc,capp,cprof,gai,appcontexts.emco.io,syncshards.emco.io";
     let mut all = String::new();
     for within in [namespace, "acme", "emco-system"] {
         all.push_str(&bed.hub().kubectl().run(&["get", kinds, "-n", within, "-o", "yaml"]).await?);

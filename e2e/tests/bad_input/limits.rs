@@ -1,13 +1,18 @@
 //! In: names as long as they may be, and as many objects as an app may have. Out: deployed and removed like all others.
 
+use std::time::Duration;
+
 use anyhow::ensure;
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_e2e::bed::serial;
-use emco_e2e::operator::{SOON, cluster, deployed, deployment, ours, says, secret};
+use emco_e2e::operator::{SOON, cluster, deployed, deployed_within, deployment, ours, says, secret};
 use emco_e2e::wait::wait_until_gone;
 
 use super::{of_one_file, provider, start};
+
+/// For thousands of objects on a slow machine.
+const MANY: Duration = Duration::from_mins(5);
 
 fn long(first: &str, length: usize) -> String {
     format!("{first}{}", "x".repeat(length - first.len()))
@@ -93,7 +98,7 @@ async fn an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refu
             deployment(project, "notes", std::slice::from_ref(&notes), &spec)
         };
         bed.hub().kubectl().apply(&with(5000)).await?;
-        deployed(bed, project, "notes", 1).await?;
+        deployed_within(bed, project, "notes", 1, MANY).await?;
         ensure!(ours(bed, "d", "configmaps", Some(project)).await?.len() == 5000);
         bed.hub().kubectl().apply(&with(5001)).await?;
         let said = says::<DeploymentIntentGroup, _>(bed, project, "notes", types::RENDERED, "OutputTooLarge")
@@ -102,7 +107,7 @@ async fn an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refu
         ensure!(ours(bed, "d", "configmaps", Some(project)).await?.len() == 5000, "what runs stays");
         bed.hub().kubectl().run(&["delete", "dig", "notes", "-n", project, "--wait=false"]).await?;
         let digs = bed.hub().api::<DeploymentIntentGroup>(project).await?;
-        wait_until_gone(digs, "notes", SOON).await?;
+        wait_until_gone(digs, "notes", MANY).await?;
         assert_eq!(ours(bed, "d", "configmaps", Some(project)).await?, Vec::<String>::new());
         bed.hub().kubectl().run(&["delete", "projects.emco.io", project, "--wait=false"]).await?;
         wait_until_gone(kube::Api::<emco_crds::Project>::all(bed.hub().client().await?), project, SOON)

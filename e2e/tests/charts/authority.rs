@@ -1,28 +1,27 @@
 //! Authorities of the operator's administrator, for the sources of all charts.
 
 use anyhow::{Context as _, Result, ensure};
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{Operator, deployed, program, project, register};
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::{Turn, deployed, program, project, register};
 use emco_e2e::registry::{Guard, LOGIN, Registry};
 use serde_json::json;
 use tokio::process::Command;
 
-use super::{deploy, list, login, note};
+use super::{IN_TURN, deploy, list, login, note};
 
 #[tokio::test]
 async fn a_bundle_of_authorities_serves_charts_that_bring_none() {
-    let planes = BedSpec::hub().with(PlaneSpec::new("a", Parts::ApiServer)).with_helm();
-    let bed = Bed::start(planes).await.unwrap();
-    bed.explain(Box::pin(serves(&bed))).await;
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
+    bed.explain(Box::pin(serves(bed, &mut turn))).await;
 }
 
-async fn serves(bed: &Bed) -> Result<()> {
+async fn serves(bed: &Bed, turn: &mut Turn) -> Result<()> {
     let registry = Registry::start(bed, "bundle", Guard::Password).await?;
     registry.push(&note("1.0.0", "one"), "charts").await?;
     let file = bed.dir().join("authorities.pem");
     tokio::fs::write(&file, registry.ca()).await?;
     let bundle = file.display().to_string();
-    let _operator = Operator::start_in(bed, &program()?, &[("EMCO_CA_BUNDLE", bundle.as_str())]).await?;
+    turn.start(&[("EMCO_CA_BUNDLE", bundle.as_str())]).await?;
     register(bed, "acme", &["a"]).await?;
     project(bed, "bundle").await?;
     list(bed, "bundle", Some(&[format!("oci://{}/charts/", registry.host())])).await?;

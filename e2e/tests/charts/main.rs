@@ -15,7 +15,7 @@ use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::git_server::GitServer;
-use emco_e2e::operator::{SharedOperator, chart, is, project, says as says_now, wait};
+use emco_e2e::operator::{OperatorInTurn, SharedOperator, chart, is, project, says as says_now, wait};
 use emco_e2e::package::Package;
 use emco_e2e::public::Internet;
 use emco_e2e::registry::{Guard, Registry};
@@ -23,15 +23,18 @@ use emco_e2e::repository::Repository;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
-/// Public addresses are behind a proxy of ours; `b` is registered by a test.
+/// Public addresses are behind a proxy of ours; `b` is registered by a test. Nothing ends that controllers would have to clean.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
-        let edge = |name| PlaneSpec::new(name, Parts::Controllers);
-        BedSpec::hub().with(edge("a")).with(edge("b"))
+        let edge = |name| PlaneSpec::new(name, Parts::ApiServer);
+        BedSpec::bare_hub().with(edge("a")).with(edge("b"))
     },
     &["a"],
 )
 .with(|| vec![("EMCO_PROXY", Internet::get().proxy())]);
+/// For tests that replace the operator, or start it with settings of their own. What is deployed on `a` is ready when it is there.
+static IN_TURN: OperatorInTurn =
+    OperatorInTurn::new(|| BedSpec::bare_hub().with(PlaneSpec::new("a", Parts::ApiServer)));
 
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: one}\n";
 

@@ -7,7 +7,7 @@ use emco_e2e::bed::Bed;
 use emco_e2e::operator::SharedOperator;
 use serde_json::Value;
 
-use super::rig::{STAGE, file, run, run_as};
+use super::rig::{STAGE, file, lend_e, run, run_as};
 
 async fn stage() -> Result<&'static Bed> {
     let stage: &SharedOperator = &STAGE;
@@ -39,8 +39,9 @@ fn token(kubeconfig: &Value) -> &str {
 #[tokio::test]
 async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothing() {
     let bed = stage().await.unwrap();
-    bed.explain(async {
-        let kubeconfig = admin(bed, "d").await?;
+    bed.explain(Box::pin(async {
+        let _turn = lend_e(bed).await?;
+        let kubeconfig = admin(bed, "e").await?;
         let add =
             ["cluster", "add", "acme/dublin", "--kubeconfig", &kubeconfig, "--labels", "tier=far,region=eu"];
         // First on paper.
@@ -49,7 +50,7 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
             0,
             &["kind: ClusterRoleBinding", "kind: ServiceAccount", "region: eu", "name: dublin-kubeconfig"],
         );
-        let accounts = bed.edge("d").kubectl().run(&["get", "serviceaccounts", "-A", "-o", "name"]).await?;
+        let accounts = bed.edge("e").kubectl().run(&["get", "serviceaccounts", "-A", "-o", "name"]).await?;
         assert!(!accounts.contains("emco-hub"), "{accounts}");
         let said = run(bed, &dry.iter().copied().chain(["-o", "yaml"]).collect::<Vec<_>>()).await?;
         let cluster: Value = serde_yaml::from_str(&said.out)?;
@@ -90,14 +91,16 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
         run(bed, &["cluster", "rotate", "acme/dublin"]).await?.is(0, &["a bound token"]);
         let renewed = stored(bed, "dublin").await?;
         assert_ne!(token(&before), token(&renewed));
-        bed.edge("d").kubectl().run(&["delete", "serviceaccount", "emco-hub", "-n", "emco-system"]).await?;
+        bed.edge("e").kubectl().run(&["delete", "serviceaccount", "emco-hub", "-n", "emco-system"]).await?;
         run(bed, &add).await?.is(0, &["a bound token", "registered and ready"]);
         // The operator works with it.
         run(bed, &["clusters", "-l", "tier=far"]).await?.is(0, &["dublin", "True", "region=eu,tier=far"]);
         let taken = ["cluster", "add", "acme/again", "--kubeconfig", &kubeconfig];
         run(bed, &taken).await?.is(1, &["is registered already, as acme/dublin"]);
+        // The plane is free for the next test.
+        run(bed, &["cluster", "remove", "acme/dublin"]).await?.is(0, &["emco-system are deleted"]);
         Ok(())
-    })
+    }))
     .await;
 }
 
@@ -142,7 +145,7 @@ fn changed(kubeconfig: &str, change: impl FnOnce(&mut Value)) -> Result<String> 
 async fn what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made() {
     let bed = stage().await.unwrap();
     bed.explain(async {
-        let good = bed.edge("d").kubeconfig()?;
+        let good = bed.edge("c").kubeconfig()?;
         let in_cluster = |key: &'static str, value: Value| {
             changed(&good, move |file| {
                 if let Some(cluster) = file["clusters"][0]["cluster"].as_object_mut() {
@@ -159,9 +162,8 @@ async fn what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made() {
                 cluster.remove("certificate-authority-data");
             }
         })?;
-        let nobody = bed.edge("d").kubeconfig_as("nobody", None)?;
+        let nobody = bed.edge("c").kubeconfig_as("nobody", None)?;
         let hub = bed.hub().kubeconfig()?;
-        let other = bed.edge("c").kubeconfig()?;
         for (name, kubeconfig, more, says) in [
             ("acme/x", &insecure, &[][..], "does not verify the API server"),
             ("acme/x", &proxy, &[], "goes through a proxy"),
@@ -170,10 +172,23 @@ async fn what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made() {
             ("acme/x", &without, &[], "--certificate-authority"),
             ("acme/x", &nobody, &[], "you may not do that on the cluster"),
             ("acme/x", &hub, &[], "is the hub itself"),
-            ("acme/a", &other, &[], "exists already and is another one"),
+            ("acme/a", &good, &[], "exists already and is another one"),
             ("nowhere/x", &good, &[], "there is no ClusterProvider nowhere"),
-            ("acme/x", &good, &["--level", "Standard"], "is not supported yet"),
-            ("acme/x", &good, &["--context", "mars"], "there is no context mars: there are d"),
+            ("acme/x", &good, &["--level", "Standard", "--cluster-role", "view"], "leave one of them out"),
+            ("acme/x", &good, &["--may-bind", "view"], "--may-bind adds to a level below Admin"),
+            (
+                "acme/x",
+                &good,
+                &["--level", "Standard", "--may-bind", "none"],
+                "there is no ClusterRole none on the cluster",
+            ),
+            (
+                "acme/x",
+                &good,
+                &["--level", "Privileged", "--may-bind", "cluster-admin"],
+                "that is --level Admin",
+            ),
+            ("acme/x", &good, &["--context", "mars"], "there is no context mars: there are c"),
             ("x", &good, &[], "write PROVIDER/CLUSTER"),
             ("acme/X", &good, &[], "is no name of a provider or cluster"),
             ("acme/x", &good, &["--provider", "umbrella"], "leave one of them out"),
@@ -187,8 +202,8 @@ async fn what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made() {
         }
         for (args, says) in [
             (&["cluster", "add", "acme/x"][..], "--kubeconfig"),
-            (&["cluster", "add", "acme/x", "--context", "d", "--labels", "emco.io/a=b"], "kept for EMCO"),
-            (&["cluster", "add", "acme/x", "--context", "d", "--timeout", "soon"], "such as 30s"),
+            (&["cluster", "add", "acme/x", "--context", "c", "--labels", "emco.io/a=b"], "kept for EMCO"),
+            (&["cluster", "add", "acme/x", "--context", "c", "--timeout", "soon"], "such as 30s"),
             (&["cluster", "remove"], "<PROVIDER/CLUSTER>"),
             (&["cluster", "remove", "berlin"], "write PROVIDER/CLUSTER"),
             (&["cluster", "rename"], "unrecognized subcommand"),
@@ -201,7 +216,7 @@ async fn what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made() {
         assert!(!listed.contains("/x"), "{listed}");
         // Whoever may not write on the hub is told so.
         let viewer = file(bed, "viewer.kubeconfig", &bed.hub().kubeconfig_as("viewer", None)?).await?;
-        let path = admin(bed, "d").await?;
+        let path = admin(bed, "c").await?;
         run_as(bed, &viewer, &["cluster", "add", "acme/x", "--kubeconfig", &path])
             .await?
             .is(1, &["you may not read cluster provider acme on the hub"]);

@@ -11,21 +11,23 @@ use emco_e2e::package::Package;
 use emco_e2e::programs::Program;
 use emco_e2e::wait::wait_until_gone;
 use tokio::process::Command;
+use tokio::sync::Mutex;
 
 use super::looks::{EVERYWHERE, tenant};
 use super::rig::{run, run_as};
 
-/// On `old`, others have something; `away` can be cut off.
-static TAKEN: SharedOperator = SharedOperator::new(
+/// On `old`, others have something, and Pods run; `away` can be cut off.
+pub static TAKEN: SharedOperator = SharedOperator::new(
     || {
-        BedSpec::default()
-            .with(PlaneSpec::new("hub", Parts::Controllers))
+        BedSpec::bare_hub()
             .with(PlaneSpec::edge("old"))
             .with(PlaneSpec::new("away", Parts::Controllers).proxied())
             .with_helm()
     },
     &["old", "away"],
 );
+/// Tests that cut `away` off take turns.
+pub static CUTS: Mutex<()> = Mutex::const_new(());
 
 const RELEASE: &str = r#"
 apiVersion: v1
@@ -285,8 +287,10 @@ fn theirs() -> String {
 
 #[tokio::test]
 async fn adopt_says_what_no_value_takes_over_and_which_cluster_cannot_be_asked() {
+    let _turn = CUTS.lock().await;
     let (bed, _) = TAKEN.get().await.unwrap();
     bed.explain(Box::pin(async {
+        bed.edge("away").restore().await?;
         project(bed, "mixed").await?;
         let shared = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {a: b}\n";
         let first = chart("first", "1.0.0", &[("templates/shared.yaml", shared)])?;

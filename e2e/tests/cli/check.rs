@@ -31,7 +31,7 @@ async fn check_says_what_works_on_a_hub_with_everything() {
     bed.explain(async {
         let report = run(bed, &["check", "-o", "json"]).await?.json();
         is(&report, "hub", "ok", "Kubernetes v1.")?;
-        is(&report, "kinds", "ok", "all 10 are there")?;
+        is(&report, "kinds", "ok", "all 11 are there")?;
         is(&report, "rights", "ok", "everything")?;
         is(&report, "operator", "ok", "is renewed")?;
         is(&report, "clock", "ok", "clock")?;
@@ -47,7 +47,7 @@ async fn check_says_what_works_on_a_hub_with_everything() {
 async fn check_says_what_is_missing_where_nothing_is_installed() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {
-        let bare = file(bed, "bare.kubeconfig", &bed.edge("d").kubeconfig()?).await?;
+        let bare = file(bed, "bare.kubeconfig", &bed.edge("c").kubeconfig()?).await?;
         run_as(bed, &bare, &["check"]).await?.is(
             3,
             &[

@@ -256,7 +256,7 @@ async fn files_that_would_be_refused_are_with_the_words_of_operator_and_hub() {
         folder.deployment("amiss", &charts("1.0.0")?, "logicalCloudRef: {name: nowhere}")?;
         refused(bed, "amiss", &folder, types::RESOLVED, "LogicalCloudNotFound").await?;
         folder.deployment("amiss", &charts("1.0.0")?, "intents: [{kind: Net, name: net}]")?;
-        refused(bed, "amiss", &folder, types::RESOLVED, "NotSupportedYet").await?;
+        refused(bed, "amiss", &folder, types::RESOLVED, "IntentKindUnknown").await?;
         // The hub keeps the release of a deployment.
         folder.deployment("amiss", &charts("1.0.0")?, "release: other")?;
         run(bed, &["plan", "-f", folder.path()?])

@@ -82,6 +82,13 @@ async fn status_is_a_tree_with_filters_codes_and_a_watch() {
         assert!(!said.out.contains("note"), "{}", said.out);
         let json = run(bed, &["status", "tree/till", "--app", "gate", "-o", "json"]).await?.json();
         assert_eq!(json["groups"][0]["apps"][0]["clusters"][0]["objects"][0]["reason"], "Invalid");
+        let one = ["status", "tree/till", "--kind", "service", "--name", "till-gate", "--not-ready"];
+        run(bed, &one).await?.is(3, &["acme/a  Failed", "Service/tree/till-gate  Invalid:", "shown: 1 of 4"]);
+        let json = run(bed, &["status", "tree/till", "--app", "note", "--ready", "-o", "json"]).await?.json();
+        assert_eq!(json["counts"]["appsOnClusters"], serde_json::json!({"shown": 2, "of": 4}));
+        run(bed, &["status", "tree/till", "--app", "z"])
+            .await?
+            .is(1, &["tree/till has no app z: there are gate, note"]);
         bed.hub()
             .kubectl()
             .run(&[
@@ -152,7 +159,7 @@ kind: Role
 metadata: {{name: viewer, namespace: {namespace}}}
 rules:
 - apiGroups: [emco.io]
-  resources: [logicalclouds, compositeapps, compositeprofiles, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards]
+  resources: [logicalclouds, compositeapps, compositeprofiles, genericactionintents, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards]
   verbs: [get, list, watch]
 ---
 apiVersion: rbac.authorization.k8s.io/v1

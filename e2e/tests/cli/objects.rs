@@ -1,23 +1,12 @@
 //! The objects of a deployment: their health, and their manifests.
 
 use anyhow::ensure;
-use emco_e2e::bed::{BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{SharedOperator, chart, chart_map, deployed, deployment};
+use emco_e2e::operator::{chart, chart_map, deployed, deployment};
 use serde_json::Value;
 
+use super::adopt::{CUTS, TAKEN};
 use super::looks::{EVERYWHERE, deploy, tenant};
 use super::rig::{STAGE, run, run_as};
-
-/// `near` and `far`, which can be cut off.
-static APART: SharedOperator = SharedOperator::new(
-    || {
-        BedSpec::default()
-            .with(PlaneSpec::new("hub", Parts::Controllers))
-            .with(PlaneSpec::new("near", Parts::Controllers))
-            .with(PlaneSpec::new("far", Parts::Controllers).proxied())
-    },
-    &["near", "far"],
-);
 
 /// The objects of an app on a cluster, as `name state`.
 fn states(json: &Value, app: &str, cluster: &str) -> Vec<String> {
@@ -74,8 +63,27 @@ async fn get_lists_every_object_and_asks_where_something_is_wrong() {
         said.is(3, &["ConfigMap/lists/till-note  Missing  ", "Service/lists/till-gate  NotOurs  "]);
 
         run(bed, &["get", "lists/nothing"]).await?.is(1, &["there is no deployment intent group nothing"]);
-        run(bed, &["get", "lists/till", "--cluster", "acme/z"]).await?.is(1, &["--cluster"]);
-        run(bed, &["get", "lists/till", "--app", "z"]).await?.is(1, &["no such app"]);
+        let one = ["get", "lists/till", "--live", "--kind", "configmap", "--not-ready"];
+        let said = run(bed, &one).await?;
+        said.is(
+            3,
+            &[
+                "ConfigMap/lists/till-note  Missing  ",
+                "0/1 objects ready  1 of 2 shown",
+                "shown: 1 of 6 objects",
+            ],
+        );
+        assert!(!said.out.contains("acme/b") && !said.out.contains("till-key"), "{}", said.out);
+
+        let there = "lists/till has nothing on cluster acme/z: there are acme/a, acme/b";
+        run(bed, &["get", "lists/till", "--cluster", "acme/z"]).await?.is(1, &[there]);
+        run(bed, &["get", "lists/till", "--app", "z"])
+            .await?
+            .is(1, &["lists/till has no app z: there are gate, note"]);
+        run(bed, &["get", "lists/till", "--kind", "Job"])
+            .await?
+            .is(1, &["lists/till has no object of kind Job: there are ConfigMap, Secret, Service"]);
+        run(bed, &["get", "lists/till", "--ready", "--not-ready"]).await?.is(2, &["cannot be used with"]);
         let tenant = tenant(bed, "lists").await?;
         run_as(bed, &tenant, &["get", "lists/till"])
             .await?
@@ -98,8 +106,10 @@ spec:
 
 #[tokio::test]
 async fn get_says_what_is_not_ready_and_which_cluster_cannot_be_asked() {
-    let (bed, _) = APART.get().await.unwrap();
-    bed.explain(async {
+    let _turn = CUTS.lock().await;
+    let (bed, _) = TAKEN.get().await.unwrap();
+    bed.explain(Box::pin(async {
+        bed.edge("away").restore().await?;
         emco_e2e::operator::project(bed, "apart").await?;
         let note =
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {a: {{ .Values.a | quote }}}\n";
@@ -108,21 +118,21 @@ async fn get_says_what_is_not_ready_and_which_cluster_cannot_be_asked() {
             chart("web", "1.0.0", &[("templates/web.yaml", WEB)])?,
         ];
         chart_map(bed, "apart", "charts", &charts).await?;
-        // Pods of these planes run nowhere.
+        // Nothing runs Pods of `away`.
         bed.hub().kubectl().apply(&deployment("apart", "till", &charts, EVERYWHERE)).await?;
-        for edge in ["near", "far"] {
+        for edge in ["old", "away"] {
             let kubectl = bed.edge(edge).kubectl();
             kubectl.run(&["wait", "--for=create", "deploy/web", "-n", "apart", "--timeout=60s"]).await?;
         }
         let said = run(bed, &["get", "apart/till", "-o", "json"]).await?;
         ensure!(said.code == Some(3), "{said:?}");
         let json = said.json();
-        assert_eq!(states(&json, "web", "acme/far"), ["web Progressing"]);
-        assert_eq!(states(&json, "note", "acme/near"), ["note Ready"]);
+        assert_eq!(states(&json, "web", "acme/away"), ["web Progressing"]);
+        assert_eq!(states(&json, "note", "acme/old"), ["note Ready"]);
         let web = &json["apps"][1]["clusters"][0]["objects"][0];
         ensure!(web["message"].as_str().is_some_and(|why| !why.is_empty()), "{web:#}");
 
-        bed.edge("far").refuse().await?;
+        bed.edge("away").refuse().await?;
         let said = run(bed, &["get", "apart/till"]).await?;
         said.is(
             3,
@@ -133,8 +143,8 @@ async fn get_says_what_is_not_ready_and_which_cluster_cannot_be_asked() {
             ],
         );
         assert_eq!(said.out.matches("the cluster cannot be reached").count(), 2, "{}", said.out);
-        bed.edge("far").restore().await
-    })
+        bed.edge("away").restore().await
+    }))
     .await;
 }
 

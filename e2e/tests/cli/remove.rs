@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, project};
 
-use super::rig::{STAGE, Said, file, run};
+use super::rig::{STAGE, Said, file, lend_e, run};
 
 const THERE: &str = "placement: {allOf: [{provider: acme, cluster: ended}]}";
 
@@ -41,7 +41,7 @@ async fn scheduling(bed: &Bed) -> Result<String> {
 async fn by_hand(bed: &Bed, said: &Said) -> Result<()> {
     let edge = bed.edge("e").kubectl();
     let commands: Vec<&str> = said.err.lines().filter_map(|line| line.strip_prefix("  kubectl ")).collect();
-    ensure!(commands.len() == 6, "{}", said.err);
+    ensure!(commands.len() == 7, "{}", said.err);
     for command in commands {
         edge.run(&command.split(' ').collect::<Vec<_>>()).await?;
     }
@@ -159,6 +159,7 @@ async fn moved(bed: &Bed) -> Result<()> {
 async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(Box::pin(async {
+        let _turn = lend_e(bed).await?;
         let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
         let admin = file(bed, "e-admin.kubeconfig", &bed.edge("e").kubeconfig()?).await?;
         let admin = admin.display().to_string();

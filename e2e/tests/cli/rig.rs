@@ -5,30 +5,42 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{SharedOperator, program};
+use emco_e2e::secrets::Printed;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::{Mutex, MutexGuard};
 
-/// `a` and `b` are registered with the provider acme, `b` behind a proxy. `c` grants bound tokens for a day only; `d` for as long as
-/// asked. `e` comes and goes, `f` gets new credentials.
+/// `a` and `b` are registered with the provider acme, `b` behind a proxy. `c` grants bound tokens for a day only. `e` comes and goes, by
+/// one test after the other. `g` has no rights but those of a printed role, and `i` has the rights of level Standard.
 pub static STAGE: SharedOperator = SharedOperator::new(
     || {
-        BedSpec::default()
-            .with(PlaneSpec::new("hub", Parts::Controllers))
+        BedSpec::bare_hub()
             .with(PlaneSpec::new("a", Parts::Controllers))
             .with(PlaneSpec::new("b", Parts::Controllers).proxied())
             .with(
                 PlaneSpec::new("c", Parts::Controllers)
                     .api_flag("--service-account-max-token-expiration=24h"),
             )
-            .with(PlaneSpec::new("d", Parts::Controllers))
             .with(PlaneSpec::new("e", Parts::Controllers))
-            .with(PlaneSpec::new("f", Parts::Controllers))
             .with(PlaneSpec::new("g", Parts::Controllers))
+            .with(PlaneSpec::edge("i").audit(Audit::All))
     },
     &["a", "b"],
 );
+
+/// Waits for the turn to register the plane `e`, and until what the test before removed there is gone. Whoever has it takes the cluster off
+/// the hub in the end.
+pub async fn lend_e(bed: &Bed) -> Result<MutexGuard<'static, ()>> {
+    static LENT: Mutex<()> = Mutex::const_new(());
+    let turn = LENT.lock().await;
+    // They are collected after `cluster remove` has ended.
+    for gone in ["clusterrole/emco-hub", "namespace/emco-system"] {
+        bed.edge("e").kubectl().run(&["wait", gone, "--for=delete", "--timeout=120s"]).await?;
+    }
+    Ok(turn)
+}
 
 /// For one call.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -93,23 +105,23 @@ pub async fn run(bed: &Bed, args: &[&str]) -> Result<Said> {
 pub async fn run_fed(bed: &Bed, input: &Path, args: &[&str]) -> Result<Said> {
     let mut command = command(bed, bed.hub().kubectl().kubeconfig(), args)?;
     command.stdin(std::fs::File::open(input)?);
-    said(command, args).await
+    said(bed, command, args).await
 }
 
 /// Runs it with a kubeconfig.
 pub async fn run_as(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Said> {
-    said(command(bed, kubeconfig, args)?, args).await
+    said(bed, command(bed, kubeconfig, args)?, args).await
 }
 
 /// Runs it as the administrator of the hub, with the programs of a folder.
 pub async fn run_with(bed: &Bed, programs: &Path, args: &[&str]) -> Result<Said> {
     let mut command = command(bed, bed.hub().kubectl().kubeconfig(), args)?;
     command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
-    said(command, args).await
+    said(bed, command, args).await
 }
 
-async fn said(mut command: Command, args: &[&str]) -> Result<Said> {
-    let output = tokio::time::timeout(PATIENCE, command.output())
+async fn said(bed: &Bed, mut command: Command, args: &[&str]) -> Result<Said> {
+    let output = tokio::time::timeout(PATIENCE, bed.hear(&mut command))
         .await
         .with_context(|| format!("kubectl emco {} takes too long", args.join(" ")))??;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -120,13 +132,16 @@ async fn said(mut command: Command, args: &[&str]) -> Result<Said> {
 pub struct Running {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    printed: Printed,
+    args: Vec<String>,
 }
 
 impl Running {
     pub fn start(bed: &Bed, args: &[&str]) -> Result<Self> {
         let mut child = command(bed, bed.hub().kubectl().kubeconfig(), args)?.spawn()?;
         let out = child.stdout.take().context("it has no standard output")?;
-        Ok(Self { _child: child, lines: BufReader::new(out).lines() })
+        let args = args.iter().map(|&arg| arg.to_owned()).collect();
+        Ok(Self { _child: child, lines: BufReader::new(out).lines(), printed: bed.printed(), args })
     }
 
     /// The next line that holds a text.
@@ -134,6 +149,7 @@ impl Running {
         let mut seen = String::new();
         let found = async {
             while let Some(line) = self.lines.next_line().await? {
+                self.printed.keep(&self.args, &[line.as_bytes()])?;
                 if line.contains(words) {
                     return Ok(line);
                 }

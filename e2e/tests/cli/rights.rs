@@ -35,7 +35,7 @@ const DELETES_SECRETS: &str = "- {apiGroups: [''], resources: [secrets], verbs: 
 
 /// A cluster that nobody answers for, with a Secret as `cluster add` makes it.
 async fn guarded(bed: &Bed) -> Result<()> {
-    let kubeconfig = bed.edge("d").kubeconfig_with_token("none");
+    let kubeconfig = bed.edge("c").kubeconfig_with_token("none");
     let mut parsed: serde_json::Value = serde_yaml::from_str(&kubeconfig)?;
     parsed["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1".into();
     let objects = format!(

@@ -9,7 +9,7 @@ use emco_e2e::bed::Bed;
 use emco_e2e::operator::{chart, chart_map, deployed, deployment, project};
 use serde_json::Value;
 
-use super::rig::{STAGE, file, run, run_as};
+use super::rig::{STAGE, file, lend_e, run, run_as};
 use super::rights::user;
 
 const THERE: &str = "placement: {allOf: [{provider: acme, cluster: fargo}]}";
@@ -31,7 +31,7 @@ async fn stored(bed: &Bed) -> Result<String> {
 
 /// Names of the Secrets that tokens live with.
 async fn secrets(bed: &Bed) -> Result<Vec<String>> {
-    let list = get(bed, "f", &["secrets", "-n", "emco-system"]).await?;
+    let list = get(bed, "e", &["secrets", "-n", "emco-system"]).await?;
     let items = list["items"].as_array().context("no list")?;
     Ok(items.iter().filter_map(|one| one["metadata"]["name"].as_str()).map(str::to_owned).collect())
 }
@@ -39,7 +39,7 @@ async fn secrets(bed: &Bed) -> Result<Vec<String>> {
 /// Whether the cluster accepts a kubeconfig.
 async fn accepted(bed: &Bed, kubeconfig: &str) -> Result<bool> {
     let path = file(bed, "fargo-old.kubeconfig", kubeconfig).await?.display().to_string();
-    let said = bed.edge("f").kubectl().output(&["get", "ns", "--kubeconfig", &path], "").await?;
+    let said = bed.edge("e").kubectl().output(&["get", "ns", "--kubeconfig", &path], "").await?;
     Ok(said.code == Some(0))
 }
 
@@ -61,7 +61,7 @@ async fn untouched(bed: &Bed) -> Result<(Value, Value, Value)> {
     let revisions = get(bed, "hub", &["appcontexts", "-n", "rotates", "-l", OF_DEPLOYMENT]).await?;
     let names = revisions["items"].as_array().context("no list")?.iter();
     let names = names.map(|one| one["metadata"]["uid"].clone()).collect();
-    let note = get(bed, "f", &["configmap", "note", "-n", "rotates"]).await?;
+    let note = get(bed, "e", &["configmap", "note", "-n", "rotates"]).await?;
     Ok((ready["lastTransitionTime"].clone(), names, note["metadata"]["resourceVersion"].clone()))
 }
 
@@ -69,7 +69,8 @@ async fn untouched(bed: &Bed) -> Result<(Value, Value, Value)> {
 async fn credentials_are_replaced_without_interruption_and_the_old_ones_end() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(Box::pin(async {
-        let admin = file(bed, "f-admin.kubeconfig", &bed.edge("f").kubeconfig()?).await?;
+        let _turn = lend_e(bed).await?;
+        let admin = file(bed, "e-admin.kubeconfig", &bed.edge("e").kubeconfig()?).await?;
         let admin = admin.display().to_string();
         let with_admin = [&ROTATE[..], &["--kubeconfig", &admin]].concat();
         run(bed, &ROTATE).await?.is(1, &["there is no Cluster acme/fargo on the hub"]);
@@ -92,7 +93,7 @@ async fn credentials_are_replaced_without_interruption_and_the_old_ones_end() {
         // What an earlier run left that died before the end.
         let stale =
             "{apiVersion: v1, kind: Secret, metadata: {name: emco-hub-token-stale, namespace: emco-system}}";
-        bed.edge("f").kubectl().apply(stale).await?;
+        bed.edge("e").kubectl().apply(stale).await?;
         run(bed, &ROTATE).await?.is(0, &["acme/fargo has new credentials", "the old token is ended"]);
         let second = stored(bed).await?;
         ensure!(second != first && secrets(bed).await?.len() == 1, "{:?}", secrets(bed).await?);
@@ -149,7 +150,7 @@ async fn refusals(bed: &Bed, with_admin: &[&str]) -> Result<()> {
         &["the credentials of the hub are as they were", "you may not write secret acme/fargo-kubeconfig"],
     );
     ensure!(stored(bed).await? == last && secrets(bed).await? == left, "{:?}", secrets(bed).await?);
-    bed.edge("f").kubectl().run(&["delete", "clusterrolebinding", "emco-hub"]).await?;
+    bed.edge("e").kubectl().run(&["delete", "clusterrolebinding", "emco-hub"]).await?;
     run(bed, &ROTATE)
         .await?
         .is(1, &["cannot replace themselves", "kubectl emco cluster rotate acme/fargo --context CONTEXT"]);

@@ -23,14 +23,14 @@ async fn kubectl_finds_the_program_completes_it_and_passes_its_exit_code_on() {
         std::fs::set_permissions(&complete, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         let path = format!("{}:{}:/usr/bin:/bin", folder.display(), scripts.display());
         let kubectl = async |args: &[&str]| {
-            let output = tokio::process::Command::new(bed.hub().kubectl().program())
+            let mut kubectl = Command::new(bed.hub().kubectl().program());
+            kubectl
                 .args(args)
                 .env_clear()
                 .env("PATH", &path)
                 .env("HOME", bed.dir())
-                .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
-                .output()
-                .await?;
+                .env("KUBECONFIG", bed.hub().kubectl().kubeconfig());
+            let output = bed.hear(&mut kubectl).await?;
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             Ok::<_, anyhow::Error>((output.status.code(), text(&output.stdout) + &text(&output.stderr)))
         };
@@ -51,16 +51,15 @@ async fn kubectl_finds_the_program_completes_it_and_passes_its_exit_code_on() {
 /// Words as a shell completes them.
 async fn answered(bed: &Bed, shell: &str, script: &str) -> Result<Vec<String>> {
     let folder = emco()?.parent().context("the program is in a folder")?.display().to_string();
-    let output = Command::new(shell)
+    let mut command = Command::new(shell);
+    command
         .args(["-c", script])
         .env_clear()
         .env("PATH", format!("{folder}:/usr/local/bin:/usr/bin:/bin"))
         .env("HOME", bed.dir())
         .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .with_context(|| format!("there is no {shell}"))?;
+        .kill_on_drop(true);
+    let output = bed.hear(&mut command).await.with_context(|| format!("there is no {shell}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success() && said.is_empty(), "{shell}: {script}\n{said}");
     let words = String::from_utf8(output.stdout)?;

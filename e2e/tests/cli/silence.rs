@@ -1,10 +1,13 @@
 //! What is said when nobody keeps it true.
 
 use anyhow::Result;
-use emco_e2e::bed::{Bed, BedSpec};
+use emco_e2e::bed::{Bed, BedSpec, SharedBed, serial};
 use emco_e2e::operator::root;
 
 use super::rig::{Running, run};
+
+/// A hub on which no operator ever ran.
+static HUB: SharedBed = SharedBed::new(BedSpec::bare_hub);
 
 /// Statuses as an operator left them, on a hub without one.
 const LEFT: &str = "
@@ -50,15 +53,17 @@ fn lease() -> String {
     )
 }
 
-async fn begin(bed: &Bed) -> Result<()> {
+/// A deployment in a namespace of its own, and the cluster of all of them.
+async fn begin(bed: &Bed, space: &str) -> Result<()> {
     let kubectl = bed.hub().kubectl();
     let crds = root().join("config/crd").display().to_string();
     kubectl.run(&["apply", "--server-side", "-k", &crds]).await?;
     kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
-    for namespace in ["acme", "shop", "emco-system"] {
-        kubectl.run(&["create", "namespace", namespace]).await?;
+    for namespace in ["acme", space, "emco-system"] {
+        let object = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}");
+        kubectl.apply(&object).await?;
     }
-    kubectl.apply(LEFT).await?;
+    kubectl.apply(&LEFT.replace("namespace: shop", &format!("namespace: {space}"))).await?;
     let status = |conditions: &str, more: &str| {
         format!(r#"{{"status": {{"observedGeneration": 1, "conditions": {conditions}{more}}}}}"#)
     };
@@ -68,11 +73,9 @@ async fn begin(bed: &Bed) -> Result<()> {
         r#", "asWanted": [{"ids": "1", "applied": "t1", "generation": 1, "ready": 2, "total": 2}]"#,
     );
     let cluster = status(&conditions("Reachable"), r#", "provider": "acme", "id": "acme/a""#);
-    for (kind, name, namespace, patch) in [
-        ("dig", "till", "shop", group),
-        ("shard", "dig-till-1", "shop", shard),
-        ("ecl", "a", "acme", cluster),
-    ] {
+    for (kind, name, namespace, patch) in
+        [("dig", "till", space, group), ("shard", "dig-till-1", space, shard), ("ecl", "a", "acme", cluster)]
+    {
         kubectl
             .run(&[
                 "patch",
@@ -92,10 +95,11 @@ async fn begin(bed: &Bed) -> Result<()> {
 
 #[tokio::test]
 async fn under_an_expired_lease_everything_is_unknown_and_a_watch_says_so_by_itself() {
-    let bed = Bed::start(BedSpec::bare_hub()).await.unwrap();
+    let _turn = serial().await;
+    let bed = HUB.get().await.unwrap();
     bed.explain(async {
-        begin(&bed).await?;
-        run(&bed, &["status", "till", "-n", "shop"]).await?.is(
+        begin(bed, "shop").await?;
+        run(bed, &["status", "till", "-n", "shop"]).await?.is(
             3,
             &[
                 "no operator has ever run here",
@@ -104,16 +108,16 @@ async fn under_an_expired_lease_everything_is_unknown_and_a_watch_says_so_by_its
             ],
         );
         bed.hub().kubectl().apply(&lease()).await?;
-        run(&bed, &["status", "till", "-n", "shop"]).await?.is(0, &["shop/till  Instantiated  ready: True"]);
-        run(&bed, &["clusters"]).await?.is(0, &["acme", "Reachable"]);
+        run(bed, &["status", "till", "-n", "shop"]).await?.is(0, &["shop/till  Instantiated  ready: True"]);
+        run(bed, &["clusters"]).await?.is(0, &["acme", "Reachable"]);
         // Nothing on the hub changes when a Lease ends; whoever watches is told all the same, and again when it is renewed.
         bed.hub().kubectl().apply(&lease()).await?;
-        let mut watch = Running::start(&bed, &["status", "-A", "--watch"])?;
+        let mut watch = Running::start(bed, &["status", "-A", "--watch"])?;
         watch.until("shop/till  Instantiated  ready: True").await?;
         watch.until("the operator has been silent since").await?;
         watch.until("shop/till  Unknown  ready: Unknown").await?;
-        run(&bed, &["clusters"]).await?.is(3, &["Unknown", "OperatorSilent", "the operator has been silent"]);
-        let json = run(&bed, &["status", "-A", "-o", "json"]).await?;
+        run(bed, &["clusters"]).await?.is(3, &["Unknown", "OperatorSilent", "the operator has been silent"]);
+        let json = run(bed, &["status", "-A", "-o", "json"]).await?;
         assert_eq!((json.code, json.json()["operator"].as_str()), (Some(3), Some("Silent")));
         bed.hub().kubectl().apply(&lease()).await?;
         watch.until("shop/till  Instantiated  ready: True").await.map(drop)
@@ -123,18 +127,19 @@ async fn under_an_expired_lease_everything_is_unknown_and_a_watch_says_so_by_its
 
 #[tokio::test]
 async fn shards_without_their_deployment_are_orphans() {
-    let bed = Bed::start(BedSpec::bare_hub()).await.unwrap();
+    let _turn = serial().await;
+    let bed = HUB.get().await.unwrap();
     bed.explain(async {
-        begin(&bed).await?;
-        run(&bed, &["orphans"]).await?.is(0, &["no orphans"]);
+        begin(bed, "orphans").await?;
+        run(bed, &["orphans"]).await?.is(0, &["no orphans"]);
         // As after somebody took the finalizer off by hand: the group is gone, and its edges were not cleaned.
-        bed.hub().kubectl().run(&["delete", "dig", "till", "-n", "shop"]).await?;
-        let said = run(&bed, &["orphans"]).await?;
+        bed.hub().kubectl().run(&["delete", "dig", "till", "-n", "orphans"]).await?;
+        let said = run(bed, &["orphans"]).await?;
         said.is(3, &["DeploymentIntentGroup/till", "dig-till-1", "acme/a"]);
-        let json = run(&bed, &["orphans", "-n", "shop", "-o", "json"]).await?;
+        let json = run(bed, &["orphans", "-n", "orphans", "-o", "json"]).await?;
         assert_eq!(json.code, Some(3));
         assert_eq!(json.json()[0]["clusters"][0], "acme/a");
-        run(&bed, &["orphans", "-n", "acme"]).await?.is(0, &["no orphans"]);
+        run(bed, &["orphans", "-n", "acme"]).await?.is(0, &["no orphans"]);
         Ok(())
     })
     .await;

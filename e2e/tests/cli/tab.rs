@@ -85,7 +85,8 @@ async fn completed(bed: &Bed, home: &Path, shell: &str, typed: &str) -> Result<S
     };
     let folder = emco()?.parent().context("the program is in a folder")?.display().to_string();
     let more = file(bed, "eks.kubeconfig", CONTEXTS).await?.display().to_string();
-    let output = Command::new("python3")
+    let mut typist = Command::new("python3");
+    typist
         .args(["-c", TYPIST, typed])
         .args(command)
         .env_clear()
@@ -96,10 +97,8 @@ async fn completed(bed: &Bed, home: &Path, shell: &str, typed: &str) -> Result<S
         .env("LANG", "C.UTF-8")
         .env("KUBECONFIG", format!("{}:{more}", bed.hub().kubectl().kubeconfig().display()))
         .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .context("there is no python3")?;
+        .kill_on_drop(true);
+    let output = bed.hear(&mut typist).await.context("there is no python3")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{shell}: {typed}: {said}");
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())

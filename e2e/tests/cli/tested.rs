@@ -317,6 +317,7 @@ async fn an_interrupted_run_leaves_what_is_there_and_names_it() {
         let id = child.id().context("it ended")?.to_string();
         ensure!(std::process::Command::new("kill").args(["-INT", &id]).status()?.success(), "no signal");
         let output = tokio::time::timeout(Duration::from_secs(30), child.wait_with_output()).await??;
+        bed.printed().keep(&args, &[&output.stdout, &output.stderr])?;
         let error = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.code() == Some(3), "{output:?}");
         ensure!(

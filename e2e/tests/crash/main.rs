@@ -7,14 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
-use emco_e2e::bed::{Bed, BedSpec, PlaneSpec};
+use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
 use emco_e2e::operator::{
-    Operator, SOON, chart, chart_map, deployed, deployment, program, project, register, unless_ended,
+    OperatorInTurn, SOON, chart, chart_map, deployed, deployment, project, register, unless_ended,
 };
 use emco_e2e::package::Package;
 use emco_e2e::random::Random;
 use emco_e2e::wait::wait_until_gone;
 use serde_json::Value;
+
+static IN_TURN: OperatorInTurn = OperatorInTurn::new(|| {
+    let edge = |name: &str| PlaneSpec::edge(name).audit(Audit::Writes).proxied();
+    EDGES.iter().fold(BedSpec::bare_hub(), |bed, name| bed.with(edge(name)))
+});
 
 const EDGES: [&str; 2] = ["a", "b"];
 const KINDS: &str = "configmaps,secrets,services,deployments.apps,jobs.batch";
@@ -180,23 +185,20 @@ async fn disturb(bed: &Bed, edge: &str, line: Line) -> Result<()> {
 
 #[tokio::test]
 async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone_ends() {
-    let bed =
-        Bed::start(EDGES.iter().fold(BedSpec::hub(), |bed, edge| bed.with(PlaneSpec::edge(edge).proxied())))
-            .await;
-    let bed = bed.unwrap();
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
     let lives = async {
-        let mut operator = Operator::start(&bed, &program()?).await?;
-        register(&bed, "acme", &EDGES).await?;
-        project(&bed, TENANT).await?;
+        let operator = turn.start(&[]).await?;
+        register(bed, "acme", &EDGES).await?;
+        project(bed, TENANT).await?;
         let web = web()?;
-        chart_map(&bed, TENANT, "charts", std::slice::from_ref(&web)).await?;
+        chart_map(bed, TENANT, "charts", std::slice::from_ref(&web)).await?;
 
         let mut alone = Vec::new();
         for step in LIFE {
             let start = Instant::now();
-            begin(&bed, step, &web).await?;
-            unless_ended(operator.process(), end(&bed, step)).await?;
-            alone.push((start.elapsed(), left(&bed).await?));
+            begin(bed, step, &web).await?;
+            unless_ended(operator.process(), end(bed, step)).await?;
+            alone.push((start.elapsed(), left(bed).await?));
         }
         assert!(alone[0].1.len() > 20 && alone[1].1.len() > 20, "the undisturbed life: {alone:#?}");
         assert!(alone[2].1.is_empty(), "the undisturbed deletion leaves {:#?}", alone[2].1);
@@ -213,8 +215,8 @@ async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone
                 let moment = Duration::from_millis(random.below(most));
                 let line = *random.of(&LINES);
                 let edge = *random.of(&EDGES);
-                begin(&bed, step, &web).await?;
-                disturb(&bed, edge, line).await?;
+                begin(bed, step, &web).await?;
+                disturb(bed, edge, line).await?;
                 // Not a wait for something: the moment of the kill.
                 tokio::time::sleep(moment).await;
                 operator.kill().await?;
@@ -223,12 +225,12 @@ async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone
                     "kill {kills}: {step:?} of {most} ms, after {} ms; the line to {edge}: {line:?}",
                     moment.as_millis()
                 );
-                operator.restart(&bed).await?;
-                disturb(&bed, edge, Line::Good).await?;
-                unless_ended(operator.process(), end(&bed, step)).await.with_context(|| {
+                operator.restart(bed).await?;
+                disturb(bed, edge, Line::Good).await?;
+                unless_ended(operator.process(), end(bed, step)).await.with_context(|| {
                     format!("after kill {kills}, {step:?}, {} ms, EMCO_TEST_SEED={seed}", moment.as_millis())
                 })?;
-                let found = left(&bed).await?;
+                let found = left(bed).await?;
                 ensure!(
                     found == *wanted,
                     "after kill {kills}, {step:?}, {} ms, EMCO_TEST_SEED={seed}:\n{found:#?}\ninstead of\n{wanted:#?}",
@@ -239,5 +241,4 @@ async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone
         Ok(())
     };
     bed.explain(Box::pin(lives)).await;
-    bed.end().await.unwrap();
 }

@@ -91,11 +91,9 @@ async fn warned(bed: &Bed, words: &str) -> Result<()> {
 
 /// What `kubectl emco get` says of the object.
 async fn seen(bed: &Bed) -> Result<String> {
-    let output = Command::new(program()?.with_file_name("kubectl-emco"))
-        .args(["get", "ruled/shop", "--live"])
-        .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
-        .output()
-        .await?;
+    let mut get = Command::new(program()?.with_file_name("kubectl-emco"));
+    get.args(["get", "ruled/shop", "--live"]).env("KUBECONFIG", bed.hub().kubectl().kubeconfig());
+    let output = bed.hear(&mut get).await?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

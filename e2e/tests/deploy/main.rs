@@ -1,5 +1,6 @@
 //! In: the operator on a hub, two real edges, and charts. Out: what a tenant applies runs there, follows every edit, and goes.
 
+mod actions;
 mod confined;
 mod derived;
 mod facts;
@@ -36,8 +37,7 @@ use tokio::sync::RwLock;
 
 static STAGE: SharedOperator = SharedOperator::new(
     || {
-        let mut spec =
-            BedSpec::default().with(PlaneSpec::new("hub", Parts::Controllers).audit(Audit::Writes));
+        let mut spec = BedSpec::default().with(PlaneSpec::new("hub", Parts::ApiServer).audit(Audit::Writes));
         for edge in ["a", "b"] {
             spec = spec.with(PlaneSpec::edge(edge).audit(Audit::Writes));
         }

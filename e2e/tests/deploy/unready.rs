@@ -74,11 +74,9 @@ async fn a_pod_that_fits_no_node_is_named_then_fails_the_deployment() {
         let ready = refused(dig.status.as_ref(), types::READY, "NotReady").map_err(anyhow::Error::msg)?;
         ensure!(ready.contains("apps/Deployment/unfit/shop-web"), "{ready}");
         // The same for those who type kubectl emco.
-        let output = Command::new(program()?.with_file_name("kubectl-emco"))
-            .args(["status", "unfit/shop"])
-            .env("KUBECONFIG", kubectl.kubeconfig())
-            .output()
-            .await?;
+        let mut status = Command::new(program()?.with_file_name("kubectl-emco"));
+        status.args(["status", "unfit/shop"]).env("KUBECONFIG", kubectl.kubeconfig());
+        let output = bed.hear(&mut status).await?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         ensure!(output.status.code() == Some(3), "{said}");
         ensure!(

@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 static STAGE: SharedOperator =
-    SharedOperator::new(|| BedSpec::hub().with(PlaneSpec::edge("a").audit(Audit::Writes)), &["a"]);
+    SharedOperator::new(|| BedSpec::bare_hub().with(PlaneSpec::edge("a").audit(Audit::Writes)), &["a"]);
 
 const HERE: &str = "placement: {allOf: [{provider: acme, cluster: a}]}";
 const NOTE: &str = "

@@ -62,6 +62,8 @@ pub const ALL: &[Defect] = &[
         &[
             "no_gate_opens_before_all_is_met_and_each_delay_is_over",
             "an_app_waits_until_the_other_one_is_ready_and_says_so",
+            "deployed_is_enough_where_asked_for_and_a_new_app_touches_no_other",
+            "a_delay_is_named_and_never_shorter_than_it_is_written",
         ],
     ),
     of(
@@ -70,6 +72,7 @@ pub const ALL: &[Defect] = &[
         &[
             "a_failed_hook_is_a_failure",
             "a_hook_that_fails_and_is_deleted_at_once_has_failed",
+            "a_hook_that_fails_holds_its_cluster_until_an_update_changes_it",
             "a_daemon_set_is_ready_when_all_its_nodes_are",
         ],
     ),
@@ -159,8 +162,26 @@ pub const ALL: &[Defect] = &[
     ),
 ];
 
-/// Those of the list of intents that are about the life of a deployment. The others are of intents, which are not built yet.
+/// Those of the list of intents that are about the life of a deployment, and about actions. The others are of intents that are not built
+/// yet.
 pub const OF_INTENTS: &[Defect] = &[
+    of(
+        1,
+        "a denied cluster was never matched, its provider was not compared, and a resource without a change was not added",
+        &[
+            "a_denied_cluster_gets_nothing_and_all_others_do",
+            "a_resource_without_any_change_is_added_on_every_cluster_of_the_app",
+            "provider_and_name_of_a_cluster_in_an_action_are_compared_together",
+        ],
+    ),
+    of(
+        9,
+        "intents of one priority came in any order, and the last one won",
+        &[
+            "actions_are_carried_out_in_the_order_in_which_they_are_listed",
+            "two_intents_that_contradict_each_other_are_a_named_conflict",
+        ],
+    ),
     of(
         10,
         "state was stored after the work, a rollback was not checked, revisions began anew, and Terminated was said too early",
@@ -169,6 +190,7 @@ pub const OF_INTENTS: &[Defect] = &[
             "a_death_at_any_write_of_a_pin_changes_nothing_in_the_end",
             "a_revision_that_cannot_be_had_is_refused_and_what_runs_stays",
             "the_number_of_a_revision_is_never_used_again",
+            "another_composite_app_keeps_what_both_have_and_a_pin_goes_back",
             "terminated_is_said_only_when_every_row_says_that_nothing_is_left",
         ],
     ),
@@ -181,7 +203,17 @@ pub const OF_INTENTS: &[Defect] = &[
             "apps_leave_in_reverse_and_the_next_when_the_last_is_gone",
             "a_namespace_goes_last_and_only_when_nothing_of_others_is_in_it",
             "hooks_run_before_and_after_the_rest_and_each_life_has_its_own",
+            "hooks_run_by_event_and_weight_as_each_cluster_needs_them",
             "a_change_counts_as_deployed_only_where_it_could_be_worked_out",
+        ],
+    ),
+    of(
+        12,
+        "what could not be parsed or was not there was passed over in silence",
+        &[
+            "a_patch_whose_target_is_missing_is_refused_unless_it_may_be",
+            "a_resource_of_a_secret_is_a_secret_and_is_never_quoted",
+            "what_is_wrong_with_an_action_is_said_with_intent_and_field",
         ],
     ),
     of(

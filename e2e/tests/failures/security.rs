@@ -337,6 +337,10 @@ const TRIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "namespaces, role bindings and Secrets of the cluster that are not EMCO's",
+        &["level_standard_is_enough_for_all_work_and_reaches_nothing_else"],
+    ),
+    (
         "rights that its work does not need",
         &[
             "the_operator_works_with_exactly_the_rights_of_its_chart",

@@ -93,7 +93,7 @@ async fn differences(bed: &Bed, configs: &[Value], lives: &[Value], way: &str) -
 
 #[tokio::test]
 async fn samples_that_were_synced_show_no_difference_in_argo_cd() {
-    let bed = Bed::start(BedSpec::hub()).await.unwrap();
+    let bed = Bed::start(BedSpec::bare_hub()).await.unwrap();
     bed.explain(Box::pin(async {
         let operator = Operator::start(&bed, &program()?).await?;
         let configs = samples()?;

@@ -47,13 +47,14 @@ async fn live(bed: &Bed, kind: &str, namespace: &str, name: &str) -> Result<Valu
 }
 
 /// Resource names by kind, fully: `clusters` and `projects` are others' names, too.
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 11] = [
     ("ClusterProvider", "clusterproviders.emco.io"),
     ("Cluster", "clusters.emco.io"),
     ("Project", "projects.emco.io"),
     ("LogicalCloud", "logicalclouds.emco.io"),
     ("CompositeApp", "compositeapps.emco.io"),
     ("CompositeProfile", "compositeprofiles.emco.io"),
+    ("GenericActionIntent", "genericactionintents.emco.io"),
     ("DeploymentIntentGroup", "deploymentintentgroups.emco.io"),
     ("DeploymentApproval", "deploymentapprovals.emco.io"),
     ("AppContext", "appcontexts.emco.io"),

@@ -95,6 +95,21 @@ metadata: {name: broken, namespace: shop}
 spec: {apps: [{app: web, valuesFrom: [{kind: ConfigMap, name: values, key: values.yaml}]}]}
 ---
 apiVersion: emco.io/v1alpha1
+kind: GenericActionIntent
+metadata: {name: good, namespace: shop}
+spec: {actions: [{name: less, app: web, type: Delete, target: {apiVersion: v1, kind: Service, name: web}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: GenericActionIntent
+metadata: {name: waits, namespace: shop}
+spec: {actions: [{name: more, app: web, type: Add, add: {from: {kind: ConfigMap, name: absent}}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: GenericActionIntent
+metadata: {name: broken, namespace: shop}
+spec: {actions: [{name: more, app: web, type: Add, add: {inline: {kind: ConfigMap}}}]}
+---
+apiVersion: emco.io/v1alpha1
 kind: DeploymentIntentGroup
 metadata: {name: waits, namespace: shop}
 spec: {compositeAppRef: {name: absent}, placement: {allOf: [{provider: acme}]}}

@@ -14,7 +14,7 @@ use emco_e2e::operator::{Operator, SharedOperator, is, wait};
 
 /// Nothing runs on these edges: what is deployed there is ready when it is there.
 static STAGE: SharedOperator = SharedOperator::new(
-    || EDGES.iter().fold(BedSpec::hub(), |spec, edge| spec.with(PlaneSpec::new(edge, Parts::ApiServer))),
+    || EDGES.iter().fold(BedSpec::bare_hub(), |spec, edge| spec.with(PlaneSpec::new(edge, Parts::ApiServer))),
     &EDGES,
 );
 /// Edits beside each attack.

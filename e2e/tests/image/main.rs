@@ -168,9 +168,7 @@ async fn the_static_programs_need_no_loader_and_the_image_deploys() {
     // The test itself is what a program with a loader looks like.
     assert!(needs_loader(&std::fs::read(std::env::current_exe().unwrap()).unwrap()).unwrap());
 
-    let spec = BedSpec::default()
-        .with(PlaneSpec::new("hub", Parts::Controllers))
-        .with(PlaneSpec::new("a", Parts::ApiServer));
+    let spec = BedSpec::bare_hub().with(PlaneSpec::new("a", Parts::ApiServer));
     let bed = Bed::start(spec).await.unwrap();
     bed.explain(async {
         let folder = bed.dir().join("image");

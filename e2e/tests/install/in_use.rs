@@ -26,6 +26,16 @@ metadata: {name: spare, namespace: held}
 spec: {apps: [{app: note, values: {key: profile}}]}
 ---
 apiVersion: emco.io/v1alpha1
+kind: GenericActionIntent
+metadata: {name: till, namespace: held}
+spec: {actions: [{name: more, app: note, type: Add, add: {inline: {apiVersion: v1, kind: ConfigMap, metadata: {name: more}}}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: GenericActionIntent
+metadata: {name: spare, namespace: held}
+spec: {actions: []}
+---
+apiVersion: emco.io/v1alpha1
 kind: CompositeApp
 metadata: {name: spare, namespace: held}
 spec: {apps: [{name: note, chart: {configMapRef: {name: charts, key: note-1.0.0.tgz}}}]}
@@ -51,7 +61,7 @@ spec: {access: {kubeconfigSecretRef: {name: nowhere}}}
 ";
 
 /// Everything of one deployment that something else needs, and by what.
-const USED: [(&[&str], &str); 7] = [
+const USED: [(&[&str], &str); 8] = [
     (&["clusters.emco.io", "a", "-n", "acme"], "DeploymentIntentGroup/held/till, and perhaps by others"),
     (&["clusterproviders.emco.io", "acme"], "Cluster/acme/a"),
     (&["clusterproviders.emco.io", "spare"], "Cluster/spare/spare"),
@@ -59,6 +69,7 @@ const USED: [(&[&str], &str); 7] = [
     (&["logicalclouds.emco.io", "default", "-n", "held"], "DeploymentIntentGroup/held/till"),
     (&["compositeapps.emco.io", "till", "-n", "held"], "DeploymentIntentGroup/held/till"),
     (&["compositeprofiles.emco.io", "till", "-n", "held"], "DeploymentIntentGroup/held/till"),
+    (&["genericactionintents.emco.io", "till", "-n", "held"], "DeploymentIntentGroup/held/till"),
 ];
 
 const POLICY: [&str; 2] = ["get", "validatingadmissionpolicies.admissionregistration.k8s.io"];
@@ -71,7 +82,7 @@ pub async fn deletion_is_refused(bed: &Bed) -> Result<()> {
     let charts = [chart("note", "1.0.0", &[("values.yaml", "key: one\n"), ("templates/note.yaml", note)])?];
     chart_map(bed, "held", "charts", &charts).await?;
     kubectl.apply(MORE).await?;
-    let spec = "placement: {allOf: [{provider: acme, cluster: a}]}\ncompositeProfileRef: {name: till}";
+    let spec = "placement: {allOf: [{provider: acme, cluster: a}]}\ncompositeProfileRef: {name: till}\nintents: [{kind: GenericActionIntent, name: till}]";
     kubectl.apply(&deployment("held", "till", &charts, spec)).await?;
     deployed(bed, "held", "till", 1).await?;
     upgrade(bed, "policies.refuseDeletionInUse=true").await?;
@@ -93,7 +104,12 @@ pub async fn deletion_is_refused(bed: &Bed) -> Result<()> {
     // An object made of many, as a controller deletes a collection, is refused as well.
     let refused = kubectl.output(&["delete", "capp", "-n", "held", "--all", "--dry-run=server"], "").await?;
     ensure!(!refused.is_ok() && refused.stderr.contains("it is used by"), "{}", refused.stderr);
-    for kind in ["compositeapps.emco.io", "compositeprofiles.emco.io", "logicalclouds.emco.io"] {
+    for kind in [
+        "compositeapps.emco.io",
+        "compositeprofiles.emco.io",
+        "genericactionintents.emco.io",
+        "logicalclouds.emco.io",
+    ] {
         kubectl.run(&["delete", kind, "spare", "-n", "held"]).await?;
     }
     kubectl.run(&["delete", "clusters.emco.io", "spare", "-n", "spare"]).await?;

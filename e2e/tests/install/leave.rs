@@ -13,7 +13,7 @@ use super::in_use::in_force;
 use super::{install, upgrade};
 
 const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
-const KINDS: &str = "projects,clusterproviders,clusters,logicalclouds,compositeapps,compositeprofiles,deploymentintentgroups,appcontexts,syncshards";
+const KINDS: &str = "projects,clusterproviders,clusters,logicalclouds,compositeapps,compositeprofiles,genericactionintents,deploymentintentgroups,appcontexts,syncshards";
 
 /// It said this, with this exit code.
 struct Said {
@@ -33,13 +33,13 @@ impl Said {
 
 /// `kubectl emco`, as the administrator of the hub.
 async fn emco(bed: &Bed, args: &[&str]) -> Result<Said> {
-    let output = Command::new(program()?.with_file_name("kubectl-emco"))
+    let mut command = Command::new(program()?.with_file_name("kubectl-emco"));
+    command
         .args(args)
         .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
         .stdin(std::process::Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await?;
+        .kill_on_drop(true);
+    let output = bed.hear(&mut command).await?;
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     Ok(Said { text, code: output.status.code() })
@@ -113,7 +113,7 @@ async fn every_table_has_a_reason(bed: &Bed) -> Result<()> {
     ];
     // Nothing that is being deleted waits without a column for it; objects without conditions of their own say since when.
     let kinds = kubectl.run(&["api-resources", "--api-group=emco.io", "-o", "name"]).await?;
-    ensure!(kinds.lines().count() == 10, "{kinds}");
+    ensure!(kinds.lines().count() == 11, "{kinds}");
     for kind in kinds.lines() {
         let path = "jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}";
         let columns = kubectl.run(&["get", "crd", kind, "-o", path]).await?;

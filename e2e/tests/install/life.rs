@@ -37,10 +37,18 @@ apiVersion: emco.io/v1alpha1
 kind: CompositeProfile
 metadata: {name: till, namespace: shop}
 spec: {apps: [{app: note, values: {key: profile}}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: GenericActionIntent
+metadata: {name: till, namespace: shop}
+spec: {actions: [{name: more, app: note, type: Add, add: {inline: {apiVersion: v1, kind: ConfigMap, metadata: {name: more}}}}]}
 ";
     kubectl.apply(profile).await?;
     for (revision, value) in [(1, "one"), (2, "two"), (3, "three")] {
-        let spec = format!("{}\ncompositeProfileRef: {{name: till}}\nrevisionHistoryLimit: 1", values(value));
+        let spec = format!(
+            "{}\ncompositeProfileRef: {{name: till}}\nintents: [{{kind: GenericActionIntent, name: till}}]\nrevisionHistoryLimit: 1",
+            values(value)
+        );
         kubectl.apply(&deployment("shop", "till", std::slice::from_ref(&note), &spec)).await?;
         deployed(bed, "shop", "till", revision).await?;
     }
@@ -108,7 +116,13 @@ spec:
 pub async fn removal(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
     kubectl
-        .run(&["delete", "compositeapps.emco.io,compositeprofiles.emco.io", "--all", "-n", "shop"])
+        .run(&[
+            "delete",
+            "compositeapps.emco.io,compositeprofiles.emco.io,genericactionintents.emco.io",
+            "--all",
+            "-n",
+            "shop",
+        ])
         .await?;
     kubectl.run(&["delete", "projects.emco.io", "shop", "--wait=false"]).await?;
     wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "shop", SOON).await?;

@@ -14,12 +14,14 @@ use serde_json::{Value, json};
 const ROLES: [&str; 4] = ["Viewer", "Editor", "Approver", "Admin"];
 const BINDINGS: [&str; 4] = ["emco-viewers", "emco-editors", "emco-approvers", "emco-admins"];
 /// What tells the roles apart, and who may.
-const RIGHTS: [(&str, &str, [bool; 4]); 5] = [
+const RIGHTS: [(&str, &str, [bool; 4]); 7] = [
     ("get", "deploymentintentgroups.emco.io", [true, true, true, true]),
     ("create", "compositeapps.emco.io", [false, true, false, true]),
     ("create", "deploymentapprovals.emco.io", [false, false, true, false]),
     ("patch", "logicalclouds.emco.io", [false, false, false, true]),
     ("get", "secrets", [false, false, false, false]),
+    ("get", "configmaps/emco-clusters-15", [true, true, true, true]),
+    ("get", "configmaps", [false, false, false, false]),
 ];
 
 fn project(members: &[Value]) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use emco_e2e::bed::{Bed, BedSpec, SharedBed};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec, SharedBed};
 use emco_e2e::operator::{
     Operator, SOON, chart, chart_map, deployed, deployment, program, project, register, unless_ended,
 };
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::prometheus::Prometheus;
 use super::{alerts, expressions, metrics};
 
-static BED: SharedBed = SharedBed::new(|| BedSpec::hub().edges(&["a"]));
+static BED: SharedBed = SharedBed::new(|| BedSpec::bare_hub().with(PlaneSpec::new("a", Parts::ApiServer)));
 
 /// A chart with a hook, an object that is later dropped, a field that no API server knows, and one that is refused.
 fn busy_chart(version: &str, more: &str) -> Result<emco_e2e::package::Package> {

@@ -79,6 +79,9 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let said = page.run("kubectl emco status shop/till || echo").await?;
     ensure!(!said.contains("not yet"), "{said}");
     checked(bed, &mut page).await?;
+    // Whoever may list Clusters sees them as such, if one has these labels.
+    let said = page.run("kubectl emco clusters -n shop").await?;
+    ensure!(said.is_empty() || said.starts_with("PROVIDER  "), "{said}");
     let said = page.run("kubectl emco status shop/till").await?;
     ensure!(said.starts_with("shop/till  ") && said.contains("└─ web  1/1 clusters ready"), "{said}");
     page.run("kubectl emco status -A --state Failed --state Unreachable").await?;

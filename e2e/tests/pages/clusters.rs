@@ -17,6 +17,9 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let mut page = Page::read(bed, "clusters.md")?;
     let said = page.run("kubectl emco cluster add acme/berlin --context berlin --labels").await?;
     ensure!(said.contains("acme/berlin is registered and ready"), "{said}");
+    // Another level, and then the first one again.
+    let said = page.run("kubectl emco cluster add acme/berlin --context berlin --level Standard").await?;
+    ensure!(said.contains("acme/berlin is registered and ready"), "{said}");
     page.run("kubectl emco cluster add acme/berlin --context berlin -o yaml").await?;
     let read = |name: &str| std::fs::read_to_string(folder(bed)?.join(name)).with_context(|| name.to_owned());
     ensure!(read("berlin.yaml")?.contains("kind: Cluster"), "{}", read("berlin.yaml")?);
@@ -34,7 +37,8 @@ pub async fn follow(bed: &Bed) -> Result<()> {
         page.run(&format!("kubectl emco cluster {command} acme/berlin")).await?;
     }
     page.run_to("hub", "kubectl emco cluster remove acme/berlin", 3).await?;
-    for what in ["clusterrolebinding,clusterrole", "serviceaccount", "secret", "configmap hub", "namespace"] {
+    let account = ["clusterrolebinding,clusterrole", "rolebinding,role", "serviceaccount", "secret"];
+    for what in account.into_iter().chain(["configmap hub", "namespace"]) {
         page.run_on("berlin", &format!("kubectl delete {what}")).await?;
     }
     let text = std::fs::read_to_string(root().join("docs/clusters.md"))?;

@@ -2,7 +2,7 @@
 //! list, everything else is run as it is printed.
 
 use anyhow::{Context as _, Result, ensure};
-use emco_e2e::bed::{Bed, BedSpec, PlaneSpec};
+use emco_e2e::bed::{Bed, BedSpec};
 use emco_e2e::operator::{Operator, as_account, chart, chart_map, program, root};
 
 use super::kubeconfig;
@@ -152,11 +152,8 @@ async fn apply_without_the_internet(bed: &Bed) -> Result<()> {
 }
 
 async fn followed(tool: &Tool) {
-    let spec = BedSpec::default()
-        .with(PlaneSpec::edge("hub").own_etcd())
-        .with(PlaneSpec::edge("edge").own_etcd())
-        .with_helm();
-    let bed = Bed::start(spec).await.unwrap();
+    // Pods run on both.
+    let bed = Bed::start(BedSpec::default().edges(&["hub", "edge"]).with_helm()).await.unwrap();
     bed.explain(Box::pin(follow(&bed, tool))).await;
 }
 

@@ -1,6 +1,7 @@
 //! In: the pages on installing, on registering clusters, on a first deployment, on the command line, on backup, and others. Out: their commands, each run in a shell as it is printed, in
 //! the order of the page, on real control planes. A command that is added to a page and not run here fails the test.
 
+mod actions;
 mod backup;
 mod cli;
 mod clusters;
@@ -18,7 +19,7 @@ use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 fn spec() -> BedSpec {
     BedSpec::default()
         .with(PlaneSpec::edge("hub").own_etcd())
-        .with(PlaneSpec::new("other", Parts::Controllers))
+        .with(PlaneSpec::new("other", Parts::ApiServer))
         .with(PlaneSpec::new("berlin", Parts::Controllers).audit(Audit::Writes))
         .with_helm()
 }
@@ -52,6 +53,7 @@ async fn whoever_follows_the_pages_installs_registers_a_cluster_deploys_and_rest
         more::observability(&bed).await?;
         cli::follow(&bed).await?;
         values::follow(&bed).await?;
+        actions::follow(&bed).await?;
         backup::follow(&bed, operator).await
     }))
     .await;

@@ -12,6 +12,8 @@ use emco_e2e::programs::Program;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
+/// What is printed by it is searched for secrets.
+const EMCO: &str = "kubectl emco";
 /// For one command.
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -104,7 +106,16 @@ impl<'a> Page<'a> {
 
     /// Runs a command that stands so, or nearly so, on the page.
     pub async fn execute(&self, context: &str, command: &str, code: i32) -> Result<String> {
-        let output = tokio::time::timeout(PATIENCE, self.bash(context, command)?.output())
+        let mut shell = self.bash(context, command)?;
+        let run = async {
+            // Other programs print what they are asked for.
+            if command.contains(EMCO) {
+                self.bed.hear(&mut shell).await
+            } else {
+                shell.output().await.map_err(anyhow::Error::from)
+            }
+        };
+        let output = tokio::time::timeout(PATIENCE, run)
             .await
             .with_context(|| format!("{command} takes too long"))??;
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -124,6 +135,9 @@ impl<'a> Page<'a> {
         let mut lines = BufReader::new(child.stdout.take().context("it has no standard output")?).lines();
         let seen = async {
             while let Some(line) = lines.next_line().await? {
+                if command.contains(EMCO) {
+                    self.bed.printed().keep(&[&command], &[line.as_bytes()])?;
+                }
                 if line.contains(words) {
                     return Ok(());
                 }

@@ -92,9 +92,9 @@ async fn edit(bed: &Bed, name: &str, say: &str, revision: i64) -> Result<Deploym
 }
 
 async fn bed() -> Result<Bed> {
-    let mut spec = BedSpec::default().with(PlaneSpec::new("hub", Parts::Controllers).own_etcd());
+    let mut spec = BedSpec::default().with(PlaneSpec::new("hub", Parts::ApiServer).own_etcd());
     for edge in EDGES {
-        spec = spec.with(PlaneSpec::new(edge, Parts::Controllers).audit(Audit::Writes));
+        spec = spec.with(PlaneSpec::new(edge, Parts::ApiServer).audit(Audit::Writes));
     }
     Bed::start(spec).await
 }

@@ -3,6 +3,7 @@
 mod approving;
 mod charts;
 mod clouds;
+mod gates;
 mod generated;
 mod namespaces;
 mod others;

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use super::world::Tenant;
 
 const FORBIDDEN: &str = "forbidden";
-const OURS: &str = "dig,capp,cprof,lc,deploymentapprovals.emco.io,appcontexts.emco.io,syncshards.emco.io";
+const OURS: &str = "dig,capp,cprof,gai,lc,deploymentapprovals.emco.io,appcontexts.emco.io,syncshards.emco.io";
 const GRANT: &str = r#"{"spec":{"grants":[{"name":"me","projectSelector":{},"maxLevel":"Admin"}]}}"#;
 const MEMBER: &str =
     r#"{"spec":{"members":[{"role":"Approver","subjects":[{"kind":"User","name":"mallory"}]}]}}"#;

@@ -4,10 +4,8 @@ use anyhow::{Context as _, Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, CompositeApp, DeploymentIntentGroup};
 use emco_e2e::bed::Bed;
-use emco_e2e::hostile::public_address;
-use emco_e2e::operator::{Operator, chart, chart_map, cluster, deployment, is, program, says, wait};
+use emco_e2e::operator::{chart, chart_map, cluster, deployment, is, program, says, wait};
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use super::world::{ON_A, Tenant, get};
@@ -61,7 +59,7 @@ fn objects() -> String {
 
 #[tokio::test]
 async fn no_secret_of_the_hub_stands_in_anything_that_people_read() {
-    let (bed, operator) = get().await.unwrap();
+    let (bed, _) = get().await.unwrap();
     let tenant = Tenant::new(NAMESPACE, &["admin", "emco-admin"], "").await.unwrap();
     bed.explain(async {
         tenant.ready("default").await?;
@@ -89,13 +87,18 @@ async fn no_secret_of_the_hub_stands_in_anything_that_people_read() {
         }
         for (what, text) in [
             ("log, Events and statuses", bed.readable().await?),
-            ("metrics", metrics(operator).await?),
+            ("metrics", bed.metrics().await?),
             ("kubectl emco", printed(bed).await?),
         ] {
             ensure!(text.len() > 500, "{what}: hardly anything was read: {text}");
             let shown = secrets.shown_in(&text);
             ensure!(shown.is_none(), "{what}: {}", shown.unwrap_or_default());
         }
+        ensure!(
+            bed.readable().await?.contains("emco_reconciles_total"),
+            "the search of all tests reads no metrics"
+        );
+        ensure!(!bed.printed().is_empty(), "nor what commands print");
         Ok(())
     })
     .await;
@@ -117,16 +120,6 @@ async fn a_token_that_is_refused(bed: &Bed) -> Result<()> {
     bed.hub().kubectl().run(&["delete", "ecl", "stranger", "-n", "vault", "--wait=false"]).await.map(drop)
 }
 
-async fn metrics(operator: &Operator) -> Result<String> {
-    let address = public_address(operator).await?;
-    let mut connection = tokio::net::TcpStream::connect(address).await.context("the port of metrics")?;
-    connection.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
-    let mut text = String::new();
-    connection.read_to_string(&mut text).await.context("the metrics")?;
-    ensure!(text.contains("emco_"), "{text}");
-    Ok(text)
-}
-
 /// What the commands say of what fails.
 async fn printed(bed: &Bed) -> Result<String> {
     let mut text = String::new();
@@ -137,14 +130,13 @@ async fn printed(bed: &Bed) -> Result<String> {
         &["diff", "leaky/shop"],
         &["clusters"],
     ] {
-        let output = Command::new(program()?.with_file_name("kubectl-emco"))
+        let mut command = Command::new(program()?.with_file_name("kubectl-emco"));
+        command
             .args(args)
             .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
             .env("HOME", bed.dir())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .context("kubectl-emco does not start")?;
+            .kill_on_drop(true);
+        let output = bed.hear(&mut command).await.context("kubectl-emco does not start")?;
         text.push_str(&String::from_utf8_lossy(&output.stdout));
         text.push_str(&String::from_utf8_lossy(&output.stderr));
     }

@@ -12,7 +12,7 @@ use emco_e2e::wait::{wait_for_object, wait_until_gone};
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::process::Command;
 
-use super::{SILENCE, field, has, message, start, writes};
+use super::{B_ANSWERS, SILENCE, field, has, message, start, writes};
 
 const WAITS: &str = "WaitingForDependency";
 /// Longer than the deadline of a deployment, and what follows of it.
@@ -37,20 +37,23 @@ metadata: {name: web}
 data: {page: {{ .Values.page }}}
 ";
 
-fn web() -> Result<Package> {
+pub fn db() -> Result<Package> {
+    chart("db", "1.0.0", &[("values.yaml", "zone: none\n"), ("templates/db.yaml", DB)])
+}
+
+pub fn web() -> Result<Package> {
     chart("web", "1.0.0", &[("values.yaml", "page: none\n"), ("templates/web.yaml", WEB)])
 }
 
 /// Applies the deployment `shop`: `web` depends on `db` in these words, `db` runs in this zone, `web` has this page.
-async fn deploy(
+pub async fn deploy(
     bed: &Bed,
     tenant: &str,
     depends: &str,
     (zone, page): (&str, &str),
     spec: &str,
 ) -> Result<()> {
-    let db = chart("db", "1.0.0", &[("values.yaml", "zone: none\n"), ("templates/db.yaml", DB)])?;
-    let charts = [db, web()?];
+    let charts = [db()?, web()?];
     chart_map(bed, tenant, "charts", &charts).await?;
     let spec = format!(
         "{spec}\noverrideValues: [{{app: db, values: {{zone: {zone}}}}}, {{app: web, values: {{page: {page}}}}}]"
@@ -63,12 +66,12 @@ async fn deploy(
     bed.hub().kubectl().apply(&yaml).await.map(drop)
 }
 
-async fn label(bed: &Bed, edge: &str, tenant: &str, zone: &str) -> Result<()> {
+pub async fn label(bed: &Bed, edge: &str, tenant: &str, zone: &str) -> Result<()> {
     let (node, label) = (format!("{edge}-1"), format!("example.com/{tenant}={zone}"));
     bed.edge(edge).kubectl().run(&["label", "node", &node, "--overwrite", &label]).await.map(drop)
 }
 
-async fn waits(bed: &Bed, tenant: &str, words: &str) -> Result<String> {
+pub async fn waits(bed: &Bed, tenant: &str, words: &str) -> Result<String> {
     wait(bed, tenant, "shop", |dig: &DeploymentIntentGroup| {
         let said = message(dig, WAITS)?;
         if said.contains(words) { Ok(said) } else { Err(said) }
@@ -84,11 +87,9 @@ async fn apps_come_in_order_are_updated_in_order_and_leave_in_reverse() {
         let mark = bed.edge("a").audit_mark()?;
         deploy(bed, "ordered", "{app: db}", ("first", "one"), at_a).await?;
         waits(bed, "ordered", "waits until this revision of app db is Ready on acme/a").await?;
-        let output = Command::new(program()?.with_file_name("kubectl-emco"))
-            .args(["status", "ordered/shop"])
-            .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
-            .output()
-            .await?;
+        let mut status = Command::new(program()?.with_file_name("kubectl-emco"));
+        status.args(["status", "ordered/shop"]).env("KUBECONFIG", bed.hub().kubectl().kubeconfig());
+        let output = bed.hear(&mut status).await?;
         has(
             &String::from_utf8_lossy(&output.stdout),
             &[WAITS, "this revision of app db is Ready on acme/a"],
@@ -138,6 +139,7 @@ async fn apps_come_in_order_are_updated_in_order_and_leave_in_reverse() {
 
 #[tokio::test]
 async fn scope_all_waits_for_another_cluster_and_skips_it_once_it_is_away() {
+    let _alone_with_b = B_ANSWERS.write().await;
     let bed = start("all", &web().unwrap()).await.unwrap();
     bed.explain(Box::pin(async {
         let everywhere = "placement: {allOf: [{provider: acme, cluster: a}, {provider: acme, cluster: b}]}";

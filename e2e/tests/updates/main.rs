@@ -1,25 +1,35 @@
-//! Tests updates on real control planes: `spec.sync` (pruning first, fields that cannot be changed, objects of others), and apps that
-//! depend on others.
+//! Tests updates on real control planes: `spec.sync` (pruning first, fields that cannot be changed, objects of others), apps that
+//! depend on others, hooks, another CompositeApp, revisions of the past, and what is suspended halfway.
 
 mod adopt;
 mod anew;
 mod depends;
+mod gates;
+mod halt;
+mod hooks;
+mod migrate;
+mod past;
 mod prune;
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::audit::AuditMark;
 use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
 use emco_e2e::operator::{SharedOperator, chart_map, deployment, is, project, wait};
 use emco_e2e::package::Package;
+use tokio::sync::RwLock;
 
-static STAGE: SharedOperator = SharedOperator::new(|| edges(BedSpec::hub()), &["a", "b"]);
+static STAGE: SharedOperator = SharedOperator::new(|| edges(BedSpec::bare_hub()), &["a", "b"]);
 
 fn edges(hub: BedSpec) -> BedSpec {
     hub.with(PlaneSpec::edge("a").audit(Audit::Writes)).with(PlaneSpec::edge("b").proxied())
 }
+
+/// Tests that need the edge `b` read; the one that cuts it off writes.
+static B_ANSWERS: RwLock<()> = RwLock::const_new(());
 
 /// The time in which nothing may happen. Silence has no event to wait for.
 const SILENCE: Duration = Duration::from_secs(8);
@@ -29,10 +39,8 @@ async fn start(name: &str, chart: &Package) -> Result<&'static Bed> {
     let (bed, _) = STAGE.get().await?;
     project(bed, name).await?;
     chart_map(bed, name, "charts", std::slice::from_ref(chart)).await?;
-    wait(bed, name, "default", |cloud: &LogicalCloud| {
-        is(cloud.status.as_ref(), emco_crds::conditions::types::READY, "True")
-    })
-    .await?;
+    wait(bed, name, "default", |cloud: &LogicalCloud| is(cloud.status.as_ref(), types::READY, "True"))
+        .await?;
     Ok(bed)
 }
 
@@ -43,6 +51,25 @@ async fn deploy(bed: &Bed, namespace: &str, chart: &Package, values: &str, sync:
     );
     let chart = std::slice::from_ref(chart);
     bed.hub().kubectl().apply(&deployment(namespace, "shop", chart, &spec)).await.map(drop)
+}
+
+/// Changes the spec of the deployment `shop`, in YAML on one line.
+async fn change(bed: &Bed, namespace: &str, spec: &str) -> Result<()> {
+    let patch = format!("spec: {spec}");
+    let args = ["patch", "dig", "shop", "-n", namespace, "--type=merge", "-p", &patch];
+    bed.hub().kubectl().run(&args).await.map(drop)
+}
+
+/// Waits until the deployment is ready as the revision that it is pinned to.
+async fn pinned(bed: &Bed, namespace: &str) -> Result<()> {
+    wait(bed, namespace, "shop", |dig: &DeploymentIntentGroup| {
+        let status =
+            dig.status.as_ref().filter(|status| status.observed_generation == dig.metadata.generation);
+        let ready = status.and_then(|status| status.condition(types::READY));
+        let is_pinned = ready.is_some_and(|ready| ready.status == "True" && ready.reason == "Pinned");
+        if is_pinned { Ok(()) } else { Err(format!("{ready:?}")) }
+    })
+    .await
 }
 
 /// Waits until the deployment fails on the edge for a reason, and answers the message.

@@ -106,9 +106,9 @@ async fn looks_at_every_edge(bed: &Bed, marks: &[emco_e2e::audit::AuditMark]) ->
 
 #[tokio::test]
 async fn an_upgrade_from_the_operator_and_the_charts_before_writes_to_no_edge() {
-    let mut spec = BedSpec::hub().with_helm();
+    let mut spec = BedSpec::bare_hub().with_helm();
     for edge in EDGES {
-        spec = spec.with(PlaneSpec::new(edge, Parts::Controllers).audit(Audit::All));
+        spec = spec.with(PlaneSpec::new(edge, Parts::ApiServer).audit(Audit::All));
     }
     let bed = Bed::start(spec).await.unwrap();
     bed.explain(Box::pin(async {

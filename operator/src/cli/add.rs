@@ -8,29 +8,27 @@ use emco_crds::Cluster;
 use emco_crds::conditions::{Conditioned as _, types};
 use kube::Api;
 
-use super::args::{AddArgs, Format, Level, is_label};
+use super::args::{AddArgs, Format, is_label};
 use super::hub::{self, Hub};
+use super::role::show;
 use super::{Outcome, print, watched};
 
 pub mod account;
+mod confined;
 mod granted;
+mod policy;
 mod register;
 pub mod target;
 
 pub use account::ACCOUNT;
 use account::{Account, Token, Wanted};
+use confined::Confined;
 use register::Registration;
-pub use register::secret_name;
+pub use register::{asked_for, secret_name};
 
 pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
     let (provider, name) = names(&args)?;
-    if args.level != Level::Admin {
-        bail!(
-            "level {:?} is not supported yet: this version acts with the registered credential itself, which is level Admin; \
-             --cluster-role NAME binds a role of yours instead of one that may do everything",
-            args.level
-        );
-    }
+    confined::refuse(&args)?;
     if matches!(args.output, Some(Format::Wide)) {
         bail!("-o wide says nothing about one cluster: write -o yaml, -o json, or leave it out");
     }
@@ -46,17 +44,23 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
     // Everything that can be refused is refused before anything is made.
     let registration = Registration::prepare(&hub, &provider, &name, &args).await?;
     let uid = target.uid().await?;
+    let confined = Confined::read(&target, &args).await?;
     registration.refuse_confusion(&hub, &target, &uid).await?;
-    let account = Account::new(&args);
+    let account = Account::new(&args, confined);
+    if let Some(confined) = account.confined() {
+        confined.notes().iter().for_each(|note| say(note));
+    }
     if args.dry_run {
         return dry_run(&args, &account, &registration);
     }
     account.apply(&target).await?;
     let account_uid = account::uid(&target).await?;
+    let right = account.proof();
     let stored = if args.renew {
         None
     } else {
-        registration.still_good(&hub, &target, &args, &uid, &account_uid).await
+        let proof = (account_uid.as_str(), right.as_ref());
+        registration.still_good(&hub, &target, &args, &uid, proof).await
     };
     let kept = stored.is_some();
     let kubeconfig = if let Some(stored) = stored {
@@ -72,7 +76,7 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
         let Token { text, note, .. } = account::token(&target, &wanted, &account_uid).await?;
         say(&note);
         let kubeconfig = target.kubeconfig(&text);
-        target.check(&kubeconfig, &uid, args.cluster_role.is_none()).await?;
+        target.check(&kubeconfig, &uid, right.as_ref()).await?;
         kubeconfig
     };
     match &args.secret_file {
@@ -143,10 +147,7 @@ fn dry_run(args: &AddArgs, account: &Account, registration: &Registration) -> an
         print(&document(format, &cluster)?)?;
         return Ok(Outcome::AsWanted);
     }
-    let mut text = String::from("# On the cluster:\n");
-    for object in account.objects() {
-        text.push_str(&format!("---\n{}", serde_yaml::to_string(&object)?));
-    }
+    let mut text = show::text("On the cluster:", &account.objects());
     text.push_str("---\n# On the hub; the kubeconfig holds a token of that service account:\n");
     for object in [registration.secret("(a kubeconfig)"), cluster] {
         text.push_str(&format!("---\n{}", serde_yaml::to_string(&object)?));

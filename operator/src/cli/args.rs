@@ -1,30 +1,33 @@
 //! Declares the command line of `kubectl emco`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub use add::{AddArgs, Level, People, TokenKind};
 pub use check::CheckArgs;
 pub use deployments::DeploymentCommand;
 pub use leave::{RotateArgs, UninstallArgs};
+pub use shell::Shell;
+pub use status::StatusArgs;
 pub use words::{Deployment, is_label};
 
-use self::words::{cluster, duration, label};
-use super::status::tree::Verdict;
+use self::exit_codes::{EXIT_CODES, PRINTED_EXIT_CODES};
+use self::words::{cluster, duration};
 
+mod add;
 pub mod adopt;
 mod check;
 pub mod deployments;
+mod exit_codes;
 mod leave;
+pub mod objects;
 pub mod role;
+mod shell;
+mod status;
 pub mod test;
 mod words;
-
-/// What is said at the end of every help.
-const EXIT_CODES: &str = "Exit codes: 0 everything is as wanted, 1 an error, 2 a command line that cannot be understood, 3 \
-                          something is not as wanted (not ready, differing, orphaned, unknown).";
 
 /// Looks at EMCO's clusters and deployments, registers clusters, empties and removes them; takes EMCO away.
 #[derive(Parser, Debug)]
@@ -46,6 +49,7 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Register, empty and remove clusters.
+    #[command(after_help = EXIT_CODES)]
     Cluster {
         /// What to do.
         #[command(subcommand)]
@@ -60,7 +64,7 @@ pub enum Command {
     /// Show deployments as a tree: apps, clusters, and objects that are not as wanted.
     #[command(after_help = EXIT_CODES)]
     Status(StatusArgs),
-    /// Compare what a deployment shall have on its clusters with what is there, field by field. Changes nothing.
+    /// Compare what a deployment is to have on its clusters with what is there, field by field. Changes nothing.
     #[command(after_help = EXIT_CODES)]
     Diff(DiffArgs),
     /// List the shards whose deployment or logical cloud is gone, with the clusters that still have its objects; or make the
@@ -74,6 +78,7 @@ pub enum Command {
     #[command(flatten)]
     Deployment(DeploymentCommand),
     /// Print a completion script.
+    #[command(after_help = PRINTED_EXIT_CODES)]
     Completion {
         /// For which shell; `kubectl` is the script kubectl_complete-emco, which makes kubectl complete `kubectl emco`.
         shell: Shell,
@@ -85,7 +90,11 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Print the page of the book that describes every command.
+    #[command(name = "__reference", hide = true)]
+    Reference,
     /// Print the version.
+    #[command(after_help = PRINTED_EXIT_CODES)]
     Version,
 }
 
@@ -149,19 +158,6 @@ pub struct RemoveArgs {
     pub timeout: Duration,
 }
 
-/// Which completion script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    /// For kubectl-emco in bash.
-    Bash,
-    /// For kubectl-emco in zsh.
-    Zsh,
-    /// For kubectl-emco in fish.
-    Fish,
-    /// For `kubectl emco` in any shell that kubectl completes in.
-    Kubectl,
-}
-
 /// Where the hub is.
 #[derive(clap::Args, Debug)]
 pub struct HubArgs {
@@ -204,7 +200,7 @@ pub struct ClustersArgs {
     /// Where the hub is.
     #[command(flatten)]
     pub hub: HubArgs,
-    /// Namespace on the hub: of a provider, or of a project for the clusters of its logical clouds. All if not given.
+    /// Namespace on the hub: of a provider, or of a project for the clusters that it may use. All if not given.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// Only clusters of this provider.
@@ -213,35 +209,6 @@ pub struct ClustersArgs {
     /// Only clusters with these labels, as kubectl reads them: `tier=edge,region in (eu, us)`.
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub selector: Option<String>,
-    /// How the answer looks.
-    #[arg(short, long, value_enum)]
-    pub output: Option<Format>,
-}
-
-/// `kubectl emco status`.
-#[derive(clap::Args, Debug)]
-pub struct StatusArgs {
-    /// Where the hub is.
-    #[command(flatten)]
-    pub hub: HubArgs,
-    /// Which namespace.
-    #[command(flatten)]
-    pub scope: ScopeArgs,
-    /// A deployment intent group, as NAME, dig/NAME or PROJECT/NAME; all of the namespace if not given.
-    #[arg(value_name = "DEPLOYMENT")]
-    pub deployment: Option<Deployment>,
-    /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
-    #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
-    pub cluster: Vec<String>,
-    /// Only this app; repeat for several.
-    #[arg(long, value_name = "NAME")]
-    pub app: Vec<String>,
-    /// Only where an app on a cluster is in this state; repeat for several.
-    #[arg(long, value_enum, ignore_case = true)]
-    pub state: Vec<Verdict>,
-    /// Show every change from now on, as the hub tells of it, until interrupted.
-    #[arg(short, long)]
-    pub watch: bool,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,
@@ -256,7 +223,7 @@ pub struct DiffArgs {
     /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
     #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
     pub cluster: Vec<String>,
-    /// Compare with this revision instead of the one that the clusters shall have: what going back to it would change.
+    /// Compare with this revision instead of the one that the clusters are to have: what going back to it would change.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
     pub revision: Option<i64>,
     /// How the answer looks.
@@ -283,107 +250,6 @@ pub struct OrphansArgs {
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,
-}
-
-/// What the stored credential may do on the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Level {
-    /// Everything: charts of level Admin may hold any object.
-    Admin,
-    /// Not supported yet.
-    Standard,
-    /// Not supported yet.
-    Privileged,
-}
-
-/// Which kind of token is stored on the hub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TokenKind {
-    /// Bound; a token Secret where the cluster only gives bound tokens that end much sooner than asked for.
-    Auto,
-    /// Bound to the service account, with an end.
-    Bound,
-    /// A token Secret: without an end, until the Secret is deleted.
-    Secret,
-}
-
-/// `kubectl emco cluster add`. Here `--kubeconfig` and `--context` are those of the cluster that is added.
-#[derive(clap::Args, Debug)]
-#[command(group(clap::ArgGroup::new("edge").required(true).multiple(true).args(["kubeconfig", "context"])))]
-pub struct AddArgs {
-    /// The cluster's name, as PROVIDER/CLUSTER, or CLUSTER with --provider.
-    #[arg(value_name = "PROVIDER/CLUSTER")]
-    pub name: String,
-    /// Its provider, where the name does not say it.
-    #[arg(long, value_name = "NAME")]
-    pub provider: Option<String>,
-    /// Kubeconfig of the cluster to add; KUBECONFIG if not given.
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the cluster to add.
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-    /// Address of the API server for the hub, where it is not the one of the kubeconfig.
-    #[arg(long, value_name = "URL")]
-    pub server: Option<String>,
-    /// File with the authority of the API server in PEM, where the kubeconfig has none.
-    #[arg(long, value_name = "FILE")]
-    pub certificate_authority: Option<PathBuf>,
-    /// Labels of the Cluster, `tier=edge,region=eu`; repeat for more.
-    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
-    pub labels: Vec<(String, String)>,
-    /// What the stored credential may do on the cluster.
-    #[arg(long, value_enum, ignore_case = true, default_value = "Admin")]
-    pub level: Level,
-    /// Bind this role of the cluster (a cluster role) instead of one that may do everything.
-    #[arg(long, value_name = "NAME")]
-    pub cluster_role: Option<String>,
-    /// Which kind of token is stored on the hub.
-    #[arg(long, value_enum, ignore_case = true, default_value = "Auto")]
-    pub token: TokenKind,
-    /// How long a bound token is asked for.
-    #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = duration)]
-    pub token_duration: Duration,
-    /// With --secret-file: make a new token although the stored one still works. On the hub, kubectl emco cluster rotate does it.
-    #[arg(long)]
-    pub renew: bool,
-    /// Change nothing; print what would be made, without a token.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print the Cluster for Git instead of applying it. The Secret goes to the hub, or to --secret-file.
-    #[arg(short, long, value_enum)]
-    pub output: Option<Format>,
-    /// Write the Secret into this file, readable to nobody else, instead of applying it: to be encrypted for Git.
-    #[arg(long, value_name = "FILE")]
-    pub secret_file: Option<PathBuf>,
-    /// How long to wait until the operator says that it reaches the cluster; 0s does not wait.
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
-    pub timeout: Duration,
-    /// Kubeconfig of the hub; KUBECONFIG, else ~/.kube/config, if not given.
-    #[arg(long, value_name = "FILE")]
-    pub hub_kubeconfig: Option<PathBuf>,
-    /// Context of the hub; the current one if not given.
-    #[arg(long, value_name = "NAME")]
-    pub hub_context: Option<String>,
-    /// The operator's own namespace on the hub.
-    #[arg(long, env = "EMCO_NAMESPACE", default_value = "emco-system", value_name = "NAME")]
-    pub operator_namespace: String,
-}
-
-impl AddArgs {
-    /// Where the hub is.
-    pub fn hub(&self) -> HubArgs {
-        HubArgs {
-            kubeconfig: self.hub_kubeconfig.clone(),
-            context: self.hub_context.clone(),
-            operator_namespace: self.operator_namespace.clone(),
-        }
-    }
-
-    /// The labels, the last of each key.
-    pub fn labels(&self) -> BTreeMap<String, String> {
-        self.labels.iter().cloned().collect()
-    }
 }
 
 #[cfg(test)]

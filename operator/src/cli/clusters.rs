@@ -1,4 +1,4 @@
-//! Prints a table of clusters. Users who may not read Clusters, as a tenant, see those of their logical clouds.
+//! Prints a table of clusters. Members of a project, who may not read Clusters, see those that the project may use.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,20 @@ use super::output::{Table, age, machine, made};
 use super::pulse::{self, Pulse};
 use super::{Outcome, print};
 
+mod granted;
+mod selector;
+
+use granted::{Granted, Written};
+
 const UNKNOWN: &str = "Unknown";
+
+/// What was found.
+enum Found {
+    /// Clusters, as the user may read them, or as shards of logical clouds name them.
+    Clusters(Vec<Shown>),
+    /// What the operator writes down for members of a project.
+    Granted(Granted),
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,7 +68,10 @@ struct Shown {
 pub async fn run(args: ClustersArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&args.hub).await?;
     let reading = pulse::read(&hub).await;
-    let mut clusters = find(&hub, &args).await?;
+    let mut clusters = match find(&hub, &args).await? {
+        Found::Clusters(clusters) => clusters,
+        Found::Granted(found) => return granted::answer(found, reading.pulse, &args),
+    };
     clusters.retain(|cluster| args.provider.as_ref().is_none_or(|provider| *provider == cluster.provider));
     clusters.sort_by(|a, b| (&a.provider, &a.name).cmp(&(&b.provider, &b.name)));
     if !reading.pulse.is_trusted() {
@@ -110,7 +126,7 @@ fn show(listing: &Listing, wide: bool) -> anyhow::Result<()> {
     print(&table.text())
 }
 
-async fn find(hub: &Hub, args: &ClustersArgs) -> anyhow::Result<Vec<Shown>> {
+async fn find(hub: &Hub, args: &ClustersArgs) -> anyhow::Result<Found> {
     let params =
         args.selector.as_ref().map_or_else(ListParams::default, |text| ListParams::default().labels(text));
     let api = args.namespace.as_ref().map_or_else(
@@ -122,24 +138,35 @@ async fn find(hub: &Hub, args: &ClustersArgs) -> anyhow::Result<Vec<Shown>> {
         .as_ref()
         .map_or_else(|| "in all namespaces".to_owned(), |n| format!("in namespace {n}"));
     let refused = match hub.try_list(api, &params).await {
-        Ok(clusters) if !clusters.is_empty() => return Ok(clusters.iter().map(of_cluster).collect()),
+        Ok(clusters) if !clusters.is_empty() => {
+            return Ok(Found::Clusters(clusters.iter().map(of_cluster).collect()));
+        }
         // It may be the namespace of a project.
         Ok(_) if args.namespace.is_some() => None,
-        Ok(_) => return Ok(Vec::new()),
+        Ok(_) => return Ok(Found::Clusters(Vec::new())),
         Err(error) if is_forbidden(&error) => Some(error),
         Err(error) => return Err(hub.sentence(&error, "list clusters", &what)),
     };
     let namespace = hub.namespace_or(args.namespace.as_deref());
+    match granted::read(hub, &namespace).await? {
+        Written::Down(granted) => return Ok(Found::Granted(granted)),
+        Written::Nothing if refused.is_some() => eprintln!(
+            "warning: no cluster is written down in namespace {namespace}: it is no project's, no ClusterProvider grants its project \
+             any, or the operator has not written them yet"
+        ),
+        // An older chart gives members no right to them.
+        Written::Nothing | Written::Forbidden => {}
+    }
     let params = ListParams::default().labels("emco.io/owner-kind=LogicalCloud");
     let shards = hub.try_list(Api::<SyncShard>::namespaced(hub.client.clone(), &namespace), &params).await;
     match (shards, refused) {
         (Ok(shards), _) if args.selector.is_some() && !shards.is_empty() => bail!(
-            "labels of clusters are readable only to those who may list Clusters: leave out --selector to see the clusters of \
-             the logical clouds of namespace {namespace}"
+            "labels of the clusters of namespace {namespace} cannot be read: leave out --selector to see those of its logical clouds, \
+             or ask an administrator for the role emco-viewer there"
         ),
-        (Ok(shards), _) => Ok(of_clouds(&shards)),
+        (Ok(shards), _) => Ok(Found::Clusters(of_clouds(&shards))),
         (Err(_), Some(refused)) => Err(hub.sentence(&refused, "list clusters", &what)),
-        (Err(_), None) => Ok(Vec::new()),
+        (Err(_), None) => Ok(Found::Clusters(Vec::new())),
     }
 }
 

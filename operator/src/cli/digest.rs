@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
+use emco_engine::resolve;
 use emco_engine::snapshot::SourceKey;
 use emco_engine::written::{Written, inputs_digest};
 use serde::Serialize;
@@ -114,13 +115,26 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
         Some(app) => found.charts(&namespace, app, &mut answer).await?,
         None => BTreeMap::default(),
     };
-    let sources = match &profile {
-        Some(profile) => found.sources(&namespace, profile, &mut answer).await?,
-        None => BTreeMap::default(),
-    };
+    let mut sources = BTreeMap::new();
+    if let Some(profile) = &profile {
+        let (name, keys) = (&spec.composite_profile_ref, resolve::sources(profile));
+        let name = name.as_ref().map(|reference| reference.name.as_str()).unwrap_or_default();
+        let reader = format!("CompositeProfile {namespace}/{name}");
+        sources.extend(found.sources(&namespace, &reader, keys, &mut answer).await?);
+    }
+    let mut intents = BTreeMap::new();
+    for listed in spec.intents.iter().filter(|listed| resolve::is_generic_action(listed)) {
+        let name = listed.name.as_str();
+        let intent: Option<GenericActionIntent> = found.named(&namespace, name, &mut answer).await?;
+        let Some(intent) = intent else { continue };
+        let reader = format!("GenericActionIntent {namespace}/{name}");
+        let keys = resolve::intent_sources(&intent);
+        sources.extend(found.sources(&namespace, &reader, keys, &mut answer).await?);
+        intents.insert(name.to_owned(), Arc::new(intent));
+    }
     if let Some(cloud) = cloud.filter(|_| answer.missing.is_empty()) {
         let (composite_app, profile) = (composite_app.map(Arc::new), profile.map(Arc::new));
-        let written = Written { dig: Arc::new(dig), composite_app, profile, cloud, charts, sources };
+        let written = Written { dig: Arc::new(dig), composite_app, profile, intents, cloud, charts, sources };
         match inputs_digest(written) {
             Ok(found) => answer.digest = Some(found),
             Err(refusal) => answer.missing(refusal.message),
@@ -130,9 +144,9 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
 }
 
 /// Why a Secret's content cannot be in a digest that is worked out here.
-fn keyed((namespace, profile): (&str, &str), read: &SourceKey) -> String {
+fn keyed(reader: &str, namespace: &str, read: &SourceKey) -> String {
     format!(
-        "CompositeProfile {namespace}/{profile} reads {} {namespace}/{}, which counts with a key that only the operator has: apply the change where plans wait for an approval, and take status.pending.digest",
+        "{reader} reads {} {namespace}/{}, which counts with a key that only the operator has: apply the change where plans wait for an approval, and take status.pending.digest",
         read.kind, read.name
     )
 }

@@ -48,12 +48,22 @@ pub fn client(mut config: kube::Config) -> anyhow::Result<Client> {
 
 /// A client of a kubeconfig that was found to be harmless.
 pub async fn client_of(text: &str) -> anyhow::Result<Client> {
+    client(config_of(text).await?)
+}
+
+/// The same, acting as a service account of the cluster.
+pub async fn client_as(text: &str, account: &str) -> anyhow::Result<Client> {
+    let mut config = config_of(text).await?;
+    config.auth_info.impersonate = Some(account.to_owned());
+    client(config)
+}
+
+async fn config_of(text: &str) -> anyhow::Result<kube::Config> {
     // What a parser says may quote the file, in which there is a token.
     let parsed = Kubeconfig::from_yaml(text).map_err(|_| anyhow!("the kubeconfig does not parse"))?;
-    let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
+    kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
         .await
-        .map_err(|error| anyhow!("the kubeconfig is not complete: {}", chain(&error)))?;
-    client(config)
+        .map_err(|error| anyhow!("the kubeconfig is not complete: {}", chain(&error)))
 }
 
 /// The kubeconfig of a file, else of KUBECONFIG or the home folder.

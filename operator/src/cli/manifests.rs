@@ -119,6 +119,9 @@ fn comments(app: &str, revision: i64, clusters: &[String], manifest: &SetManifes
     } else if manifest.phase == Phase::DeleteHook {
         text.push_str("# hook of the removal\n");
     }
+    for edit in &manifest.edited_by {
+        text.push_str(&format!("# {edit}\n"));
+    }
     if manifest.crd_folder {
         text.push_str(
             "# of the chart's folder crds: made where it is absent, never changed, never removed\n",

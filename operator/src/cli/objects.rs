@@ -16,15 +16,18 @@ use super::args::deployments::{GetArgs, PartArgs};
 use super::diff::edge;
 use super::hub::{self, Hub};
 use super::output::machine;
-use super::status::tree::{Filter, There, Thing, Tree, Verdict};
+use super::status::filter::{Filter, absent};
+use super::status::tree::{There, Thing, Tree, Verdict};
 use super::{Outcome, print, pulse, stored};
 
 mod look;
+mod narrow;
 mod report;
 mod rules;
 mod show;
 
-use report::{Answer, AppObjects, ClusterObjects, Object, ObjectState, Seen};
+use narrow::{Met, narrow};
+use report::{Answer, AppObjects, ClusterObjects, Object, ObjectCounts, ObjectState, Seen};
 
 /// Clusters that are asked at the same time.
 const AT_ONCE: usize = 8;
@@ -39,6 +42,13 @@ struct Asked {
     wanted: bool,
 }
 
+/// What is found of a cluster.
+struct OnCluster {
+    /// By app.
+    apps: Vec<(String, ClusterObjects)>,
+    met: Met,
+}
+
 /// `kubectl emco get`.
 pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&args.named.hub).await?;
@@ -49,9 +59,13 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
     let reading = pulse::read(&hub).await;
     let trusted = reading.pulse.is_trusted();
     let filter =
-        Filter { clusters: args.part.cluster.clone(), apps: args.part.app.clone(), states: Vec::new() };
+        Filter { clusters: args.part.cluster.clone(), apps: args.part.app.clone(), ..Filter::default() };
+    let groups = [group];
+    if let Some(absent) = absent(&groups, &shards, &filter) {
+        bail!("{absent}");
+    }
     let health_rules = rules::read(&hub, &reading.pulse).await;
-    let mut tree = Tree::of(&[group], &shards, reading.pulse, &filter);
+    let mut tree = Tree::of(&groups, &shards, reading.pulse, &filter);
     let Some(group) = tree.groups.pop() else {
         bail!(
             "{namespace}/{name} has no such app on such a cluster: leave out --app or --cluster to see what it has"
@@ -62,10 +76,6 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
         for one in app.clusters {
             there.insert((one.cluster.clone(), app.name.clone()), one);
         }
-    }
-    if let Some(missing) = args.part.cluster.iter().find(|wanted| !there.keys().any(|(id, _)| id == *wanted))
-    {
-        bail!("{namespace}/{name} has nothing on cluster {missing}, and is to have nothing there");
     }
     let content = stored::content(&hub);
     let live = args.live || args.output == Some(Format::Wide) || !trusted;
@@ -83,17 +93,24 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             }
         }
     }
-    let found: Vec<(String, ClusterObjects)> = stream::iter(jobs)
+    let found: Vec<OnCluster> = stream::iter(jobs)
         .map(|(hash, row, mine)| {
-            Box::pin(on_cluster(&hub, &content, &health_rules, &args.part, &namespace, hash, row, mine, live))
+            Box::pin(on_cluster(&hub, &content, &health_rules, &args, &namespace, hash, row, mine, live))
         })
         .buffered(AT_ONCE)
-        .flat_map(stream::iter)
         .collect()
         .await;
     let mut apps: BTreeMap<String, Vec<ClusterObjects>> = BTreeMap::new();
-    for (app, objects) in found {
-        apps.entry(app).or_default().push(objects);
+    let (mut met, mut total) = (Met::default(), 0);
+    for one in found {
+        met.add(one.met);
+        for (app, objects) in one.apps {
+            total += objects.total;
+            apps.entry(app).or_default().push(objects);
+        }
+    }
+    if let Some(absent) = met.absent(&args.objects) {
+        bail!("{namespace}/{name} has {absent}");
     }
     let apps = apps
         .into_iter()
@@ -102,7 +119,8 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             AppObjects { name, clusters }
         })
         .collect();
-    let answer = Answer::of(tree.pulse, &group, apps);
+    let apps = narrow(apps, &args.objects);
+    let answer = Answer::of(tree.pulse, &group, ObjectCounts::of(&apps, total), apps);
     if let Some(text) = machine(args.output, &answer)? {
         print(&text)?;
     } else {
@@ -110,7 +128,9 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             eprintln!("warning: {}", super::output::printable(&answer.pulse.message));
         }
         if answer.apps.is_empty() {
-            eprintln!("{namespace}/{name} has nothing on any cluster");
+            let what =
+                if total > 0 { "no object that these filters select" } else { "nothing on any cluster" };
+            eprintln!("{namespace}/{name} has {what}");
         }
         print(&show::text(&answer, &group, args.output == Some(Format::Wide)))?;
     }
@@ -123,25 +143,34 @@ async fn on_cluster(
     hub: &Hub,
     content: &HubContent,
     health_rules: &Rules,
-    part: &PartArgs,
+    args: &GetArgs,
     namespace: &str,
     hash: String,
     row: Row,
     mine: BTreeMap<String, There>,
     live: bool,
-) -> Vec<(String, ClusterObjects)> {
+) -> OnCluster {
     let plain = |there: &There| there.verdict == Verdict::Ready && there.objects.is_empty();
     let reported = !live && row.target.is_some() && mine.values().all(plain);
     let mut found: BTreeMap<String, ClusterObjects> =
         mine.iter().map(|(app, there)| (app.clone(), ClusterObjects::of(there, &row))).collect();
-    let asked = match asked(content, part, namespace, &hash, &row).await {
+    let mut asked = match asked(content, &args.part, namespace, &hash, &row).await {
         Ok(asked) => asked,
         Err(error) => {
             fail(&mut found, &error);
-            return found.into_iter().collect();
+            return OnCluster { apps: found.into_iter().collect(), met: Met::unread() };
         }
     };
-    let seen = if reported {
+    let met = Met::of(&asked, &args.objects);
+    for one in asked.iter().filter(|one| one.wanted) {
+        if let Some(there) = found.get_mut(&one.app) {
+            there.total += 1;
+        }
+    }
+    // The cluster is only asked for what is shown.
+    asked.retain(|one| args.objects.takes_identity(&one.manifest.identity()));
+    let nobody_asked = asked.is_empty() && args.objects.names_objects();
+    let seen = if reported || nobody_asked {
         Ok(None)
     } else {
         Box::pin(ask(hub, health_rules, &row, hash, &asked)).await.map(Some)
@@ -151,6 +180,7 @@ async fn on_cluster(
         let app = if found.contains_key(&asked.app) { asked.app.as_str() } else { "" };
         let Some(one) = found.get_mut(app) else { return };
         one.seen = seen;
+        one.total += usize::from(!asked.wanted);
         if let Some(there) = mine.get(app) {
             object.explain(&there.objects);
         }
@@ -176,7 +206,7 @@ async fn on_cluster(
             fail(&mut found, &error);
         }
     }
-    found.into_iter().collect()
+    OnCluster { apps: found.into_iter().collect(), met }
 }
 
 fn fail(found: &mut BTreeMap<String, ClusterObjects>, error: &anyhow::Error) {

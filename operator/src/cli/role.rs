@@ -24,7 +24,7 @@ use super::diff::{edge, past};
 use super::hub::{self, Hub};
 use super::{Outcome, print, stored};
 
-mod show;
+pub mod show;
 
 /// Clusters that are asked what they serve, until one answers.
 const MOST_ASKED: usize = 3;

@@ -20,9 +20,9 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::absence::delete;
-use super::add::ACCOUNT;
 use super::add::account::{self, Token, Wanted, is_of_token};
 use super::add::target::{self, Target};
+use super::add::{ACCOUNT, asked_for};
 use super::args::RotateArgs;
 use super::diff::edge;
 use super::hub::{self, Hub, client_of};
@@ -34,6 +34,8 @@ struct Stored {
     secrets: Api<Secret>,
     secret: Secret,
     key: String,
+    /// For how long the new token is asked for.
+    duration: Duration,
     kubeconfig: String,
     token: String,
     /// Namespace and name, for people.
@@ -55,7 +57,7 @@ pub async fn run(args: RotateArgs) -> anyhow::Result<Outcome> {
              `kubectl emco cluster add {id} --context CONTEXT`"
         );
     };
-    let stored = stored(&hub, &place, &cluster, &id).await?;
+    let stored = stored(&hub, &place, &cluster, &args).await?;
     let own = args.kubeconfig.is_none() && args.context.is_none();
     let client = if own {
         client_of(&stored.kubeconfig).await?
@@ -85,7 +87,7 @@ pub async fn run(args: RotateArgs) -> anyhow::Result<Outcome> {
     let new = account::token(&target, &wanted, &account).await.map_err(hint)?;
     eprintln!("{}", new.note);
     let kubeconfig = target.kubeconfig(&new.text);
-    let put = match target.check(&kubeconfig, &uid, false).await {
+    let put = match target.check(&kubeconfig, &uid, None).await {
         Ok(()) => stored.replace(&kubeconfig, &hub).await,
         refused => refused,
     };
@@ -94,6 +96,10 @@ pub async fn run(args: RotateArgs) -> anyhow::Result<Outcome> {
         return Err(error.context("the credentials of the hub are as they were"));
     }
     print(&format!("{id} has new credentials, in Secret {}\n", stored.said))?;
+    // Who may do everything needs no such right, and the stored credentials may not give it.
+    if !own && let Err(error) = account::grant_renewal(&target).await {
+        eprintln!("warning: the operator may not be able to renew them: {error:#}");
+    }
     if let Err(why) = until_used(&hub, &place, args.timeout).await? {
         eprintln!(
             "warning: the operator has not said within {:?} that it uses them ({why}): the old ones are left as they are. Run this \
@@ -159,7 +165,13 @@ fn with_a_person(id: &str, error: &anyhow::Error) -> anyhow::Error {
 }
 
 /// Reads what the hub has, where it was made by this program.
-async fn stored(hub: &Hub, place: &HubCluster, cluster: &Cluster, id: &str) -> anyhow::Result<Stored> {
+async fn stored(
+    hub: &Hub,
+    place: &HubCluster,
+    cluster: &Cluster,
+    args: &RotateArgs,
+) -> anyhow::Result<Stored> {
+    let id = &args.cluster;
     let kubeconfig = edge::kubeconfig_of(hub, cluster).await?;
     let reference =
         cluster.spec.access.kubeconfig_secret_ref.as_ref().context("the Cluster names no kubeconfig")?;
@@ -197,7 +209,7 @@ async fn stored(hub: &Hub, place: &HubCluster, cluster: &Cluster, id: &str) -> a
     if pick::<Vec<u8>>(&bytes, reference.key.as_deref())? != kubeconfig.as_bytes() {
         bail!("Secret {said} changes at this moment: run this again");
     }
-    Ok(Stored { secrets, secret, key, kubeconfig, token, said })
+    Ok(Stored { secrets, secret, key, duration: args.token_duration, kubeconfig, token, said })
 }
 
 impl Stored {
@@ -205,7 +217,9 @@ impl Stored {
     async fn replace(&self, kubeconfig: &str, hub: &Hub) -> anyhow::Result<()> {
         let version = self.secret.resource_version();
         let patch = json!({
-            "metadata": {"resourceVersion": version, "uid": self.secret.uid()},
+            "metadata": {
+                "resourceVersion": version, "uid": self.secret.uid(), "annotations": asked_for(self.duration),
+            },
             "data": {&self.key: STANDARD.encode(kubeconfig)},
         });
         let params = PatchParams { field_manager: Some(manager::CLI.to_owned()), ..PatchParams::default() };

@@ -1,20 +1,27 @@
 //! Prints deployments as a tree: once, or whenever the hub reports a change.
 
+use std::collections::BTreeSet;
+
+use anyhow::bail;
 use emco_crds::{DeploymentIntentGroup, SyncShard};
 use kube::Api;
 use kube::api::ListParams;
 
+use super::args::objects::{ObjectArgs, kind_text, reported};
 use super::args::{Format, StatusArgs};
 use super::hub::{self, Hub};
+use super::orphans::some;
 use super::output::machine;
 use super::pulse::{self, Pulse};
 use super::{Outcome, print};
 
+pub mod filter;
 pub mod show;
 pub mod tree;
 mod watch;
 
-use tree::{Filter, Tree};
+use filter::{Filter, LISTED, absent};
+use tree::Tree;
 
 /// What is looked at.
 struct Scope {
@@ -27,13 +34,20 @@ struct Scope {
 pub async fn run(args: StatusArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&args.hub).await?;
     let scope = scope(&hub, &args).await?;
-    let filter =
-        Filter { clusters: args.cluster.clone(), apps: args.app.clone(), states: args.state.clone() };
+    let filter = Filter {
+        clusters: args.cluster.clone(),
+        apps: args.app.clone(),
+        states: args.state.clone(),
+        objects: args.objects.clone(),
+    };
     if args.watch {
         return watch::run(&hub, &scope, &filter, args.output).await;
     }
     let reading = pulse::read(&hub).await;
     let (groups, shards) = read(&hub, &scope).await?;
+    if let Some(absent) = absent(&groups, &shards, &filter) {
+        bail!("{absent}");
+    }
     let tree = Tree::of(&groups, &shards, reading.pulse, &filter);
     if tree.pulse.message.is_empty() || machine(args.output, &())?.is_some() {
         // Nothing to warn of, or it is in the answer.
@@ -41,10 +55,7 @@ pub async fn run(args: StatusArgs) -> anyhow::Result<Outcome> {
         eprintln!("warning: {}", tree.pulse.message);
     }
     if tree.groups.is_empty() && machine(args.output, &())?.is_none() {
-        eprintln!(
-            "no deployment intent groups{}",
-            if filter.is_all() { "" } else { " that these filters select" }
-        );
+        eprintln!("{}", nothing(&groups, &shards, &tree, &filter));
     }
     print(&text(&tree, args.output)?)?;
     Ok(if tree.is_as_wanted() { Outcome::AsWanted } else { Outcome::NotAsWanted })
@@ -53,6 +64,29 @@ pub async fn run(args: StatusArgs) -> anyhow::Result<Outcome> {
 fn text(tree: &Tree, format: Option<Format>) -> anyhow::Result<String> {
     let machine = machine(format, tree)?;
     Ok(machine.unwrap_or_else(|| show::text(tree, format == Some(Format::Wide))))
+}
+
+/// Why the tree is empty.
+fn nothing(groups: &[DeploymentIntentGroup], shards: &[SyncShard], tree: &Tree, filter: &Filter) -> String {
+    if filter.is_all() {
+        return "no deployment intent groups".to_owned();
+    }
+    let mut said = "no deployment intent groups that these filters select".to_owned();
+    if filter.objects.names_objects() {
+        let objects = ObjectArgs { kind: Vec::new(), object: Vec::new(), ..filter.objects };
+        let filter = Filter { objects, ..filter.clone() };
+        let kinds: Vec<String> =
+            Tree::of(groups, shards, tree.pulse.clone(), &filter).kinds().into_iter().collect();
+        said.push_str(&match kinds.as_slice() {
+            [] => ": reports name no object that is not as wanted".to_owned(),
+            kinds => format!(": objects that are reported not to be as wanted are {}", some(kinds, LISTED)),
+        });
+        said.push_str(" (the command get shows every object)");
+    }
+    if let Some(counts) = tree.counts.text() {
+        said.push_str(&format!("\n{counts}"));
+    }
+    said
 }
 
 async fn scope(hub: &Hub, args: &StatusArgs) -> anyhow::Result<Scope> {
@@ -99,9 +133,18 @@ impl Scope {
 }
 
 impl Tree {
+    /// Kinds of the objects that are named.
+    fn kinds(&self) -> BTreeSet<String> {
+        let clusters = self.groups.iter().flat_map(|group| &group.apps).flat_map(|app| &app.clusters);
+        let named = clusters.flat_map(|there| &there.objects).filter_map(|thing| reported(&thing.object));
+        named.map(|(group, kind, _)| kind_text(group, kind)).collect()
+    }
+
     /// Whether everything that is shown is as wanted, and known to be.
     fn is_as_wanted(&self) -> bool {
-        self.pulse.is_trusted() && self.groups.iter().all(tree::Group::is_as_wanted)
+        self.pulse.is_trusted()
+            && self.counts.undecided == 0
+            && self.groups.iter().all(tree::Group::is_as_wanted)
     }
 }
 

@@ -7,7 +7,7 @@ use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::names::object;
 use emco_crds::{
     AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
-    DeploymentIntentGroup, LogicalCloud, Project, SyncShard,
+    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project, SyncShard,
 };
 use emco_engine::shard::decode_status;
 use k8s_openapi::api::core::v1::Secret;
@@ -31,6 +31,7 @@ pub struct Inventory {
     clouds: Vec<LogicalCloud>,
     apps: Vec<CompositeApp>,
     profiles: Vec<CompositeProfile>,
+    intents: Vec<GenericActionIntent>,
     approvals: Vec<DeploymentApproval>,
     revisions: Vec<AppContext>,
     shards: Vec<SyncShard>,
@@ -130,6 +131,7 @@ impl Inventory {
             clouds: all(hub, "logical clouds").await?,
             apps: all(hub, "composite apps").await?,
             profiles: all(hub, "composite profiles").await?,
+            intents: all(hub, "generic action intents").await?,
             approvals: all(hub, "deployment approvals").await?,
             revisions: all(hub, "revisions").await?,
             shards: all(hub, "shards").await?,

@@ -117,6 +117,12 @@ pub struct DryRun {
     /// How many more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
+    /// The first objects that it cannot change, and that would be deleted and made again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recreated: Vec<RecreatedRow>,
+    /// How many more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_recreated: usize,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde hands it over
@@ -133,6 +139,15 @@ pub struct RefusedRow {
     pub reason: String,
     /// The words of its API server.
     pub message: String,
+}
+
+/// One object that would be deleted and made again (`spec.sync.immutableFields: Recreate`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecreatedRow {
+    /// The object.
+    pub object: String,
+    /// What is lost with it.
+    pub lost: String,
 }
 
 /// One object that changes.
@@ -227,7 +242,7 @@ const HOOKS: (&str, [(); 0]) = ("hooks", []);
 
 /// Gained rights that a status names.
 const MOST_GAINS: usize = 10;
-/// Refusals of one app that a status has room for.
+/// Refusals of one app that a status has room for, and objects that would be made again.
 const MOST_REFUSED: usize = 3;
 /// Longest of them, in bytes.
 const LONGEST: usize = 512;
@@ -261,8 +276,9 @@ impl Details {
         let mut room = Room(MOST_REFUSED_BYTES);
         for app in &mut pending.apps {
             let of = self.apps.iter().filter(|of| of.app == app.name);
-            let runs = of.flat_map(|of| &of.variants).filter_map(|variant| variant.dry_run.as_ref());
-            let refused = runs.flat_map(|dry_run| {
+            let variants = of.flat_map(|of| &of.variants);
+            let runs: Vec<&DryRun> = variants.filter_map(|variant| variant.dry_run.as_ref()).collect();
+            let refused = runs.iter().flat_map(|dry_run| {
                 let cluster = dry_run.cluster.as_deref().unwrap_or_default();
                 dry_run.refused.iter().map(move |row| {
                     let RefusedRow { object, reason, message } = row;
@@ -270,8 +286,26 @@ impl Details {
                 })
             });
             app.refused = refused.take(MOST_REFUSED).map_while(|said| room.take(said)).collect();
+            app.recreated = recreated(&runs, &mut room);
         }
     }
+}
+
+/// The first objects that would be deleted and made again, and how many more.
+fn recreated(runs: &[&DryRun], room: &mut Room) -> Vec<String> {
+    let rows = runs.iter().flat_map(|run| {
+        let cluster = run.cluster.as_deref().unwrap_or_default();
+        run.recreated.iter().map(move |RecreatedRow { object, lost }| {
+            truncate(&format!("{cluster}: {object}: {lost}"), LONGEST)
+        })
+    });
+    let mut said: Vec<String> = rows.take(MOST_REFUSED).map_while(|said| room.take(said)).collect();
+    let all: usize = runs.iter().map(|run| run.recreated.len() + run.more_recreated).sum();
+    if all > said.len() {
+        let noun = if said.is_empty() { "object" } else { "more object" };
+        said.push(counted(all - said.len(), noun));
+    }
+    said
 }
 
 impl DetailsVariant {

@@ -134,6 +134,7 @@ impl AppChanges {
             lost: first(named(Variant::is_loss), MOST_CLUSTERS, room),
             hooks: first(hooks.map(|(event, id)| format!("{event} {id}")), MOST_NAMES, room),
             refused: Vec::new(),
+            recreated: Vec::new(),
         }
     }
 }

@@ -28,6 +28,7 @@ fn manifest(kind: &str, name: &str, content: &Value, event: Option<&str>) -> Set
         crd_folder: false,
         keep: false,
         take_existing: false,
+        edited_by: Vec::new(),
         account: None,
         json: json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}, field: content}),
     }
@@ -262,4 +263,36 @@ fn refusals_in_a_status_have_a_limit_for_all_apps() {
     let said: Vec<&String> = pending.apps.iter().flat_map(|app| &app.refused).collect();
     let bytes: usize = said.iter().map(|text| text.len()).sum();
     assert!(pending.apps[0].refused.len() == 3 && said.len() < 96 && bytes <= 8 * 1024, "{bytes}");
+}
+
+#[test]
+fn objects_that_would_be_made_again_are_named_and_counted() {
+    let row =
+        |name: &str| RecreatedRow { object: format!("Service/shop/{name}"), lost: "its address".to_owned() };
+    let run = |cluster: &str, recreated: Vec<RecreatedRow>, more_recreated| DryRun {
+        cluster: Some(cluster.to_owned()),
+        asked: 9,
+        recreated,
+        more_recreated,
+        ..DryRun::default()
+    };
+    let of = |run| DetailsVariant { dry_run: Some(run), ..DetailsVariant::default() };
+    let variants = vec![
+        of(run("acme/a", vec![row("one"), row("two")], 0)),
+        of(run("acme/b", vec![row("one"), row("two")], 3)),
+    ];
+    let app = DetailsApp { app: "web".to_owned(), variants, ..DetailsApp::default() };
+    let of_app = |name: &str| PendingApp { name: name.to_owned(), ..PendingApp::default() };
+    let mut pending = Pending { apps: vec![of_app("web"), of_app("db")], ..Pending::default() };
+    Details { format: 1, apps: vec![app], ..Details::default() }.fill(&mut pending);
+    assert_eq!(
+        pending.apps[0].recreated,
+        [
+            "acme/a: Service/shop/one: its address",
+            "acme/a: Service/shop/two: its address",
+            "acme/b: Service/shop/one: its address",
+            "4 more objects",
+        ]
+    );
+    assert!(pending.apps[0].refused.is_empty() && pending.apps[1].recreated.is_empty());
 }

@@ -13,10 +13,14 @@ use crate::set::{ManifestSet, Phase, SetManifest};
 /// The `NetworkPolicy` of `isolation: DefaultDeny`.
 const ISOLATION: &str = "emco-isolation";
 
-/// The set of all of them, in Helm's order of kinds. `derived` are the rights of permissions that are derived.
+/// The set of all of them, in Helm's order of kinds but for the operator's own bindings, by which it may make the rest. `derived` are the
+/// rights of permissions that are derived.
 pub fn set(request: &Request<'_>, derived: &Rights) -> ManifestSet {
     let key = &request.installation.digest_key;
     let mut objects = Vec::new();
+    if request.spec.level != Level::Admin {
+        objects.extend(rights::of_hub(request));
+    }
     if request.spec.isolation == Isolation::DefaultDeny {
         objects.push(isolation(request.namespace));
     }
@@ -38,6 +42,7 @@ pub fn set(request: &Request<'_>, derived: &Rights) -> ManifestSet {
         crd_folder: false,
         keep: false,
         take_existing,
+        edited_by: Vec::new(),
         account: None,
         json,
     });

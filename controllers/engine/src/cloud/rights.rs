@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use emco_crds::LogicalCloudSpec;
 use emco_crds::fields::Level;
 use emco_crds::logical_cloud::{Permission, PermissionScope};
+use emco_crds::names::object;
 use serde_json::{Value, json};
 
 use super::Request;
@@ -136,6 +137,27 @@ pub(super) fn objects(request: &Request<'_>, rights: &Rights) -> Vec<Value> {
     accounts.extend(person.filter(Wanted::takes_tokens).map(|wanted| account(&wanted.person.account)));
     let Made { cluster_roles, cluster_bindings, roles, bindings } = made;
     [accounts, cluster_roles, cluster_bindings, roles, bindings].concat()
+}
+
+/// What the operator needs in the namespace itself, where its credentials are those of `kubectl emco cluster add` at a level below Admin:
+/// they have no right there but by these bindings. On other clusters there is no role of these names, and they give nothing.
+pub(super) fn of_hub(request: &Request<'_>) -> Vec<Value> {
+    let (name, namespace) = (object::EDGE_ACCOUNT, object::EDGE_NAMESPACE);
+    let hub = json!({"kind": "ServiceAccount", "name": name, "namespace": namespace});
+    let binding = |name: &str, role: &str| {
+        json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "RoleBinding",
+            "metadata": {"name": name, "namespace": request.namespace},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [hub],
+        })
+    };
+    let mut made = vec![binding(object::EDGE_TENANT_BINDING, object::EDGE_TENANT_ROLE)];
+    if request.spec.permissions.iter().any(|one| one.derived || one.rules.is_some()) {
+        made.push(binding(object::EDGE_CEILING_BINDING, object::EDGE_CEILING));
+    }
+    made
 }
 
 /// Who is bound to the permissions: the account of the deployments, and the person as the credentials name them.

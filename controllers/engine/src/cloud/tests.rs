@@ -3,6 +3,7 @@ use serde_json::Value;
 use super::*;
 use crate::set::Phase;
 
+mod bindings;
 mod derived;
 
 fn facts(id: &str, label: &str, scheduling: Scheduling) -> (ClusterId, ClusterFacts) {
@@ -187,6 +188,7 @@ fn level_standard_has_an_account_with_role_admin_in_its_namespace() {
         ),
         [
             pair("Namespace", "shop"),
+            pair("RoleBinding", "emco:hub"),
             pair("NetworkPolicy", "emco-isolation"),
             pair("ResourceQuota", "emco-pods"),
             pair("LimitRange", "emco-small"),
@@ -223,6 +225,8 @@ fn permissions_are_bound_in_the_place_of_the_role_admin() {
         ),
         [
             pair("Namespace", "shop"),
+            pair("RoleBinding", "emco:hub"),
+            pair("RoleBinding", "emco:hub-ceiling"),
             pair("ServiceAccount", "emco-edge"),
             pair("Role", "emco-edge-own"),
             pair("RoleBinding", "emco-edge-view"),
@@ -248,6 +252,8 @@ fn level_privileged_binds_its_account_where_permissions_say() {
         made,
         [
             "Namespace - shop",
+            "RoleBinding shop emco:hub",
+            "RoleBinding shop emco:hub-ceiling",
             "ServiceAccount shop emco-edge",
             "ClusterRole - emco:shop:edge:nodes",
             "ClusterRoleBinding - emco:shop:edge:look",
@@ -266,32 +272,6 @@ fn level_privileged_binds_its_account_where_permissions_say() {
         binding["subjects"],
         json!([{"kind": "ServiceAccount", "name": "emco-edge", "namespace": "shop"}])
     );
-}
-
-#[test]
-fn a_person_is_bound_to_what_the_account_is_bound_to() {
-    let subjects = |type_: &str| {
-        let spec: &'static str = format!(
-            "{{level: Privileged, user: {{name: ann}}, credentials: {{type: {type_}}}, permissions: [{{name: own, clusterRole: \
-             admin}}, {{name: look, scope: Cluster, clusterRole: view}}]}}"
-        )
-        .leak();
-        let all = objects(spec);
-        let bindings = all.iter().filter(|(json, ..)| json.get("subjects").is_some());
-        let mut subjects: Vec<Value> = bindings.map(|(json, ..)| json["subjects"].clone()).collect();
-        subjects.dedup();
-        let accounts = all.iter().filter(|(json, ..)| json["kind"] == "ServiceAccount").count();
-        (subjects, accounts)
-    };
-    let account = |name: &str| json!({"kind": "ServiceAccount", "name": name, "namespace": "shop"});
-    let spec = serde_yaml::from_str("{user: {name: ann}}").unwrap();
-    let person = crate::people::Wanted::of(&spec, "team-a", "edge", "shop").unwrap().person;
-    let user =
-        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "emco:team-a:edge:ann"});
-    let (own, token) = (account("emco-edge"), account(&person.account));
-    assert_eq!(subjects("ClientCertificate"), (vec![json!([own, user])], 1));
-    assert_eq!(subjects("ServiceAccountToken"), (vec![json!([own, token])], 2));
-    assert_eq!(subjects("Auto"), (vec![json!([own, user, token])], 2));
 }
 
 #[test]

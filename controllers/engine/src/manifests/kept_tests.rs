@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_SENTENCES: usize = 5;
 
 /// The tests that one rendering gave.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct KeptTests {
     objects: Vec<Object>,
     bytes: usize,
@@ -56,7 +56,13 @@ impl KeptTests {
             let (group, kind) = kind_of(&json);
             kinds.push((group.to_owned(), kind.to_owned()));
             let hook = Some(hook.clone());
-            self.objects.push(Object { json, hook, crd_folder: false, source: source.to_owned() });
+            self.objects.push(Object {
+                json,
+                hook,
+                crd_folder: false,
+                source: source.to_owned(),
+                edited_by: Vec::new(),
+            });
         }
         kinds
     }
@@ -100,6 +106,7 @@ impl KeptTests {
                 crd_folder: false,
                 keep: order::is_crd(kind_of(&json)),
                 take_existing: false,
+                edited_by: Vec::new(),
                 account: cloud.account(),
                 json,
             });

@@ -14,6 +14,7 @@ fn manifest(kind: &str, name: &str, data: Value) -> SetManifest {
         crd_folder: false,
         keep: false,
         take_existing: false,
+        edited_by: Vec::new(),
         account: None,
         json: json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "data": data}),
     }

@@ -16,6 +16,8 @@ use crate::refusal::Refusal;
 use crate::resolve::Resolved;
 use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet};
 
+mod edited;
+
 /// Warnings kept of one plan.
 const MOST_WARNINGS: usize = 50;
 
@@ -70,7 +72,9 @@ struct Builder<'a> {
     defined_by: BTreeMap<SetDigest, BTreeMap<Kind, bool>>,
     /// Finished sets by draft (its address, as drafts outlive the builder's rounds) and by what was known of its kinds.
     finished: BTreeMap<(usize, BTreeMap<Kind, bool>), Finished>,
-    /// Keeps every draft that `finished` names.
+    /// What actions of intents made of each draft, by the draft and their digest.
+    edited: BTreeMap<(usize, String), Arc<Draft>>,
+    /// Keeps every draft that `finished` or `edited` names.
     drafts: Vec<Arc<Draft>>,
     /// What lookups find, once for all clusters with one set.
     holdings: BTreeMap<HoldingsKey, Arc<Holdings>>,
@@ -96,6 +100,7 @@ impl<'a> Builder<'a> {
             defined: BTreeMap::new(),
             defined_by: BTreeMap::new(),
             finished: BTreeMap::new(),
+            edited: BTreeMap::new(),
             drafts: Vec::new(),
             holdings: BTreeMap::new(),
         }
@@ -228,6 +233,7 @@ impl<'a> Builder<'a> {
     fn round(&mut self, attempts: Vec<Attempt<'a>>) -> Result<Vec<Attempt<'a>>, Box<Refusal>> {
         let jobs: Vec<Job<'a>> = attempts.iter().map(|attempt| attempt.job.clone()).collect();
         let drafts = render::render(self.resolved, &jobs)?;
+        let drafts = self.edit(&jobs, drafts)?;
         for (job, draft) in jobs.iter().zip(&drafts) {
             let Some(draft) = draft.as_ref().filter(|draft| !draft.defines.is_empty()) else { continue };
             self.defined.entry(job.item.id()).or_default().extend(draft.defines.clone());

@@ -94,7 +94,9 @@ pub fn remarks(
         let name = app.app.name.as_str();
         let mut seen = Seen::default();
         for (cluster, assigned) in assignment.iter().filter_map(|(id, apps)| Some((id, apps.get(name)?))) {
-            let is_empty = sets.get(&assigned.set).is_some_and(|set| set.manifests.is_empty());
+            // What intents leave out is not the chart's doing.
+            let is_empty =
+                app.entries.is_empty() && sets.get(&assigned.set).is_some_and(|set| set.manifests.is_empty());
             seen.add(cluster.as_str(), assigned, is_empty);
         }
         let subject = format!("chart {} of app {name}", app.compiled.chart().name());

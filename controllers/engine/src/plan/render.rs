@@ -51,8 +51,9 @@ const MOST_COMPARED: usize = 1_000;
 
 impl Job<'_> {
     fn key(&self) -> Key {
-        let render_key = self.item.class.render_key.clone();
-        (self.item.app, render_key, self.is_install, self.revision, self.now, self.tentative)
+        // Not the edits: they come after the rendering, which clusters with other edits share.
+        let chart_key = self.item.class.chart_key.clone();
+        (self.item.app, chart_key, self.is_install, self.revision, self.now, self.tentative)
     }
 
     fn answers(&self) -> Answers<'_> {

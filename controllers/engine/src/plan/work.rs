@@ -7,6 +7,7 @@ use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use serde_json::{Map, Value, json};
 
+use crate::act::{self, Edits, Unfilled};
 use crate::canonical;
 use crate::identity::ClusterId;
 use crate::placement::AppPlacement;
@@ -15,18 +16,23 @@ use crate::resolve::{Resolved, ResolvedApp};
 use crate::set::{Assigned, ManifestSet};
 use crate::snapshot::ClusterFacts;
 use crate::terms::Candidate;
-use crate::values::{self, LayerFault, template::Scope};
+use crate::values::template::{Fault, Scope};
+use crate::values::{self, LayerFault};
 
 /// The Helm whose output charts are rendered to equal; part of every render key.
 const COMPAT: &str = "Helm3_17";
 /// Domain of render keys; the number is the format.
 const RENDER_KEY: &str = "emco-render/1\0";
 
-/// Merged values of one app, shared by every cluster where they are equal.
+/// Merged values of one app and the edits of its intents, shared by every cluster where they are equal.
 pub struct Class {
     /// What the chart is rendered with.
     pub values: Map<String, Value>,
     /// Digest of everything the rendering depends on but the cluster itself.
+    pub chart_key: String,
+    /// What actions of intents do to what is rendered; most often nothing.
+    pub edits: Option<Arc<Edits>>,
+    /// Digest of both: what a stored set was made from. Without edits it is that of the chart.
     pub render_key: String,
 }
 
@@ -115,11 +121,11 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Values of one app by cluster, merged once per distinct outcome.
+/// Values and edits of one app by cluster, worked out once per distinct outcome.
 struct Classes<'a> {
     resolved: &'a Resolved<'a>,
     app: &'a ResolvedApp<'a>,
-    /// By which layers count, where no templates are among them.
+    /// By which layers and actions count, where no templates are among them.
     by_mask: BTreeMap<Vec<bool>, Arc<Class>>,
     /// By render key.
     by_key: BTreeMap<String, Arc<Class>>,
@@ -132,28 +138,40 @@ impl<'a> Classes<'a> {
 
     fn of(&mut self, cluster: &ClusterFacts) -> Result<Arc<Class>, Box<Refusal>> {
         let candidate = Candidate::new(cluster);
-        let layers = &self.app.layers;
+        let (layers, entries) = (&self.app.layers, &self.app.entries);
         let mask = values::mask(layers, &candidate);
-        let templated = values::templated(layers, &mask);
-        if !templated && let Some(class) = self.by_mask.get(&mask) {
+        let acting = act::mask(entries, &candidate);
+        let templated = values::templated(layers, &mask) || act::templated(entries, &acting);
+        let both = [mask.as_slice(), acting.as_slice()].concat();
+        if !templated && let Some(class) = self.by_mask.get(&both) {
             return Ok(Arc::clone(class));
         }
-        let scope = Scope::new(&candidate, &self.resolved.snapshot.project, self.resolved.dig.release());
+        let (snapshot, release) = (self.resolved.snapshot, self.resolved.dig.release());
+        let scope = Scope::new(&candidate, &snapshot.project, release);
         let merged =
             values::merged(layers, &mask, &scope).map_err(|fault| self.fault(&fault, &cluster.id))?;
-        let render_key = self.render_key(&merged);
-        let class = self
-            .by_key
-            .entry(render_key.clone())
-            .or_insert_with(|| Arc::new(Class { values: merged, render_key }));
+        let key = &snapshot.installation.digest_key;
+        let edits = Edits::of(entries, &acting, &scope, release, key)
+            .map_err(|unfilled| self.unfilled_edit(&unfilled, &cluster.id))?;
+        let chart_key = self.chart_key(&merged);
+        let render_key = match &edits {
+            None => chart_key.clone(),
+            Some(edits) => {
+                let document = json!({"chart": chart_key, "edits": edits.digest});
+                canonical::digest_hex(key, RENDER_KEY, &document)
+            }
+        };
+        let class = self.by_key.entry(render_key.clone()).or_insert_with(|| {
+            Arc::new(Class { values: merged, chart_key, edits: edits.map(Arc::new), render_key })
+        });
         if !templated {
-            self.by_mask.insert(mask, Arc::clone(class));
+            self.by_mask.insert(both, Arc::clone(class));
         }
         Ok(Arc::clone(class))
     }
 
     /// What labels and properties templates read is in the values that they made.
-    fn render_key(&self, merged: &Map<String, Value>) -> String {
+    fn chart_key(&self, merged: &Map<String, Value>) -> String {
         let mut document = json!({
             "chart": self.app.chart.digest,
             "values": merged,
@@ -178,15 +196,34 @@ impl<'a> Classes<'a> {
     }
 
     fn fault(&self, LayerFault { layer, fault }: &LayerFault, cluster: &ClusterId) -> Box<Refusal> {
+        let layer = self.app.layers.get(*layer);
+        let origin = layer.map_or("values", |layer| layer.origin.as_str());
+        let secret = layer.is_some_and(|layer| layer.secret);
+        self.unfilled(origin, secret, fault, (cluster, Reason::ValuesInvalid))
+    }
+
+    fn unfilled_edit(&self, Unfilled { entry, fault }: &Unfilled, cluster: &ClusterId) -> Box<Refusal> {
+        let entry = self.app.entries.get(*entry);
+        let origin = entry.map_or_else(|| "an intent".to_owned(), act::Entry::origin);
+        let secret = entry.is_some_and(|entry| entry.secret);
+        self.unfilled(&origin, secret, fault, (cluster, Reason::IntentInvalid))
+    }
+
+    /// A text that cannot be filled in. Where it was read from a Secret, nothing of it is quoted.
+    fn unfilled(
+        &self,
+        origin: &str,
+        secret: bool,
+        fault: &Fault,
+        (cluster, reason): (&ClusterId, Reason),
+    ) -> Box<Refusal> {
         let app = &self.app.app.name;
-        let origin = self.app.layers.get(*layer).map_or("values", |layer| layer.origin.as_str());
         let place = format!("app {app}: {origin}: {} line {}", fault.path, fault.line);
-        let secret = self.app.layers.get(*layer).is_some_and(|layer| layer.secret);
         let unknown = fault.unknown.as_ref().filter(|_| !secret);
         let Some(name) = unknown else {
             let message = if secret { "the template fails; its text is withheld" } else { &fault.message };
             let text = format!("{place}: {message} (on {cluster})");
-            return Refusal::new(RENDERED, Reason::ValuesInvalid, text);
+            return Refusal::new(RENDERED, reason, text);
         };
         let cure = if name.starts_with("cluster.properties") {
             "set it in spec.properties of the Cluster"

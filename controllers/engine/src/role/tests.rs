@@ -35,6 +35,7 @@ fn set(manifests: impl IntoIterator<Item = Value>) -> ManifestSet {
         crd_folder: false,
         keep: false,
         take_existing: false,
+        edited_by: Vec::new(),
         account: None,
         json,
     });

@@ -32,6 +32,9 @@ pub struct Case {
     pub charts: BTreeMap<String, BTreeMap<String, String>>,
     /// `spec` of the profile.
     pub profile: Option<Value>,
+    /// `spec` of each `GenericActionIntent`, by name.
+    #[serde(default)]
+    pub intents: BTreeMap<String, Value>,
     /// Clusters by id.
     pub clusters: BTreeMap<String, ClusterCase>,
     /// `Kind/name/key` to text.
@@ -118,6 +121,7 @@ impl Case {
                 "dig" => case.dig = value.clone(),
                 "profile" => case.profile = Some(value.clone()),
                 "clusters" => case.clusters = serde_yaml::from_str(&text).unwrap(),
+                "intents" => case.intents = serde_yaml::from_str(&text).unwrap(),
                 "charts" => case.charts = serde_yaml::from_str(&text).unwrap(),
                 "sources" => case.sources = serde_yaml::from_str(&text).unwrap(),
                 other => panic!("before.{other} is not known"),
@@ -162,6 +166,13 @@ impl Case {
                 .profile
                 .clone()
                 .map(|profile| Arc::new(object("CompositeProfile", "prod", profile))),
+            intents: self
+                .intents
+                .iter()
+                .map(|(name, spec)| {
+                    (name.clone(), Arc::new(object("GenericActionIntent", name, spec.clone())))
+                })
+                .collect(),
             cloud: self.found("cloud").then(|| CloudFacts {
                 name: "edge".to_owned(),
                 level: self.level.clone().unwrap_or_else(|| "Admin".to_owned()),

@@ -1,5 +1,7 @@
 //! Watches: what is told of each change, and what a watch that begins at an older revision is told first.
 
+use std::sync::Arc;
+
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use serde_json::{Value, json};
 
@@ -9,8 +11,8 @@ use crate::runtime::api::{Accept, WatchEvent};
 
 impl Store {
     /// Tells of the change that the present revision is.
-    pub(super) fn tell(&mut self, kind: String, before: Option<Value>, after: Option<Value>) {
-        let change = Change { revision: self.revision, kind, before, after };
+    pub(super) fn tell(&mut self, kind: String, before: Option<Arc<Value>>, after: Option<Arc<Value>>) {
+        let change = Arc::new(Change { revision: self.revision, kind, before, after });
         // One that begins further than the store has come is told nothing until it has.
         let tells = |w: &&Watcher| w.kind == change.kind && w.since < change.revision;
         for watcher in self.watchers.iter().filter(tells) {
@@ -55,9 +57,9 @@ impl Store {
             };
             let Some(any) = change.before.as_ref().or(change.after.as_ref()) else { continue };
             let key = (text(any, "namespace"), text(any, "name"));
-            let objects = self.objects.entry(change.kind).or_default();
-            match change.before {
-                Some(before) => drop(objects.insert(key, before)),
+            let objects = self.objects.entry(change.kind.clone()).or_default();
+            match &change.before {
+                Some(before) => drop(objects.insert(key, Arc::clone(before))),
                 None => drop(objects.remove(&key)),
             }
         }
@@ -76,7 +78,7 @@ fn event(selects: &dyn Fn(&Value) -> bool, accept: Accept, change: &Change) -> O
         return Some(WatchEvent::Applied(represent(object, accept)));
     }
     // What is gone, or selected no longer, is told as it was before, at the version of the change.
-    let mut last = change.before.clone().filter(|object| selects(object))?;
+    let mut last = Value::clone(change.before.as_ref().filter(|object| selects(object))?);
     if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("resourceVersion".to_owned(), json!(change.revision.to_string()));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use emco_crds::DeploymentIntentGroup;
 use emco_engine::canonical;
-use emco_engine::changes::{DryRun, MOST_ASKED, RefusedRow, Variant, What};
+use emco_engine::changes::{DryRun, MOST_ASKED, RecreatedRow, RefusedRow, Variant, What};
 use emco_engine::cloud::Derived;
 use emco_engine::identity::{ClusterId, Id};
 use emco_engine::set::{ManifestSet, Phase, SetManifest};
@@ -23,6 +23,7 @@ use crate::runtime::context::Context;
 use crate::store::plan_details::{self, Answers};
 use crate::store::{self, Owner, Turn};
 
+mod anew;
 mod verdict;
 
 use verdict::{Comes, Edge, Verdict};
@@ -31,7 +32,7 @@ use verdict::{Comes, Edge, Verdict};
 const STATE: &str = "emco-plan-cluster/1\0";
 /// Objects of one variant that are asked about.
 const MOST_OBJECTS: usize = 200;
-/// Refusals of one variant that are written down.
+/// Refusals of one variant that are written down, and objects that would be made again.
 const MOST_REFUSED: usize = 10;
 /// Objects of one variant for which a cluster gives no answer until it is asked no more.
 const MOST_SILENT: usize = 5;
@@ -196,7 +197,7 @@ impl Asker<'_> {
         });
         // What is left is unanswered.
         let _ = tokio::time::timeout_at(self.until, requests).await;
-        let Found { asked, mut refused, open, silent: _ } = found.into_inner();
+        let Found { asked, mut refused, mut recreated, open, silent: _ } = found.into_inner();
         let unanswered = total - asked - open;
         if unanswered == total {
             return None;
@@ -204,8 +205,21 @@ impl Asker<'_> {
         refused.sort_by(|a, b| a.object.cmp(&b.object));
         let more = refused.len().saturating_sub(MOST_REFUSED);
         refused.truncate(MOST_REFUSED);
+        recreated.sort_by(|a, b| a.object.cmp(&b.object));
+        let more_recreated = recreated.len().saturating_sub(MOST_REFUSED);
+        recreated.truncate(MOST_REFUSED);
         let (state, left_out) = (edge.state.clone(), objects.len() - total);
-        Some(DryRun { cluster: Some(cluster.to_string()), state, asked, unanswered, left_out, refused, more })
+        Some(DryRun {
+            cluster: Some(cluster.to_string()),
+            state,
+            asked,
+            unanswered,
+            left_out,
+            refused,
+            more,
+            recreated,
+            more_recreated,
+        })
     }
 
     /// A cluster, if it can be reached and may be worked with.
@@ -254,6 +268,7 @@ fn objects<'a>(variant: &Variant, set: &'a ManifestSet) -> Vec<(What, &'a SetMan
 struct Found {
     asked: usize,
     refused: Vec<RefusedRow>,
+    recreated: Vec<RecreatedRow>,
     /// Objects about which it can say nothing yet.
     open: usize,
     /// Objects for which it did not answer.
@@ -267,6 +282,10 @@ impl Found {
             Verdict::Refused(row) => {
                 self.asked += 1;
                 self.refused.push(row);
+            }
+            Verdict::Recreated(row) => {
+                self.asked += 1;
+                self.recreated.push(row);
             }
             Verdict::Open => self.open += 1,
             Verdict::Silent => self.silent += 1,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::fields::Level;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, Project};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, Project};
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
 use emco_engine::resolve;
@@ -14,6 +14,7 @@ use futures::future::{try_join, try_join3};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
+use super::release;
 use crate::object::meta;
 use crate::reconcile::composite_app;
 use crate::reconcile::facts;
@@ -61,7 +62,7 @@ pub async fn gather(
     if let Some(refusal) = without_place(ctx, dig, newest, &project) {
         return Ok(Err(refusal));
     }
-    if let Some(other) = same_release(ctx, dig) {
+    if let Some(other) = release::holder(ctx, dig) {
         let message = format!(
             "release {} in logical cloud {} is DeploymentIntentGroup {other}'s, which had it first: set another spec.release in a new object",
             dig.release(),
@@ -83,7 +84,9 @@ pub async fn gather(
             Err(refusal) => return Ok(Err(refusal)),
         },
     };
-    let keys = profile.as_deref().map(resolve::sources).unwrap_or_default();
+    let intents = intents(ctx, dig);
+    let mut keys = profile.as_deref().map(resolve::sources).unwrap_or_default();
+    keys.extend(intents.values().flat_map(|intent| resolve::intent_sources(intent)));
     let (charts, sources) =
         try_join(charts(ctx, app.as_deref()), sources::read(ctx, namespace, &keys)).await?;
     let lacks = app.as_deref().filter(|app| charts.len() < app.spec.apps.len());
@@ -110,6 +113,7 @@ pub async fn gather(
             dig: Arc::clone(dig),
             composite_app: app,
             profile,
+            intents,
             cloud,
             clusters,
             charts,
@@ -148,25 +152,11 @@ fn without_place(
     Some(refused("TooManyDeployments", true, message))
 }
 
-/// Another deployment of the same cloud that has the release already: the one that is recorded to have a revision of it,
-/// then the older one, then the smaller name. After a restore of the hub ages may say something else. Through other clouds no
-/// release is shared: of two clouds with one namespace on one cluster, one is refused (`logical_cloud/taken.rs`).
-fn same_release(ctx: &Context, dig: &DeploymentIntentGroup) -> Option<String> {
-    let age = |d: &DeploymentIntentGroup| {
-        let recorded = d.status.as_ref().is_some_and(|status| status.revision.is_some());
-        (!recorded, d.metadata.creation_timestamp.clone(), d.metadata.name.clone())
-    };
-    ctx.stores
-        .digs
-        .within(meta::namespace(dig))
-        .iter()
-        .find(|other| {
-            meta::uid(other.as_ref()) != meta::uid(dig)
-                && other.spec.logical_cloud_ref == dig.spec.logical_cloud_ref
-                && other.release() == dig.release()
-                && age(other) < age(dig)
-        })
-        .map(|other| meta::name(other.as_ref()).to_owned())
+/// The intents that a deployment lists and that there are, by name.
+fn intents(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<GenericActionIntent>> {
+    let listed = dig.spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
+    let found = |name: &String| Some((name.clone(), ctx.stores.intents.named(meta::namespace(dig), name)?));
+    listed.filter_map(|listed| found(&listed.name)).collect()
 }
 
 async fn charts(ctx: &Context, app: Option<&CompositeApp>) -> ApiResult<BTreeMap<String, ChartFacts>> {
@@ -207,7 +197,11 @@ impl Gathered {
             sources::read(ctx, namespace, &keys),
         )
         .await?;
-        Ok(dig_same && refs_same.0 && refs_same.1 && sources == self.sources)
+        let mut intents_same = true;
+        for intent in self.snapshot.intents.values() {
+            intents_same = intents_same && same(ctx, intent.as_ref(), |_| true).await?;
+        }
+        Ok(dig_same && refs_same.0 && refs_same.1 && intents_same && sources == self.sources)
     }
 
     /// Whether the project is not suspended, as the hub says.

@@ -20,7 +20,7 @@ use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
 use super::planned::{Held, Planned};
-use super::{approved, details, events};
+use super::{approved, details, events, release};
 use crate::abandon;
 use crate::object::meta;
 use crate::object::status;
@@ -118,8 +118,15 @@ pub async fn write(
     status.last_handled_request = super::request(dig);
     status.approval = approved::record(ctx, owner, stored, dig.status.as_ref());
     state(ctx, dig, &mut status, planned, &rolled);
+    let contested = release::contested(ctx, dig, owner);
+    if let Some(contested) = &contested {
+        contested.add_to(ctx, &mut status, meta::generation(dig));
+    }
     if status::write(ctx, dig, dig.status.as_ref(), &status).await? {
         events::tell(ctx, dig, &status, &rolled).await;
+        if let Some(contested) = &contested {
+            contested.tell(ctx, dig, &status).await;
+        }
     }
     Ok(rolled)
 }

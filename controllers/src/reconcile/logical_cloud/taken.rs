@@ -60,25 +60,25 @@ impl<'a> Claim<'a> {
         (meta.creation_timestamp.as_ref(), meta.namespace.as_deref(), meta.name.as_deref())
     }
 
-    /// A cluster where both want the namespace, and the other one keeps it.
-    fn loses_to<'b>(&'b self, other: &'b Self) -> Option<&'b ClusterId> {
+    /// Clusters where both want the namespace, and the other one keeps it.
+    fn lost_to<'b>(&'b self, other: &'b Self) -> impl Iterator<Item = &'b ClusterId> {
         let older = other.age() < self.age();
-        let wins = |id: &ClusterId| match (other.held.contains(id), self.held.contains(id)) {
+        let wins = move |id: &ClusterId| match (other.held.contains(id), self.held.contains(id)) {
             (true, false) => true,
             (false, true) => false,
             (true, true) | (false, false) => older,
         };
-        let theirs = |id: &ClusterId| other.held.contains(id) || other.wanted.contains(id);
-        self.wanted.union(&self.held).find(|id| theirs(id) && wins(id))
+        let theirs = move |id: &ClusterId| other.held.contains(id) || other.wanted.contains(id);
+        self.wanted.union(&self.held).filter(move |id| theirs(id) && wins(id))
     }
+}
 
-    /// As the owner of another cloud may know it: tenants need not know each other's names.
-    fn called_for(&self, reader: &LogicalCloud) -> String {
-        if meta::namespace(self.cloud) == meta::namespace(reader) {
-            format!("LogicalCloud {}", meta::name(self.cloud))
-        } else {
-            "a logical cloud of another project".to_owned()
-        }
+/// As the owner of another cloud may know it: tenants need not know each other's names.
+fn called_for(cloud: &LogicalCloud, reader: &LogicalCloud) -> String {
+    if meta::namespace(cloud) == meta::namespace(reader) {
+        format!("LogicalCloud {}", meta::name(cloud))
+    } else {
+        "a logical cloud of another project".to_owned()
     }
 }
 
@@ -104,8 +104,8 @@ pub(super) fn conflict(
     let mine = Claim::of(ctx, cloud, clusters);
     others.iter().find_map(|other| {
         let theirs = Claim::of(ctx, other, clusters);
-        let at = mine.loses_to(&theirs)?;
-        let holder = theirs.called_for(cloud);
+        let at = mine.lost_to(&theirs).next()?;
+        let holder = called_for(other, cloud);
         Some(format!(
             "namespace {namespace} on cluster {at} belongs to {holder}: make a new logical cloud with another \
              spec.namespace, or without that cluster in spec.clusters"
@@ -113,18 +113,34 @@ pub(super) fn conflict(
     })
 }
 
-/// What the cloud that keeps its namespace says of another one that wants it.
-pub(super) fn contested(ctx: &Context, cloud: &LogicalCloud) -> Option<String> {
-    let others = others(ctx, cloud);
+/// Other clouds that want the namespace of this one and do not get it, and the clusters where it is so. Asked are those for which
+/// `which` says true.
+pub fn losing_to(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    which: impl Fn(&LogicalCloud) -> bool,
+) -> Vec<(Arc<LogicalCloud>, BTreeSet<ClusterId>)> {
+    let mut others = others(ctx, cloud);
+    others.retain(|other| which(other));
     if others.is_empty() {
-        return None;
+        return Vec::new();
     }
     let clusters = facts::clusters(ctx);
     let mine = Claim::of(ctx, cloud, &clusters);
-    others.iter().find_map(|other| {
-        let theirs = Claim::of(ctx, other, &clusters);
-        let at = theirs.loses_to(&mine)?;
-        let (namespace, rival) = (super::namespace(cloud), theirs.called_for(cloud));
+    let lost = |other: &LogicalCloud| -> BTreeSet<ClusterId> {
+        Claim::of(ctx, other, &clusters).lost_to(&mine).cloned().collect()
+    };
+    let all = others.into_iter().map(|other| {
+        let lost = lost(&other);
+        (other, lost)
+    });
+    all.filter(|(_, lost)| !lost.is_empty()).collect()
+}
+
+/// What the cloud that keeps its namespace says of another one that wants it.
+pub(super) fn contested(ctx: &Context, cloud: &LogicalCloud) -> Option<String> {
+    losing_to(ctx, cloud, |_| true).first().and_then(|(other, lost)| {
+        let (at, namespace, rival) = (lost.first()?, super::namespace(cloud), called_for(other, cloud));
         Some(format!(
             "namespace {namespace} on cluster {at} is also wanted by {rival}, which does not get it"
         ))

@@ -47,6 +47,43 @@ pub fn secret(token: &str) -> Option<String> {
     bound.or_else(|| claims.get("kubernetes.io/serviceaccount/secret.name"))?.as_str().map(str::to_owned)
 }
 
+/// What a token for a while says of itself, as far as another one like it needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// When it was issued, by the cluster's clock.
+    pub issued: Timestamp,
+    /// When it ends, by the same.
+    pub ends: Timestamp,
+    /// Namespace and name of its service account.
+    pub account: (String, String),
+    /// UID of its service account.
+    pub account_uid: Option<String>,
+    /// Whom it is for; empty where it does not say so.
+    pub audiences: Vec<String>,
+    /// Name and UID of the Secret whose deletion ends it.
+    pub secret: Option<(String, String)>,
+}
+
+/// Of a token of a service account that says when it was issued and when it ends; `None` of any other.
+pub fn bound(token: &str) -> Option<Bound> {
+    let claims = of(token)?;
+    let second = |key: &str| Timestamp::from_second(claims.get(key)?.as_i64()?).ok();
+    let text = |pointer: &str| claims.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let audiences = match claims.get("aud") {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    Some(Bound {
+        issued: second("iat")?,
+        ends: second("exp")?,
+        account: account_name(token)?,
+        account_uid: text("/kubernetes.io/serviceaccount/uid"),
+        audiences,
+        secret: text("/kubernetes.io/secret/name").zip(text("/kubernetes.io/secret/uid")),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -84,5 +121,26 @@ mod tests {
         let lasting = json!({"kubernetes.io/serviceaccount/secret.name": "t"});
         assert_eq!(secret(&token(&lasting)).as_deref(), Some("t"));
         assert_eq!((account_name("opaque"), secret("opaque")), (None, None));
+    }
+
+    #[test]
+    fn a_bound_token_says_what_another_one_like_it_needs() {
+        let claims = json!({
+            "iat": 1_800_000_000, "exp": 1_800_000_600, "aud": ["https://kubernetes.default.svc"],
+            "sub": "system:serviceaccount:ns:a",
+            "kubernetes.io": {"serviceaccount": {"name": "a", "uid": "u1"}, "secret": {"name": "s", "uid": "u2"}},
+        });
+        let said = bound(&token(&claims)).unwrap();
+        assert_eq!(said.ends.duration_since(said.issued).as_secs(), 600);
+        assert_eq!(said.account, ("ns".to_owned(), "a".to_owned()));
+        assert_eq!(said.account_uid.as_deref(), Some("u1"));
+        assert_eq!(said.audiences, ["https://kubernetes.default.svc"]);
+        assert_eq!(said.secret, Some(("s".to_owned(), "u2".to_owned())));
+        for missing in ["iat", "exp", "sub"] {
+            let mut less = claims.clone();
+            less.as_object_mut().unwrap().remove(missing);
+            assert_eq!(bound(&token(&less)), None, "{missing}");
+        }
+        assert_eq!(bound("opaque"), None);
     }
 }

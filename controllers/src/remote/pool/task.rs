@@ -121,13 +121,7 @@ impl Session {
     fn new(cluster: &ClusterId, target: Target, context: &Context) -> Self {
         let Target { credentials, version, identity: _, installation: _, hub_version: _, registered: _ } =
             target;
-        let dialer = Arc::clone(&context.dialer).of(&format!("edges/{}", cluster.provider()));
-        let edge = Edge::measured(
-            credentials,
-            dialer,
-            context.settings.edge,
-            Arc::clone(&context.settings.requests),
-        );
+        let edge = context.edge(cluster, credentials);
         Self {
             version,
             edge,

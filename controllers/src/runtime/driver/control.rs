@@ -42,13 +42,14 @@ pub async fn idle() {
 }
 
 /// Kinds as metrics name them.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 9] = [
     "ClusterProvider",
     "Cluster",
     "Project",
     "LogicalCloud",
     "CompositeApp",
     "CompositeProfile",
+    "GenericActionIntent",
     "DeploymentIntentGroup",
     "DeploymentApproval",
 ];

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::names::annotation;
-use emco_crds::{Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, SyncShard};
+use emco_crds::{
+    Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, GenericActionIntent, SyncShard,
+};
 use emco_engine::shard::{self, Content};
 use kube::Resource;
 use parking_lot::Mutex;
@@ -52,8 +55,10 @@ impl RefsChanged {
             json!([
                 spec.composite_app_ref,
                 spec.composite_profile_ref,
+                spec.intents,
                 spec.logical_cloud_ref,
                 dig.release(),
+                spec.desired_state == DesiredState::Terminated,
                 dig.metadata.deletion_timestamp.is_some(),
             ])
         };
@@ -99,8 +104,19 @@ impl ApprovalChanged {
     }
 }
 
+/// What deployments read of intents: not what became of them.
+#[derive(Default)]
+pub struct IntentChanged(Mutex<BTreeMap<String, Value>>);
+
+impl IntentChanged {
+    pub fn changed(&self, change: &Change<'_, GenericActionIntent>) -> bool {
+        let intent = change.object;
+        changed(&self.0, change, || json!([meta::generation(intent), meta::deleting(intent)]))
+    }
+}
+
 /// Whether what is read of an object is something else than before, or the object is gone.
-fn changed<K: Resource>(
+pub fn changed<K: Resource>(
     known: &Mutex<BTreeMap<String, Value>>,
     change: &Change<'_, K>,
     read: impl FnOnce() -> Value,

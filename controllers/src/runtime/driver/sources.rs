@@ -109,11 +109,19 @@ async fn one<K>(
             () = token.cancelled() => return,
             event = events.next() => event,
         };
+        let gone = matches!(event, Some(Ok(Event::Delete(_))));
+        if kind == "ConfigMap" && matches!(event, Some(Ok(Event::Init))) {
+            stores.cluster_maps.unseen(&namespace);
+        }
         match event {
             Some(Ok(Event::Apply(meta) | Event::InitApply(meta) | Event::Delete(meta))) => {
                 failures = 0;
                 if kind == "Secret" {
                     of_people(&stores, &triggers, &namespace, meta.meta());
+                } else {
+                    let version = meta.meta().resource_version.as_deref().filter(|_| !gone);
+                    let map = meta.meta().name.as_deref().unwrap_or_default();
+                    stores.cluster_maps.seen(&namespace, map, version);
                 }
                 triggers.source(&stores, kind, &namespace, meta.meta().name.as_deref().unwrap_or_default());
             }

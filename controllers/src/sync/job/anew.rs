@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
-use emco_engine::set::SetManifest;
 use emco_engine::{drift, marks, recreate};
 use futures::StreamExt;
 use futures::stream;
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 
 use super::super::edge::Session;
 use super::super::errors::{
-    A_CHART_NAMES_IT, A_PERMISSION_NAMES_IT, Retry, Trouble, lacks_namespace, names_each_field,
+    A_CHART_NAMES_IT, A_PERMISSION_NAMES_IT, IMMUTABLE, Retry, Trouble, lacks_namespace, names_each_field,
 };
 use super::super::observe::Seen;
 use super::desired::Item;
@@ -24,20 +23,12 @@ use super::{Job, JobContext, Key};
 use crate::object::LogFields;
 use crate::runtime::api::{ApiError, Content, IntoPath, Method, Request};
 
-/// The reason of an object with a field that cannot be changed.
-const IMMUTABLE: &str = "ImmutableField";
 /// What helps where the owner does not want objects to be deleted.
 const OFFER: &str = "a field cannot be changed: take the change back, or delete the object and it is made anew (spec.sync.immutableFields: Recreate does so)";
 /// The same of an owner that has no such field.
 const PLAIN: &str =
     "a field cannot be changed: take the change back, or delete the object and it is made anew";
-/// What helps where deleting it is no way.
-const FIXED: &str = "a field cannot be changed";
 
-/// Why an object stays whose label others took off.
-const UNMARKED: &str = "others took EMCO's label off the object, so it may be theirs";
-/// Why an object stays that has our label alone.
-const COPIED: &str = "EMCO has no field of the object, so others may have copied its label";
 /// Why an object stays whose refusal does not name each field.
 const UNPROVEN: &str =
     "the refusal does not prove that it could be made again, so it is never deleted for it";
@@ -77,17 +68,19 @@ impl Job {
             return Trouble::no_namespace(&item.id.namespace, cure);
         }
         let mut trouble = words(item, error);
-        // A cluster heeds a binding a moment after it has it.
+        // A cluster heeds a binding a moment after it has it: that of the account, or in a logical cloud the operator's own, whose rights
+        // are also what it may give away.
         let tries = self.memory.backoff.last(&Key::Object(item.id.clone())).map_or(0, |tries| tries.count);
-        if item.account().is_some() && error.lacks_right() && tries < RIGHTS_COME {
+        let cloud = self.ctx.owner.kind == "LogicalCloud" && error.code() == 403;
+        if (item.account().is_some() && error.lacks_right() || cloud) && tries < RIGHTS_COME {
             trouble.retry = Retry::Soon;
         }
         if trouble.reason != IMMUTABLE {
             return trouble;
         }
         match recreate::kind_obstacle(&item.id) {
-            Some(why) => fixed(&why, &trouble.message),
-            None if !names_each_field(error) => fixed(UNPROVEN, &trouble.message),
+            Some(why) => Trouble::fixed(&why, &trouble.message),
+            None if !names_each_field(error) => Trouble::fixed(UNPROVEN, &trouble.message),
             None => {
                 let offer = if self.has_sync_policy() { OFFER } else { PLAIN };
                 Trouble::new(IMMUTABLE, &format!("{offer}: {}", trouble.message), Retry::Slowly)
@@ -122,7 +115,9 @@ impl Job {
                 if end.is_over() {
                     return (refused, Outcome::Waits);
                 }
-                let outcome = match besides(&refused) {
+                let manifest = refused.item.manifest();
+                let besides = manifest.and_then(|manifest| Trouble::besides(&manifest.json, &refused.error));
+                let outcome = match besides {
                     Some(trouble) => Outcome::Trouble(trouble),
                     None => delete(&refused, &session, &ctx).await,
                 };
@@ -174,33 +169,12 @@ impl Job {
     }
 }
 
-fn fixed(why: &str, words: &str) -> Trouble {
-    Trouble::new(IMMUTABLE, &format!("{FIXED}, and {why}; take the change back: {words}"), Retry::Slowly)
-}
-
 /// A refusal in the server's words, by what it says of this manifest.
 pub(super) fn words(item: &Item, error: &ApiError) -> Trouble {
-    let trouble = Trouble::of_apply(error);
-    let fixed = |manifest: &SetManifest| match error {
-        ApiError::Status { code: 422, causes, .. } => {
-            causes.iter().any(|(_, cause)| recreate::is_fixed(&manifest.json, cause))
-        }
-        _ => false,
-    };
-    match trouble.reason {
-        "Invalid" if item.manifest().is_some_and(fixed) => Trouble { reason: IMMUTABLE, ..trouble },
-        _ => trouble,
+    match item.manifest() {
+        Some(manifest) => Trouble::of_manifest(&manifest.json, error),
+        None => Trouble::of_apply(error),
     }
-}
-
-/// What is wrong with a manifest besides: it would be refused anew, and the object would be lost.
-fn besides(refused: &Refused) -> Option<Trouble> {
-    let ApiError::Status { causes, .. } = &refused.error else { return None };
-    let (field, cause) = recreate::refused_besides(&refused.item.manifest()?.json, causes)?;
-    let text = format!(
-        "the object is not deleted to be made again, for its manifest is refused besides: {field}: {cause}"
-    );
-    Some(Trouble::new("Invalid", &text, Retry::Slowly))
 }
 
 /// Deletes exactly the object that refused the change, at the version that was looked at.
@@ -216,17 +190,17 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
     match marks::owner_of(&live) {
         Some(owner) if owner == ctx.hash => {}
         Some(_) => return changed(),
-        None => return Outcome::Trouble(fixed(UNMARKED, &refused.words)),
+        None => return Outcome::Trouble(Trouble::fixed(recreate::UNMARKED, &refused.words)),
     }
     if drift::entry(entries(&live), &ctx.manager, "Apply").is_none() {
-        return Outcome::Trouble(fixed(COPIED, &refused.words));
+        return Outcome::Trouble(Trouble::fixed(recreate::COPIED, &refused.words));
     }
     if seen.deleting {
         ctx.edge.observed.learn(id, &live);
         return Outcome::Waits;
     }
     if let Some(why) = recreate::obstacle(id, &live, seen.keep || refused.stays) {
-        return Outcome::Trouble(fixed(&why, &refused.words));
+        return Outcome::Trouble(Trouble::fixed(&why, &refused.words));
     }
     // Without a fallback: who may not delete it could not make it again.
     let request = delete_request(path, &seen).acting_as(refused.item.account());

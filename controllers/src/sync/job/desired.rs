@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_engine::apis::ApiResource;
 use emco_engine::identity::{Id, Identity, SetDigest};
 use emco_engine::set::SetManifest;
 
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
+use super::super::observe::Wanted;
 use super::super::prepared::{Prepared, STAGES};
 use super::super::work::{Named, Work};
 use super::Job;
@@ -260,21 +260,25 @@ impl Job {
         PruneSet { objects: ours.map(|(id, _)| (id, false)).collect(), ..PruneSet::default() }
     }
 
-    /// Sees to it that all kinds are watched; what is unknown to the cluster is left out.
+    /// Sees to it that all kinds are watched, where their objects are; what is unknown to the cluster is left out.
     pub(super) fn watch_kinds<'a>(&'a self, session: &Session, ids: impl Iterator<Item = &'a Identity>) {
-        let mut kinds: BTreeMap<(String, String), ApiResource> = BTreeMap::new();
+        let mut kinds: BTreeMap<(&str, &str), Wanted> = BTreeMap::new();
         // What a scan found is watched until it is gone: that tells its end.
         let scanned = self.memory.scanned.iter().filter(|(epoch, _)| *epoch == session.epoch);
         for id in ids.chain(scanned.flat_map(|(_, found)| found)) {
-            if let Some(resource) = session.resource(id).filter(|resource| resource.watchable) {
-                kinds.entry((id.group.clone(), id.kind.clone())).or_insert_with(|| resource.clone());
+            let Some(resource) = session.resource(id).filter(|resource| resource.watchable) else { continue };
+            let wanted = kinds
+                .entry((id.group.as_str(), id.kind.as_str()))
+                .or_insert_with(|| Wanted { resource: resource.clone(), namespaces: BTreeSet::new() });
+            if !wanted.namespaces.contains(&id.namespace) {
+                wanted.namespaces.insert(id.namespace.clone());
             }
         }
-        let resources: Vec<ApiResource> = kinds.into_values().collect();
+        let wanted: Vec<Wanted> = kinds.into_values().collect();
         // Nothing to be watched is the word for an owner whose watches end.
-        if resources.is_empty() {
+        if wanted.is_empty() {
             return;
         }
-        self.ctx.edge.observed.want(&self.ctx.hash, &resources);
+        self.ctx.edge.observed.want(&self.ctx.hash, &wanted, self.memory.account.as_ref());
     }
 }

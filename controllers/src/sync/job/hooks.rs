@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use emco_crds::fields::DurationText;
 use emco_crds::sync_shard::status::RowHooks;
 use emco_engine::identity::Identity;
 use serde_json::json;
@@ -179,7 +180,8 @@ impl Job {
             self.outcome(hook, false)
         };
         let begun = self.memory.running.get(&*hook.token).copied().unwrap_or_else(Instant::now);
-        let end = begun + self.policy().hook_timeout;
+        let limit = self.policy().hook_timeout;
+        let end = begun + limit;
         let text = match outcome {
             Some(Ok(())) => {
                 self.memory.backoff.worked(&key);
@@ -189,16 +191,14 @@ impl Job {
             Some(Err(text)) => format!("the hook failed: {text}"),
             None if Instant::now() < end => {
                 let seen = self.ctx.edge.observed.get(&hook.id);
-                let seconds = self.policy().hook_timeout.as_secs();
-                let why = format!("the hook did not end yet; it has {seconds} seconds");
+                let limit = DurationText::of(limit).0;
+                let why = format!("the hook did not end yet; it has {limit} (spec.hookTimeout)");
                 facts.not_ready(&hook.id, || unready(hook, seen.map(|seen| seen.uid.clone()), &why));
                 facts.wake_at(end);
                 self.still_failed(hook, &key, facts);
                 return Hook::Waiting;
             }
-            None => {
-                format!("the hook did not end within {} seconds", self.policy().hook_timeout.as_secs())
-            }
+            None => format!("the hook did not end within {} (spec.hookTimeout)", DurationText::of(limit).0),
         };
         self.memory.running.remove(&*hook.token);
         let trouble = Trouble::new("HookFailed", &text, Retry::Slowly);

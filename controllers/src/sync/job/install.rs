@@ -225,11 +225,11 @@ impl Job {
         pruned: &PruneSet,
         facts: &mut Facts,
     ) -> bool {
-        // One of each kind: what is asked of kinds is not asked of every object.
-        let mut kinds: BTreeMap<(&str, &str), &Identity> = BTreeMap::new();
+        // One of each kind and namespace: what is asked of kinds is not asked of every object.
+        let mut kinds: BTreeMap<(&str, &str, &str), &Identity> = BTreeMap::new();
         let wanted = apps.iter().flat_map(|app| app.set.kinds.iter().map(|id| &**id));
         for id in wanted.chain(pruned.objects.keys()).chain(pruned.later.keys()) {
-            kinds.entry((id.group.as_str(), id.kind.as_str())).or_insert(id);
+            kinds.entry((id.group.as_str(), id.kind.as_str(), id.namespace.as_str())).or_insert(id);
         }
         self.watch_kinds(session, kinds.values().copied());
         for id in kinds.into_values() {
@@ -263,13 +263,13 @@ impl Job {
         if session.resource(id).is_none_or(|resource| !resource.watchable) {
             return Known::All;
         }
-        self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone()))
+        self.ctx.edge.observed.known(&(id.group.clone(), id.kind.clone()), &id.namespace)
     }
 
     /// Why what is known of a kind may be old: a row that says so is not ready.
     pub(super) fn stale_kind(&self, session: &Session, id: &Identity) -> Option<Trouble> {
         session.resource(id).filter(|resource| resource.watchable)?;
-        self.ctx.edge.observed.stale(&(id.group.clone(), id.kind.clone()))
+        self.ctx.edge.observed.stale(&(id.group.clone(), id.kind.clone()), &id.namespace)
     }
 
     async fn app(&mut self, work: &Work, app: &App, session: &Session, facts: &mut Facts) -> Step {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::absence;
 use super::super::edge::Session;
-use super::super::errors::Trouble;
+use super::super::errors::{Retry, Trouble};
 use super::{Job, JobContext};
 use crate::runtime::api::{Method, Request};
 
@@ -64,6 +64,15 @@ pub(super) async fn holds_others(
             Err(error) if error.is_not_found() => {
                 absence::kind(&ctx.edge, session, &resource.group, &resource.kind).await?;
                 continue;
+            }
+            Err(error) if error.code() == 403 => {
+                let text = format!(
+                    "whether namespace {namespace} holds anything of others cannot be seen: grant the credentials list of {} in {} there \
+                     (whoever registered the cluster with a level adds it once more for kinds that came later)",
+                    resource.plural,
+                    resource.api_version()
+                );
+                return Err(Trouble::new("Forbidden", &text, Retry::Slowly));
             }
             Err(error) => return Err(Trouble::of_request(&error)),
         };

@@ -65,10 +65,6 @@ impl<V> Pairs<V> {
         self.0.values().map(BTreeMap::len).sum()
     }
 
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// Removes the first of all.
     pub fn pop_first(&mut self) {
         let Some(mut first) = self.0.first_entry() else { return };

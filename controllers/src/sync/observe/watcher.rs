@@ -1,6 +1,7 @@
 //! Lists and watches a kind for the store. One small task per kind lists in pages and watches; it lists afresh after
 //! `410 Gone`, after a silence in which something was written, and when the connection's epoch says that another store answers.
-//! A kind whose watches fail is listed on a timer instead, and rows say so.
+//! A kind whose watches fail is listed on a timer instead, and rows say so. Where the credentials of the Cluster may not list a
+//! namespace, the account of its logical cloud is asked as.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +18,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::super::edge::{Edge, Link};
-use super::super::errors::{Retry, Trouble};
+use super::super::errors::Trouble;
 use super::super::metrics::count;
+use super::store::Place;
 use super::{KindKey, Seen};
 use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
 use hearing::{Hearing, LIVED};
@@ -36,11 +38,18 @@ const TOGETHER: usize = 10;
 const PAGES: usize = 400;
 /// After so much silence there was a probe at least, which cannot have seen less than the watch told, unless the store went back.
 const PROBED: Duration = Duration::from_secs(70);
+/// Between two tries to list a kind on the whole cluster that is known in the namespaces where it is needed.
+const SELDOM: Duration = Duration::from_mins(10);
 
 struct Watcher {
     edge: Arc<Edge>,
     kind: KindKey,
+    place: Place,
     resource: ApiResource,
+    /// Who may look there, too.
+    account: Option<Arc<str>>,
+    /// It is asked as that account, for the credentials of the Cluster may not look there.
+    acts: bool,
     link: watch::Receiver<Link>,
     hearing: Hearing,
     /// What rows say of the watch.
@@ -89,7 +98,7 @@ impl Watcher {
                 at.doubtful |= waited;
             }
             if position.as_ref().is_some_and(|p| p.epoch != epoch) {
-                self.edge.observed.unlisted(&self.kind, None);
+                self.edge.observed.unlisted(&self.kind, &self.place, None);
                 position = None;
             }
             let overdue = Instant::now() >= self.hearing.due();
@@ -118,8 +127,11 @@ impl Watcher {
                 self.tell(trouble);
                 Some(position)
             }
+            Err(error) if self.asks_otherwise(&error) => None,
             Err(error) => {
-                self.edge.observed.unlisted(&self.kind, refusal(&error));
+                let early = self.place != Place::Everywhere && self.hearing.may_be_early();
+                let trouble = hearing::refusal(&error).filter(|_| !early);
+                self.edge.observed.unlisted(&self.kind, &self.place, trouble);
                 self.hearing.failed();
                 let kind = &self.resource.kind;
                 self.tell(self.hearing.fails_for_long().then(|| hearing::unlistable(kind, &error)));
@@ -127,6 +139,20 @@ impl Watcher {
                 None
             }
         }
+    }
+
+    /// Whether a refused list is tried at once as the account; the try after that is one of the Cluster's credentials again.
+    fn asks_otherwise(&mut self, error: &ApiError) -> bool {
+        if error.code() != 403 || self.account.is_none() {
+            return false;
+        }
+        self.acts = !self.acts;
+        self.acts
+    }
+
+    /// Whom requests are sent as.
+    fn actor(&self) -> Option<&str> {
+        self.account.as_deref().filter(|_| self.acts)
     }
 
     /// Notes how a watch ended. One that ended at once is followed by a pause, whatever it ended with.
@@ -151,7 +177,7 @@ impl Watcher {
         if self.trouble.as_ref().is_some_and(same) {
             return;
         }
-        self.edge.observed.unwatched(&self.kind, trouble.clone());
+        self.edge.observed.unwatched(&self.kind, &self.place, trouble.clone());
         self.trouble = trouble;
     }
 
@@ -174,12 +200,15 @@ impl Watcher {
     async fn pause(&mut self) {
         let which = |link: &Link| link.as_ref().map(|link| (link.epoch, link.connected()));
         let before = which(&self.link.borrow_and_update());
-        let _ = timeout(self.hearing.pause(), self.link.wait_for(|link| which(link) != before)).await;
+        let seldom = self.place == Place::Everywhere && self.edge.observed.is_known_in_parts(&self.kind);
+        let pause = if seldom { SELDOM } else { self.hearing.pause() };
+        let _ = timeout(pause, self.link.wait_for(|link| which(link) != before)).await;
     }
 
     fn request(&self) -> Request {
-        let request =
-            Request::new(Method::Get, self.resource.path("", None)).labels(&LabelSelector::has(label::OWNER));
+        let request = Request::new(Method::Get, self.resource.path(self.place.namespace(), None))
+            .labels(&LabelSelector::has(label::OWNER))
+            .acting_as(self.actor());
         // The content matters only where it says how the object is.
         if health::has_rule(&self.resource.group, &self.resource.kind) { request } else { request.metadata() }
     }
@@ -206,7 +235,8 @@ impl Watcher {
                 |key: &str| metadata.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default();
             if text("continue").is_empty() {
                 let version = text("resourceVersion").to_owned();
-                let missed = self.edge.observed.listed(&self.kind, version.parse().unwrap_or_default(), all);
+                let read = version.parse().unwrap_or_default();
+                let missed = self.edge.observed.listed(&self.kind, &self.place, read, all);
                 return Ok((Position { epoch, version, doubtful: false }, missed));
             }
             next = Some(text("continue").to_owned());
@@ -285,7 +315,8 @@ impl Watcher {
                 Some(Ok(WatchEvent::Applied(object))) => self.take(&object, true),
                 Some(Ok(WatchEvent::Deleted(object))) => self.take(&object, false),
                 Some(Ok(WatchEvent::Bookmark(version))) => {
-                    self.edge.observed.bookmark(&self.kind, version.parse().unwrap_or_default());
+                    let told = version.parse().unwrap_or_default();
+                    self.edge.observed.bookmark(&self.kind, &self.place, told);
                     Some(version)
                 }
                 Some(Err(error)) if error.code() == 410 => return Err((None, error)),
@@ -312,10 +343,11 @@ impl Watcher {
     /// Whether the store was put back to before what this watch knows. A watch that goes on in such a store is told nothing of
     /// what was undone. Asked of the kind itself: others may be stored elsewhere, with versions of their own.
     async fn went_back(&self, server: &Arc<dyn ApiServer>, at: &Position) -> ApiResult<bool> {
-        let witness = self.edge.observed.newest(&self.kind);
+        let witness = self.edge.observed.newest(&self.kind, &self.place);
         let request = match &witness {
             Some((id, _)) => Request::new(Method::Get, self.resource.path(&id.namespace, None))
-                .fields(&FieldSelector::name(&id.name)),
+                .fields(&FieldSelector::name(&id.name))
+                .acting_as(self.actor()),
             None => self.request(),
         };
         let page = self.edge.send(server, request.metadata().query("limit", "1")).await?;
@@ -330,7 +362,7 @@ impl Watcher {
         let back = behind || undone;
         if back {
             tracing::warn!(cluster = %self.edge.id, kind = self.resource.kind, "the store of the cluster went back: everything is listed afresh");
-            self.edge.observed.unlisted(&self.kind, None);
+            self.edge.observed.unlisted(&self.kind, &self.place, None);
             // Where another kind has told already, all begin again anyway.
             if self.link.borrow().as_ref().is_some_and(|link| link.epoch == at.epoch) {
                 self.edge.went_back();
@@ -363,14 +395,5 @@ impl Watcher {
         }
         let seen = self.edge.observed.rules().judged(&id, &whole)?;
         Some((id, seen))
-    }
-}
-
-/// What a refused list means for those who need it; `None` while it may still come.
-fn refusal(error: &ApiError) -> Option<Trouble> {
-    match error.code() {
-        401 | 403 => Some(Trouble::new("Forbidden", &error.to_string(), Retry::Soon)),
-        404 | 405 => Some(Trouble::new("KindMissing", &error.to_string(), Retry::Soon)),
-        _ => None,
     }
 }

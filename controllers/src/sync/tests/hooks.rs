@@ -63,7 +63,7 @@ async fn a_hook_that_does_not_end_holds_the_rest_and_fails_by_its_timeout() {
     rig.target(&on("a", &[web("nginx:1")])).await;
     let row = rig.until_reason("a", "HookFailed").await;
     assert_eq!(row.state, emco_crds::State::InstantiateFailed);
-    assert!(row.error.unwrap().message.contains("did not end within 300 seconds"));
+    assert!(row.error.unwrap().message.contains("did not end within 5m (spec.hookTimeout)"));
     assert!(rig.edge("a").object("/apis/apps/v1/namespaces/shop/deployments/web").is_none());
     rig.edge("a").set_workloads_ready(true);
     rig.until_complete("a").await;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,6 +30,7 @@ use crate::runtime::world::{Clock, World};
 use crate::sync::{Sync, SyncContext, SyncSettings};
 
 mod sets;
+mod until;
 
 pub const KEY: [u8; 32] = [7; 32];
 pub const SHARDS: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards";
@@ -56,6 +56,8 @@ pub struct Rig {
     pub rules: Mutex<BTreeMap<&'static str, &'static str>>,
     running: Mutex<Option<(CancellationToken, Vec<tokio::task::JoinHandle<()>>)>>,
     pub sync: Mutex<Option<Arc<Sync>>>,
+    /// Shards by owner, as they were read last, with their versions.
+    read: Mutex<BTreeMap<String, (Value, Arc<SyncShard>)>>,
 }
 
 pub fn cluster(name: &str) -> ClusterId {
@@ -98,6 +100,7 @@ impl Rig {
             rules: Mutex::default(),
             running: Mutex::new(None),
             sync: Mutex::new(None),
+            read: Mutex::default(),
         }
     }
 
@@ -334,11 +337,22 @@ impl Rig {
     }
 
     pub fn shard(&self) -> SyncShard {
-        self.shard_of("shop")
+        SyncShard::clone(&self.shard_of("shop"))
     }
 
-    fn shard_of(&self, owner: &str) -> SyncShard {
-        serde_json::from_value(self.hub.object(&format!("{SHARDS}/dig-{owner}-s00")).unwrap()).unwrap()
+    /// Tests look often: it is read again when it changed.
+    fn shard_of(&self, owner: &str) -> Arc<SyncShard> {
+        let object = self.hub.object(&format!("{SHARDS}/dig-{owner}-s00")).unwrap();
+        let version = object["metadata"]["resourceVersion"].clone();
+        let mut read = self.read.lock();
+        if let Some((known, shard)) = read.get(owner)
+            && *known == version
+        {
+            return Arc::clone(shard);
+        }
+        let shard: Arc<SyncShard> = Arc::new(serde_json::from_value(object).unwrap());
+        read.insert(owner.to_owned(), (version, Arc::clone(&shard)));
+        shard
     }
 
     /// The stored result of a cluster's row.
@@ -359,30 +373,9 @@ impl Rig {
 
     /// Whether the hub says that nothing is left to be done for a cluster.
     pub fn complete(&self, name: &str) -> bool {
-        let live = self.shard();
+        let live = self.shard_of("shop");
         let rows = shard::rows(&live.spec, live.status.as_ref());
         rows.iter().filter(|row| row.cluster == cluster(name)).all(|row| row.complete)
-    }
-
-    pub async fn until(&self, what: &str, test: impl Fn(&Self) -> bool) {
-        for _ in 0..60_000 {
-            if test(self) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("never: {what}; the shard is {}", serde_json::to_string_pretty(&self.shard()).unwrap());
-    }
-
-    pub async fn until_complete(&self, name: &str) {
-        self.until(&format!("{name} is complete"), |rig| rig.complete(name)).await;
-    }
-
-    pub async fn until_reason(&self, name: &str, reason: &str) -> RowStatus {
-        let has =
-            |rig: &Self| rig.row(name).and_then(|row| row.error).is_some_and(|error| error.reason == reason);
-        self.until(&format!("{name} reports {reason}"), has).await;
-        self.row(name).unwrap()
     }
 
     /// Names of our objects on an edge, sorted.

@@ -103,6 +103,7 @@ impl Made {
             format!("Namespace/{namespace}"),
             format!("ResourceQuota/{namespace}/emco-{QUOTA}"),
             format!("RoleBinding/{namespace}/emco-{name}"),
+            format!("RoleBinding/{namespace}/emco:hub"),
             format!("ServiceAccount/{namespace}/emco-{name}"),
         ]
     }

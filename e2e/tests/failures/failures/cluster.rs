@@ -41,7 +41,14 @@ pub const CLUSTER: &[Row] = &[
             "an_object_that_does_not_go_is_named_with_its_finalizer",
         ],
     ),
-    ("A hook fails", &["a_hook_that_does_not_end_holds_the_rest_and_fails_by_its_timeout"]),
+    (
+        "A hook fails",
+        &[
+            "a_hook_that_does_not_end_holds_the_rest_and_fails_by_its_timeout",
+            "a_hook_that_fails_holds_its_cluster_until_an_update_changes_it",
+            "a_hook_that_never_ends_fails_in_time_and_one_that_goes_ran_once",
+        ],
+    ),
     (
         "Somebody deletes what was placed",
         &["what_people_change_and_delete_is_put_right_with_one_write_each_and_counted"],

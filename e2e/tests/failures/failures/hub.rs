@@ -104,6 +104,13 @@ pub const HUB: &[Row] = &[
         ],
     ),
     (
+        "The operator dies while it renews the token of a cluster",
+        &[
+            "a_process_that_dies_before_it_stores_the_token_has_another_one_issued",
+            "a_write_whose_answer_is_lost_is_not_made_twice",
+        ],
+    ),
+    (
         "A stored manifest pack is lost",
         &[
             "a_lost_pack_stops_pruning_and_is_noticed_by_a_process_that_had_read_it",

@@ -5,7 +5,10 @@ use super::Row;
 pub const WAY: &[Row] = &[
     (
         "A cluster does not answer",
-        &["a_cluster_that_cannot_be_reached_is_named_while_others_finish_and_gets_all_when_it_is_back"],
+        &[
+            "a_cluster_that_cannot_be_reached_is_named_while_others_finish_and_gets_all_when_it_is_back",
+            "half_of_a_fleet_that_stands_still_holds_up_no_other_cluster",
+        ],
     ),
     (
         "Many clusters of one provider do not answer",
@@ -97,6 +100,14 @@ pub const WAY: &[Row] = &[
         &[
             "refused_credentials_are_named_and_new_ones_take_their_place",
             "credentials_that_ended_stop_work_and_fresh_ones_bring_what_waited",
+        ],
+    ),
+    (
+        "Its token is to be renewed, and the cluster is away or refuses",
+        &[
+            "a_cluster_that_refuses_is_asked_seldom_and_the_cure_is_said",
+            "a_cluster_that_is_away_is_told_of_and_renews_when_it_is_back",
+            "a_token_that_is_due_is_renewed_without_interruption",
         ],
     ),
     (

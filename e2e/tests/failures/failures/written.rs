@@ -78,6 +78,8 @@ pub const WRITTEN: &[Row] = &[
             "a_rejection_pauses_and_its_deletion_goes_on",
             "an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved",
             "a_death_at_any_write_before_a_gate_changes_nothing_in_the_end",
+            "a_wave_begins_when_a_person_or_a_controllers_account_approves_it",
+            "a_wave_is_awaited_rejected_and_approved_by_commands",
         ],
     ),
     (
@@ -118,6 +120,7 @@ pub const WRITTEN: &[Row] = &[
         &[
             "a_revision_that_cannot_be_had_is_refused_and_what_runs_stays",
             "a_pinned_revision_whose_pack_is_lost_is_refused_until_it_is_back",
+            "revisions_beyond_the_limit_are_gone_and_no_pin_brings_them_back",
         ],
     ),
     (
@@ -149,6 +152,21 @@ pub const WRITTEN: &[Row] = &[
         &[
             "a_grant_that_is_withdrawn_keeps_what_runs_and_refuses_what_is_new",
             "a_pin_holds_against_labels_and_not_against_grants",
+        ],
+    ),
+    (
+        "An action of an intent cannot be carried out: its target is missing, its patch fails, another intent contradicts it",
+        &[
+            "an_action_that_cannot_be_carried_out_refuses_the_change_and_what_runs_stays",
+            "two_intents_that_contradict_each_other_are_a_named_conflict",
+        ],
+    ),
+    (
+        "An intent that a deployment lists is missing, or of a kind that nobody carries out",
+        &[
+            "a_listed_intent_of_an_unknown_kind_refuses_the_change_and_what_runs_stays",
+            "a_refused_change_of_what_runs_is_nowhere_taken_for_success",
+            "an_intent_is_waited_for_and_one_of_another_project_is_not_it",
         ],
     ),
     ("A field is not supported yet", &["a_field_of_a_later_version_is_answered_instead_of_ignored"]),

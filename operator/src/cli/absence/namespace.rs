@@ -1,6 +1,7 @@
 //! Judges whether EMCO's namespace on a cluster may go with EMCO's account.
 
 use anyhow::bail;
+use emco_engine::role::RBAC;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::{Scope, verbs};
 use kube::{Api, Client, ResourceExt as _};
@@ -31,6 +32,7 @@ pub async fn is_only_ours(client: &Client, namespace: &str) -> anyhow::Result<bo
         let ours: &[&str] = match (kind.group.as_str(), kind.kind.as_str()) {
             ("", "ConfigMap") => &["kube-root-ca.crt"],
             ("", "ServiceAccount") => &["default", ACCOUNT],
+            (RBAC, "Role" | "RoleBinding") => &[ACCOUNT],
             _ => &[],
         };
         let of_token = |name: &str| kind.group.is_empty() && kind.kind == "Secret" && is_of_token(name);

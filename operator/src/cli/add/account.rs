@@ -1,8 +1,8 @@
 //! What is made on a cluster: a namespace, a service account, a role and its binding, and a token.
 //!
 //! **Which token.** A bound token is asked for first: it ends by itself, and dies with its service account. Its length is the
-//! cluster's to decide, though, and managed clouds cut it to a day or less, while the operator cannot renew what is in a Secret of
-//! Git: such a cluster would be lost the next morning. So where a cluster grants much less than was asked for, a token Secret is made
+//! cluster's to decide, though, and managed clouds cut it to a day or less. The operator renews what this program put on the hub, but not
+//! what is in a Secret of Git, and not while it stands still: such a cluster would be lost the next morning. So where a cluster grants much less than was asked for, a token Secret is made
 //! instead: without an end, until somebody deletes it. `--token` decides otherwise.
 
 use std::time::Duration;
@@ -15,17 +15,21 @@ use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::target::Target;
+use super::confined::{Confined, left_over};
+use super::target::{Right, Target};
 use crate::cli::args::{AddArgs, TokenKind};
+use crate::cli::role::show::Written;
 
 /// Name of the service account, its role and its binding.
-pub const ACCOUNT: &str = "emco-hub";
+pub const ACCOUNT: &str = object::EDGE_ACCOUNT;
 /// Name of the token Secret; the Secrets that bound tokens live and die with begin with it and a `-`.
 pub const TOKEN: &str = "emco-hub-token";
 /// A bound token that lives at least so long is taken, however much was asked for.
@@ -36,6 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What is made on a cluster.
 pub struct Account {
     role: Option<String>,
+    confined: Option<Confined>,
 }
 
 /// A token, and what is to be said of it.
@@ -59,14 +64,28 @@ pub struct Wanted {
 }
 
 impl Account {
-    /// The account that the command line asks for.
-    pub fn new(args: &AddArgs) -> Self {
-        Self { role: args.cluster_role.clone() }
+    /// The account that the command line asks for, with what it has below level Admin.
+    pub fn new(args: &AddArgs, confined: Option<Confined>) -> Self {
+        Self { role: args.cluster_role.clone(), confined }
     }
 
-    /// The objects, in the order in which they are made.
-    pub fn objects(&self) -> Vec<Value> {
-        let labels = json!({"app.kubernetes.io/managed-by": "emco"});
+    /// What it has below level Admin.
+    pub const fn confined(&self) -> Option<&Confined> {
+        self.confined.as_ref()
+    }
+
+    /// What the cluster has to let it do at least; nothing is known of a role of somebody's own.
+    pub fn proof(&self) -> Option<Right> {
+        match &self.confined {
+            Some(_) => Some(Right { group: "", resource: "namespaces", verb: "create" }),
+            None if self.role.is_none() => Some(Right { group: "*", resource: "*", verb: "*" }),
+            None => None,
+        }
+    }
+
+    /// The objects, in the order in which they are made, with what their rules are for.
+    pub fn objects(&self) -> Vec<Written<'_>> {
+        let labels = labels();
         let meta = json!({"name": ACCOUNT, "labels": labels});
         let mut objects = vec![
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": object::EDGE_NAMESPACE}}),
@@ -74,7 +93,7 @@ impl Account {
                 "metadata": {"name": ACCOUNT, "namespace": object::EDGE_NAMESPACE, "labels": labels},
                 "automountServiceAccountToken": false}),
         ];
-        if self.role.is_none() {
+        if self.role.is_none() && self.confined.is_none() {
             objects.push(json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta,
                 "rules": [
@@ -84,22 +103,62 @@ impl Account {
                 ],
             }));
         }
+        let mut objects: Vec<Written<'_>> =
+            objects.into_iter().map(|object| Written::new(object, &[])).collect();
+        objects.extend(self.confined.iter().flat_map(Confined::objects));
         let role = self.role.as_deref().unwrap_or(ACCOUNT);
-        objects.push(json!({
+        let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": meta,
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": object::EDGE_NAMESPACE}],
-        }));
+        });
+        objects.push(Written::new(binding, &[]));
+        if self.role.is_some() {
+            objects.extend(renewal().into_iter().map(|object| Written::new(object, &[])));
+        }
         objects
     }
 
-    /// Makes them, or makes them as they shall be.
+    /// Makes them, or makes them as they are to be, and removes what an account of another level had.
     pub async fn apply(&self, target: &Target) -> anyhow::Result<()> {
         for object in self.objects() {
-            apply(target, &object).await?;
+            apply(target, &object.json()).await?;
+        }
+        for object in left_over(self.confined.is_some(), self.role.is_some()) {
+            remove(target, &object).await?;
         }
         Ok(())
     }
+}
+
+/// The right of the account to have its own token renewed, and nobody else's.
+fn renewal() -> [Value; 2] {
+    let meta = json!({"name": ACCOUNT, "namespace": object::EDGE_NAMESPACE, "labels": labels()});
+    [
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta,
+            "rules": [{
+                "apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [ACCOUNT], "verbs": ["create"],
+            }],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": object::EDGE_NAMESPACE}],
+        }),
+    ]
+}
+
+/// Gives that right where the account has a role of the cluster's own: registrations of earlier versions lack it.
+pub async fn grant_renewal(target: &Target) -> anyhow::Result<()> {
+    let bindings = Api::<ClusterRoleBinding>::all(target.client.clone());
+    let binding = bindings.get_opt(ACCOUNT).await.map_err(|error| target.failed(&error))?;
+    if binding.is_some_and(|binding| binding.role_ref.name != ACCOUNT) {
+        for object in renewal() {
+            apply(target, &object).await?;
+        }
+    }
+    Ok(())
 }
 
 /// UID of the account that is there now.
@@ -179,7 +238,9 @@ async fn bound(target: &Target, wanted: &Wanted, to: Secret) -> anyhow::Result<G
     }
     Ok(Granted::Token(Token {
         text: status.token,
-        note: format!("a bound token that ends {until:.0}; replace it before, by `cluster rotate`"),
+        note: format!(
+            "a bound token that ends {until:.0}; on the hub the operator renews it before, in Git you do"
+        ),
         secret: to.name_any(),
     }))
 }
@@ -188,7 +249,7 @@ fn params() -> PostParams {
     PostParams { field_manager: Some(manager::CLI.to_owned()), ..PostParams::default() }
 }
 
-fn labels() -> Value {
+pub(super) fn labels() -> Value {
     json!({"app.kubernetes.io/managed-by": "emco"})
 }
 
@@ -244,16 +305,42 @@ async fn lasting(target: &Target, account: &str, fresh: bool) -> anyhow::Result<
     }
 }
 
-async fn apply(target: &Target, object: &Value) -> anyhow::Result<()> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+/// The kind of an object, where it is.
+fn api(target: &Target, object: &Value) -> Api<DynamicObject> {
+    let text = |pointer: &str| text(object, pointer);
     let (group, version) = split_api_version(text("/apiVersion"));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
-    let api: Api<DynamicObject> = match text("/metadata/namespace") {
+    match text("/metadata/namespace") {
         "" => Api::all_with(target.client.clone(), &resource),
         namespace => Api::namespaced_with(target.client.clone(), namespace, &resource),
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Removes an object that this program made; nothing where there is none, where the cluster does not know the kind, or where the person may
+/// not see it, who then cannot have made it either.
+async fn remove(target: &Target, object: &Value) -> anyhow::Result<()> {
+    let api = api(target, object);
+    let name = text(object, "/metadata/name");
+    let found = match api.get_metadata_opt(name).await {
+        Ok(found) => found,
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => None,
+        Err(error) => return Err(target.failed(&error)),
     };
+    let ours = |fields: &ManagedFieldsEntry| fields.manager.as_deref() == Some(manager::CLI);
+    if found.is_some_and(|found| found.managed_fields().iter().any(ours)) {
+        api.delete(name, &DeleteParams::default()).await.map_err(|error| target.failed(&error))?;
+    }
+    Ok(())
+}
+
+async fn apply(target: &Target, object: &Value) -> anyhow::Result<()> {
+    let api = api(target, object);
     let params = PatchParams::apply(manager::CLI).force();
-    match api.patch(text("/metadata/name"), &params, &Patch::Apply(object)).await {
+    match api.patch(text(object, "/metadata/name"), &params, &Patch::Apply(object)).await {
         Ok(_) => Ok(()),
         // A binding's role cannot be changed: it is made anew.
         Err(kube::Error::Api(status))
@@ -271,6 +358,26 @@ async fn apply(target: &Target, object: &Value) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_account_with_a_role_of_the_cluster_may_renew_its_own_token_alone() {
+        let kinds = |role: Option<&str>| {
+            let account = Account { role: role.map(str::to_owned), confined: None };
+            let objects = account.objects();
+            let kind = |object: &Written<'_>| object.json()["kind"].as_str().unwrap().to_owned();
+            objects.iter().map(kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(None), ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"]);
+        assert_eq!(
+            kinds(Some("edge")),
+            ["Namespace", "ServiceAccount", "ClusterRoleBinding", "Role", "RoleBinding"]
+        );
+        let [role, _] = renewal();
+        assert_eq!(
+            role["rules"],
+            json!([{"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["emco-hub"], "verbs": ["create"]}])
+        );
+    }
 
     #[test]
     fn secrets_of_tokens_are_known_by_their_names() {

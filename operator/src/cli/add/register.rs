@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_controllers::remote::kubeconfig::claims;
 use emco_crds::Cluster;
-use emco_crds::names::{API_VERSION, manager};
+use emco_crds::names::{API_VERSION, annotation, manager};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
@@ -16,7 +16,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::target::Target;
+use super::target::{Right, Target};
 use crate::cli::args::AddArgs;
 use crate::cli::hub::{Hub, is_forbidden};
 use crate::cli::scheduling::namespace_of;
@@ -36,6 +36,12 @@ pub struct Registration {
     /// The provider's namespace.
     pub namespace: String,
     labels: BTreeMap<String, String>,
+    token_duration: Duration,
+}
+
+/// Says in a Secret for how long a token was asked for: the operator asks for as long when it renews it.
+pub fn asked_for(duration: Duration) -> Value {
+    json!({annotation::TOKEN_DURATION: format!("{}s", duration.as_secs())})
 }
 
 impl Registration {
@@ -49,7 +55,13 @@ impl Registration {
                 hub.url
             )
         };
-        Ok(Self { provider: provider.to_owned(), name: name.to_owned(), namespace, labels: args.labels() })
+        Ok(Self {
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+            namespace,
+            labels: args.labels(),
+            token_duration: args.token_duration,
+        })
     }
 
     /// Refuses what would mean another cluster than the one that is named.
@@ -102,7 +114,10 @@ impl Registration {
     pub fn secret(&self, kubeconfig: &str) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-            "metadata": {"name": self.secret_name(), "namespace": self.namespace},
+            "metadata": {
+                "name": self.secret_name(), "namespace": self.namespace,
+                "annotations": asked_for(self.token_duration),
+            },
             "data": {KEY: STANDARD.encode(kubeconfig)},
         })
     }
@@ -126,7 +141,7 @@ impl Registration {
         target: &Target,
         args: &AddArgs,
         uid: &str,
-        account: &str,
+        (account, right): (&str, Option<&Right>),
     ) -> Option<String> {
         let secrets = Api::<Secret>::namespaced(hub.client.clone(), &self.namespace);
         let secret = secrets.get_opt(&self.secret_name()).await.ok()??;
@@ -142,7 +157,7 @@ impl Registration {
         if left.is_some_and(|left| Duration::try_from(left).unwrap_or_default() < half) {
             return None;
         }
-        target.check(&stored, uid, args.cluster_role.is_none()).await.is_ok().then_some(stored)
+        target.check(&stored, uid, right).await.is_ok().then_some(stored)
     }
 
     /// Refuses to replace a Secret that somebody else made: with its content, credentials would be lost that nobody has twice, and

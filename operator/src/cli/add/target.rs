@@ -29,6 +29,16 @@ pub struct Target {
     server_name: Option<String>,
 }
 
+/// A right that the new account is asked about.
+pub struct Right {
+    /// API group; `*` for all.
+    pub group: &'static str,
+    /// Resource; `*` for all.
+    pub resource: &'static str,
+    /// Verb; `*` for all.
+    pub verb: &'static str,
+}
+
 /// Reads the kubeconfig and connects.
 pub async fn read(args: &AddArgs) -> anyhow::Result<Target> {
     let kubeconfig = hub::kubeconfig(args.kubeconfig.as_deref()).context("the cluster to add")?;
@@ -155,14 +165,14 @@ impl Target {
         serde_yaml::to_string(&file).unwrap_or_default()
     }
 
-    /// Connects with a kubeconfig as the operator will, and asks what the operator will ask.
-    pub async fn check(&self, kubeconfig: &str, uid: &str, everything: bool) -> anyhow::Result<()> {
+    /// Connects with a kubeconfig as the operator will, and asks what the operator will ask; also whether the account may do this.
+    pub async fn check(&self, kubeconfig: &str, uid: &str, right: Option<&Right>) -> anyhow::Result<()> {
         rules::read(kubeconfig.as_bytes())?;
         let client = client_of(kubeconfig).await?;
-        until_granted(|| self.ask(&client, uid, everything)).await
+        until_granted(|| self.ask(&client, uid, right)).await
     }
 
-    async fn ask(&self, client: &Client, uid: &str, everything: bool) -> Result<(), Refused> {
+    async fn ask(&self, client: &Client, uid: &str, right: Option<&Right>) -> Result<(), Refused> {
         let failed = |error: &kube::Error| match error {
             kube::Error::Api(status) => {
                 let refused =
@@ -185,15 +195,13 @@ impl Target {
                 self.server
             )));
         }
-        if !everything {
-            return Ok(());
-        }
+        let Some(Right { group, resource, verb }) = right else { return Ok(()) };
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {
                 resource_attributes: Some(ResourceAttributes {
-                    group: Some("*".to_owned()),
-                    resource: Some("*".to_owned()),
-                    verb: Some("*".to_owned()),
+                    group: Some((*group).to_owned()),
+                    resource: Some((*resource).to_owned()),
+                    verb: Some((*verb).to_owned()),
                     ..Default::default()
                 }),
                 ..Default::default()
@@ -205,8 +213,9 @@ impl Target {
             .await
             .map_err(|error| failed(&error))?;
         if !answer.status.is_some_and(|status| status.allowed) {
+            let what = if *verb == "*" { "do everything".to_owned() } else { format!("{verb} {resource}") };
             return Err(Refused::Forbidden(anyhow!(
-                "the new service account may not do everything, although its role says so: an authorizer of the cluster forbids it"
+                "the new service account may not {what}, although its role says so: an authorizer of the cluster forbids it"
             )));
         }
         Ok(())

@@ -6,19 +6,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::adopt::AdoptArgs;
+use super::exit_codes::{
+    DIGEST_EXIT_CODES, EXIT_CODES, KUBECTL_EXIT_CODES, PLAN_EXIT_CODES, WAIT_EXIT_CODES,
+};
+use super::objects::ObjectArgs;
 use super::role::RoleArgs;
 use super::test::{TEST_EXIT_CODES, TestArgs};
 use super::words::{Deployment, cluster, duration};
-use super::{EXIT_CODES, Format, HubArgs};
+use super::{Format, HubArgs};
 use crate::cli::wait::Awaited;
-
-/// What is said at the end of the help of `plan`.
-const PLAN_EXIT_CODES: &str = "Exit codes: 0 nothing would change, 1 an error, 2 something would change (and a command line that cannot \
-                               be understood), 4 the change is refused, or a cluster would refuse it (with -f, no cluster is asked).";
-
-/// What is said at the end of the help of `digest`.
-const DIGEST_EXIT_CODES: &str = "Exit codes: 0 every deployment has its digest, 1 an error, 2 a command line that cannot be understood, \
-                                 3 something is missing, which is named.";
 
 /// What to do with a deployment, or on a cluster.
 #[derive(Subcommand, Debug)]
@@ -76,13 +72,16 @@ pub enum DeploymentCommand {
     #[command(after_help = EXIT_CODES)]
     Role(RoleArgs),
     /// Print the logs of a deployment's Pods on a cluster, with kubectl.
+    #[command(after_help = KUBECTL_EXIT_CODES)]
     Logs(LogsArgs),
     /// Run a command in a Pod of a deployment on a cluster, with kubectl.
+    #[command(after_help = KUBECTL_EXIT_CODES)]
     Exec(ExecArgs),
     /// List the Events of a deployment's objects, and of what they made, on its clusters.
     #[command(after_help = EXIT_CODES)]
     Events(EventsArgs),
     /// Run kubectl on a cluster, with the credential that the hub has for it.
+    #[command(after_help = KUBECTL_EXIT_CODES)]
     Edge(EdgeArgs),
 }
 
@@ -128,6 +127,9 @@ pub struct GetArgs {
     /// Which part of it.
     #[command(flatten)]
     pub part: PartArgs,
+    /// Which objects of it.
+    #[command(flatten)]
+    pub objects: ObjectArgs,
     /// Ask every cluster, also where the operator says that all is ready.
     #[arg(long)]
     pub live: bool,
@@ -305,10 +307,6 @@ pub struct ReconcileArgs {
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub timeout: Duration,
 }
-
-/// What the help of `wait` ends with.
-const WAIT_EXIT_CODES: &str = "Exit codes: 0 it is so, 1 an error (there is no such deployment, or it was deleted meanwhile), 2 a \
-                               command line that cannot be understood, 3 it was not so before the time was over.";
 
 /// `kubectl emco wait`.
 #[derive(Args, Debug)]

@@ -21,7 +21,7 @@ pub struct TestArgs {
     /// Which part of it.
     #[command(flatten)]
     pub part: PartArgs,
-    /// Only the test of this name, as name=NAME, or all but it, as '!name=NAME'; repeat, or separate by commas, for several.
+    /// Only the test of this name, as name=NAME, or all but it, as `'!name=NAME'`; repeat, or separate by commas, for several.
     #[arg(long, value_name = "FILTER", value_delimiter = ',', value_parser = filter)]
     pub filter: Vec<NameFilter>,
     /// Print the logs of each test's Pods once it ended.

@@ -145,6 +145,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            edited_by: Vec::new(),
             account: None,
             json: json!({"apiVersion": "v1", "kind": "Pod",
                 "metadata": {"name": "smoke", "annotations": {EVENTS: events}}}),

@@ -19,7 +19,7 @@ pub async fn check(hub: &Hub) -> Vec<Finding> {
         Ok(all) => judged(&all),
         Err(error) if is_forbidden(&error) => {
             let message = "you may not list Clusters";
-            let cure = "those of your logical clouds: kubectl emco clusters -n PROJECT";
+            let cure = "those of your project: kubectl emco clusters -n PROJECT";
             vec![Finding::bad(Level::Warn, WHAT, message, cure)]
         }
         Err(error) => {
@@ -30,7 +30,7 @@ pub async fn check(hub: &Hub) -> Vec<Finding> {
 
 fn judged(all: &[Cluster]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let (mut ready, mut ending) = (0, Vec::new());
+    let (mut ready, mut ending, mut unrenewed) = (0, Vec::new(), Vec::new());
     for cluster in all {
         let said = |type_| cluster.status.as_ref().and_then(|status| status.condition(type_));
         match said(types::READY) {
@@ -48,8 +48,10 @@ fn judged(all: &[Cluster]) -> Vec<Finding> {
                 "see the line on the operator",
             )),
         }
-        if said(types::CREDENTIALS_VALID).is_some_and(|condition| condition.reason == "EndSoon") {
-            ending.push(id(cluster));
+        match said(types::CREDENTIALS_VALID).map(|condition| condition.reason.as_str()) {
+            Some("EndSoon") => ending.push(id(cluster)),
+            Some("RenewalRefused") => unrenewed.push(id(cluster)),
+            _ => {}
         }
     }
     let more = findings.len().saturating_sub(NAMED);
@@ -64,6 +66,12 @@ fn judged(all: &[Cluster]) -> Vec<Finding> {
     }
     if let Some(id) = ending.first() {
         let message = format!("the credentials of {} end soon, first {id}", count(ending.len(), "cluster"));
+        let cure = format!("kubectl emco cluster rotate {id} --context CONTEXT");
+        findings.push(Finding::bad(Level::Warn, WHAT, message, cure));
+    }
+    if let Some(id) = unrenewed.first() {
+        let many = count(unrenewed.len(), "cluster");
+        let message = format!("the operator could not renew the credentials of {many}, first {id}");
         let cure = format!("kubectl emco cluster rotate {id} --context CONTEXT");
         findings.push(Finding::bad(Level::Warn, WHAT, message, cure));
     }
@@ -129,6 +137,16 @@ mod tests {
         assert_eq!(found[1].level, Level::Warn);
         assert_eq!(found[1].message, "the credentials of 2 clusters end soon, first acme/a");
         assert_eq!(found[1].cure.as_deref(), Some("kubectl emco cluster rotate acme/a --context CONTEXT"));
+    }
+
+    #[test]
+    fn credentials_that_could_not_be_renewed_are_a_warning() {
+        let found = judged(&[cluster("a", "True", "Reachable", "RenewalRefused")]);
+        assert_eq!(found[1].level, Level::Warn);
+        assert_eq!(
+            found[1].message,
+            "the operator could not renew the credentials of 1 cluster, first acme/a"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ const WHAT: &str = "kinds";
 const CURE: &str = "helm upgrade --install emco-crds charts/emco-crds";
 
 /// The definitions, as files.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     include_str!("../../../../config/crd/appcontexts.yaml"),
     include_str!("../../../../config/crd/clusterproviders.yaml"),
     include_str!("../../../../config/crd/clusters.yaml"),
@@ -19,6 +19,7 @@ const FILES: [&str; 10] = [
     include_str!("../../../../config/crd/compositeprofiles.yaml"),
     include_str!("../../../../config/crd/deploymentapprovals.yaml"),
     include_str!("../../../../config/crd/deploymentintentgroups.yaml"),
+    include_str!("../../../../config/crd/genericactionintents.yaml"),
     include_str!("../../../../config/crd/logicalclouds.yaml"),
     include_str!("../../../../config/crd/projects.yaml"),
     include_str!("../../../../config/crd/syncshards.yaml"),

@@ -6,6 +6,7 @@ use anyhow::{Context as _, anyhow, bail};
 use emco_controllers::remote::kubeconfig;
 use emco_crds::Cluster;
 use emco_crds::names::label;
+use emco_engine::cloud::account_parts;
 use emco_engine::identity::{ClusterId, Identity, split_api_version};
 use emco_engine::set::{Phase, SetManifest};
 use emco_engine::{drift, marks};
@@ -25,6 +26,8 @@ pub struct Edge {
     pub client: Client,
     /// Owner hash of the deployment.
     pub hash: String,
+    /// The kubeconfig, where it is the hub's: with it, the account of a logical cloud is asked as, too.
+    pub kubeconfig: Option<String>,
 }
 
 /// Connects as the operator does: with the kubeconfig of the Secret, by the same rules.
@@ -38,7 +41,9 @@ pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String)
     };
     let cluster =
         found.into_iter().find(mine).with_context(|| format!("there is no Cluster {id} on the hub"))?;
-    Ok(Edge { client: open(hub, &cluster, uid).await?.0, hash })
+    let text = kubeconfig_of(hub, &cluster).await?;
+    let (client, _) = open_stored(&text, uid).await?;
+    Ok(Edge { client, hash, kubeconfig: Some(text) })
 }
 
 /// A client of a Cluster, if it is the one with this identity; and its identity.
@@ -110,6 +115,12 @@ impl Edge {
         let scaled = drift::scaled(wanted.iter().map(|(_, manifest)| &manifest.json));
         let mut differences = Vec::new();
         let mut compared = 0;
+        let account = wanted.iter().find_map(|(_, manifest)| manifest.account.as_deref());
+        let account = account.filter(|account| account_parts(account).is_some());
+        let acting = match (&self.kubeconfig, account) {
+            (Some(text), Some(account)) => Some(hub::client_as(text, account).await?),
+            _ => None,
+        };
         // What hooks leave behind is theirs.
         let lasting = |manifest: &SetManifest| matches!(manifest.phase, Phase::Foundation | Phase::Main);
         for (app, manifest) in wanted.iter().filter(|(_, manifest)| lasting(manifest)) {
@@ -127,7 +138,9 @@ impl Edge {
                 continue;
             };
             let api = self.api(&resource, &capabilities, &id.namespace);
-            let found = self.one(&api, manifest, scaled.contains(&id)).await?;
+            let acting =
+                acting.as_ref().map(|client| objects(client, &resource, &capabilities, &id.namespace));
+            let found = self.one((&api, acting.as_ref()), manifest, scaled.contains(&id)).await?;
             differences.extend(found.map(|(change, message, fields)| Difference {
                 app: Some(app.clone()),
                 object: id.to_string(),
@@ -157,10 +170,7 @@ impl Edge {
         capabilities: &ApiCapabilities,
         namespace: &str,
     ) -> Api<DynamicObject> {
-        match capabilities.scope {
-            Scope::Cluster => Api::all_with(self.client.clone(), resource),
-            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, resource),
-        }
+        objects(&self.client, resource, capabilities, namespace)
     }
 
     /// The kind of a manifest, as the cluster serves it.
@@ -185,10 +195,10 @@ impl Edge {
         Ok(found)
     }
 
-    /// One object; nothing where it is as wanted.
+    /// One object; nothing where it is as wanted. What the credentials of the Cluster may not try, the account tries.
     async fn one(
         &self,
-        api: &Api<DynamicObject>,
+        (api, acting): (&Api<DynamicObject>, Option<&Api<DynamicObject>>),
         manifest: &SetManifest,
         scaled: bool,
     ) -> anyhow::Result<Option<(Change, String, Vec<compare::Field>)>> {
@@ -214,7 +224,13 @@ impl Edge {
         let wanted = marks::mark(manifest.json.clone(), &self.hash, &manifest.digest, placed_by);
         let wanted = if marks::is_adopted(&live) { marks::adopt(wanted) } else { wanted };
         let params = PatchParams::apply(&marks::field_manager(&self.hash)).force().dry_run();
-        let mut fields = match api.patch(&name, &params, &Patch::Apply(&wanted)).await {
+        let mut answer = api.patch(&name, &params, &Patch::Apply(&wanted)).await;
+        if let Some(acting) =
+            acting.filter(|_| manifest.account.is_some() && is_forbidden(answer.as_ref().err()))
+        {
+            answer = acting.patch(&name, &params, &Patch::Apply(&wanted)).await;
+        }
+        let mut fields = match answer {
             Ok(applied) => {
                 compare::fields(&live, &serde_json::to_value(&applied).context("an answer cannot be read")?)
             }
@@ -244,12 +260,18 @@ impl Edge {
     ) -> anyhow::Result<Vec<Difference>> {
         let mut looked: BTreeSet<(String, String)> = BTreeSet::new();
         let mut found = Vec::new();
+        let namespaces: BTreeSet<&str> = names
+            .iter()
+            .chain(before)
+            .map(|id| id.namespace.as_str())
+            .filter(|there| !there.is_empty())
+            .collect();
         for (_, manifest) in wanted {
             let Some((resource, _)) = self.resource(kinds, &manifest.json).await? else { continue };
             if !looked.insert((resource.group.clone(), resource.kind.clone())) {
                 continue;
             }
-            found.extend(self.labelled(&resource).await?);
+            found.extend(self.labelled(&resource, &namespaces).await?);
         }
         let missing: BTreeSet<(&str, &str)> = before
             .iter()
@@ -259,7 +281,7 @@ impl Edge {
         for (group, kind) in missing {
             let Ok(group) = kube::discovery::group(&self.client, group).await else { continue };
             let Some((resource, _)) = group.recommended_kind(kind) else { continue };
-            found.extend(self.labelled(&resource).await?);
+            found.extend(self.labelled(&resource, &namespaces).await?);
         }
         let gone = |id: &Identity| Difference {
             app: None,
@@ -271,8 +293,30 @@ impl Edge {
         Ok(found.iter().filter(|id| !names.contains(*id)).map(gone).collect())
     }
 
-    async fn labelled(&self, resource: &ApiResource) -> anyhow::Result<Vec<Identity>> {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+    /// Objects of the owner of a kind: on the whole cluster, or where that may not be listed, in these namespaces.
+    async fn labelled(
+        &self,
+        resource: &ApiResource,
+        namespaces: &BTreeSet<&str>,
+    ) -> anyhow::Result<Vec<Identity>> {
+        let everywhere: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        match self.labelled_in(&everywhere, resource).await {
+            Err(error) if is_forbidden(Some(&error)) && !namespaces.is_empty() => {}
+            found => return found.map_err(|error| failed(&error)),
+        }
+        let mut all = Vec::new();
+        for namespace in namespaces {
+            let api = Api::namespaced_with(self.client.clone(), namespace, resource);
+            all.extend(self.labelled_in(&api, resource).await.map_err(|error| failed(&error))?);
+        }
+        Ok(all)
+    }
+
+    async fn labelled_in(
+        &self,
+        api: &Api<DynamicObject>,
+        resource: &ApiResource,
+    ) -> kube::Result<Vec<Identity>> {
         let params = ListParams::default().labels(&format!("{}={}", label::OWNER, self.hash));
         let list = match api.list_metadata(&params).await {
             Ok(list) => list,
@@ -280,7 +324,7 @@ impl Edge {
             Err(kube::Error::Api(status)) if status.code == 405 || status.code == 404 => {
                 return Ok(Vec::new());
             }
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(error),
         };
         let identity = |object: &kube::core::PartialObjectMeta<DynamicObject>| Identity {
             group: resource.group.clone(),
@@ -290,6 +334,23 @@ impl Edge {
         };
         Ok(list.items.iter().map(identity).collect())
     }
+}
+
+/// Objects of a kind, with this client.
+fn objects(
+    client: &Client,
+    resource: &ApiResource,
+    capabilities: &ApiCapabilities,
+    namespace: &str,
+) -> Api<DynamicObject> {
+    match capabilities.scope {
+        Scope::Cluster => Api::all_with(client.clone(), resource),
+        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, resource),
+    }
+}
+
+fn is_forbidden(error: Option<&kube::Error>) -> bool {
+    error.is_some_and(hub::is_forbidden)
 }
 
 /// The live object with the values of a manifest, as far as the live one has such fields.

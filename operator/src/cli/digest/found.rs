@@ -1,6 +1,6 @@
 //! Finds what a deployment refers to: in the files, else on the hub, if one was named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use emco_controllers::reconcile::composite_app::source_digest;
@@ -9,8 +9,7 @@ use emco_crds::composite_app::{App, ChartPin};
 use emco_crds::fields::SourceKind;
 use emco_crds::names::label;
 use emco_crds::project::{ApprovalMode, ApprovalScope};
-use emco_crds::{CompositeApp, CompositeProfile, LogicalCloud, Project};
-use emco_engine::resolve;
+use emco_crds::{CompositeApp, LogicalCloud, Project};
 use emco_engine::snapshot::{Source, SourceKey};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, Resource};
@@ -257,18 +256,18 @@ impl Found<'_> {
         Ok(digests)
     }
 
-    /// What a profile reads.
+    /// What a profile or an intent reads; `reader` names it for messages.
     pub async fn sources(
         &self,
         namespace: &str,
-        profile: &CompositeProfile,
+        reader: &str,
+        keys: BTreeSet<SourceKey>,
         answer: &mut Answer,
     ) -> anyhow::Result<BTreeMap<SourceKey, Source>> {
-        let name = profile.metadata.name.as_deref().unwrap_or_default();
         let mut found = BTreeMap::new();
-        for key in resolve::sources(profile) {
+        for key in keys {
             if key.kind == SourceKind::Secret.as_str() {
-                answer.missing(keyed((namespace, name), &key));
+                answer.missing(keyed(reader, namespace, &key));
                 continue;
             }
             let Some(map) = self.map(namespace, &key.name, answer).await? else { continue };

@@ -38,7 +38,14 @@ pub struct Kinds {
 /// What a digest is made of.
 pub const OF_DIGESTS: Kinds = Kinds {
     command: "kubectl emco digest -f -",
-    ours: &["DeploymentIntentGroup", "CompositeApp", "CompositeProfile", "LogicalCloud", "Project"],
+    ours: &[
+        "DeploymentIntentGroup",
+        "CompositeApp",
+        "CompositeProfile",
+        "GenericActionIntent",
+        "LogicalCloud",
+        "Project",
+    ],
     core: &[MAP],
 };
 
@@ -49,6 +56,7 @@ pub const OF_PLANS: Kinds = Kinds {
         "DeploymentIntentGroup",
         "CompositeApp",
         "CompositeProfile",
+        "GenericActionIntent",
         "LogicalCloud",
         "Project",
         "ClusterProvider",

@@ -2,10 +2,12 @@
 
 use emco_engine::identity::Identity;
 use emco_engine::shard::Row;
+use emco_engine::text::counted;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Asked;
+use crate::cli::args::objects::ObjectArgs;
 use crate::cli::pulse::Pulse;
 use crate::cli::status::tree::{Group, There, Verdict};
 
@@ -26,8 +28,24 @@ pub struct Answer {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<i64>,
+    /// How many objects are shown.
+    pub counts: ObjectCounts,
     /// Its apps by name.
     pub apps: Vec<AppObjects>,
+}
+
+/// Objects, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectCounts {
+    /// Those that are shown.
+    pub shown: usize,
+    /// All of the apps and clusters that are asked about.
+    pub of: usize,
+    /// Those of the shown ones that are ready.
+    pub ready: usize,
+    /// The others of them.
+    pub not_ready: usize,
 }
 
 /// One app.
@@ -55,6 +73,8 @@ pub struct ClusterObjects {
     /// Why the cluster cannot be asked, or the manifests not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// How many objects there are, shown or not.
+    pub total: usize,
     /// In the order of applying.
     pub objects: Vec<Object>,
 }
@@ -130,9 +150,9 @@ pub struct Object {
 }
 
 impl Answer {
-    pub(super) fn of(pulse: Pulse, group: &Group, apps: Vec<AppObjects>) -> Self {
+    pub(super) fn of(pulse: Pulse, group: &Group, counts: ObjectCounts, apps: Vec<AppObjects>) -> Self {
         let Group { namespace, name, state, ready, reason, message, revision, .. } = group.clone();
-        Self { pulse, namespace, name, state, ready, reason, message, revision, apps }
+        Self { pulse, namespace, name, state, ready, reason, message, revision, counts, apps }
     }
 
     /// Whether the deployment is ready, and every object that is shown.
@@ -146,6 +166,21 @@ impl Answer {
     }
 }
 
+impl ObjectCounts {
+    /// Counts what is shown of all.
+    pub(super) fn of(apps: &[AppObjects], of: usize) -> Self {
+        let objects = || apps.iter().flat_map(|app| &app.clusters).flat_map(|one| &one.objects);
+        let shown = objects().count();
+        let ready = objects().filter(|object| object.state == ObjectState::Ready).count();
+        Self { shown, of, ready, not_ready: shown - ready }
+    }
+
+    /// In a line; `None` where everything is shown.
+    pub fn text(&self) -> Option<String> {
+        (self.shown != self.of).then(|| format!("shown: {} of {}", self.shown, counted(self.of, "object")))
+    }
+}
+
 impl ClusterObjects {
     pub(super) fn of(there: &There, row: &Row) -> Self {
         Self {
@@ -154,6 +189,7 @@ impl ClusterObjects {
             revision: row.target.as_ref().map(|target| target.revision),
             seen: Seen::Nobody,
             error: None,
+            total: 0,
             objects: Vec::new(),
         }
     }
@@ -173,6 +209,11 @@ impl Object {
             made: None,
             id,
         }
+    }
+
+    /// Whether its kind, its name and how it is are asked for.
+    pub(super) fn is_asked_for(&self, wanted: &ObjectArgs) -> bool {
+        wanted.takes_identity(&self.id) && wanted.takes_readiness(self.state == ObjectState::Ready)
     }
 
     /// `apps/Deployment/shop/web`

@@ -26,6 +26,9 @@ pub fn text(answer: &Answer, group: &Group, wide: bool) -> String {
             }
         }
     }
+    if let Some(counts) = answer.counts.text().filter(|_| !answer.apps.is_empty()) {
+        text.push_str(&format!("{counts}\n"));
+    }
     text
 }
 
@@ -38,6 +41,9 @@ fn head(cluster: &ClusterObjects) -> String {
     let mut text = format!("{}  {}", cluster.cluster, cluster.verdict.as_str());
     if cluster.error.is_none() {
         text.push_str(&format!("  {ready}/{} objects ready", cluster.objects.len()));
+        if cluster.objects.len() < cluster.total {
+            text.push_str(&format!("  {} of {} shown", cluster.objects.len(), cluster.total));
+        }
     }
     match cluster.revision {
         Some(revision) => text.push_str(&format!("  revision {revision}")),

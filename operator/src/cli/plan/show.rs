@@ -2,7 +2,7 @@
 
 use emco_crds::deployment_intent_group::rollout::WaveApproval;
 use emco_crds::deployment_intent_group::status::{ChangeCounts, PendingApp};
-use emco_engine::changes::{DryRun, MOST_ASKED, RefusedRow, What};
+use emco_engine::changes::{DryRun, MOST_ASKED, RecreatedRow, RefusedRow, What};
 use emco_engine::rollout::Outline;
 use emco_engine::text::counted;
 
@@ -136,8 +136,15 @@ fn answered(run: &DryRun) -> Vec<Node> {
     };
     let mut lines = Vec::new();
     // It may say nothing before what is missing there comes with the plan.
-    if run.refused.is_empty() && run.asked > 0 {
-        lines.push(line(format!("{cluster} would accept {}", counted(run.asked, "object"))));
+    let accepted = run.asked.saturating_sub(run.recreated.len() + run.more_recreated);
+    if run.refused.is_empty() && accepted > 0 {
+        lines.push(line(format!("{cluster} would accept {}", counted(accepted, "object"))));
+    }
+    lines.extend(run.recreated.iter().map(|RecreatedRow { object, lost }| {
+        line(format!("{cluster} cannot change {object}: it would be deleted and made again: {lost}"))
+    }));
+    if let Some(more) = number(run.more_recreated, "more") {
+        lines.push(line(format!("{cluster} cannot change {more} that would be deleted and made again")));
     }
     let row = |row: &RefusedRow| {
         line(format!("{cluster} would refuse {}: {}: {}", row.object, row.reason, row.message))
@@ -167,7 +174,7 @@ fn object(object: &Object) -> Node {
 
 /// What `status.pending` says of an app.
 fn brief(app: &PendingApp) -> Node {
-    let PendingApp { name, clusters, resources, first, gained, lost, hooks, refused } = app;
+    let PendingApp { name, clusters, resources, first, gained, lost, hooks, refused, recreated } = app;
     let counts = |of: &ChangeCounts, words: [&str; 3]| {
         let parts = [of.added, of.changed, of.removed].into_iter().zip(words).filter(|(of, _)| *of > 0);
         parts.map(|(of, word)| format!("{of} {word}")).collect::<Vec<_>>().join(", ")
@@ -180,6 +187,7 @@ fn brief(app: &PendingApp) -> Node {
         ("lost", some(lost, lost.len())),
         ("hooks", some(hooks, hooks.len())),
         ("would be refused", some(refused, refused.len())),
+        ("would be deleted and made again", some(recreated, recreated.len())),
     ];
     let lines = lines.into_iter().filter(|(_, said)| !said.is_empty());
     let children = lines.map(|(what, said)| Node { line: format!("{what}: {said}"), ..Node::default() });

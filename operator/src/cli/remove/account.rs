@@ -3,7 +3,7 @@
 use anyhow::bail;
 use emco_crds::names::object;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -40,6 +40,8 @@ pub async fn remove_account(client: &Client) -> anyhow::Result<String> {
         own(&Api::<Namespace>::all(client.clone()), namespace, &owned).await?;
     } else {
         own(&Api::<ServiceAccount>::namespaced(client.clone(), namespace), ACCOUNT, &owned).await?;
+        own(&Api::<RoleBinding>::namespaced(client.clone(), namespace), ACCOUNT, &owned).await?;
+        own(&Api::<Role>::namespaced(client.clone(), namespace), ACCOUNT, &owned).await?;
         let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
         for secret in secrets.list_metadata(&ListParams::default()).await.map_err(said)?.items {
             let name = secret.name_any();

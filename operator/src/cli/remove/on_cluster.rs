@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use emco_crds::Cluster;
 use emco_crds::names::{label, object};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Client, ResourceExt as _};
 
@@ -30,10 +31,12 @@ pub enum Left {
     Claim,
     /// Namespaces that logical clouds made.
     Namespaces,
+    /// What keeps an account of a level below Admin to EMCO's namespaces.
+    Confinement,
 }
 
 impl Left {
-    /// Everything.
+    /// Everything that every cluster has.
     pub const ALL: [Self; 3] = [Self::Account, Self::Claim, Self::Namespaces];
 
     fn what(self) -> String {
@@ -52,6 +55,11 @@ impl Left {
                     of_clouds()
                 )
             }
+            Self::Confinement => {
+                format!(
+                    "the policies that keep the account {ACCOUNT} to EMCO's namespaces, and its role there"
+                )
+            }
         }
     }
 
@@ -61,11 +69,20 @@ impl Left {
         match self {
             Self::Account => vec![
                 delete(&format!("clusterrolebinding,clusterrole {ACCOUNT}")),
+                delete(&format!("rolebinding,role {ACCOUNT} -n {namespace}")),
                 delete(&format!("serviceaccount {ACCOUNT} -n {namespace}")),
                 delete(&format!("secret -l app.kubernetes.io/managed-by=emco -n {namespace}")),
             ],
             Self::Claim => vec![delete(&format!("configmap {} -n {namespace}", object::EDGE_CLAIM))],
             Self::Namespaces => vec![delete(&format!("namespace -l {}", of_clouds()))],
+            Self::Confinement => vec![
+                delete(&format!("clusterrole {}", object::EDGE_TENANT_ROLE)),
+                delete(&format!("role,rolebinding {ACCOUNT} -n {namespace}")),
+                delete(
+                    "validatingadmissionpolicybinding,validatingadmissionpolicy emco-hub-namespaces emco-hub-bindings \
+                     emco-hub-cluster-bindings",
+                ),
+            ],
         }
     }
 }
@@ -142,6 +159,12 @@ pub async fn leave(
     }
     if keep_account {
         print(&format!("on the cluster the account {ACCOUNT} stays, as asked for\n"))?;
+    } else if is_confined(&client).await {
+        left.insert(0, Left::Account);
+        left.push(Left::Confinement);
+        why.push(
+            "an account of a level below Admin may change neither its rights nor what confines it".to_owned(),
+        );
     } else {
         match remove_account(&client).await {
             Ok(said) => print(&format!("{said}\n"))?,
@@ -156,6 +179,17 @@ pub async fn leave(
     }
     eprint!("{}", stays(id, &left, &why.join("; ")));
     Ok(false)
+}
+
+/// Whether the account is one of a level below Admin: it may see its own binding in EMCO's namespace. One with a role of the cluster's own
+/// has such a binding, too; where that role may see that there is no role for namespaces of logical clouds, it is none of a level.
+async fn is_confined(client: &Client) -> bool {
+    let bindings = Api::<RoleBinding>::namespaced(client.clone(), object::EDGE_NAMESPACE);
+    if !matches!(bindings.get_metadata_opt(ACCOUNT).await, Ok(Some(_))) {
+        return false;
+    }
+    let roles = Api::<ClusterRole>::all(client.clone());
+    !matches!(roles.get_metadata_opt(object::EDGE_TENANT_ROLE).await, Ok(None))
 }
 
 /// Another Cluster of the hub that is this cluster: its account is the same one.
@@ -243,11 +277,20 @@ mod tests {
             "on acme/oslo stays what cannot be removed from here, since the cluster refuses: Unauthorized:",
             "ConfigMap emco-system/hub: another hub says ClaimedByAnotherHub",
             "  kubectl delete clusterrolebinding,clusterrole emco-hub --ignore-not-found",
+            "  kubectl delete rolebinding,role emco-hub -n emco-system --ignore-not-found",
             "  kubectl delete serviceaccount emco-hub -n emco-system --ignore-not-found",
             "  kubectl delete secret -l app.kubernetes.io/managed-by=emco -n emco-system --ignore-not-found",
             "  kubectl delete configmap hub -n emco-system --ignore-not-found",
             "  kubectl delete namespace -l emco.io/project,emco.io/owner --ignore-not-found",
             "where nothing of others is in it:\n  kubectl delete namespace emco-system --ignore-not-found\n",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        let text = stays("acme/oslo", &[Left::Account, Left::Confinement], "it is so");
+        for words in [
+            "  kubectl delete clusterrole emco-hub-tenant --ignore-not-found",
+            "  kubectl delete role,rolebinding emco-hub -n emco-system --ignore-not-found",
+            "validatingadmissionpolicy emco-hub-namespaces emco-hub-bindings emco-hub-cluster-bindings --ignore-not-found",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }

@@ -18,6 +18,23 @@ pub struct Written<'a> {
     rules: &'a [Needed],
 }
 
+impl<'a> Written<'a> {
+    /// An object, and the rules that it has besides what it says, each with what it is for.
+    pub const fn new(object: Value, rules: &'a [Needed]) -> Self {
+        Self { object, rules }
+    }
+
+    /// The object with its rules.
+    pub fn json(&self) -> Value {
+        let Self { object, rules } = self;
+        let mut object = object.clone();
+        if !rules.is_empty() {
+            object["rules"] = rules.iter().map(|needed| needed.rule.to_json()).collect();
+        }
+        object
+    }
+}
+
 /// The objects, in the order in which they are applied.
 pub fn objects<'a>(roles: &'a Roles, name: &str, subject: Option<&Subject>) -> Vec<Written<'a>> {
     let cluster = Some((None, roles.cluster.as_slice())).filter(|(_, rules)| !rules.is_empty());
@@ -70,14 +87,8 @@ pub fn text(heading: &str, objects: &[Written<'_>]) -> String {
 
 /// As a `List` in JSON.
 pub fn list(objects: &[Written<'_>]) -> Value {
-    let items = objects.iter().map(|Written { object, rules }| {
-        let mut object = object.clone();
-        if !rules.is_empty() {
-            object["rules"] = rules.iter().map(|needed| needed.rule.to_json()).collect();
-        }
-        object
-    });
-    json!({"apiVersion": "v1", "kind": "List", "items": items.collect::<Vec<_>>()})
+    let items: Vec<Value> = objects.iter().map(Written::json).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 fn because_of(because: &BTreeSet<String>) -> String {

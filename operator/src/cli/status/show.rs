@@ -19,12 +19,27 @@ pub fn text(tree: &Tree, wide: bool) -> String {
             branch(&mut text, app, at + 1 == last, wide);
         }
     }
+    if !tree.groups.is_empty() {
+        counts(&mut text, tree);
+    }
     text
 }
 
 /// As [`text`], beginning with what makes it doubtful: for a stream that has no standard error beside it.
 pub fn text_with_warning(tree: &Tree, wide: bool) -> String {
-    warning(&tree.pulse).map_or_else(String::new, |said| format!("warning: {said}\n")) + &text(tree, wide)
+    let mut said = warning(&tree.pulse).map_or_else(String::new, |said| format!("warning: {said}\n"));
+    said.push_str(&text(tree, wide));
+    if tree.groups.is_empty() {
+        counts(&mut said, tree);
+    }
+    said
+}
+
+/// What is shown of how many, where it is not all.
+fn counts(text: &mut String, tree: &Tree) {
+    if let Some(said) = tree.counts.text() {
+        let _ = writeln!(text, "{said}");
+    }
 }
 
 /// The first lines of a deployment.

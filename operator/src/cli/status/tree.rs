@@ -12,6 +12,7 @@ use emco_engine::shard::{Row, decode_status, is_failure, rows};
 use kube::ResourceExt as _;
 use serde::Serialize;
 
+use super::filter::{Counts, Filter, Share};
 use crate::cli::pulse::Pulse;
 
 /// How an app is on a cluster, in a word.
@@ -46,30 +47,6 @@ impl Verdict {
     }
 }
 
-/// What is shown of it all; empty lists select everything.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// `provider/cluster`
-    pub clusters: Vec<String>,
-    /// Names of apps.
-    pub apps: Vec<String>,
-    /// How an app is on a cluster.
-    pub states: Vec<Verdict>,
-}
-
-impl Filter {
-    /// Whether everything is shown.
-    pub const fn is_all(&self) -> bool {
-        self.clusters.is_empty() && self.apps.is_empty() && self.states.is_empty()
-    }
-
-    fn takes(&self, app: &str, there: &There) -> bool {
-        (self.clusters.is_empty() || self.clusters.contains(&there.cluster))
-            && (self.apps.is_empty() || self.apps.iter().any(|wanted| wanted == app))
-            && (self.states.is_empty() || self.states.contains(&there.verdict))
-    }
-}
-
 /// Everything that is shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,6 +54,8 @@ pub struct Tree {
     /// Whether it is the present.
     #[serde(flatten)]
     pub pulse: Pulse,
+    /// What is shown of how many.
+    pub counts: Counts,
     /// Deployments by namespace and name.
     pub groups: Vec<Group>,
 }
@@ -172,19 +151,27 @@ impl Tree {
     /// Builds it.
     pub fn of(groups: &[DeploymentIntentGroup], shards: &[SyncShard], pulse: Pulse, filter: &Filter) -> Self {
         let trusted = pulse.is_trusted();
+        let mut counts = Counts::default();
         let mut shown: Vec<Group> = groups
             .iter()
-            .map(|group| Group::of(group, shards, trusted, filter))
+            .map(|group| Group::of(group, shards, trusted, filter, &mut counts))
             .filter(|group| filter.is_all() || !group.apps.is_empty())
             .collect();
         shown.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        counts.deployments = Share { shown: shown.len(), of: groups.len() };
         // Two trees that say the same are the same, however often the Lease was renewed in between.
-        Self { pulse: Pulse { until: None, ..pulse }, groups: shown }
+        Self { pulse: Pulse { until: None, ..pulse }, counts, groups: shown }
     }
 }
 
 impl Group {
-    fn of(group: &DeploymentIntentGroup, shards: &[SyncShard], trusted: bool, filter: &Filter) -> Self {
+    fn of(
+        group: &DeploymentIntentGroup,
+        shards: &[SyncShard],
+        trusted: bool,
+        filter: &Filter,
+        counts: &mut Counts,
+    ) -> Self {
         let (namespace, name) = (group.namespace().unwrap_or_default(), group.name_any());
         let mut apps: BTreeMap<String, Vec<There>> = BTreeMap::new();
         let own = |shard: &&SyncShard| {
@@ -197,7 +184,7 @@ impl Group {
                     if !trusted {
                         there.last_reported = Some(std::mem::replace(&mut there.verdict, Verdict::Unknown));
                     }
-                    if filter.takes(&app, &there) {
+                    if filter.admits(&app, &mut there, counts) {
                         apps.entry(app).or_default().push(there);
                     }
                 }
@@ -255,8 +242,8 @@ pub fn note(status: &DeploymentIntentGroupStatus) -> Option<String> {
     (rendered.status == "True" && !rendered.message.is_empty()).then(|| rendered.message.clone())
 }
 
-/// The apps of a row: those it shall have, and those it may still have.
-fn on_cluster(row: &Row, status: Option<&RowStatus>) -> BTreeMap<String, There> {
+/// The apps of a row: those it is to have, and those it may still have.
+pub(super) fn on_cluster(row: &Row, status: Option<&RowStatus>) -> BTreeMap<String, There> {
     let mut found = BTreeMap::new();
     let unreachable = status.is_some_and(|status| status.connectivity == Connectivity::Unreachable);
     let wanted = row.target.iter().flat_map(|target| target.apps.keys());
@@ -392,4 +379,4 @@ fn things(status: Option<&RowStatus>, app: &str, row: &Row) -> Vec<Thing> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use emco_crds::{DeploymentIntentGroup, SyncShard};
 use futures::stream::{BoxStream, StreamExt as _};
 use jiff::Timestamp;
@@ -12,7 +12,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 
-use super::tree::{Filter, Tree};
+use super::filter::{Filter, absent};
+use super::tree::Tree;
 use super::{Scope, show};
 use crate::cli::args::Format;
 use crate::cli::hub::{Hub, chain, is_of, shards_of};
@@ -30,7 +31,12 @@ pub async fn run(
     format: Option<Format>,
 ) -> anyhow::Result<Outcome> {
     // A wrong name or a missing right is an error now, not something to wait for.
-    super::read(hub, scope).await?;
+    {
+        let (groups, shards) = super::read(hub, scope).await?;
+        if let Some(absent) = absent(&groups, &shards, filter) {
+            bail!("{absent}");
+        }
+    }
     let mut reading = pulse::read(hub).await;
     let one = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
     let name = scope.name.as_deref();

@@ -81,6 +81,7 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
     free_all(hub, "DeploymentApproval", &there.approvals).await?;
     free_all(hub, "AppContext", &there.revisions).await?;
     free_all(hub, "SyncShard", &there.shards).await?;
+    free_all(hub, "GenericActionIntent", &there.intents).await?;
     free_all(hub, "CompositeProfile", &there.profiles).await?;
     free_all(hub, "CompositeApp", &there.apps).await?;
     free_all(hub, "LogicalCloud", &there.clouds).await?;

@@ -98,6 +98,7 @@ async fn deployments(hub: &Hub, there: &Inventory, left: &impl Fn() -> Duration)
     Ok(delete_all(hub, "DeploymentIntentGroup", &there.deployments, left).await?
         && until_gone::<DeploymentIntentGroup>(hub, "deployment", left(), |_| true).await?
         && delete_all(hub, "DeploymentApproval", &there.approvals, left).await?
+        && delete_all(hub, "GenericActionIntent", &there.intents, left).await?
         && delete_all(hub, "CompositeProfile", &there.profiles, left).await?
         && delete_all(hub, "CompositeApp", &there.apps, left).await?)
 }

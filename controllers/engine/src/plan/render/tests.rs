@@ -47,7 +47,12 @@ fn waves(reads: &Reads) -> Vec<Vec<usize>> {
 /// The same, for clusters that have something.
 fn waves_with(reads: &Reads, holdings: impl Fn(usize) -> Arc<Holdings>) -> Vec<Vec<usize>> {
     let fleet = fleet();
-    let class = Arc::new(Class { values: serde_json::Map::new(), render_key: String::new() });
+    let class = Arc::new(Class {
+        values: serde_json::Map::new(),
+        chart_key: String::new(),
+        edits: None,
+        render_key: String::new(),
+    });
     let jobs: Vec<_> = fleet
         .iter()
         .enumerate()
@@ -112,6 +117,7 @@ fn password(text: &str) -> Arc<Holdings> {
         crd_folder: false,
         keep: false,
         take_existing: false,
+        edited_by: Vec::new(),
         account: None,
         json,
     };

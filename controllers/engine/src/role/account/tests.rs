@@ -46,6 +46,7 @@ fn manifest(json: Value, crd_folder: bool) -> SetManifest {
         crd_folder,
         keep: false,
         take_existing: false,
+        edited_by: Vec::new(),
         account: Some(ACCOUNT.to_owned()),
         json,
     }

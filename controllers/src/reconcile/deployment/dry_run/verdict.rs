@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use emco_crds::DeploymentIntentGroup;
-use emco_crds::deployment_intent_group::sync::{ConflictPolicy, ImmutablePolicy};
+use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::apis::ApiList;
-use emco_engine::changes::{RefusedRow, What};
+use emco_engine::changes::{RecreatedRow, RefusedRow, What};
 use emco_engine::identity::{kind_of, split_api_version};
 use emco_engine::set::{ManifestSet, SetManifest};
-use emco_engine::{adopt, manifests, marks, recreate};
+use emco_engine::{adopt, manifests, marks};
 use serde_json::Value;
 
 use super::super::planned::PendingChange;
@@ -18,7 +18,7 @@ use crate::object::meta;
 use crate::reconcile::logical_cloud;
 use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _};
 use crate::runtime::context::Context;
-use crate::sync::errors::{Trouble, lacks_namespace, names_each_field};
+use crate::sync::errors::{Trouble, lacks_namespace};
 use crate::sync::tried::TriedApply;
 
 /// How an API server refuses a dry run itself: a webhook of it has side effects.
@@ -28,6 +28,8 @@ const NO_DRY_RUNS: &str = "does not support dry run";
 pub(super) enum Verdict {
     Accepted,
     Refused(RefusedRow),
+    /// It cannot be changed, and would be deleted and made again.
+    Recreated(RecreatedRow),
     /// Nothing before it is carried out: what is missing comes by then, or it may not be asked.
     Open,
     /// Nothing now.
@@ -98,12 +100,16 @@ impl Asker<'_> {
         let manager = marks::field_manager(&self.owner.hash);
         // Before the account is there, what it may do is not known: the rest is.
         let account = manifest.account.as_deref().filter(|_| edge.has_account);
+        // Nor is it, then, from what the credentials of the Cluster may do: below level Admin they are not to write there.
+        let says_nothing =
+            |error: &ApiError| manifest.account.is_some() && account.is_none() && error.lacks_right();
         let tried =
             TriedApply { server: &*edge.server, path: &path, manager: &manager, body: &body, account };
         let mut foreign = None;
         if what == What::Added && !manifest.take_existing {
             match edge.server.get_opt(&path).await {
                 Ok(live) => foreign = live.filter(|live| !self.is_ours(live)),
+                Err(error) if says_nothing(&error) => return Verdict::Open,
                 Err(error) => {
                     let trouble = Trouble::of_request(&error);
                     let is_failure = trouble.is_failure();
@@ -129,22 +135,20 @@ impl Asker<'_> {
             }
             return refused("NamespaceMissing", "its namespace is not there");
         }
-        if matches!(&error, ApiError::Status { message, .. } if message.contains(NO_DRY_RUNS)) {
+        let no_dry_runs = matches!(&error, ApiError::Status { message, .. } if message.contains(NO_DRY_RUNS));
+        if no_dry_runs || says_nothing(&error) {
             return Verdict::Open;
         }
-        let trouble = Trouble::of_apply(&error);
-        let made_anew = foreign.is_none()
-            && self.dig.spec.sync.immutable_fields == ImmutablePolicy::Recreate
-            && trouble.reason == "ImmutableField"
-            && names_each_field(&error)
-            && recreate::kind_obstacle(&id).is_none();
-        if made_anew {
-            return Verdict::Accepted;
+        if foreign.is_none()
+            && let Some(verdict) = self.anew(edge, &path, manifest, &error).await
+        {
+            return verdict;
         }
+        let trouble = Trouble::of_manifest(&manifest.json, &error);
         if trouble.is_failure() { refused(trouble.reason, &trouble.message) } else { Verdict::Silent }
     }
 
-    fn is_ours(&self, live: &Value) -> bool {
+    pub(super) fn is_ours(&self, live: &Value) -> bool {
         marks::owner_of(live) == Some(self.owner.hash.as_str())
     }
 
@@ -200,6 +204,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            edited_by: Vec::new(),
             account: None,
             json,
         };

@@ -16,14 +16,14 @@ const SHORTEST: usize = 4;
 /// What stands in the place of a value.
 const MASK: &str = "(withheld)";
 /// Words that are no secrets.
-const WORDS: [&str; 4] = ["true", "false", "null", "none"];
+const WORDS: [&str; 6] = ["true", "false", "null", "none", "Secret", "Opaque"];
 
 /// Values that are not shown, as they are and as base64.
 #[derive(Clone, Default)]
 pub struct Secrets(BTreeSet<String>);
 
 impl Secrets {
-    /// Those that a profile reads.
+    /// Those that profiles and intents read.
     pub fn of_sources(sources: &BTreeMap<SourceKey, Source>) -> Self {
         let mut secrets = Self::default();
         for source in sources.iter().filter(|(key, _)| key.kind == "Secret").map(|(_, source)| source) {
@@ -106,6 +106,7 @@ mod tests {
             crd_folder: false,
             keep: false,
             take_existing: false,
+            edited_by: Vec::new(),
             account: None,
             json: manifest,
         };

@@ -25,6 +25,9 @@ const PROOF: u32 = 2;
 const REPEATED: u32 = 4;
 const STARTED: Duration = Duration::from_mins(1);
 
+/// Refused lists of a namespace, over some seconds, that a right on its way explains.
+const HEEDED: u32 = 3;
+
 /// What is known of one watch.
 pub struct Hearing {
     /// When what is known of the kind was last shown to be current.
@@ -78,6 +81,11 @@ impl Hearing {
         self.failing.get_or_insert_with(Instant::now);
     }
 
+    /// Whether so few tries failed in a row that a right may be on its way: a cluster heeds a binding a moment after it has it.
+    pub const fn may_be_early(&self) -> bool {
+        self.failures < HEEDED
+    }
+
     /// Whether tries fail again and again, for longer than a server takes to start.
     pub fn fails_for_long(&self) -> bool {
         self.failures >= REPEATED && self.failing.is_some_and(|since| since.elapsed() >= STARTED)
@@ -115,6 +123,15 @@ impl Hearing {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.failures.saturating_sub(1).min(7));
         let pause = doubled.min(LONGEST_PAUSE);
         if self.polls == 0 { pause } else { pause.max(self.due().saturating_duration_since(Instant::now())) }
+    }
+}
+
+/// What a refused list means for those who need it; `None` while it may still come.
+pub fn refusal(error: &ApiError) -> Option<Trouble> {
+    match error.code() {
+        401 | 403 => Some(Trouble::new("Forbidden", &error.to_string(), Retry::Soon)),
+        404 | 405 => Some(Trouble::new("KindMissing", &error.to_string(), Retry::Soon)),
+        _ => None,
     }
 }
 

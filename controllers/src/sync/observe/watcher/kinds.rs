@@ -1,17 +1,16 @@
-//! Keeps one watch per kind that owners want and per health rule that it is judged by.
+//! Keeps one watch per kind that owners want and per health rule that it is judged by; more where a kind is looked at in namespaces.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_engine::apis::ApiResource;
 use emco_engine::order;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::super::super::edge::Edge;
-use super::super::KindKey;
+use super::super::wants::{WatchKey, Watched};
 use super::Watcher;
 use super::hearing::Hearing;
 
@@ -20,7 +19,7 @@ const RULES: Duration = Duration::from_secs(5);
 
 /// A watch that runs.
 struct Running {
-    resource: ApiResource,
+    to: Watched,
     /// Since when its kind is judged as its first list judges it.
     since: u64,
     stop: CancellationToken,
@@ -31,7 +30,7 @@ struct Running {
 pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
     let mut wanted = edge.observed.wanted();
     let mut rules = edge.observed.rules().changes();
-    let mut running: BTreeMap<KindKey, Running> = BTreeMap::new();
+    let mut running: BTreeMap<WatchKey, Running> = BTreeMap::new();
     // Until when custom resources that are not watched yet wait for the rules, and those that are for their turn.
     let mut begin = (!edge.observed.rules().is_known()).then(|| Instant::now() + RULES);
     let mut turn: Option<Instant> = None;
@@ -40,22 +39,26 @@ pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
         turn = turn.filter(|at| *at > Instant::now());
         let now = wanted.borrow_and_update().clone();
         // Another version of a kind is another watch. So is another rule: no content is kept, so what is there is listed afresh.
-        let stays = |kind: &KindKey, watch: &Running| {
-            let same = turn.is_some() || watch.since == edge.observed.rules().since(kind);
-            now.get(kind) == Some(&watch.resource) && same
+        let stays = |key: &WatchKey, watch: &Running| {
+            let same = turn.is_some() || watch.since == edge.observed.rules().since(&key.kind);
+            now.get(key) == Some(&watch.to) && same
         };
-        let mut before = ended(running.extract_if(.., |kind, watch| !stays(kind, watch)).collect()).await;
-        for (kind, resource) in now {
-            if begin.is_some() && !order::is_built_in(&kind.0) || running.contains_key(&kind) {
+        let mut before = ended(running.extract_if(.., |key, watch| !stays(key, watch)).collect()).await;
+        for (key, to) in now {
+            if begin.is_some() && !order::is_built_in(&key.kind.0) || running.contains_key(&key) {
                 continue;
             }
-            let since = edge.observed.rules().since(&kind);
+            let since = edge.observed.rules().since(&key.kind);
             // What is known of the watch holds under another rule, too: a kind that cannot be watched stays so.
-            let before = before.remove(&kind).filter(|watcher| watcher.resource == resource);
+            let same = |watcher: &Watcher| watcher.resource == to.resource && watcher.account == to.account;
+            let before = before.remove(&key).filter(same);
             let watcher = before.unwrap_or_else(|| Watcher {
                 edge: edge.clone(),
-                kind: kind.clone(),
-                resource: resource.clone(),
+                kind: key.kind.clone(),
+                place: key.place.clone(),
+                resource: to.resource.clone(),
+                account: to.account.clone(),
+                acts: false,
                 link: edge.link(),
                 hearing: Hearing::new(),
                 trouble: None,
@@ -63,7 +66,7 @@ pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
             });
             let stop = stop.child_token();
             let task = tokio::spawn(watcher.run(stop.clone()));
-            running.insert(kind, Running { resource, since, stop, task });
+            running.insert(key, Running { to, since, stop, task });
         }
         let next = [begin, turn].into_iter().flatten().min();
         tokio::select! {
@@ -80,14 +83,14 @@ pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
 }
 
 /// Ends watches. Each has said its last word before another one says its first.
-async fn ended(watches: BTreeMap<KindKey, Running>) -> BTreeMap<KindKey, Watcher> {
+async fn ended(watches: BTreeMap<WatchKey, Running>) -> BTreeMap<WatchKey, Watcher> {
     for watch in watches.values() {
         watch.stop.cancel();
     }
     let mut left = BTreeMap::new();
-    for (kind, watch) in watches {
+    for (key, watch) in watches {
         if let Ok(watcher) = watch.task.await {
-            left.insert(kind, watcher);
+            left.insert(key, watcher);
         }
     }
     left

@@ -38,6 +38,7 @@ pub fn manifest(json: Value, hook: Option<HookSpec>) -> SetManifest {
         crd_folder: false,
         keep: false,
         take_existing: false,
+        edited_by: Vec::new(),
         account: None,
         json,
     }

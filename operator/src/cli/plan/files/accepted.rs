@@ -1,7 +1,9 @@
 //! Asks the hub whether it would store objects of files: a dry run, which stores nothing. Rules of fields are the API server's.
 
 use emco_crds::names::manager;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, LogicalCloud, Project};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project,
+};
 use kube::api::PostParams;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
@@ -22,10 +24,11 @@ pub struct Unaccepted {
 /// What the hub would not store, and notes on what it was not asked about.
 pub async fn ask(hub: &Hub, edits: &Edits) -> anyhow::Result<(Vec<Unaccepted>, Vec<String>)> {
     let mut asked = Asked { hub, unaccepted: Vec::new(), unasked: Vec::new() };
-    let Edits { deployments, apps, profiles, clouds, projects } = edits;
+    let Edits { deployments, apps, profiles, intents, clouds, projects } = edits;
     asked.within::<DeploymentIntentGroup>(deployments).await?;
     asked.within::<CompositeApp>(apps).await?;
     asked.within::<CompositeProfile>(profiles).await?;
+    asked.within::<GenericActionIntent>(intents).await?;
     asked.within::<LogicalCloud>(clouds).await?;
     let api = Api::<Project>::all(hub.client.clone());
     for laid in projects {

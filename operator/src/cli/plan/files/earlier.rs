@@ -16,21 +16,31 @@ use crate::cli::hub::Hub;
 pub struct Earlier(BTreeMap<(String, String), BTreeSet<SourceKey>>);
 
 impl Earlier {
-    /// What the profiles read that deployments of the hub have.
+    /// What the profiles and intents read that deployments of the hub have.
     pub fn of(lists: &Lists) -> Self {
         let profiles: BTreeMap<(String, String), _> = lists
             .profiles
             .iter()
             .map(|profile| ((profile.namespace().unwrap_or_default(), profile.name_any()), profile))
             .collect();
-        let keys = lists.deployments.iter().filter_map(|dig| {
+        let intents: BTreeMap<(String, String), _> = lists
+            .intents
+            .iter()
+            .map(|intent| ((intent.namespace().unwrap_or_default(), intent.name_any()), intent))
+            .collect();
+        let keys = lists.deployments.iter().map(|dig| {
             let namespace = dig.namespace().unwrap_or_default();
-            let profile = dig.spec.composite_profile_ref.as_ref()?.name.clone();
-            let profile = profiles.get(&(namespace.clone(), profile))?;
-            let keys = resolve::sources(profile).into_iter().filter(|key| {
+            let profile = dig.spec.composite_profile_ref.as_ref();
+            let profile = profile.and_then(|named| profiles.get(&(namespace.clone(), named.name.clone())));
+            let mut keys = profile.map(|profile| resolve::sources(profile)).unwrap_or_default();
+            for listed in dig.spec.intents.iter().filter(|listed| resolve::is_generic_action(listed)) {
+                let intent = intents.get(&(namespace.clone(), listed.name.clone()));
+                keys.extend(intent.into_iter().flat_map(|intent| resolve::intent_sources(intent)));
+            }
+            keys.retain(|key| {
                 key.kind == "Secret" && sources::impossible(&key.kind, &key.name, &key.key).is_none()
             });
-            Some(((namespace, dig.name_any()), keys.collect()))
+            ((namespace, dig.name_any()), keys)
         });
         Self(keys.collect())
     }

@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::{
-    Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentIntentGroup, LogicalCloud, Project,
+    Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent,
+    LogicalCloud, Project,
 };
 use emco_engine::path::ApiPath;
 use jiff::Timestamp;
@@ -93,6 +94,7 @@ pub struct Files {
     pub deployments: Vec<DeploymentIntentGroup>,
     pub apps: Vec<CompositeApp>,
     pub profiles: Vec<CompositeProfile>,
+    pub intents: Vec<GenericActionIntent>,
     pub clouds: Vec<LogicalCloud>,
     pub projects: Vec<Project>,
     pub clusters: Vec<Cluster>,
@@ -113,6 +115,7 @@ impl Files {
             deployments: objects.all()?,
             apps: objects.all()?,
             profiles: objects.all()?,
+            intents: objects.all()?,
             clouds: objects.all()?,
             projects: objects.all()?,
             clusters: objects.all()?,
@@ -124,6 +127,7 @@ impl Files {
     /// Whether there is nothing that a plan depends on.
     pub fn is_empty(&self) -> bool {
         let ours = self.deployments.len() + self.apps.len() + self.profiles.len() + self.clouds.len();
+        let ours = ours + self.intents.len();
         ours + self.projects.len() + self.clusters.len() + self.providers.len() + self.data.len() == 0
     }
 
@@ -136,7 +140,7 @@ impl Files {
         let projects = self.projects.iter().map(namespace_of);
         let all =
             of(&self.deployments).chain(of(&self.apps)).chain(of(&self.profiles)).chain(of(&self.clouds));
-        all.chain(data).chain(projects).collect()
+        all.chain(of(&self.intents)).chain(data).chain(projects).collect()
     }
 
     /// ConfigMaps and Secrets by their path.
@@ -190,6 +194,7 @@ pub fn lay(files: &Files, lists: &mut Lists, now: Timestamp) -> anyhow::Result<(
         deployments: each(&files.deployments, &mut lists.deployments, now, &mut touched)?,
         apps: each(&files.apps, &mut lists.apps, now, &mut touched)?,
         profiles: each(&files.profiles, &mut lists.profiles, now, &mut touched)?,
+        intents: each(&files.intents, &mut lists.intents, now, &mut touched)?,
         clouds: each(&files.clouds, &mut lists.clouds, now, &mut touched)?,
         projects: each(&files.projects, &mut lists.projects, now, &mut touched)?,
     };
@@ -216,6 +221,7 @@ pub struct Edits {
     pub deployments: Vec<Laid<DeploymentIntentGroup>>,
     pub apps: Vec<Laid<CompositeApp>>,
     pub profiles: Vec<Laid<CompositeProfile>>,
+    pub intents: Vec<Laid<GenericActionIntent>>,
     pub clouds: Vec<Laid<LogicalCloud>>,
     pub projects: Vec<Laid<Project>>,
 }

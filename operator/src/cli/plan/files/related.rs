@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use emco_controllers::runtime::stores::Stores;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
 use emco_engine::resolve;
 use kube::ResourceExt as _;
 
@@ -17,7 +17,11 @@ pub fn related(stores: &Stores, touched: &BTreeSet<Key>) -> Names {
         let app = stores.apps.named(&namespace, &dig.spec.composite_app_ref.name);
         let profile = dig.spec.composite_profile_ref.as_ref();
         let profile = profile.and_then(|profile| stores.profiles.named(&namespace, &profile.name));
+        let listed = dig.spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
+        let intents: Vec<_> =
+            listed.filter_map(|listed| stores.intents.named(&namespace, &listed.name)).collect();
         depends(dig, app.as_deref(), profile.as_deref(), touched)
+            || intents.iter().any(|intent| is_read(intent, touched))
     };
     let all = stores.digs.sorted();
     let related = all.iter().filter(|dig| depends(dig));
@@ -36,7 +40,9 @@ fn depends(
         |kind: &str, name: &str| touched.contains(&(kind.to_owned(), within.clone(), name.to_owned()));
     // The files name the Projects of the namespaces that are looked at.
     let project = touched.iter().any(|(kind, namespace, _)| kind == "Project" && *namespace == within);
+    let mut listed = spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
     project
+        || listed.any(|listed| is_touched(&listed.kind, &listed.name))
         || is_touched("CompositeApp", &spec.composite_app_ref.name)
         || is_touched("LogicalCloud", &spec.logical_cloud_ref.name)
         || spec
@@ -47,6 +53,13 @@ fn depends(
         || profile.is_some_and(|profile| {
             resolve::sources(profile).iter().any(|key| is_touched(&key.kind, &key.name))
         })
+}
+
+/// Whether an intent reads one of these objects.
+fn is_read(intent: &GenericActionIntent, touched: &BTreeSet<Key>) -> bool {
+    let namespace = intent.namespace().unwrap_or_default();
+    let mut read = resolve::intent_sources(intent).into_iter();
+    read.any(|key| touched.contains(&(key.kind, namespace.clone(), key.name)))
 }
 
 /// Whether the charts of a composite application come from one of these objects, or are fetched with it.
@@ -78,7 +91,7 @@ mod tests {
         let dig = object(
             "DeploymentIntentGroup",
             &json!({"compositeAppRef": {"name": "shop"}, "compositeProfileRef": {"name": "prod"},
-                "placement": {"allOf": [{"selector": {}}]}}),
+                "intents": [{"kind": "GenericActionIntent", "name": "banner"}], "placement": {"allOf": [{"selector": {}}]}}),
         );
         let app = object(
             "CompositeApp",
@@ -98,6 +111,7 @@ mod tests {
         for (kind, name) in [
             ("CompositeApp", "shop"),
             ("CompositeProfile", "prod"),
+            ("GenericActionIntent", "banner"),
             ("LogicalCloud", "default"),
             ("ConfigMap", "charts"),
             ("Secret", "login"),

@@ -21,7 +21,7 @@ use emco_controllers::store::{RevisionSettings, Revisions};
 use emco_crds::names::object::INSTALLATION;
 use emco_crds::{
     AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
-    DeploymentIntentGroup, LogicalCloud, Project, SyncShard,
+    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project, SyncShard,
 };
 use emco_engine::path::ApiPath;
 use emco_engine::snapshot::Installation;
@@ -47,6 +47,7 @@ pub struct Lists {
     pub clouds: Vec<LogicalCloud>,
     pub apps: Vec<CompositeApp>,
     pub profiles: Vec<CompositeProfile>,
+    pub intents: Vec<GenericActionIntent>,
     pub deployments: Vec<DeploymentIntentGroup>,
     approvals: Vec<DeploymentApproval>,
     contexts: Vec<AppContext>,
@@ -82,6 +83,7 @@ impl Lists {
             clouds,
             apps: within!(hub, wanted, CompositeApp, "composite apps"),
             profiles: within!(hub, wanted, CompositeProfile, "composite profiles"),
+            intents: within!(hub, wanted, GenericActionIntent, "generic action intents"),
             deployments: within!(hub, wanted, DeploymentIntentGroup, "deployment intent groups"),
             approvals: within!(hub, wanted, DeploymentApproval, "deployment approvals"),
             contexts: within!(hub, wanted, AppContext, "app contexts"),
@@ -217,6 +219,7 @@ impl World {
         }
         for dig in &lists.deployments {
             stores.deployment_places.note(dig, false);
+            stores.releases.note(dig, false);
         }
         for project in &lists.projects {
             stores.suspended.note(project, false);
@@ -228,6 +231,7 @@ impl World {
         show(&mut writers.clouds, lists.clouds);
         show(&mut writers.apps, lists.apps);
         show(&mut writers.profiles, lists.profiles);
+        show(&mut writers.intents, lists.intents);
         show(&mut writers.digs, lists.deployments);
         show(&mut writers.approvals, lists.approvals);
         show(&mut writers.contexts, lists.contexts);

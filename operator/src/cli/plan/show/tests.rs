@@ -141,6 +141,32 @@ fn whoever_may_not_read_more_sees_counts_and_first_names() {
 }
 
 #[test]
+fn objects_that_would_be_made_again_are_named_with_what_is_lost() {
+    let mut details = details();
+    let row = RecreatedRow { object: "Service/shop/web".to_owned(), lost: "its address".to_owned() };
+    details.apps[0].variants[0].dry_run = Some(DryRun {
+        cluster: Some("acme/b".to_owned()),
+        asked: 5,
+        recreated: vec![row],
+        more_recreated: 1,
+        ..DryRun::default()
+    });
+    let (apps, notes) = joined(Found::of(details), None);
+    let said = text(&answer(Some(Plan { apps, notes, ..plan() })));
+    for line in [
+        "acme/b would accept 3 objects",
+        "acme/b cannot change Service/shop/web: it would be deleted and made again: its address",
+        "acme/b cannot change 1 more that would be deleted and made again",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let recreated = vec!["acme/b: Service/shop/web: its address".to_owned()];
+    let brief = vec![PendingApp { name: "web".to_owned(), recreated, ..PendingApp::default() }];
+    let said = text(&answer(Some(Plan { brief, ..plan() })));
+    assert!(said.contains("would be deleted and made again: acme/b: Service/shop/web"), "{said}");
+}
+
+#[test]
 fn nothing_and_a_refusal_are_said_in_a_line() {
     assert_eq!(text(&answer(None)), "shop/till: revision 3 runs, and nothing would change\n");
     let refusal = Refusal {

@@ -5,7 +5,8 @@ use super::*;
 use crate::cli::pulse::Life;
 use crate::cli::status::show;
 
-fn alive() -> Pulse {
+/// The operator is there.
+pub fn alive() -> Pulse {
     Pulse { operator: Life::Alive, message: String::new(), until: None }
 }
 
@@ -13,7 +14,8 @@ fn silent() -> Pulse {
     Pulse { operator: Life::Silent, message: "the operator has been silent".to_owned(), until: None }
 }
 
-fn group() -> DeploymentIntentGroup {
+/// A deployment of which not all is ready.
+pub fn group() -> DeploymentIntentGroup {
     serde_json::from_value(json!({
         "metadata": {"name": "till", "namespace": "shop", "generation": 2},
         "spec": {"compositeAppRef": {"name": "till"}, "placement": {"allOf": [{"selector": {}}]}},
@@ -27,7 +29,7 @@ fn group() -> DeploymentIntentGroup {
 }
 
 /// `a` is as wanted, `b` has an object that was refused, `c` cannot be reached.
-fn shard() -> SyncShard {
+pub fn shard() -> SyncShard {
     let combination = |name: &str, db: &str| json!({"name": name, "revision": 1, "apps": [{"app": "db", "set": db}, {"app": "web", "set": "w1"}]});
     let row = |id: i64, name: &str| json!({"id": id, "cluster": format!("acme/{name}"), "target": "t1"});
     serde_json::from_value(json!({
@@ -219,6 +221,7 @@ fn filters_take_what_they_name_and_leave_out_groups_without_it() {
         clusters: clusters.iter().map(|&text| text.to_owned()).collect(),
         apps: apps.iter().map(|&text| text.to_owned()).collect(),
         states: states.to_vec(),
+        ..Filter::default()
     };
     assert_eq!(verdicts(&tree(alive(), &filter(&["acme/b"], &["db"], &[]))), ["db acme/b Failed"]);
     let unreachable = verdicts(&tree(alive(), &filter(&[], &[], &[Verdict::Unreachable])));

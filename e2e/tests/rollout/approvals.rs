@@ -4,29 +4,31 @@
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::{Conditioned as _, types};
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{SharedOperator, chart, chart_map, deployed, deployment, project, wait};
+use emco_e2e::bed::{Bed, serial};
+use emco_e2e::operator::{chart, chart_map, deployed, deployment, project, wait};
 
-const EDGES: [&str; 4] = ["a", "b", "c", "d"];
-const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
-const ON_A: &str = "placement: {allOf: [{provider: acme, cluster: a}]}";
+use super::{ON_FOUR, STAGE};
+
+const EDGES: [&str; 4] = ["e0", "e1", "e2", "e3"];
+const ON_ONE: &str = "allOf: [{provider: acme, cluster: e0}]";
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: one}\n";
 
-/// Nothing runs on these edges: what is deployed there is ready when it is there.
-static STAGE: SharedOperator = SharedOperator::new(
-    || EDGES.iter().fold(BedSpec::hub(), |spec, edge| spec.with(PlaneSpec::new(edge, Parts::ApiServer))),
-    &EDGES,
-);
-
 /// Applies the deployment `shop` of a project.
-async fn deploy(bed: &Bed, tenant: &str, spec: &str) -> Result<()> {
-    deploy_chart(bed, tenant, ("1.0.0", NOTE), spec).await
+async fn deploy(bed: &Bed, tenant: &str, placement: &str) -> Result<()> {
+    deploy_chart(bed, tenant, ("1.0.0", NOTE), placement, "").await
 }
 
-async fn deploy_chart(bed: &Bed, tenant: &str, (version, note): (&str, &str), spec: &str) -> Result<()> {
+async fn deploy_chart(
+    bed: &Bed,
+    tenant: &str,
+    (version, note): (&str, &str),
+    placement: &str,
+    more: &str,
+) -> Result<()> {
     let charts = [chart("note", version, &[("templates/note.yaml", note)])?];
     chart_map(bed, tenant, "charts", &charts).await?;
-    bed.hub().kubectl().apply(&deployment(tenant, "shop", &charts, spec)).await.map(drop)
+    let spec = format!("placement: {{{placement}}}\n{more}");
+    bed.hub().kubectl().apply(&deployment(tenant, "shop", &charts, &spec)).await.map(drop)
 }
 
 /// Waits until a condition has this reason.
@@ -52,12 +54,13 @@ async fn gone(bed: &Bed, edge: &str, tenant: &str) -> Result<()> {
 
 #[tokio::test]
 async fn a_plan_beyond_the_removal_budget_waits_for_its_own_approval() {
+    let _turn = serial().await;
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {
         project(bed, "budget").await?;
-        deploy(bed, "budget", EVERYWHERE).await?;
+        deploy(bed, "budget", ON_FOUR).await?;
         deployed(bed, "budget", "shop", 1).await?;
-        deploy(bed, "budget", ON_A).await?;
+        deploy(bed, "budget", ON_ONE).await?;
         let held = says(bed, "budget", types::APPROVED, "RemovalNeedsConfirmation").await?;
         let status = held.status.context("it has no status")?;
         let message = status.condition(types::APPROVED).map(|found| found.message.clone());
@@ -79,20 +82,21 @@ spec: {{deploymentIntentGroupRef: {{name: shop}}, digest: \"{digest}\", approved
         );
         kubectl.apply(&approval).await?;
         deployed(bed, "budget", "shop", 2).await?;
-        for edge in ["b", "c", "d"] {
+        for edge in ["e1", "e2", "e3"] {
             gone(bed, edge, "budget").await?;
         }
-        note(bed, "a", "budget").await.map(drop)
+        note(bed, "e0", "budget").await.map(drop)
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_deletion_removes_nothing_until_its_command_confirms_it() {
+    let _turn = serial().await;
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {
         project(bed, "confirms").await?;
-        deploy(bed, "confirms", ON_A).await?;
+        deploy(bed, "confirms", ON_ONE).await?;
         deployed(bed, "confirms", "shop", 1).await?;
         let kubectl = bed.hub().kubectl();
         let always = r#"{"spec":{"confirmDeletion":"Always"}}"#;
@@ -103,26 +107,27 @@ async fn a_deletion_removes_nothing_until_its_command_confirms_it() {
         let held = says(bed, "confirms", types::READY, "RemovalNeedsConfirmation").await?;
         let status = held.status.context("it has no status")?;
         let message = status.condition(types::READY).map(|found| found.message.clone()).unwrap_or_default();
-        note(bed, "a", "confirms").await?;
+        note(bed, "e0", "confirms").await?;
         let command = message.split_once("before: kubectl ").context(message.clone())?.1;
         kubectl.run(&command.split(' ').collect::<Vec<_>>()).await?;
         let end = ["wait", "dig/shop", "-n", "confirms", "--for=delete", "--timeout=30s"];
         kubectl.run(&end).await?;
-        gone(bed, "a", "confirms").await
+        gone(bed, "e0", "confirms").await
     })
     .await;
 }
 
 #[tokio::test]
 async fn an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved() {
+    let _turn = serial().await;
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {
         project(bed, "waves").await?;
-        deploy(bed, "waves", EVERYWHERE).await?;
+        deploy(bed, "waves", ON_FOUR).await?;
         deployed(bed, "waves", "shop", 1).await?;
-        let canary = "{name: canary, clusters: [{provider: acme, cluster: b}], approval: After}";
-        let spec = format!("{EVERYWHERE}\nrollout: {{waves: [{canary}]}}");
-        deploy_chart(bed, "waves", ("1.1.0", &NOTE.replace("one", "two")), &spec).await?;
+        let canary = "{name: canary, clusters: [{provider: acme, cluster: e1}], approval: After}";
+        let rollout = format!("rollout: {{waves: [{canary}]}}");
+        deploy_chart(bed, "waves", ("1.1.0", &NOTE.replace("one", "two")), ON_FOUR, &rollout).await?;
         let held = wait(bed, "waves", "shop", |dig: &DeploymentIntentGroup| {
             let rollout = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
             let waits = rollout.filter(|rollout| rollout.waits_for.ends_with("--wave canary"));
@@ -134,7 +139,7 @@ async fn an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved() {
             bed.edge(edge).kubectl().run(&said).await
         };
         for edge in EDGES {
-            let wanted = if edge == "b" { "two" } else { "one" };
+            let wanted = if edge == "e1" { "two" } else { "one" };
             ensure!(says(edge).await? == wanted, "{edge} before the gate is approved");
         }
         let digest = held.status.and_then(|status| status.digest).context("it has no digest")?;

@@ -1,14 +1,25 @@
 //! In: ten real API servers, two of them dead, one that dies in the second wave, one that joins in the fourth. Out: a rollout that pauses,
-//! goes on, begins again with a newer revision, and ends everywhere.
+//! goes on, begins again with a newer revision, and ends everywhere. And four, of which half stand still while the others go on, or wait
+//! for an approval.
+
+mod approvals;
 
 use anyhow::{Result, ensure};
 use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::deployment_intent_group::rollout::RolloutStatus;
 use emco_crds::{Cluster, DeploymentIntentGroup};
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, chart, chart_map, deployed, deployment, is, program, project, register, unless_ended, wait,
+    SOON, SharedOperator, chart, chart_map, deployed, deployment, is, project, unless_ended, wait,
 };
+use emco_e2e::wait::wait_for_object;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+/// Nothing runs on these edges: what is deployed there is ready when it is there. Each test gives them back as they were.
+static STAGE: SharedOperator = SharedOperator::new(
+    || EDGES.iter().fold(BedSpec::bare_hub(), |spec, edge| spec.with(PlaneSpec::new(edge, Parts::ApiServer))),
+    &EDGES,
+);
 
 const EDGES: [&str; 10] = ["e0", "e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8", "e9"];
 /// Dead before the rollout begins: one of its second wave, one of its fourth.
@@ -18,11 +29,15 @@ const DIES: &str = "e2";
 /// Joins while the fourth wave waits for its approval.
 const JOINS: &str = "e9";
 const SHOP: &str = "shop";
+const EVERYWHERE: &str = "allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]";
 /// What is placed, before it is rolled out and by each revision.
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: WORD}\n";
 
 struct Story<'a> {
     bed: &'a Bed,
+    /// Project of the deployment, which is called `shop`.
+    space: &'a str,
+    placement: &'a str,
     who: String,
 }
 
@@ -34,10 +49,9 @@ impl Story<'_> {
     /// Applies the deployment with this word.
     async fn deploy(&self, version: &str, word: &str, rollout: &str) -> Result<()> {
         let charts = [chart("note", version, &[("templates/note.yaml", &NOTE.replace("WORD", word))])?];
-        chart_map(self.bed, SHOP, "charts", &charts).await?;
-        let placement = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
-        let spec = format!("{placement}\nprogressDeadline: 10s\n{rollout}");
-        self.bed.hub().kubectl().apply(&deployment(SHOP, SHOP, &charts, &spec)).await.map(drop)
+        chart_map(self.bed, self.space, "charts", &charts).await?;
+        let spec = format!("placement: {{{}}}\nprogressDeadline: 10s\n{rollout}", self.placement);
+        self.bed.hub().kubectl().apply(&deployment(self.space, SHOP, &charts, &spec)).await.map(drop)
     }
 
     /// Waits until the rollout of this revision says so.
@@ -47,7 +61,7 @@ impl Story<'_> {
         what: &str,
         check: impl Fn(&RolloutStatus) -> bool,
     ) -> Result<RolloutStatus> {
-        wait(self.bed, SHOP, SHOP, |dig: &DeploymentIntentGroup| {
+        wait(self.bed, self.space, SHOP, |dig: &DeploymentIntentGroup| {
             let status = dig.status.as_ref();
             let rollout = status.and_then(|status| status.rollout.as_ref());
             let is_of = status.and_then(|status| status.revision) == Some(revision);
@@ -62,7 +76,7 @@ impl Story<'_> {
 
     /// Waits until the rollout waits for the gate of this wave, and so many clusters failed: a slow one has failed until it is there.
     async fn gate(&self, revision: i64, wave: &str, failed: i64) -> Result<RolloutStatus> {
-        let command = format!("kubectl emco approve dig/{SHOP} -n {SHOP} --wave {wave}");
+        let command = format!("kubectl emco approve dig/{SHOP} -n {} --wave {wave}", self.space);
         let is_it =
             |rollout: &RolloutStatus| rollout.waits_for.ends_with(&command) && rollout.failed == failed;
         self.says(revision, &format!("{command}, where {failed} failed"), is_it).await
@@ -72,18 +86,18 @@ impl Story<'_> {
     async fn approve(&self, rollout: &RolloutStatus) -> Result<()> {
         let RolloutStatus { wave, inputs_digest, .. } = rollout;
         let name = format!("{wave}-{}", &inputs_digest["sha256:".len()..][..8]);
-        let who = &self.who;
+        let (space, who) = (self.space, &self.who);
         let approval = format!(
             "
 apiVersion: emco.io/v1alpha1
 kind: DeploymentApproval
-metadata: {{name: {name}, namespace: {SHOP}}}
+metadata: {{name: {name}, namespace: {space}}}
 spec: {{deploymentIntentGroupRef: {{name: {SHOP}}}, digest: \"{inputs_digest}\", wave: {wave}, approvedBy: \"{who}\"}}
 "
         );
         self.bed.hub().kubectl().apply(&approval).await?;
         let state = "--for=jsonpath={.status.state}=InEffect";
-        self.kubectl(&["wait", "deploymentapprovals.emco.io", &name, "-n", SHOP, state, "--timeout=60s"])
+        self.kubectl(&["wait", "deploymentapprovals.emco.io", &name, "-n", space, state, "--timeout=60s"])
             .await
             .map(drop)
     }
@@ -92,8 +106,16 @@ spec: {{deploymentIntentGroupRef: {{name: {SHOP}}}, digest: \"{inputs_digest}\",
     async fn notes(&self, without: &[&str]) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         for edge in EDGES.into_iter().filter(|edge| !without.contains(edge)) {
-            let get =
-                ["get", "configmap", "note", "-n", SHOP, "--ignore-not-found", "-o", "jsonpath={.data.say}"];
+            let get = [
+                "get",
+                "configmap",
+                "note",
+                "-n",
+                self.space,
+                "--ignore-not-found",
+                "-o",
+                "jsonpath={.data.say}",
+            ];
             notes.push(format!("{edge}={}", self.bed.edge(edge).kubectl().run(&get).await?));
         }
         Ok(notes)
@@ -123,10 +145,10 @@ fn rollout(failures: u32) -> String {
 }
 
 async fn ten_clusters(bed: &Bed) -> Result<()> {
-    register(bed, "acme", &EDGES).await?;
     project(bed, SHOP).await?;
     let whoami = ["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"];
-    let story = Story { bed, who: bed.hub().kubectl().run(&whoami).await? };
+    let who = bed.hub().kubectl().run(&whoami).await?;
+    let story = Story { bed, space: SHOP, placement: EVERYWHERE, who };
     story.label(JOINS, "spare").await?;
     story.deploy("1.0.0", "one", "").await?;
     deployed(bed, SHOP, SHOP, 1).await?;
@@ -206,13 +228,60 @@ async fn ten_clusters(bed: &Bed) -> Result<()> {
 
 #[tokio::test]
 async fn ten_clusters_of_which_some_die_and_one_joins_all_get_the_revision() {
-    let spec =
-        EDGES.iter().fold(BedSpec::hub(), |spec, edge| spec.with(PlaneSpec::new(edge, Parts::ApiServer)));
-    let bed = Bed::start(spec).await.unwrap();
-    bed.explain(Box::pin(async {
-        let operator = Operator::start(&bed, &program()?).await?;
-        unless_ended(operator.process(), ten_clusters(&bed)).await?;
-        operator.kill().await
-    }))
-    .await;
+    let _turn = serial().await;
+    let (bed, operator) = STAGE.get().await.unwrap();
+    bed.explain(Box::pin(unless_ended(operator.process(), ten_clusters(bed)))).await;
+}
+
+/// Of four clusters: they go on, and they keep connections open and answer nothing.
+const GO_ON: [&str; 2] = ["e0", "e1"];
+const STAND_STILL: [&str; 2] = ["e2", "e3"];
+const HALF: &str = "half";
+const ON_FOUR: &str = "allOf: [{provider: acme, selector: {matchExpressions: [{key: edge, operator: In, values: [e0, e1, e2, e3]}]}}]";
+
+/// Waits until the edge has the word.
+async fn has_word(bed: &Bed, edge: &str, word: &str) -> Result<()> {
+    let says =
+        |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("say")).is_some_and(|said| said == word);
+    wait_for_object(bed.edge(edge).api::<ConfigMap>(HALF).await?, "note", SOON, says).await.map(drop)
+}
+
+async fn half_stands_still(bed: &Bed) -> Result<()> {
+    project(bed, HALF).await?;
+    let story = Story { bed, space: HALF, placement: ON_FOUR, who: String::new() };
+    story.deploy("1.0.0", "one", "").await?;
+    deployed(bed, HALF, SHOP, 1).await?;
+    for edge in STAND_STILL {
+        bed.edge(edge).freeze().await?;
+    }
+
+    // Also the next change comes while requests of the one before hang.
+    for (revision, word) in [(2, "two"), (3, "three")] {
+        story.deploy(&format!("{revision}.0.0"), word, "").await?;
+        for edge in GO_ON {
+            has_word(bed, edge, word).await?;
+        }
+        wait(bed, HALF, SHOP, |dig: &DeploymentIntentGroup| {
+            let status = dig.status.as_ref().filter(|status| status.revision == Some(revision));
+            let clusters = status.and_then(|status| status.clusters.as_ref());
+            let is_half = clusters.is_some_and(|clusters| (clusters.ready, clusters.total) == (2, 4));
+            if is_half { is(status, types::READY, "False") } else { Err(format!("{clusters:?}")) }
+        })
+        .await?;
+    }
+    for edge in STAND_STILL {
+        bed.edge(edge).thaw().await?;
+    }
+    deployed(bed, HALF, SHOP, 3).await?;
+    for edge in [GO_ON, STAND_STILL].concat() {
+        has_word(bed, edge, "three").await?;
+    }
+    story.kubectl(&["delete", "dig", SHOP, "-n", HALF, "--timeout=90s"]).await.map(drop)
+}
+
+#[tokio::test]
+async fn half_of_a_fleet_that_stands_still_holds_up_no_other_cluster() {
+    let _turn = serial().await;
+    let (bed, operator) = STAGE.get().await.unwrap();
+    bed.explain(Box::pin(unless_ended(operator.process(), half_stands_still(bed)))).await;
 }

@@ -1,0 +1,18 @@
+//! Carries out the actions of intents on what charts made. Pure: manifests and actions in, manifests or a refusal out.
+//!
+//! Three steps: an [`Entry`] is an action that was read and can be carried out; [`Edits`] are the entries that count on one cluster,
+//! with their texts filled in; and an app's draft is edited by them (`manifests/edited.rs`). All intents of a deployment, in the order
+//! in which it lists them, and within each all actions in their order: one total order, whatever else differs.
+
+mod edit;
+mod entry;
+mod touched;
+
+pub use edit::{Edit, Edits, Pick, Unfilled, Wanted, What};
+pub use entry::{Entry, Fault, mask, read, templated};
+pub use touched::{overlap, stated, touched};
+
+/// Group, version and kind are those of definitions of kinds.
+pub(crate) fn is_definition(api_version: &str, kind: &str) -> bool {
+    crate::order::is_crd((crate::identity::split_api_version(api_version).0, kind))
+}

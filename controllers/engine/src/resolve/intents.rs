@@ -1,0 +1,110 @@
+//! Finds the intents that a deployment lists, and reads their actions.
+//!
+//! They are found by name in the deployment's own namespace: one of another project cannot be listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::GenericActionIntent;
+use emco_crds::conditions::types::RESOLVED;
+use emco_crds::deployment_intent_group::IntentRef;
+use emco_crds::generic_action_intent::{Action, ResourceFrom};
+use emco_crds::names::GROUP;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+
+use super::find;
+use crate::act::{self, Entry};
+use crate::refusal::Refusal;
+use crate::snapshot::{Snapshot, SourceKey};
+
+/// The kind of intents that is known.
+const KNOWN: &str = "GenericActionIntent";
+/// The kind that a later version will know.
+const LATER: &str = "HardwareIntent";
+
+/// Whether a reference names a `GenericActionIntent`.
+pub fn is_generic_action(reference: &IntentRef) -> bool {
+    is_ours(reference) && reference.kind == KNOWN
+}
+
+fn is_ours(reference: &IntentRef) -> bool {
+    reference.group.as_deref().is_none_or(|group| group == GROUP)
+}
+
+/// What of the listed intents is not supported yet.
+pub fn not_supported(intents: &[IntentRef]) -> Option<String> {
+    let later = intents.iter().find(|reference| is_ours(reference) && reference.kind == LATER)?;
+    Some(format!(
+        "spec.intents[{LATER}/{}] is not supported yet: remove the entry; kind {KNOWN} is supported",
+        later.name
+    ))
+}
+
+/// Every `ConfigMap` and Secret key that an intent reads: what has to be fetched for a snapshot.
+pub fn intent_sources(intent: &GenericActionIntent) -> BTreeSet<SourceKey> {
+    let from = |action: &Action| action.add.as_ref().and_then(|add| add.from.as_ref()).map(source);
+    intent.spec.actions.iter().filter_map(from).collect()
+}
+
+/// Where the text of an added resource is.
+pub fn source(from: &ResourceFrom) -> SourceKey {
+    let ResourceFrom { kind, name, key: _ } = from;
+    SourceKey { kind: kind.as_str().to_owned(), name: name.clone(), key: from.key().to_owned() }
+}
+
+/// The actions of all listed intents by app, in the order in which they are carried out.
+pub(super) fn entries<'a>(
+    snapshot: &'a Snapshot,
+    composite_app: &str,
+    names: &BTreeSet<&str>,
+) -> Result<BTreeMap<&'a str, Vec<Entry<'a>>>, Box<Refusal>> {
+    let mut found: BTreeMap<&str, Vec<Entry<'_>>> = BTreeMap::new();
+    for reference in &snapshot.dig.spec.intents {
+        let intent = named(snapshot, reference)?;
+        for action in &intent.spec.actions {
+            if !names.contains(action.app.as_str()) {
+                let known = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+                let text = format!(
+                    "{KNOWN} {}: spec.actions[{}] names app {}, which CompositeApp {composite_app} does not have: it has {known}",
+                    reference.name, action.name, action.app
+                );
+                return Err(Refusal::new(RESOLVED, Reason::AppNotFound, text));
+            }
+            found.entry(action.app.as_str()).or_default().push(entry(snapshot, &reference.name, action)?);
+        }
+    }
+    Ok(found)
+}
+
+fn named<'a>(snapshot: &'a Snapshot, reference: &IntentRef) -> Result<&'a GenericActionIntent, Box<Refusal>> {
+    let IntentRef { group, kind, name } = reference;
+    if !is_generic_action(reference) {
+        let group = group.as_deref().unwrap_or(GROUP);
+        let text = format!(
+            "spec.intents[{kind}/{name}]: there is no intent of kind {kind} in group {group}, only {KNOWN} in {GROUP}: correct kind and group, or \
+             remove the entry"
+        );
+        return Err(Refusal::new(RESOLVED, Reason::IntentKindUnknown, text));
+    }
+    snapshot.intents.get(name).map(AsRef::as_ref).ok_or_else(|| {
+        let namespace = snapshot.dig.metadata.namespace.as_deref().unwrap_or_default();
+        let text = format!(
+            "{KNOWN} {name} does not exist in namespace {namespace}: create it, or change spec.intents"
+        );
+        Refusal::new(RESOLVED, Reason::IntentNotFound, text)
+    })
+}
+
+fn entry<'a>(snapshot: &'a Snapshot, intent: &'a str, action: &'a Action) -> Result<Entry<'a>, Box<Refusal>> {
+    let from = action.add.as_ref().and_then(|add| add.from.as_ref());
+    let text = match from {
+        None => None,
+        Some(from) => {
+            let field = format!("{KNOWN} {intent}, spec.actions[{}].add.from", action.name);
+            Some(find(&snapshot.sources, &source(from), &field)?)
+        }
+    };
+    act::read(intent, action, text).map_err(|fault| {
+        let text = format!("{KNOWN} {intent}: {}", fault.message);
+        Refusal::new(RESOLVED, Reason::IntentInvalid, text)
+    })
+}

@@ -1,0 +1,161 @@
+//! Makes the roles that an account of a level below Admin has on a cluster, and says what is left without policies.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, bail};
+use emco_controllers::remote::served;
+use emco_crds::fields::Level;
+use emco_crds::names::object;
+use emco_engine::role::{Needed, RBAC, Registration, RegistrationRoles};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use serde_json::{Value, json};
+
+use super::account::{ACCOUNT, labels};
+use super::policy;
+use super::target::Target;
+use crate::cli::absence::find;
+use crate::cli::args::{AddArgs, Level as Wanted, People};
+use crate::cli::role::show::Written;
+
+/// A role that would be level Admin by another name.
+const EVERYTHING: &str = "cluster-admin";
+
+/// What an account of a level below Admin has.
+pub struct Confined {
+    level: Level,
+    roles: RegistrationRoles,
+    /// Whether the cluster serves admission policies.
+    policies: bool,
+    /// Whether the owner of the cluster made a ceiling.
+    ceiling: bool,
+}
+
+impl Confined {
+    /// What the command line asks for; `None` at level Admin.
+    ///
+    /// # Errors
+    /// A role that is not there; a cluster that does not say what it serves.
+    pub async fn read(target: &Target, args: &AddArgs) -> anyhow::Result<Option<Self>> {
+        if args.level == Wanted::Admin {
+            return Ok(None);
+        }
+        let roles = Api::<ClusterRole>::all(target.client.clone());
+        let ceiling = find(&roles, object::EDGE_CEILING).await.map_err(|error| target.failed(&error))?;
+        for name in &args.may_bind {
+            if find(&roles, name).await.map_err(|error| target.failed(&error))?.is_none() {
+                bail!(
+                    "--may-bind {name}: there is no ClusterRole {name} on the cluster {}: make it first, or leave it out",
+                    target.server
+                );
+            }
+        }
+        let apis = served(target.client.clone(), &target.server).await;
+        let (apis, _) = apis.with_context(|| format!("{} does not say what it serves", target.server))?;
+        let registration = Registration {
+            level: args.level.stored(),
+            apis: &apis,
+            ceiling: ceiling.is_some(),
+            may_bind: &args.may_bind,
+            certificates: args.people.contains(&People::ClientCertificate),
+            tokens: args.people.contains(&People::ServiceAccountToken),
+        };
+        let policies = apis.find(policy::GROUP, policy::VERSION, policy::KIND).is_some();
+        Ok(Some(Self {
+            level: registration.level,
+            roles: registration.roles(),
+            policies,
+            ceiling: registration.ceiling,
+        }))
+    }
+
+    /// The objects, each with what its rules are for. Policies come first: no right is there before what confines it.
+    pub fn objects(&self) -> Vec<Written<'_>> {
+        let mut all = Vec::new();
+        if self.policies {
+            let policies = policy::objects(self.level).into_iter();
+            all.extend(policies.map(|object| Written::new(object, &[])));
+        }
+        let cluster_role = |name: &str| rbac("ClusterRole", &json!({"name": name, "labels": labels()}));
+        all.push(Written::new(cluster_role(ACCOUNT), &self.roles.cluster));
+        all.push(Written::new(cluster_role(object::EDGE_TENANT_ROLE), &self.roles.tenant));
+        let own = json!({"name": ACCOUNT, "namespace": object::EDGE_NAMESPACE, "labels": labels()});
+        all.push(Written::new(rbac("Role", &own), &self.roles.own));
+        let mut binding = rbac("RoleBinding", &own);
+        binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "Role", "name": ACCOUNT});
+        binding["subjects"] =
+            json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": object::EDGE_NAMESPACE}]);
+        all.push(Written::new(binding, &[]));
+        all
+    }
+
+    /// What whoever adds the cluster has to know.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.policies {
+            notes.push(format!(
+                "warning: the cluster serves no {}.{}, so nothing there keeps the account {ACCOUNT} to EMCO's namespaces: it may change \
+                 and delete any namespace, and bind {} in any",
+                policy::KIND,
+                policy::GROUP,
+                self.bindable().into_iter().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if !self.ceiling {
+            notes.push(format!(
+                "there is no ClusterRole {} on the cluster: logical clouds may have the role admin, and no rules of their own",
+                object::EDGE_CEILING
+            ));
+        }
+        notes
+    }
+
+    fn bindable(&self) -> BTreeSet<&str> {
+        let binds = |needed: &&Needed| needed.rule.verbs.iter().any(|verb| verb == "bind");
+        let names = self.roles.cluster.iter().filter(binds).flat_map(|needed| &needed.rule.names);
+        names.map(String::as_str).collect()
+    }
+}
+
+/// Objects that an account of another level had, which it has no more. `narrow`: its role is of the cluster's own, and it has one in its
+/// namespace besides, to renew its token.
+pub fn left_over(confined: bool, narrow: bool) -> Vec<Value> {
+    if confined {
+        // Standard and Privileged have objects of the same names, and a policy more confines more.
+        return Vec::new();
+    }
+    let mut all = policy::objects(Level::Privileged);
+    // The bindings go before the policies that they bind.
+    all.reverse();
+    if !narrow {
+        let own = json!({"name": ACCOUNT, "namespace": object::EDGE_NAMESPACE});
+        all.extend([rbac("RoleBinding", &own), rbac("Role", &own)]);
+    }
+    all.push(rbac("ClusterRole", &json!({"name": object::EDGE_TENANT_ROLE})));
+    all
+}
+
+fn rbac(kind: &str, metadata: &Value) -> Value {
+    json!({"apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": metadata})
+}
+
+/// Refuses flags that contradict each other.
+pub fn refuse(args: &AddArgs) -> anyhow::Result<()> {
+    let admin = args.level == Wanted::Admin;
+    if !admin && args.cluster_role.is_some() {
+        bail!(
+            "--cluster-role names the role of the account, and --level {:?} makes one: leave one of them out",
+            args.level
+        );
+    }
+    let given = [(!args.may_bind.is_empty(), "--may-bind"), (!args.people.is_empty(), "--people")];
+    if let Some((_, flag)) = given.iter().find(|(given, _)| admin && *given) {
+        bail!(
+            "{flag} adds to a level below Admin, and at level Admin the account may do everything: add --level Standard or Privileged"
+        );
+    }
+    if args.may_bind.iter().any(|name| name == EVERYTHING) {
+        bail!("--may-bind {EVERYTHING} would let the account do everything: that is --level Admin");
+    }
+    Ok(())
+}
