@@ -169,7 +169,7 @@ check-generated: ## Fail when a generated file is not as `make generate` would w
 
 
 .PHONY: test
-test: ## Everything: format, clippy, generated files, all tests. Ends with "N passed, N failed".
+test: ## Everything: format, clippy, generated files, all tests but soak. Ends with "N passed, N failed".
 	@$(LINTED) $(PYTHON) -B .ci/all_tests.py
 
 .PHONY: check

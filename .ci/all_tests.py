@@ -4,36 +4,41 @@
 
 Exit code 0 only if every check and every test passed, none was left out, and every test program came to its end. A check
 that fails (format, generated files, a build) counts as one failure and ends the run. Clippy is a part of the builds, by what
-`make test` puts into the environment. A test on control planes that fails is run once more, alone (lanes.py).
+`make test` puts into the environment. A test on control planes that fails is run once more, alone (lanes.py). Only `.ci/run` leaves
+out programs, those that passed as they are (unchanged.py).
 """
 
 import os
+import subprocess
 import sys
 import time
 
+import budget
 import lanes
 import programs
 import report
-from command import Command, run
+import steps
+from command import ROOT, Command, run
 from programs import CARGO
+from progress import Beat, Building, Linking
 from test_output import Summary
+from unchanged import Unchanged
 
-TARGET = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", os.path.join(lanes.ROOT, "target")))
+TARGET = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")))
 # Everything together. On a fresh machine with two cores, most of this is for building.
 LIMIT_SECONDS = int(os.environ.get("EMCO_TEST_LIMIT_SECONDS", "4800"))
 
 
-def prepare(packages, deadline):
+def prepare(packages, deadline, building):
     """Everything before the tests themselves. Answers what failed, or None.
 
     What tests run beside our own programs (Kubernetes, Helm, Prometheus) is built by our own program, from Go: as soon as that
-    one is there, beside all other builds. So is what the container image is made of: for a while a build has work for one
-    processor alone.
+    one is there, beside all other builds.
     """
     # With an example, libraries get the features that tests want of them, and are not built once more for the tests.
     first = [[CARGO, "build", "--workspace", "--bins", "--example", "crdgen"]]
     e2e = os.path.join(TARGET, "debug", "emco-e2e")
-    checks = [[CARGO, "build", "--workspace", "--all-targets"], [e2e, "before"]]
+    checks = [[CARGO, "build", "--workspace", "--all-targets"]]
     if not packages:
         first.insert(0, [CARGO, "fmt", "--all", "--check"])
         checks[1:1] = [
@@ -42,30 +47,56 @@ def prepare(packages, deadline):
             [sys.executable, "-B", "-m", "unittest", "discover", "-b", "-s", ".ci", "-p", "*_test.py"],
         ]
     for check in first:
-        if run(check, deadline):
+        if run(check, deadline, building.line):
             return " ".join(check)
-    # A test looks at the image's programs; they are compared with Helm later, so they cost nothing besides.
-    others = [Command([e2e, "programs"], deadline), Command(["make", "static"], deadline)]
+    other = Command([e2e, "programs"], deadline)
     try:
         for check in checks:
-            if run(check, deadline):
+            if run(check, deadline, building.line):
                 return " ".join(check)
-        return next((other.name for other in others if other.wait()), None)
+        return other.name if other.wait() else None
     finally:
-        for other in others:
-            other.end()
+        other.end()
 
 
-def test(packages, deadline):
-    """Runs every test program. Answers (name, what it said) of each, seconds of each, and which tests are unsteady."""
-    messages = programs.build()
-    if messages is None:
-        return [("build", failure("cargo test --no-run"))], {}, []
-    found = programs.programs(programs.artifacts(messages), programs.metadata(), packages)
-    running = lanes.Lanes(found, deadline)
-    running.run()
-    unsteady = lanes.repeat(running)
-    return [(program.name, summary) for program, summary in running.summaries.items()], running.seconds, unsteady
+class Tests:
+    """All test programs: what they said, how long each took, which tests are unsteady, and what was not run since it passed."""
+
+    def __init__(self):
+        self.summaries, self.seconds, self.unsteady, self.unchanged = [], {}, [], []
+
+    def build(self, packages, deadline, start):
+        """Builds everything, and finds the programs to run. None when that fails."""
+        building = Building(lambda: time.monotonic() - start)
+        try:
+            # What is read now is not newer than what is built.
+            known = Unchanged(programs.metadata())
+        except subprocess.CalledProcessError:
+            self.summaries.append(("checks", failure("cargo metadata")))
+            return None
+        with Beat(building.tell), Linking() as linking:
+            if failed := prepare(packages, deadline, building):
+                self.summaries.append(("checks", failure(failed)))
+                return None
+            messages = programs.build()
+            if messages is None:
+                self.summaries.append(("build", failure("cargo test --no-run")))
+                return None
+        seconds = time.monotonic() - start
+        steps.note({"builds": seconds, "linking": linking.seconds})
+        print(f"\n--- everything is built, after {seconds:.0f} s", flush=True)
+        found, self.unchanged = known.split(programs.programs(programs.artifacts(messages), programs.metadata(), packages))
+        return lanes.Lanes(found, deadline, ended=known.ended)
+
+    def run(self, running):
+        """Runs the programs, once more what failed on control planes, and looks at their budgets."""
+        with Beat(running.tell):
+            running.run()
+            self.unsteady = lanes.repeat(running)
+        steps.note({"units": running.computed_at - running.start, "planes": time.monotonic() - running.computed_at})
+        self.summaries = [(program.name, summary) for program, summary in running.summaries.items()]
+        self.seconds = running.seconds
+        self.summaries.append(("budget", budget.bind(self.summaries, self.seconds)))
 
 
 def failure(complaint):
@@ -78,25 +109,24 @@ def failure(complaint):
 
 def main(packages):
     start = time.monotonic()
-    deadline = start + LIMIT_SECONDS
-    seconds, unsteady = {}, []
+    steps.begin("gate" if steps.GATE else " ".join(["test", *packages]))
+    tests = Tests()
     try:
-        if failed := prepare(packages, deadline):
-            summaries = [("checks", failure(failed))]
-        else:
-            print(f"\n--- everything is built, after {time.monotonic() - start:.0f} s", flush=True)
-            summaries, seconds, unsteady = test(packages, deadline)
+        if running := tests.build(packages, start + LIMIT_SECONDS, start):
+            tests.run(running)
     except KeyboardInterrupt:
-        summaries = [("run", failure("interrupted"))]
+        tests.summaries = [("run", failure("interrupted"))]
 
     total = Summary()
-    for _, summary in summaries:
+    for _, summary in tests.summaries:
         total.add(summary)
-    if not total.failed and not total.passed:
-        summaries.append(("run", failure("no test ran")))
+    if not total.failed and not total.passed and not tests.unchanged:
+        tests.summaries.append(("run", failure("no test ran")))
         total.failed = 1
-    print(f"\n--- {time.monotonic() - start:.0f} s")
-    for line in report.lines(summaries, seconds, unsteady):
+    seconds = time.monotonic() - start
+    print(f"\n--- {seconds:.0f} s")
+    table = [] if steps.GATE else steps.end(seconds)
+    for line in report.lines(tests.summaries, tests.seconds, tests.unsteady, tests.unchanged, table):
         print(line)
     print(f"{total.passed} passed, {total.failed} failed", flush=True)
     return 1 if total.failed else 0

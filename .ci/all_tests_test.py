@@ -8,6 +8,7 @@ import tempfile
 import time
 import unittest
 
+import cache
 import lanes
 import report
 from command import run
@@ -77,6 +78,16 @@ class Output(unittest.TestCase):
         self.assertLess(len(made.causes[0]), 50)
 
 
+    def test_what_is_skipped_on_this_machine_is_named_and_no_failure(self):
+        lines = ["skipped: fish: neither root nor network\n", "test a::b ... skipped: zsh: no network\n", "ok <0.1s>\n"]
+        made = summary(*lines, lines[0], result(2))
+        self.assertEqual(made.skipped, [("fish", "neither root nor network"), ("zsh", "no network")])
+        self.assertEqual((made.passed, made.failed), (2, 0))
+        said = list(report.lines([("cli", made)], {}, []))
+        self.assertEqual(said[0], "2 skipped on this machine:")
+        self.assertIn("skipped: zsh in cli: no network", said)
+
+
 class Always:
     """There is always room."""
 
@@ -98,7 +109,39 @@ class Running(unittest.TestCase):
         made = programs(found, metadata())
         self.assertEqual([p.name for p in made], ["engine: unit tests", "deploy", "operator: process", "doc"])
         self.assertEqual([p.on_control_planes for p in made], [False, True, False, False])
+        self.assertEqual([p.package for p in made], ["emco-engine", "emco-e2e", "emco-operator", None])
         self.assertEqual([p.name for p in programs(found, metadata(), ["operator"])], ["operator: process"])
+
+    def test_soak_tests_are_left_to_soak(self):
+        folder = {p["name"]: os.path.dirname(p["manifest_path"]) for p in metadata()}
+        found = [
+            (folder["emco-engine"], "lib", "emco_engine", "/x/emco_engine-1", True),
+            (folder["emco-e2e"], "test", "deploy", "/x/deploy-1", True),
+            (folder["emco-e2e"], "lib", "emco_e2e", "/x/emco_e2e-1", True),
+        ]
+        made = {p.name: p for p in programs(found, metadata())}
+        left = {name: "--skip soak::" in " ".join(p.command) for name, p in made.items()}
+        self.assertEqual(left, {"engine: unit tests": True, "deploy": True, "e2e: unit tests": False, "doc": False})
+        self.assertIn("--skip soak:: --exact a::b", " ".join(made["deploy"].only(["a::b"])))
+
+    def test_a_program_of_soak_tests_alone_has_passed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cache.FOLDER = folder
+            text = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out; finished in 0.00s"
+            ended = []
+            program = Program("starts", ["echo", text], on_control_planes=True)
+            running = lanes.Lanes([program], time.monotonic() + 60, ended=lambda *what: ended.append(what))
+            running.run()
+            (said,) = running.summaries.values()
+        self.assertEqual((said.passed, said.failed, said.complaints), (0, 0, []))
+        self.assertEqual(ended, [(program, said, running.seconds["starts"])])
+
+    def test_how_far_a_run_is_names_what_runs(self):
+        running = lanes.Lanes([Program(n, [], on_control_planes=True) for n in ("deploy", "crash", "new")], 0)
+        self.assertIn("0 of 3 programs ended, none runs, after ", running.tell())
+        running.running = {1: "deploy", 2: "crash"}
+        running.summaries = {"new": None}
+        self.assertIn("1 of 3 programs ended, 2 run (crash, deploy), after ", running.tell())
 
     def test_only_test_programs_are_taken_from_what_cargo_says(self):
         def message(test, executable):
@@ -115,7 +158,7 @@ class Running(unittest.TestCase):
 
     def test_a_program_is_timed_for_the_next_run(self):
         with tempfile.TemporaryDirectory() as folder:
-            lanes.CACHE, lanes.TIMES = folder, os.path.join(folder, "times.json")
+            cache.FOLDER = folder
             self.assertEqual(lanes.known_times(), {})
             lanes.remember_times({"deploy": 53.0, "crash": 62.0})
             lanes.remember_times({"deploy": 54.0})
@@ -147,7 +190,7 @@ class Running(unittest.TestCase):
     def lanes_of(self, planes, computes):
         """Runs three programs on control planes and one that computes, scripts that share the folder "$0", all of which are to pass."""
         with tempfile.TemporaryDirectory() as folder:
-            lanes.CACHE, lanes.TIMES = folder, os.path.join(folder, "times.json")
+            cache.FOLDER = folder
             names = [f"plane{number}" for number in range(lanes.LANES)]
             programs = [Program(name, ["sh", "-c", planes, folder, name], on_control_planes=True) for name in names]
             running = lanes.Lanes([*programs, Program("unit", ["sh", "-c", computes, folder])], time.monotonic() + 60, Always())
@@ -169,7 +212,7 @@ class Running(unittest.TestCase):
         """What is left of a program after it ran as `script` says, with a folder of its own for what it remembers."""
         with tempfile.TemporaryDirectory() as folder:
             lanes.UNSTEADY_DIR = os.path.join(folder, "unsteady")
-            lanes.CACHE, lanes.TIMES = folder, os.path.join(folder, "times.json")
+            cache.FOLDER = folder
             with open(os.path.join(folder, "program"), "w", encoding="utf-8") as file:
                 file.write("".join(failing("life::a_fact", "no answer")))
             passing = f"test life::a_fact ... ok <1s>\n{result(1)}"
@@ -221,6 +264,11 @@ class End(unittest.TestCase):
     def test_many_failures_do_not_hide_that_there_are_more(self):
         lines = list(report.lines([("deploy", summary(*failing())) for _ in range(20)], {}, []))
         self.assertEqual(lines[-1], "failed: 8 more, named above")
+
+    def test_programs_that_are_unchanged_are_named_and_not_counted(self):
+        lines = list(report.lines([("deploy", summary(UNIT, result(3)))], {}, [], [("crds: laws", 4), ("engine: golden", 5)]))
+        wanted = "2 programs unchanged since they passed (9 tests, not counted below): crds: laws, engine: golden"
+        self.assertEqual(lines, [wanted])
 
     def test_slow_tests_and_programs_are_over_budget(self):
         said = summary("test a ... ok <46s>\n", "test b ... ok <44s>\n")

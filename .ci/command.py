@@ -13,6 +13,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 # Output of lanes must not be mixed within a line.
 PRINTING = threading.Lock()
+# Names of the commands that run, for whoever says how far a run is.
+RUNNING = []
 
 
 def die_with_parent():
@@ -33,6 +35,7 @@ class Command:
     def __init__(self, command, deadline, on_line=None, prefix="", cwd=ROOT, env=None):
         say(f"\n--- {' '.join(command)}")
         self.name = " ".join(command)
+        RUNNING.append(self.name)
         self.process = subprocess.Popen(
             command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", start_new_session=True, preexec_fn=die_with_parent,
@@ -77,6 +80,8 @@ class Command:
             raise
         finally:
             self.timer.cancel()
+            if self.name in RUNNING:
+                RUNNING.remove(self.name)
 
 
 def run(command, deadline, on_line=None):

@@ -1,23 +1,22 @@
 """Runs test programs: those that compute one after the other, then those on control planes in lanes."""
 
-import json
 import os
 import re
 import threading
 import time
 
+import cache
 from command import ROOT, Command
 from room import Room
 from test_output import Summary
 
-# How many programs on control planes run at once at most, where there is room, after all that computes. What computes runs alone before them: beside one of them, with
-# its dozens of processes, it got 9 to 25 % of two processors, and was ended for taking too long; with those at a lower priority, their API
-# servers did not answer in three minutes.
+# How many programs on control planes run at once at most, where there is room, after all that computes. What computes runs alone before
+# them: beside one of them, with its dozens of processes, it got 9 to 25 % of two processors, and was ended for taking too long; with those
+# at a lower priority, their API servers did not answer in three minutes.
 LANES = int(os.environ.get("EMCO_TEST_LANES", "3"))
 # A test program that hangs must not hold up the others for ever.
 PROGRAM_SECONDS = 1800
-CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "emco")
-TIMES = os.path.join(CACHE, "times.json")
+TIMES = "times.json"
 # Tests on control planes that may fail once in a run and then pass alone.
 UNSTEADY = 2
 UNSTEADY_DIR = os.path.join(ROOT, "target", "unsteady")
@@ -26,7 +25,7 @@ UNSTEADY_DIR = os.path.join(ROOT, "target", "unsteady")
 class Lanes:
     """The programs that wait to run, those that run, and what they said."""
 
-    def __init__(self, programs, deadline, room=None):
+    def __init__(self, programs, deadline, room=None, ended=None):
         times = known_times()
         # Longest first; one that nobody has timed is taken for long.
         order = sorted(programs, key=lambda program: -times.get(program.name, float("inf")))
@@ -34,8 +33,13 @@ class Lanes:
             True: [p for p in order if p.on_control_planes], False: [p for p in order if not p.on_control_planes],
         }
         self.deadline = deadline
+        self.total = len(programs)
         self.lock = threading.Lock()
-        self.running = set()
+        # Commands that run, with the names of their programs.
+        self.running = {}
+        # Is called with each program that ended, what it said, and its seconds.
+        self.ended = ended or (lambda *_: None)
+        self.start, self.computed_at = time.monotonic(), None
         self.stopped = False
         self.computed = threading.Event()
         self.room = room or Room()
@@ -61,13 +65,22 @@ class Lanes:
                     command.end()
             raise
 
+    def tell(self):
+        """How far the programs are."""
+        with self.lock:
+            names = sorted(self.running.values())
+            runs = f"{len(names)} run{'s' if len(names) == 1 else ''} ({', '.join(names)})" if names else "none runs"
+            ended = f"{len(self.summaries)} of {self.total} programs ended"
+        return f"{ended}, {runs}, after {time.monotonic() - self.start:.0f} s"
+
     def lane(self, number):
         """The first lane goes on whatever the others do; each other one waits for room before each program."""
         if number:
             self.computed.wait()
         while not self.stopped:
             with self.lock:
-                if not self.waiting[False]:
+                if not self.waiting[False] and not self.computed.is_set():
+                    self.computed_at = time.monotonic()
                     self.computed.set()
                 waiting = self.waiting[False] or self.waiting[True]
                 if not waiting:
@@ -86,6 +99,7 @@ class Lanes:
                 self.seconds[program.name] = time.monotonic() - start
                 # Of a run that is cut off, too.
                 remember_times({program.name: self.seconds[program.name]})
+            self.ended(program, summary, self.seconds[program.name])
 
     def run_one(self, program, arguments):
         """Runs one program, and answers what it says and all that it printed."""
@@ -100,10 +114,10 @@ class Lanes:
         deadline = min(self.deadline, time.monotonic() + PROGRAM_SECONDS)
         command = Command(arguments, deadline, line, f"{program.name}: ", program.cwd, program.environment())
         with self.lock:
-            self.running.add(command)
+            self.running[command] = program.name
         code = command.wait()
         with self.lock:
-            self.running.discard(command)
+            self.running.pop(command, None)
         summary.end()
         if code and not summary.failed:
             summary.failed += 1
@@ -114,19 +128,14 @@ class Lanes:
 def known_times():
     """Seconds by name of program, as the last run left them."""
     try:
-        with open(TIMES, encoding="utf-8") as file:
-            return {name: float(seconds) for name, seconds in json.load(file).items()}
-    except (OSError, ValueError, AttributeError, TypeError):
+        return {name: float(seconds) for name, seconds in cache.read(TIMES).items()}
+    except (ValueError, TypeError):
         return {}
 
 
 def remember_times(seconds):
-    """Keeps times for the next run. A file that is cut off would be of no use, and is never there."""
-    os.makedirs(CACHE, exist_ok=True)
-    part = f"{TIMES}.{os.getpid()}"
-    with open(part, "w", encoding="utf-8") as file:
-        json.dump({**known_times(), **seconds}, file)
-    os.replace(part, TIMES)
+    """Keeps times for the next run."""
+    cache.change(TIMES, lambda _: {**known_times(), **seconds})
 
 
 def repeat(lanes):

@@ -4,20 +4,25 @@ import json
 import os
 import subprocess
 
-from command import ROOT
+from command import ROOT, RUNNING
 
 CARGO = os.environ.get("CARGO", "cargo")
 # The package whose test programs start control planes. Those wait more than they compute, so several run at once, and what they
 # wait for may now and then come late: a test of theirs that fails is told apart from one that always fails.
 ON_CONTROL_PLANES = "emco-e2e"
+# Tests in modules of this name are too slow for every change: they are built and linted with all others, and `make soak` runs them.
+SOAK = ["--skip", "soak::"]
 
 
 class Program:
-    """A test program: its name for people, the command, where it runs, and whether it uses control planes."""
+    """A test program: its name for people, the command, where it runs, whether it uses control planes, and whose it is.
 
-    def __init__(self, name, command, cwd=ROOT, env=None, on_control_planes=False):
+    One without a package is made of all of them.
+    """
+
+    def __init__(self, name, command, cwd=ROOT, env=None, on_control_planes=False, package=None):
         self.name, self.command, self.cwd, self.env = name, command, cwd, env or {}
-        self.on_control_planes = on_control_planes
+        self.on_control_planes, self.package = on_control_planes, package
 
     def environment(self):
         return {**os.environ, **self.env}
@@ -42,7 +47,9 @@ def artifacts(output):
 def build(flags=()):
     """Builds the test programs (all, unless `flags` say which) and answers Cargo's messages; None when that fails."""
     command = [CARGO, "test", "--workspace", *flags, "--no-run", "--message-format=json-render-diagnostics"]
+    RUNNING.append("cargo test --no-run")
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    RUNNING.remove("cargo test --no-run")
     return answer.stdout if answer.returncode == 0 else None
 
 
@@ -70,11 +77,13 @@ def programs(found, packages, wanted=()):
             # For the time of each test, which the stable harness measures but does not show.
             "RUSTC_BOOTSTRAP": "1",
         }
-        command = [executable, "-Z", "unstable-options", "--report-time"]
         on_planes = kind == "test" and package["name"] == ON_CONTROL_PLANES
+        # The test bed's own library has a module of that name: the command `soak`, whose unit tests are quick.
+        own = kind != "test" and package["name"] == ON_CONTROL_PLANES
+        command = [executable, "-Z", "unstable-options", "--report-time", *([] if own else SOAK)]
         what = {"lib": "unit tests", "bin": f"unit tests of {name}"}.get(kind, name)
         title = name if on_planes else f"{short}: {what}"
-        made.append(Program(title, command, folder, env, on_planes))
+        made.append(Program(title, command, folder, env, on_planes, package["name"]))
     if not wanted:
         made.append(Program("doc", [CARGO, "test", "--no-fail-fast", "--workspace", "--doc"]))
     return made

@@ -1,19 +1,33 @@
-"""Ends a run of the tests: why tests failed, what was slow, what is unsteady, and the counts."""
+"""Ends a run of the tests: why tests failed, what was slow, what was left out, what is unsteady, and the counts."""
 
-# Seconds. What needs longer belongs into `make soak`.
-TEST_BUDGET, PROGRAM_BUDGET = 45, 90
+import budget
+
 SLOWEST = 10
 # Failures that are named last of all, where everybody sees them.
 NAMED = 12
 
 
-def over_budget(times, programs):
-    """Sentences on tests and programs that took longer than they may."""
-    tests = [f"over budget: {name} took {s:.0f} s, a test has {TEST_BUDGET} s" for name, s in times if s > TEST_BUDGET]
-    return tests + [
-        f"over budget: {name} took {s:.0f} s, a program has {PROGRAM_BUDGET} s"
-        for name, s in sorted(programs.items(), key=lambda item: -item[1]) if s > PROGRAM_BUDGET
+def over_budget(summaries, seconds):
+    """Sentences on tests and programs that took longer than they may: tests first, the slowest first."""
+    found = [
+        (name != program, s, sentence)
+        for program, summary in summaries for name, s, sentence in budget.over(program, summary, seconds.get(program, 0.0))
     ]
+    return [f"over budget: {sentence}" for _, _, sentence in sorted(found, reverse=True)]
+
+
+def left_out(summaries, unchanged):
+    """Sentences on what was not run: what cannot be on this machine, and what passed as it is."""
+    skipped = [(*entry, program) for program, summary in summaries for entry in summary.skipped]
+    if skipped:
+        yield f"{len(skipped)} skipped on this machine:"
+    for name, why, program in skipped:
+        yield f"skipped: {name} in {program}: {why}"
+    if unchanged:
+        tests = sum(passed for _, passed in unchanged)
+        names = ", ".join(name for name, _ in unchanged)
+        number, they = ("1 program", "it") if len(unchanged) == 1 else (f"{len(unchanged)} programs", "they")
+        yield f"{number} unchanged since {they} passed ({tests} tests, not counted below): {names}"
 
 
 def failures(summaries):
@@ -25,8 +39,9 @@ def failures(summaries):
             yield f"failed: {complaint}"
 
 
-def lines(summaries, seconds, unsteady):
-    """The end of a run. `summaries`: (name of program, what it said); `seconds`: of each program; `unsteady`: (name, first failure).
+def lines(summaries, seconds, unsteady, unchanged=(), table=()):
+    """The end of a run. `summaries`: (name of program, what it said); `seconds`: of each program; `unsteady`: (name, first failure);
+    `unchanged`: (name of program, tests that passed then); `table`: lines on the steps of the run.
 
     What matters most comes last.
     """
@@ -44,7 +59,10 @@ def lines(summaries, seconds, unsteady):
         yield "the slowest programs:"
     for name, s in sorted(seconds.items(), key=lambda row: -row[1])[:SLOWEST]:
         yield f"{s:8.1f} s  {name}"
-    yield from over_budget(times, seconds)
+    yield from table
+    yield from left_out(summaries, unchanged)
+    yield from budget.too_large(seconds)
+    yield from over_budget(summaries, seconds)
     named = list(failures(summaries))
     yield from named[:NAMED]
     if len(named) > NAMED:

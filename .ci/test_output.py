@@ -7,6 +7,8 @@ BEGUN = re.compile(r"^\s+(Running .*\(.*\)|Doc-tests \S+)$")
 RESULT = re.compile(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored; \d+ measured; (\d+) filtered out")
 TIMED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. ok <([\d.]+)s>$")
 FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED(?: <([\d.]+)s>)?$")
+# A test, or a part of it, that cannot be run on this machine. It writes past the harness, so on the harness's own line now and then.
+SKIPPED = re.compile(r"(?:^|\.\.\. )skipped: (\S.*?): (\S.*)$")
 # What a failed test printed begins so; why it failed stands between its panic and the backtrace.
 PRINTED = re.compile(r"^---- (.+) stdout ----$")
 PANIC = re.compile(r"^thread '.*' .*panicked at ")
@@ -29,6 +31,8 @@ class Summary:
         self.in_cause = False
         # Name and seconds of each test.
         self.times = []
+        # What was left out on this machine, and why.
+        self.skipped = []
 
     def cause(self, text):
         """Keeps a line of why a test failed. The end of a long output is all that some people get to see."""
@@ -61,6 +65,9 @@ class Summary:
                 self.complaints.append(f"{ignored} ignored in {self.running}: nothing may be left out")
             self.running = None
             self.in_cause = False
+        elif skipped := SKIPPED.search(text):
+            if skipped.groups() not in self.skipped:
+                self.skipped.append(skipped.groups())
         elif failed := FAILED.match(text):
             self.failures.append(failed[1])
             self.times.append((failed[1], float(failed[2] or 0)))
@@ -75,6 +82,7 @@ class Summary:
         self.failures += other.failures
         self.causes += other.causes
         self.times += other.times
+        self.skipped += [entry for entry in other.skipped if entry not in self.skipped]
 
     def begin(self, program):
         """A program starts, which has to say a result."""

@@ -1,0 +1,69 @@
+"""What happens to tests and programs that take too long."""
+
+import tempfile
+import unittest
+
+import budget
+import cache
+from programs import metadata
+from test_output import Summary
+
+
+def said(*times):
+    made = Summary()
+    made.passed, made.times = len(times), list(times)
+    return made
+
+
+class Budget(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        cache.FOLDER = folder.name
+
+    def bind(self, test, program=80.0, name="deploy"):
+        failed = budget.bind([(name, said(("a::b", test)))], {name: program})
+        self.assertEqual(failed.failed, len(failed.complaints))
+        return failed.complaints
+
+    def test_the_second_run_over_budget_fails(self):
+        self.assertEqual(self.bind(61.0), [])
+        self.assertEqual(self.bind(58.0), ["over budget, as in the last run (61 s): a::b in deploy took 58 s, a test has 45 s"])
+        self.assertEqual(len(self.bind(58.0)), 1)
+
+    def test_a_run_within_budget_forgets_the_one_before(self):
+        for test in (61.0, 40.0, 61.0):
+            self.assertEqual(self.bind(test), [])
+
+    def test_a_program_is_bound_like_a_test(self):
+        self.assertEqual(self.bind(1.0, 95.0), [])
+        self.assertEqual(self.bind(1.0, 93.0), ["over budget, as in the last run (95 s): deploy took 93 s, a program has 90 s"])
+
+    def test_a_run_without_the_program_changes_nothing(self):
+        self.assertEqual(self.bind(61.0), [])
+        self.assertEqual(self.bind(1.0, name="crds: laws"), [])
+        self.assertEqual(len(self.bind(61.0)), 1)
+
+    def test_a_large_program_has_a_budget_of_its_own(self):
+        (name, (seconds, _)) = next(iter(budget.LARGE.items()))
+        self.assertEqual(list(budget.over(name, said(), seconds - 1.0)), [])
+        self.assertEqual([row[0] for row in budget.over(name, said(), seconds + 1.0)], [name])
+        self.assertEqual(len(budget.too_large({name: 44.0, "deploy": 1.0})), 1)
+        self.assertEqual(budget.too_large({name: 46.0}), [])
+
+    def test_large_programs_are_there_and_say_why(self):
+        there = {"doc"}
+        for package in metadata():
+            short = package["name"].removeprefix("emco-")
+            for target in package["targets"]:
+                on_planes = package["name"] == "emco-e2e" and target["kind"] == ["test"]
+                there.add(target["name"] if on_planes else f"{short}: {target['name']}")
+            there.add(f"{short}: unit tests")
+        for name, (seconds, why) in budget.LARGE.items():
+            self.assertIn(name, there, "it is gone: take it out of LARGE")
+            self.assertGreater(seconds, budget.PROGRAM_BUDGET)
+            self.assertTrue(why)
+
+
+if __name__ == "__main__":
+    unittest.main()
