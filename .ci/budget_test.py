@@ -2,6 +2,7 @@
 
 import tempfile
 import unittest
+from unittest import mock
 
 import budget
 import cache
@@ -20,6 +21,9 @@ class Budget(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         cache.FOLDER = folder.name
+        binds = mock.patch.object(budget, "BINDS", True)
+        binds.start()
+        self.addCleanup(binds.stop)
 
     def bind(self, test, program=80.0, name="deploy"):
         failed = budget.bind([(name, said(("a::b", test)))], {name: program})
