@@ -25,9 +25,9 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Find the programs of the control planes, building those that this machine lacks, and print where they are.
+    /// Find the programs that tests run, fetching or building those that this machine lacks, and print where they are.
     Programs {
-        /// Such as kube-apiserver or helm; all if none is named.
+        /// Such as kube-apiserver or helm. If none is named: all of `make test`.
         names: Vec<String>,
     },
     /// Build the operator as it was before its last change, for the test of upgrades, and print where it is.
@@ -123,12 +123,12 @@ fn programs(names: &[String]) -> Result<()> {
             }
         }
     }
-    if wanted.is_empty() {
-        wanted = Program::ALL.to_vec();
+    if names.is_empty() {
+        wanted.extend(Program::ALL.into_iter().filter(|program| !program.is_for_soak()));
     }
     let programs = Programs::get_blocking(&wanted)?;
-    for (program, path) in programs.all() {
-        println!("{} {} {}", program.name(), program.version(), path.display());
+    for (program, version, path) in programs.all() {
+        println!("{} {version} {}", program.name(), path.display());
     }
     Ok(())
 }
