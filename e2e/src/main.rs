@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand};
 use emco_e2e::package::Package;
-use emco_e2e::programs::{Program, Programs};
+use emco_e2e::programs::{Program, Programs, prepare_shells};
 use emco_e2e::{launch, supervisor};
 
 #[derive(Parser)]
@@ -27,7 +27,7 @@ struct Args {
 enum Command {
     /// Find the programs that tests run, fetching or building those that this machine lacks, and print where they are.
     Programs {
-        /// Such as kube-apiserver or helm. If none is named: all of `make test`.
+        /// Such as kube-apiserver or helm. If none is named: all of `make test`, and the shells that it types into.
         names: Vec<String>,
     },
     /// Build the operator as it was before its last change, for the test of upgrades, and print where it is.
@@ -125,6 +125,7 @@ fn programs(names: &[String]) -> Result<()> {
     }
     if names.is_empty() {
         wanted.extend(Program::ALL.into_iter().filter(|program| !program.is_for_soak()));
+        prepare_shells();
     }
     let programs = Programs::get_blocking(&wanted)?;
     for (program, version, path) in programs.all() {

@@ -9,6 +9,7 @@ mod fetch;
 mod find;
 mod go;
 mod linked;
+mod shells;
 mod stages;
 mod versions;
 
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+pub use shells::{has_shell, prepare_shells};
 pub use versions::Program;
 
 /// Which versions of a program do.

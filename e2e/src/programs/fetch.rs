@@ -163,7 +163,7 @@ fn is_new_enough(version: &str) -> bool {
 }
 
 /// Runs a command to its end, but no longer than `limit`; an error has the last line that it printed.
-fn ends_well(command: &mut Command, limit: Duration) -> Result<()> {
+pub(super) fn ends_well(command: &mut Command, limit: Duration) -> Result<()> {
     let mut said = tempfile::tempfile().context("no file for what a program prints")?;
     let to_file = |file: &File| file.try_clone().map(Stdio::from);
     let mut child = command
