@@ -3,7 +3,7 @@
 mod bench;
 mod conformance;
 mod demo;
-mod soak;
+mod soak_steps;
 mod up;
 
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ enum Command {
         /// Such as kube-apiserver or helm. If none is named: all of `make test`, and the shells that it types into.
         names: Vec<String>,
     },
-    /// Build the operator as it was before its last change, for the test of upgrades, and print where it is.
+    /// Build the operator as it was before its last change, for `make soak STEP=upgrade`, and print where it is.
     Before,
     /// Run control planes until Ctrl-C, and print their kubeconfigs.
     Up {
@@ -45,7 +45,7 @@ enum Command {
     /// Measure, print a table and write target/bench/AREA.json.
     Bench(bench::BenchArgs),
     /// Repeat for long what tests do a few times; stops at the first step that fails.
-    Soak(soak::SoakArgs),
+    Soak(soak_steps::SoakArgs),
     /// Package the chart in a folder, the same bytes for the same files, and print the file's name.
     Package {
         /// The folder with Chart.yaml.
@@ -87,7 +87,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(args) => demo::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Soak(args) => soak::run(&args),
+        Command::Soak(args) => soak_steps::run(&args),
         Command::Package { chart, destination } => {
             let package = Package::of_folder(&chart)?;
             let file = destination.join(package.file_name());
