@@ -235,9 +235,10 @@ bench-helm: build-bench
 	HELM="$${helm##* }" EMCO_CHARTS="$(abspath $(CHARTS))" $(STATIC) bench --target $(HOST) -p emco-helm --bench helm
 
 .PHONY: soak
-soak: build ## Repeat for long what tests do a few times (about an hour); STEP=NAME runs one step.
+soak: build ## What is too slow for each commit (about two hours); STEP=NAME runs one step, STEP=tests those of test programs.
 	@$(BINS)
-	EMCO_OPERATOR_BIN=$(abspath $(RELEASE))/emco-operator $(TARGET)/debug/emco-e2e soak $(if $(STEP),--only $(STEP)) $(if $(CHARTS),--charts "$(CHARTS)")
+	@# Test programs are built in between, as those of each run.
+	$(LINTED) EMCO_OPERATOR_BIN=$(abspath $(RELEASE))/emco-operator $(TARGET)/debug/emco-e2e soak $(if $(STEP),--only $(STEP)) $(if $(CHARTS),--charts "$(CHARTS)")
 
 .PHONY: fuzz
 fuzz: $(CARGO_FUZZ) ## Fuzz emco-helm with RUNS inputs per target (1,000,000 unless set); needs a nightly toolchain.

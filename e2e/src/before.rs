@@ -1,9 +1,9 @@
-//! Builds the operator as it was before its last change, and finds the charts of that time.
+//! Finds the charts as they were before their last change, and builds the operator of that time.
 //!
 //! The program is built from the sources of that commit, as `git archive` gives them, into a target folder of its own within ours:
 //! libraries are copied from there instead of being built again, and what was built stays until the commit is another one. A
-//! commit that changes no program builds nothing. In a checkout without history the charts are those kept beside the tests and the
-//! program is the present one: then the test says what it could not look at, and upgrades the charts alone.
+//! commit that changes no program builds nothing. In a checkout without history the charts are those kept beside the tests, and there
+//! is no such program.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -54,19 +54,28 @@ async fn commit() -> Result<Option<String>> {
     Ok(Some(before.unwrap_or(parent)))
 }
 
-/// Charts and program of that commit. `scratch` is a folder of the test.
-pub async fn get(scratch: &Path) -> Result<Before> {
-    std::fs::create_dir_all(scratch)?;
-    let into = scratch.display().to_string();
-    let Some(built) = built().await? else {
-        eprintln!(
-            "this checkout has no history: the operator's program before is not upgraded from, its charts are"
-        );
-        let kept = root().join(KEPT).display().to_string();
-        said(Command::new("tar").args(["-xf", &kept, "-C", &into])).await?;
-        return Ok(Before { charts: scratch.join("charts"), program: program()? });
+/// Charts of that commit, or those that are kept, with the present program. `scratch` is a folder of the test.
+pub async fn charts(scratch: PathBuf) -> Result<Before> {
+    std::fs::create_dir_all(&scratch)?;
+    let archive = match commit().await? {
+        Some(commit) => {
+            let archive = scratch.join("charts.tar");
+            let file = archive.display().to_string();
+            git(&["archive", "--format=tar", "--output", &file, &commit, "charts"]).await?;
+            archive
+        }
+        None => root().join(KEPT),
     };
-    said(Command::new("cp").args(["-r", &built.sources.join("charts").display().to_string(), &into])).await?;
+    said(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&scratch)).await?;
+    Ok(Before { charts: scratch.join("charts"), program: program()? })
+}
+
+/// Charts and program of that commit; an error in a checkout without history. `scratch` is a folder of the test.
+pub async fn both(scratch: PathBuf) -> Result<Before> {
+    std::fs::create_dir_all(&scratch)?;
+    let built =
+        built().await?.context("this checkout has no history: there is no operator to upgrade from")?;
+    said(Command::new("cp").arg("-r").arg(built.sources.join("charts")).arg(&scratch)).await?;
     Ok(Before { charts: scratch.join("charts"), program: built.program })
 }
 

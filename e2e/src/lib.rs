@@ -22,6 +22,7 @@ pub mod random;
 pub mod registry;
 pub mod repository;
 pub mod secrets;
+pub mod skip;
 pub mod starts;
 pub mod supervisor;
 pub mod tls_proxy;

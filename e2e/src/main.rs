@@ -3,7 +3,7 @@
 mod bench;
 mod conformance;
 mod demo;
-mod soak;
+mod soak_steps;
 mod up;
 
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand};
 use emco_e2e::package::Package;
-use emco_e2e::programs::{Program, Programs};
+use emco_e2e::programs::{Program, Programs, prepare_shells};
 use emco_e2e::{launch, supervisor};
 
 #[derive(Parser)]
@@ -25,12 +25,12 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Find the programs of the control planes, building those that this machine lacks, and print where they are.
+    /// Find the programs that tests run, fetching or building those that this machine lacks, and print where they are.
     Programs {
-        /// Such as kube-apiserver or helm; all if none is named.
+        /// Such as kube-apiserver or helm. If none is named: all of `make test`, and the shells that it types into.
         names: Vec<String>,
     },
-    /// Build the operator as it was before its last change, for the test of upgrades, and print where it is.
+    /// Build the operator as it was before its last change, for `make soak STEP=upgrade`, and print where it is.
     Before,
     /// Run control planes until Ctrl-C, and print their kubeconfigs.
     Up {
@@ -45,7 +45,7 @@ enum Command {
     /// Measure, print a table and write target/bench/AREA.json.
     Bench(bench::BenchArgs),
     /// Repeat for long what tests do a few times; stops at the first step that fails.
-    Soak(soak::SoakArgs),
+    Soak(soak_steps::SoakArgs),
     /// Package the chart in a folder, the same bytes for the same files, and print the file's name.
     Package {
         /// The folder with Chart.yaml.
@@ -87,7 +87,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(args) => demo::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Soak(args) => soak::run(&args),
+        Command::Soak(args) => soak_steps::run(&args),
         Command::Package { chart, destination } => {
             let package = Package::of_folder(&chart)?;
             let file = destination.join(package.file_name());
@@ -123,12 +123,13 @@ fn programs(names: &[String]) -> Result<()> {
             }
         }
     }
-    if wanted.is_empty() {
-        wanted = Program::ALL.to_vec();
+    if names.is_empty() {
+        wanted.extend(Program::ALL.into_iter().filter(|program| !program.is_for_soak()));
+        prepare_shells();
     }
     let programs = Programs::get_blocking(&wanted)?;
-    for (program, path) in programs.all() {
-        println!("{} {} {}", program.name(), program.version(), path.display());
+    for (program, version, path) in programs.all() {
+        println!("{} {version} {}", program.name(), path.display());
     }
     Ok(())
 }

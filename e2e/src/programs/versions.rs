@@ -1,4 +1,4 @@
-//! Reads package, version and linker flags of each program from the `go.mod` files of the repository.
+//! Reads package and version of each program from the `go.mod` files of the repository.
 
 use sha2::{Digest as _, Sha256};
 
@@ -125,6 +125,11 @@ impl Program {
         Self::Krew,
     ];
 
+    /// Whether only `make soak` runs it: it is found or built when a test of that asks for it.
+    pub fn is_for_soak(self) -> bool {
+        matches!(self, Self::OldestApiServer | Self::Buildah | Self::Krew)
+    }
+
     /// The file name.
     pub fn name(self) -> &'static str {
         match self {
@@ -198,37 +203,6 @@ impl Program {
         }
     }
 
-    /// Without these a Kubernetes program calls itself v0.0.0, and charts with a `kubeVersion` refuse it.
-    pub(super) fn ldflags(self) -> String {
-        let version = self.version();
-        match self {
-            Self::Helm => format!("-s -w -X helm.sh/helm/v3/internal/version.version={version}"),
-            Self::Prometheus | Self::Promtool => {
-                format!("-s -w -X github.com/prometheus/common/version.Version={}", self.said_version())
-            }
-            Self::Etcd | Self::Kwok | Self::GitOpsChecks | Self::Registry | Self::Buildah => {
-                "-s -w".to_owned()
-            }
-            Self::Krew => format!("-s -w -X sigs.k8s.io/krew/internal/version.gitTag={version}"),
-            Self::ApiServer
-            | Self::OldestApiServer
-            | Self::Kubectl
-            | Self::ControllerManager
-            | Self::Scheduler => {
-                let mut parts = version.trim_start_matches('v').split('.');
-                let (major, minor) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
-                // The first is what discovery and `--version` say, the second is in the user agent.
-                let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
-                let set = |package| {
-                    format!(
-                        " -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
-                    )
-                };
-                format!("-s -w{}", packages.map(set).concat())
-            }
-        }
-    }
-
     /// What the program calls its version: Prometheus 3.13 is its module's v0.313.
     pub(super) fn said_version(self) -> String {
         let version = self.version();
@@ -239,18 +213,6 @@ impl Program {
         match (self, parsed) {
             (Self::Prometheus | Self::Promtool, Some((minor, patch))) => format!("3.{minor}.{patch}"),
             _ => version.to_owned(),
-        }
-    }
-
-    /// Build tags: without the clients of every cloud that Prometheus could ask for targets, a third of the work, and without
-    /// drivers of file systems that take C libraries.
-    pub(super) fn tags(self) -> &'static str {
-        match self {
-            Self::Prometheus | Self::Promtool => "remove_all_sd",
-            Self::Buildah => {
-                "exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,containers_image_openpgp"
-            }
-            _ => "",
         }
     }
 
@@ -295,7 +257,7 @@ impl Program {
 }
 
 /// The version that a `go.mod` requires of `module`.
-fn required(go_mod: &'static str, module: &str) -> Option<&'static str> {
+pub(super) fn required(go_mod: &'static str, module: &str) -> Option<&'static str> {
     go_mod.lines().find_map(|line| {
         let mut words = line.trim().trim_start_matches("require ").split_whitespace();
         (words.next() == Some(module)).then(|| words.next()).flatten().filter(|word| word.starts_with('v'))
@@ -340,12 +302,6 @@ mod tests {
                 program.module().name
             );
         }
-    }
-
-    #[test]
-    fn a_kubernetes_program_is_linked_with_its_version() {
-        assert!(Program::Kubectl.ldflags().contains("version.gitVersion=v1.36.3 "));
-        assert!(Program::Kubectl.ldflags().ends_with("gitMinor=36"));
     }
 
     #[test]

@@ -1,23 +1,16 @@
-//! Makes an image and a release, and deploys with the operator of the image.
+//! Checks what an image and a release are made of, and how.
 //!
-//! Images are made by a real engine, and nothing runs containers here: a folder with what is in the image, as the root of the file
-//! system, is what a container of `scratch` is.
+//! That an engine makes the image, that it deploys, and that krew and Helm install from a release takes an optimized build of everything,
+//! buildah and krew: `make soak STEP=image` does so.
 
 mod arches;
-mod dist;
-mod engine;
+mod soak;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
-use emco_crds::Cluster;
-use emco_crds::conditions::types;
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::operator::{
-    chart, chart_map, cluster, deployed, deployment, is, project, provider, root, secret, wait,
-};
-use engine::Image;
+use emco_e2e::operator::root;
 use tokio::process::Command;
 
 async fn run(command: &mut Command) -> Result<String> {
@@ -41,142 +34,41 @@ fn make_in(folder: &Path, args: &[&str]) -> Command {
     make
 }
 
-/// The programs, built. Cargo builds them once for this, `make conformance`, `make demo` and `make bench`.
-async fn programs() -> Result<PathBuf> {
-    run(&mut make(&["build"])).await?;
-    Ok(root().join("target/image"))
-}
-
-/// What programs are to call their version: `make build` knows the commit.
-async fn version() -> String {
-    let describe = ["describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=-changed"];
-    let version = env!("CARGO_PKG_VERSION");
-    match run(Command::new("git").arg("-C").arg(root()).args(describe)).await {
-        Ok(commit) => format!("{version} (commit {})", commit.trim()),
-        // An archive of the sources has no commit.
-        Err(_) => version.to_owned(),
+#[tokio::test]
+async fn an_image_that_cannot_be_made_says_what_is_missing() {
+    for (args, wanted) in [
+        (&["image", "ENGINE="][..], "there is no podman, buildah or docker: install one"),
+        (&["build", "ARCH=riscv64"], "ARCH is amd64 or arm64, not riscv64"),
+        (
+            &["build", "ARCH=arm64", "NATIVE=amd64", "CROSS_arm64=missing-"],
+            "there is no missing-gcc: install a cross compiler and C library for arm64",
+        ),
+    ] {
+        let said = format!("{:#}", run(&mut make(args)).await.unwrap_err());
+        assert!(said.contains(wanted), "{said}");
     }
-}
-
-/// Whether the kernel must find a loader for a program: the header `PT_INTERP` of ELF says so.
-fn needs_loader(program: &[u8]) -> Result<bool> {
-    const INTERPRETER: u32 = 3;
-    ensure!(program.get(..6) == Some(b"\x7fELF\x02\x01"), "it is no 64-bit little-endian ELF file");
-    let bytes =
-        |at: usize, length: usize| program.get(at..at + length).context("the ELF file ends too early");
-    let number = |at: usize, length: usize| -> Result<usize> {
-        let mut wide = [0; 8];
-        wide[..length].copy_from_slice(bytes(at, length)?);
-        usize::try_from(u64::from_le_bytes(wide)).context("a number is too large")
-    };
-    let (headers, size, count) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
-    ensure!(count > 0, "it has no program headers");
-    for at in 0..count {
-        if number(headers + at * size, 4)? == usize::try_from(INTERPRETER)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// A program and arguments that run something with a folder as its root: as the image's user where we may choose one.
-fn inside(folder: &Path, image: &Image, args: &[&str]) -> (PathBuf, Vec<String>) {
-    let folder = folder.display().to_string();
-    let own = |text: &str| text.to_owned();
-    let mut words = if rustix::process::geteuid().is_root() {
-        vec![own("--userspec"), image.user.clone(), folder]
-    } else {
-        vec![own("--user"), own("--map-root-user"), own("chroot"), folder]
-    };
-    words.extend(image.entry.iter().cloned());
-    words.extend(args.iter().map(|&arg| own(arg)));
-    let program = if rustix::process::geteuid().is_root() { "/usr/sbin/chroot" } else { "/usr/bin/unshare" };
-    (program.into(), words)
-}
-
-/// By name, as in production; the bed's own kubeconfigs have addresses.
-fn by_name(kubeconfig: &str) -> String {
-    kubeconfig.replace("https://127.0.0.1:", "https://localhost:")
-}
-
-async fn works(bed: &Bed, folder: &Path, image: &Image) -> Result<()> {
-    // What a kubelet mounts: names, a folder for state, and credentials (here those of a kubeconfig).
-    for path in ["etc", "var/lib/emco", "run/emco"] {
-        std::fs::create_dir_all(folder.join(path))?;
-    }
-    std::fs::write(folder.join("etc/hosts"), "127.0.0.1 localhost\n")?;
-    std::fs::write(folder.join("etc/resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")?;
-    std::fs::write(folder.join("run/emco/kubeconfig"), by_name(&bed.hub().kubeconfig()?))?;
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(folder.join("var/lib/emco"), open)?;
-
-    let crds = root().join("config/crd").display().to_string();
-    bed.hub().kubectl().run(&["apply", "--server-side", "-k", &crds]).await?;
-    bed.hub()
-        .kubectl()
-        .run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])
-        .await?;
-    ensure!(image.command == ["run"], "the image does not run the operator by itself");
-    let (program, args) = inside(
-        folder,
-        image,
-        &[
-            "run",
-            "--listen",
-            "127.0.0.1:0",
-            "--debug-listen",
-            "127.0.0.1:0",
-            "--probe-listen",
-            "127.0.0.1:0",
-            "--allow-edge-address",
-            "127.0.0.0/8",
-        ],
-    );
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let operator = bed
-        .run("operator", &program, &args, &[("KUBECONFIG", "/run/emco/kubeconfig"), ("NO_COLOR", "1")])
-        .await?;
-
-    let deploying = async {
-        provider(bed, "acme").await?;
-        secret(bed, "acme", "a", &by_name(&bed.edge("a").kubeconfig()?)).await?;
-        bed.hub().kubectl().apply(&cluster("acme", "a")).await?;
-        wait::<Cluster, _>(bed, "acme", "a", |cluster| is(cluster.status.as_ref(), types::READY, "True"))
-            .await?;
-        project(bed, "shop").await?;
-        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
-        let note = chart("note", "1.0.0", &[("templates/note.yaml", map)])?;
-        chart_map(bed, "shop", "charts", std::slice::from_ref(&note)).await?;
-        let spec = "placement: {allOf: [{selector: {}}]}";
-        bed.hub().kubectl().apply(&deployment("shop", "till", std::slice::from_ref(&note), spec)).await?;
-        deployed(bed, "shop", "till", 1).await
-    };
-    emco_e2e::operator::unless_ended(&operator, deploying).await?;
-    bed.edge("a").kubectl().run(&["get", "configmap", "note", "-n", "shop"]).await.map(drop)
 }
 
 #[tokio::test]
-async fn the_static_programs_need_no_loader_and_the_image_deploys() {
-    let built = programs().await.unwrap();
-    let version = version().await;
-    for name in ["emco-operator", "kubectl-emco"] {
-        let program = std::fs::read(built.join(name)).unwrap();
-        assert!(!needs_loader(&program).unwrap(), "{name} is linked dynamically");
-        let said = run(Command::new(built.join(name)).arg("version").env_clear()).await.unwrap();
-        assert_eq!(said, format!("{name} {version}\n"));
+async fn an_image_is_made_of_the_static_operator_alone() {
+    let printed = run(&mut make(&["-n", "build", "ARCH=amd64"])).await.unwrap();
+    let build = printed.lines().find(|line| line.contains(" build --release --target x86_64-")).unwrap();
+    // Without a C library beside it, and without one that is asked for random numbers.
+    for flag in ["-C target-feature=+crt-static", "getrandom_backend=\"linux_getrandom\""] {
+        assert!(build.contains(flag), "{build}");
     }
-    // The test itself is what a program with a loader looks like.
-    assert!(needs_loader(&std::fs::read(std::env::current_exe().unwrap()).unwrap()).unwrap());
-
-    let spec = BedSpec::bare_hub().with(PlaneSpec::new("a", Parts::ApiServer));
-    let bed = Bed::start(spec).await.unwrap();
-    bed.explain(async {
-        let folder = bed.dir().join("image");
-        let image = engine::Engine::new(&bed.dir().join("engine")).await?.image(&folder).await?;
-        ensure!(image.version == env!("CARGO_PKG_VERSION"), "the label of the version is {}", image.version);
-        let (program, args) = inside(&folder, &image, &["version"]);
-        assert_eq!(run(Command::new(program).args(args)).await?, format!("emco-operator {version}\n"));
-        Box::pin(works(&bed, &folder, &image)).await
-    })
-    .await;
+    assert!(printed.contains("at=\"target/image/amd64/$program\""), "{printed}");
+    let file = std::fs::read_to_string(root().join("Containerfile")).unwrap();
+    let lines: Vec<&str> = file.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    assert_eq!(
+        lines,
+        [
+            "FROM scratch",
+            "ARG TARGETARCH",
+            "COPY target/image/${TARGETARCH}/emco-operator /emco-operator",
+            "USER 65532:65532",
+            "ENTRYPOINT [\"/emco-operator\"]",
+            "CMD [\"run\"]",
+        ]
+    );
 }

@@ -1,13 +1,17 @@
-//! Upgrades a hub from the charts and the operator before to the present ones: no edge is written to, new defaults hold, and what was
-//! set stays.
+//! Upgrades a hub from the charts before to the present ones: no edge is written to, new defaults hold, and what was set stays.
+//!
+//! The operator is the present one before and after. `make soak STEP=upgrade` begins with the operator before, too, which is built for
+//! that.
 
-use std::path::Path;
+mod soak;
+
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
-use emco_e2e::before;
+use emco_e2e::before::{self, Before};
 use emco_e2e::operator::{
     Operator, SOON, as_account, call, chart, chart_map, deployed, deployment, program, project, register,
     root, wait, written,
@@ -105,14 +109,19 @@ async fn looks_at_every_edge(bed: &Bed, marks: &[emco_e2e::audit::AuditMark]) ->
 }
 
 #[tokio::test]
-async fn an_upgrade_from_the_operator_and_the_charts_before_writes_to_no_edge() {
+async fn an_upgrade_from_the_charts_before_writes_to_no_edge() {
+    Box::pin(upgrades(before::charts)).await;
+}
+
+/// Upgrades from what `before` puts into a folder.
+async fn upgrades(before: impl AsyncFn(PathBuf) -> Result<Before>) {
     let mut spec = BedSpec::bare_hub().with_helm();
     for edge in EDGES {
         spec = spec.with(PlaneSpec::new(edge, Parts::ApiServer).audit(Audit::All));
     }
     let bed = Bed::start(spec).await.unwrap();
     bed.explain(Box::pin(async {
-        let (before, now) = (before::get(&bed.dir().join("before")).await?, root().join("charts"));
+        let (before, now) = (before(bed.dir().join("before")).await?, root().join("charts"));
         go_to(&bed, &now, &[]).await?;
         let fresh = schemas(&bed).await?;
         // As they were, and older still in two things that an upgrade has to bring back.

@@ -8,7 +8,7 @@ use emco_e2e::programs::{Program, Programs};
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::{make, run};
+use crate::{make, run};
 
 const NAME: &str = "localhost/emco-operator:test";
 
@@ -126,19 +126,4 @@ async fn extract(layout: &Path, image: &Value, arch: &str, into: &Path) -> Resul
         command: words(&config["Cmd"])?,
         version: text(&config["Labels"]["org.opencontainers.image.version"]),
     })
-}
-
-#[tokio::test]
-async fn an_image_that_cannot_be_made_says_what_is_missing() {
-    for (args, wanted) in [
-        (&["image", "ENGINE="][..], "there is no podman, buildah or docker: install one"),
-        (&["build", "ARCH=riscv64"], "ARCH is amd64 or arm64, not riscv64"),
-        (
-            &["build", "ARCH=arm64", "NATIVE=amd64", "CROSS_arm64=missing-"],
-            "there is no missing-gcc: install a cross compiler and C library for arm64",
-        ),
-    ] {
-        let said = format!("{:#}", run(&mut make(args)).await.unwrap_err());
-        assert!(said.contains(wanted), "{said}");
-    }
 }

@@ -7,7 +7,8 @@ use emco_e2e::operator::root;
 use emco_e2e::programs::{Program, Programs};
 use tokio::process::Command;
 
-use super::{make, run, version};
+use super::version;
+use crate::{make, run};
 
 /// krew, with its home in a folder.
 fn krew(program: &Path, home: &Path, args: &[&str]) -> Command {
