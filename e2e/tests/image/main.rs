@@ -41,7 +41,7 @@ fn make_in(folder: &Path, args: &[&str]) -> Command {
     make
 }
 
-/// The programs, built. Cargo builds them once for this, `make conformance`, `make demo` and `make bench`.
+/// The programs, built. Cargo builds them once for this, `make demo` and `make bench`.
 async fn programs() -> Result<PathBuf> {
     run(&mut make(&["build"])).await?;
     Ok(root().join("target/image"))
