@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{Operator, program};
+use emco_e2e::operator::{Operator, program, root};
 use emco_e2e::{patches, starts};
 use futures::future::BoxFuture;
+use tokio::process::Command;
 
 /// The command line.
 #[derive(clap::Args)]
@@ -39,7 +40,7 @@ struct Step {
 }
 
 /// All steps, in order.
-const STEPS: [Step; 3] = [
+const STEPS: [Step; 4] = [
     Step {
         name: "starts-60",
         about: "the API server of an edge starts 25 times with 60 kinds while removals, ledgers, installs and plans wait for it",
@@ -57,6 +58,12 @@ const STEPS: [Step; 3] = [
         about: "5000 random strategic merge patches, with JSON and merge patches, are compared with kubectl's",
         minutes: 10,
         run: |charts| Box::pin(patches(charts)),
+    },
+    Step {
+        name: "conformance",
+        about: "every chart of the corpus is rendered and upgraded as by Helm, with nothing left out that passed before",
+        minutes: 10,
+        run: |charts| Box::pin(conformance(charts)),
     },
 ];
 
@@ -108,4 +115,15 @@ async fn patches(charts: Option<PathBuf>) -> Result<String> {
     let compared = patches::compare(&objects, SEED, PATCHES).await?;
     compared.agree()?;
     Ok(format!("{compared}, of {} objects", objects.len()))
+}
+
+/// The whole comparison with Helm, where there is a corpus.
+async fn conformance(charts: Option<PathBuf>) -> Result<String> {
+    let Some(folder) = charts else { return Ok("left out, for CHARTS names no corpus".to_owned()) };
+    let folder = folder.canonicalize().with_context(|| folder.display().to_string())?;
+    let mut make = Command::new("make");
+    make.arg("-C").arg(root()).args(["conformance", "ALL=yes"]);
+    let status = make.arg(format!("CHARTS={}", folder.display())).kill_on_drop(true).status().await;
+    ensure!(status.context("cannot start make")?.success(), "make conformance ALL=yes failed");
+    Ok("all charts are as Helm makes them".to_owned())
 }
