@@ -1,10 +1,12 @@
 //! Compares the charts of a corpus with real Helm, a line per chart that is deployed.
 //!
-//! Every chart is rendered as an upgrade. A few are deployed: edges under the operator hold what Helm makes of the same archive,
-//! installed, changed by a value and then by the chart's next version; they run it, and are clean afterwards. Where Helm refuses a
-//! step, the operator has to refuse it for the same.
+//! Every chart is rendered, as an installation and as an upgrade. A few are deployed: edges under the operator hold what Helm makes
+//! of the same archive, installed, and a third of them (`third.rs`) changed by a value and then by the chart's next version; they run
+//! it, and are clean afterwards. Where Helm refuses a step, the operator has to refuse it for the same.
 //!
 //! Afterwards charts of the first EMCO's examples live together as those examples have them.
+//!
+//! With `--all` every deployed chart is upgraded, and the examples' whole life is lived.
 //!
 //! Hub, two edges and a reference edge of the same Kubernetes. The charts come one after the other: then every object that
 //! appears on a plane belongs to the chart at hand, and nothing has to be looked for by name.
@@ -16,8 +18,11 @@ mod misspelt;
 mod next;
 mod reference;
 mod refusal;
+mod rendering;
 mod same;
 mod snapshot;
+mod third;
+mod unchanged;
 mod upgrades;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +36,7 @@ use emco_e2e::bed::{Bed, BedSpec};
 use emco_e2e::operator::{self, Operator};
 use emco_e2e::package::Package;
 use emco_e2e::wait::wait_until_gone;
+use futures::future::try_join_all;
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -73,6 +79,9 @@ pub struct ConformanceArgs {
     /// Only what is said of misspelt values: no control plane is started.
     #[arg(long)]
     values: bool,
+    /// Every chart is upgraded, not a third of them, and nothing is left out that passed before; so it is with --only, too.
+    #[arg(long)]
+    all: bool,
 }
 
 /// Tries every chart; an error when one failed.
@@ -80,65 +89,105 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
     let corpus = Corpus::open(&args.charts)?;
     let only = args.only.as_deref().unwrap_or_default();
     let rendered = corpus.rendered(only)?;
-    if !args.deployed {
-        misspelt::check(&rendered)?;
-    }
     if args.values {
-        return Ok(());
+        return misspelt::check(&rendered);
+    }
+    // Who asks for some charts looks at these, whatever passed before.
+    let everything = args.all || !only.is_empty();
+    let upgrades = unchanged::UPGRADES.mark(&args.charts, everything)?;
+    let mut cases = Vec::new();
+    if !args.deployed {
+        render(args, &rendered, everything)?;
+        if !upgrades.is_unchanged() {
+            cases = Corpus::upgrades(&rendered);
+        }
     }
     let program = args.operator.clone().map_or_else(operator::program, Ok)?;
     ensure!(
         program.is_file(),
-        "there is no operator at {}: build it first (`make build`)",
+        "there is no operator at {}: build it first (`cargo build --workspace --bins`)",
         program.display()
     );
     corpus.every_next_version_is_deployed()?;
-    let charts = corpus::CHARTS
-        .iter()
-        .filter(|chart| chart.folder.contains(only))
-        .map(|chart| Tried::new(&corpus, chart))
+    let choice = third::Choice::new(everything)?;
+    let upgraded = choice.of(&corpus::CHARTS);
+    let charts = (0..)
+        .zip(&corpus::CHARTS)
+        .filter(|(_, chart)| chart.folder.contains(only))
+        .map(|(place, chart)| Tried::new(&corpus, chart, upgraded.contains(&place)))
         .collect::<Result<Vec<_>>>()?;
     let all = corpus::CHARTS.map(|chart| chart.folder);
-    let cases = if args.deployed { Vec::new() } else { Corpus::upgrades(&rendered) };
     ensure!(
         !charts.is_empty() || !cases.is_empty(),
         "no chart is called {only}; deployed are {}",
         all.join(", ")
     );
     // Who asks for some charts looks at these alone.
-    let apps = only.is_empty().then(|| life::Apps::of(&corpus)).transpose()?;
+    let apps = only.is_empty().then(|| life::Apps::of(&corpus, args.all)).transpose()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    runtime.block_on(Box::pin(play(&program, &charts, cases, apps.as_ref())))
+    runtime.block_on(async {
+        let spec = BedSpec::bare_hub().edges(&EDGES).edges(&[REFERENCE]).with_helm();
+        let bed = Arc::new(Bed::start(spec).await?);
+        if !cases.is_empty() {
+            let passed = format!("{} upgrades", cases.len());
+            println!("rendering {passed} as Helm's dry run on a server does");
+            Box::pin(upgrades::compare(&bed, cases)).await?;
+            upgrades.passed(&passed)?;
+        }
+        let number = charts.iter().filter(|chart| chart.change.is_some()).count();
+        println!("deploying {} charts, and upgrading {number}: {}", charts.len(), choice.why());
+        Box::pin(play(&program, bed, &charts, apps.as_ref())).await
+    })
+}
+
+/// Renders installations as Helm does, and counts what is said of misspelt values.
+fn render(args: &ConformanceArgs, charts: &[Case], everything: bool) -> Result<()> {
+    let mark = unchanged::INSTALLATIONS.mark(&args.charts, everything)?;
+    if mark.is_unchanged() {
+        return Ok(());
+    }
+    let passed = format!("{} charts", charts.len());
+    println!("rendering {passed} as Helm does");
+    rendering::compare(&args.charts, args.only.as_deref().unwrap_or_default())?;
+    misspelt::check(charts)?;
+    mark.passed(&passed)
 }
 
 /// A chart that is tried.
 struct Tried {
     folder: &'static str,
     package: Package,
-    /// The values of its installation, and of its upgrades.
+    /// The values of its installation.
     values: Value,
-    changed: Value,
+    /// How it is upgraded, if it is.
+    change: Option<Change>,
+}
+
+/// The upgrades of a chart that is tried.
+struct Change {
+    values: Value,
+    /// The next version, which gets the same values.
     next: Option<Package>,
 }
 
 impl Tried {
-    fn new(corpus: &Corpus, chart: &corpus::Deployed) -> Result<Self> {
+    fn new(corpus: &Corpus, chart: &corpus::Deployed, upgraded: bool) -> Result<Self> {
         let package = |folder| Package::of_folder(&corpus.chart(folder)?);
         let read = |text| serde_json::from_str(text).with_context(|| format!("{}: no JSON", chart.folder));
-        let (values, change): (Value, Value) = (read(chart.values)?, read(chart.change)?);
-        let mut changed = values.clone();
-        emco_helm::merge_values(&mut changed, change);
-        let next = chart.next.map(package).transpose()?;
-        Ok(Self { folder: chart.folder, package: package(chart.folder)?, values, changed, next })
+        let values: Value = read(chart.values)?;
+        let change = if upgraded {
+            let mut changed = values.clone();
+            emco_helm::merge_values(&mut changed, read(chart.change)?);
+            Some(Change { values: changed, next: chart.next.map(package).transpose()? })
+        } else {
+            None
+        };
+        Ok(Self { folder: chart.folder, package: package(chart.folder)?, values, change })
     }
 }
 
-async fn play(program: &Path, charts: &[Tried], cases: Vec<Case>, apps: Option<&life::Apps>) -> Result<()> {
-    let spec = BedSpec::bare_hub().edges(&EDGES).edges(&[REFERENCE]).with_helm();
-    let bed = Arc::new(Bed::start(spec).await?);
-    println!("rendering {} upgrades as Helm's dry run on a server does", cases.len());
-    Box::pin(upgrades::compare(&bed, cases)).await?;
-    println!("deploying {} charts, and upgrading them", charts.len());
+/// Deploys the charts, one after the other.
+async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], apps: Option<&life::Apps>) -> Result<()> {
     let operator = Operator::start(&bed, program).await?;
     let prepared = operator::unless_ended(operator.process(), prepare(&bed)).await;
     prepared.context("the clusters could not be registered")?;
@@ -186,15 +235,14 @@ async fn prepare(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-/// One chart from its archive over an upgrade to its removal. Answers what was seen.
+/// One chart from its archive over its upgrades, if it has any, to its removal. Answers what was seen.
 async fn try_chart(bed: &Bed, tried: &Tried) -> Result<String> {
     let Tried { package, values, .. } = tried;
     let release = package.name.as_str();
     let reference = Reference::new(bed, "installed", package, values).await?;
-    let before = all(bed).await?;
-    let rendered = reference.render().await?;
-    // Before anything is there that could be looked up: all that is drawn differs.
-    let next = next::Next::new(bed, tried).await?;
+    // Rendering makes nothing. It comes before anything is there that could be looked up: all that is drawn differs.
+    let (before, rendered, next) =
+        tokio::try_join!(all(bed), reference.render(), Box::pin(next::Next::new(bed, tried)))?;
     let (installed, deployed) = tokio::join!(reference.install(), deploy(bed, package, values));
     let compared = match installed.and(deployed) {
         Ok(()) => compare_steps(bed, &before, tried, &rendered, next.as_ref()).await,
@@ -205,8 +253,7 @@ async fn try_chart(bed: &Bed, tried: &Tried) -> Result<String> {
         println!("{}", bed.diagnostics().await);
     }
     // Whatever was found, the next chart is to find clean edges.
-    let removed = remove(bed, release).await;
-    let uninstalled = reference.uninstall().await;
+    let (removed, uninstalled) = tokio::join!(remove(bed, release), reference.uninstall());
     let seen = compared?;
     removed?;
     uninstalled?;
@@ -239,17 +286,19 @@ async fn deploy(bed: &Bed, package: &Package, values: &Value) -> Result<()> {
     operator::deployed(bed, PROJECT, release, 1).await.context("the deployment does not get ready").map(drop)
 }
 
-/// Compares what was installed, changes it by a value and by its next version, and compares each time: what Helm holds of what
-/// was drawn is held on the edges.
+/// Compares what was installed. If it is upgraded, changes it by a value and by its next version, and compares each time: what Helm
+/// holds of what was drawn is held on the edges.
 async fn compare_steps(
     bed: &Bed,
     before: &BTreeMap<&str, Objects>,
-    Tried { package, changed, .. }: &Tried,
+    Tried { package, change, .. }: &Tried,
     rendered: &Rendered,
     next: Option<&next::Next<'_>>,
 ) -> Result<String> {
     let installed = all(bed).await?;
     let seen = compare(before, &installed, rendered, &Exceptions::default())?;
+    let seen = format!("{seen} as Helm makes them on both edges, ready");
+    let Some(Change { values: changed, .. }) = change else { return Ok(seen) };
     let release = package.name.as_str();
     let reference = Reference::new(bed, "changed", package, changed).await?;
     let patch = json!({"spec": {"overrideValues": [{"app": "chart", "values": changed}]}}).to_string();
@@ -264,7 +313,7 @@ async fn compare_steps(
     let changed = all(bed).await?;
     compare(before, &changed, rendered, &Exceptions::default()).context("after the change of a value")?;
     let kept = held(&installed, &changed, rendered)?;
-    let seen = format!("{seen} as Helm makes them on both edges, ready; the same after an upgrade, {kept}");
+    let seen = format!("{seen}; the same after an upgrade, {kept}");
     let Some(next) = next else { return Ok(seen) };
     let step = next.step(before, &changed, rendered).await;
     Ok(format!("{seen}; {}", step.with_context(|| format!("version {}", next.version()))?))
@@ -284,43 +333,44 @@ async fn remove(bed: &Bed, release: &str) -> Result<()> {
 /// Nothing is left of what appeared since `before`, but definitions and the claims of `StatefulSets`, which outlive them. What
 /// the operator applied must be gone already; what controllers of the edge made of it may take its time.
 async fn left(bed: &Bed, before: &BTreeMap<&str, Objects>) -> Result<String> {
-    let mut kept = BTreeSet::new();
-    for edge in EDGES {
-        let known = before.get(edge).context("there is no snapshot of the edge")?;
-        let deadline = Instant::now() + COLLECTED;
-        loop {
-            let now = snapshot::of(bed.edge(edge)).await?;
-            let fresh: Vec<_> = now.iter().filter(|(key, _)| !known.contains_key(*key)).collect();
-            let (stay, go): (Vec<_>, Vec<_>) =
-                fresh.into_iter().partition(|(key, object)| snapshot::may_stay(key, object));
-            kept.extend(stay.into_iter().map(|(key, _)| key.kind.clone()));
-            let names = |objects: &mut dyn Iterator<Item = &Key>| {
-                objects.take(MOST_TOLD).map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            };
-            let ours = names(
-                &mut go.iter().filter(|(_, object)| !snapshot::is_derived(object)).map(|(key, _)| *key),
-            );
-            ensure!(ours.is_empty(), "left on {edge} after the removal: {ours}");
-            if go.is_empty() {
-                break;
-            }
-            let rest = names(&mut go.iter().map(|(key, _)| *key));
-            ensure!(Instant::now() < deadline, "not collected on {edge} after the removal: {rest}");
-            // No watch covers all kinds; a look takes longer than this pause.
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
+    let kept = try_join_all(EDGES.map(|edge| left_on(bed, edge, before))).await?;
+    let kept: BTreeSet<String> = kept.into_iter().flatten().collect();
     if kept.is_empty() {
         return Ok("nothing is left".to_owned());
     }
     Ok(format!("only these are left: {}", kept.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
+/// The kinds of what may stay and does, on one edge.
+async fn left_on(bed: &Bed, edge: &str, before: &BTreeMap<&str, Objects>) -> Result<BTreeSet<String>> {
+    let known = before.get(edge).context("there is no snapshot of the edge")?;
+    let mut kept = BTreeSet::new();
+    let deadline = Instant::now() + COLLECTED;
+    loop {
+        let now = snapshot::of(bed.edge(edge)).await?;
+        let fresh: Vec<_> = now.iter().filter(|(key, _)| !known.contains_key(*key)).collect();
+        let (stay, go): (Vec<_>, Vec<_>) =
+            fresh.into_iter().partition(|(key, object)| snapshot::may_stay(key, object));
+        kept.extend(stay.into_iter().map(|(key, _)| key.kind.clone()));
+        let names = |objects: &mut dyn Iterator<Item = &Key>| {
+            objects.take(MOST_TOLD).map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let ours =
+            names(&mut go.iter().filter(|(_, object)| !snapshot::is_derived(object)).map(|(key, _)| *key));
+        ensure!(ours.is_empty(), "left on {edge} after the removal: {ours}");
+        if go.is_empty() {
+            return Ok(kept);
+        }
+        let rest = names(&mut go.iter().map(|(key, _)| *key));
+        ensure!(Instant::now() < deadline, "not collected on {edge} after the removal: {rest}");
+        // No watch covers all kinds; a look takes longer than this pause.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 /// Everything on all planes that have charts.
 async fn all(bed: &Bed) -> Result<BTreeMap<&'static str, Objects>> {
-    let mut all = BTreeMap::new();
-    for plane in [EDGES[0], EDGES[1], REFERENCE] {
-        all.insert(plane, snapshot::of(bed.edge(plane)).await?);
-    }
-    Ok(all)
+    let planes = [EDGES[0], EDGES[1], REFERENCE];
+    let objects = try_join_all(planes.map(|plane| snapshot::of(bed.edge(plane)))).await?;
+    Ok(planes.into_iter().zip(objects).collect())
 }

@@ -1,5 +1,5 @@
-//! Lives of a deployment as the first EMCO's examples have them, with their charts: apps in order, hooks, stop, terminate, update and
-//! rollback.
+//! Lives of a deployment as the first EMCO's examples have them, with their charts: apps in order, and hooks. With `--all` it is
+//! stopped, terminated halfway and made again before, and updated and rolled back afterwards.
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use emco_crds::conditions::{Conditioned as _, types};
@@ -15,6 +15,10 @@ use super::{EDGES, PROJECT, PROVIDER, all, hand_over, left, remove};
 
 /// Of the deployment and its CompositeApp.
 const NAME: &str = "life";
+/// How long `operator` waits for `collectd`: nothing comes of it while it is stopped and terminated.
+const LONG: &str = "1h";
+/// The same where it is to come.
+const SHORT: &str = "2s";
 /// Objects of `collectd`, `operator` and `nginx`, as kubectl names them.
 const COLLECTD: &str = "daemonset/life-collectd";
 const OPERATOR: &str = "statefulset/etcd";
@@ -27,29 +31,38 @@ pub struct Apps {
     collectd: Package,
     operator: Package,
     nginx: Package,
+    /// The whole life is lived.
+    whole: bool,
 }
 
 impl Apps {
     /// Packages them.
-    pub fn of(corpus: &Corpus) -> Result<Self> {
+    pub fn of(corpus: &Corpus, whole: bool) -> Result<Self> {
         let package = |folder| Package::of_folder(&corpus.chart(folder)?);
         Ok(Self {
             collectd: package("emco-collectd_helm_collectd")?,
             operator: package("emco-operators-latest_helm_operator")?,
             nginx: package("emco-nginx_helm_nginx")?,
+            whole,
         })
     }
 }
 
-/// All of it, from clean edges to clean edges. Answers what was seen.
+/// From clean edges to clean edges. Answers what was seen.
 pub async fn live(bed: &Bed, apps: &Apps) -> Result<String> {
     let before = all(bed).await?;
     let lived = async {
-        begin(bed, apps).await?;
+        if !apps.whole {
+            begin(bed, apps, SHORT).await?;
+            return in_order(bed).await;
+        }
+        begin(bed, apps, LONG).await?;
+        waits(bed).await?;
         stop(bed).await?;
         change(bed, &json!({"desiredState": "Terminated"})).await?;
         state(bed, State::Terminated).await.context("terminated while it was instantiated")?;
         left(bed, &before).await?;
+        again(bed).await?;
         in_order(bed).await?;
         move_and_back(bed).await
     };
@@ -62,16 +75,21 @@ pub async fn live(bed: &Bed, apps: &Apps) -> Result<String> {
     lived?;
     removed?;
     let left = left(bed, &before).await?;
-    Ok(format!("stopped, terminated halfway, came in order, moved, and went back; afterwards {left}"))
+    let seen = if apps.whole {
+        "stopped, terminated halfway, came in order, moved, and went back"
+    } else {
+        "came in order"
+    };
+    Ok(format!("{seen}; afterwards {left}"))
 }
 
 fn on(cluster: &str) -> Value {
     json!([{"provider": PROVIDER, "cluster": cluster}])
 }
 
-/// Applies them so that they wait in the middle: `operator`, which is on one edge alone, for `collectd` and an hour more; `nginx` for
+/// Applies them so that they wait for each other: `operator`, which is on one edge alone, for `collectd` and this delay; `nginx` for
 /// `operator`.
-async fn begin(bed: &Bed, apps: &Apps) -> Result<()> {
+async fn begin(bed: &Bed, apps: &Apps, delay: &str) -> Result<()> {
     let collectd = hand_over(bed, &apps.collectd, NAME).await?;
     let operators = hand_over(bed, &apps.operator, NAME).await?;
     let nginx = hand_over(bed, &apps.nginx, NAME).await?;
@@ -80,7 +98,7 @@ async fn begin(bed: &Bed, apps: &Apps) -> Result<()> {
         {"apiVersion": "emco.io/v1alpha1", "kind": "CompositeApp", "metadata": metadata, "spec": {"apps": [
             {"name": "collectd", "chart": collectd},
             {"name": "operator", "chart": operators,
-             "dependsOn": [{"app": "collectd", "delay": "1h"}]},
+             "dependsOn": [{"app": "collectd", "delay": delay}]},
             {"name": "nginx", "chart": nginx, "dependsOn": [{"app": "operator"}]},
         ]}},
         {"apiVersion": "emco.io/v1alpha1", "kind": "DeploymentIntentGroup", "metadata": metadata, "spec": {
@@ -90,16 +108,15 @@ async fn begin(bed: &Bed, apps: &Apps) -> Result<()> {
             "sync": {"conflicts": "Adopt"},
         }},
     ]});
-    bed.hub().kubectl().apply(&objects.to_string()).await?;
-    waits(bed).await
+    bed.hub().kubectl().apply(&objects.to_string()).await.map(drop)
 }
 
 /// Until the delay runs.
 async fn waits(bed: &Bed) -> Result<()> {
     operator::wait(bed, PROJECT, NAME, |dig: &DeploymentIntentGroup| {
         let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
-        let delayed = "app collectd is Ready, and the delay of 1h after that runs";
-        let found = failing.iter().any(|one| one.message.contains(delayed));
+        let delayed = format!("app collectd is Ready, and the delay of {LONG} after that runs");
+        let found = failing.iter().any(|one| one.message.contains(&delayed));
         if found { Ok(()) } else { Err(format!("{failing:?}")) }
     })
     .await
@@ -118,14 +135,18 @@ async fn stop(bed: &Bed) -> Result<()> {
     waits(bed).await
 }
 
-/// All come, each after what it waits for, nginx between its hooks.
-async fn in_order(bed: &Bed) -> Result<()> {
+/// Instantiates it again, with a delay that ends.
+async fn again(bed: &Bed) -> Result<()> {
     let patch =
-        json!([{"op": "replace", "path": "/spec/apps/1/dependsOn/0/delay", "value": "2s"}]).to_string();
+        json!([{"op": "replace", "path": "/spec/apps/1/dependsOn/0/delay", "value": SHORT}]).to_string();
     let object = format!("compositeapps.emco.io/{NAME}");
     bed.hub().kubectl().run(&["patch", &object, "-n", PROJECT, "--type=json", "-p", &patch]).await?;
-    change(bed, &json!({"desiredState": "Instantiated"})).await?;
-    operator::deployed(bed, PROJECT, NAME, 1).await.context("instantiated again")?;
+    change(bed, &json!({"desiredState": "Instantiated"})).await
+}
+
+/// All come, each after what it waits for, nginx between its hooks.
+async fn in_order(bed: &Bed) -> Result<()> {
+    operator::deployed(bed, PROJECT, NAME, 1).await.context("instantiated")?;
     let [one, two] = EDGES;
     ensure!(uid(bed, two, OPERATOR).await?.is_empty(), "operator is on {two}");
     let (first, second) = (created(bed, one, COLLECTD).await?, created(bed, one, OPERATOR).await?);

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::compare::{Exceptions, compare, held};
 use super::reference::{Reference, Rendered};
 use super::snapshot::Objects;
-use super::{PROJECT, Tried, all, hand_over, refusal};
+use super::{Change, PROJECT, Tried, all, hand_over, refusal};
 
 /// The revision of the next version: after that of the installation, and that of the changed value.
 const REVISION: i64 = 3;
@@ -26,9 +26,9 @@ pub struct Next<'a> {
 }
 
 impl<'a> Next<'a> {
-    /// Renders it with Helm; `None` where the corpus has no next version.
+    /// Renders it with Helm; `None` where the corpus has no next version, or the chart is not upgraded.
     pub async fn new(bed: &'a Bed, tried: &'a Tried) -> Result<Option<Self>> {
-        let Some(package) = &tried.next else { return Ok(None) };
+        let Some(Change { values, next: Some(package) }) = &tried.change else { return Ok(None) };
         ensure!(
             package.name == tried.package.name && package.version != tried.package.version,
             "{} {} is no other version of {}",
@@ -36,7 +36,7 @@ impl<'a> Next<'a> {
             package.version,
             tried.package.name
         );
-        let reference = Reference::new(bed, "next", package, &tried.changed).await?;
+        let reference = Reference::new(bed, "next", package, values).await?;
         let rendered = reference.render().await.context("the next version")?;
         Ok(Some(Self { bed, package, reference, rendered }))
     }

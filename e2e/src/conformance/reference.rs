@@ -69,7 +69,7 @@ impl<'a> Reference<'a> {
 
     /// Renders twice against the plane, without installing.
     pub async fn render(&self) -> Result<Rendered> {
-        let (one, other) = (self.render_once().await?, self.render_once().await?);
+        let (one, other) = tokio::try_join!(self.render_once(), self.render_once())?;
         let facts = |(key, object): (&(String, String), &Value)| {
             let labels = object.pointer("/metadata/labels");
             let manager = labels.and_then(|labels| labels.get(same::MANAGED_BY)).cloned();
