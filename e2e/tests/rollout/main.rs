@@ -106,17 +106,9 @@ spec: {{deploymentIntentGroupRef: {{name: {SHOP}}}, digest: \"{inputs_digest}\",
     async fn notes(&self, without: &[&str]) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         for edge in EDGES.into_iter().filter(|edge| !without.contains(edge)) {
-            let get = [
-                "get",
-                "configmap",
-                "note",
-                "-n",
-                self.space,
-                "--ignore-not-found",
-                "-o",
-                "jsonpath={.data.say}",
-            ];
-            notes.push(format!("{edge}={}", self.bed.edge(edge).kubectl().run(&get).await?));
+            let note = self.bed.edge(edge).api::<ConfigMap>(self.space).await?.get_opt("note").await?;
+            let said = note.and_then(|note| note.data?.remove("say")).unwrap_or_default();
+            notes.push(format!("{edge}={said}"));
         }
         Ok(notes)
     }
