@@ -40,6 +40,8 @@ const UNDER_WAY: [&str; 3] = ["Progressing", "ChartNotReady", "Fetching"];
 /// How much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
+    /// The least that shows what it does, where that takes long.
+    Least,
     /// Enough to show what it does.
     Small,
     /// As much as the operator's limits and the API server let through.
@@ -47,8 +49,9 @@ pub enum Size {
 }
 
 impl Size {
-    const fn of(self, small: usize, full: usize) -> usize {
+    const fn of(self, least: usize, small: usize, full: usize) -> usize {
         match self {
+            Self::Least => least,
             Self::Small => small,
             Self::Full => full,
         }
@@ -56,7 +59,7 @@ impl Size {
 
     /// Clusters that a chart with keys is placed on.
     pub const fn clusters(self) -> usize {
-        self.of(8, 500)
+        self.of(3, 8, 500)
     }
 }
 

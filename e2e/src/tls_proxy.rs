@@ -1,4 +1,4 @@
-//! Puts a plane's API server behind a certificate that runs out, as one that nobody renewed.
+//! Puts a plane's API server behind a certificate that runs out when a test says so, as one that nobody renewed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,33 +29,36 @@ pub struct TlsProxy {
 }
 
 impl TlsProxy {
-    /// Listens on loopback with a certificate that ends so soon. At its end all connections are closed, as by a load balancer
-    /// that is restarted.
-    pub async fn before(plane: &Plane, valid: Duration) -> Result<Self> {
+    /// Listens on loopback with a certificate that does not end before the test.
+    pub async fn before(plane: &Plane) -> Result<Self> {
         let authority = Authority::new("expiring")?;
         let connector = connector(plane)?;
         let to: SocketAddr = plane.url().trim_start_matches("https://").parse().context("no address")?;
         let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot listen on loopback")?;
         let address = listener.local_addr()?;
-        let acceptor = Arc::new(Mutex::new(acceptor(&authority, valid)?));
+        let acceptor = Arc::new(Mutex::new(acceptor(&authority, later())?));
         let closed = watch::Sender::new(0);
         let task = tokio::spawn(accept(listener, Arc::clone(&acceptor), connector, to, closed.clone()));
-        let proxy = Self { address, authority: Mutex::new(authority), acceptor, closed, task };
-        proxy.close_after(valid);
-        Ok(proxy)
+        Ok(Self { address, authority: Mutex::new(authority), acceptor, closed, task })
     }
 
     /// Another certificate of the same authority, for connections from now on.
-    pub fn renew(&self, valid: Duration) -> Result<()> {
-        *self.acceptor.lock() = acceptor(&self.authority.lock(), valid)?;
+    pub fn renew(&self) -> Result<()> {
+        self.shows(later())
+    }
+
+    /// The certificate has ended, for connections from now on; all others are closed, as by a load balancer that is restarted.
+    pub fn expire(&self) -> Result<()> {
+        self.shows(SystemTime::now() - Duration::from_mins(1))?;
+        self.close();
         Ok(())
     }
 
     /// A certificate of another authority from now on; all connections are closed, as when a cluster's authority is rotated.
-    pub fn rotate(&self, valid: Duration) -> Result<()> {
+    pub fn rotate(&self) -> Result<()> {
         *self.authority.lock() = Authority::new("rotated")?;
-        self.renew(valid)?;
-        self.closed.send_modify(|count| *count += 1);
+        self.renew()?;
+        self.close();
         Ok(())
     }
 
@@ -69,12 +72,14 @@ impl TlsProxy {
         self.authority.lock().ca.cert.clone()
     }
 
-    fn close_after(&self, valid: Duration) {
-        let closed = self.closed.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(valid + Duration::from_secs(1)).await;
-            closed.send_modify(|count| *count += 1);
-        });
+    /// Shows a certificate that ends then.
+    fn shows(&self, end: SystemTime) -> Result<()> {
+        *self.acceptor.lock() = acceptor(&self.authority.lock(), end)?;
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.closed.send_modify(|count| *count += 1);
     }
 }
 
@@ -84,9 +89,14 @@ impl Drop for TlsProxy {
     }
 }
 
-fn acceptor(authority: &Authority, valid: Duration) -> Result<TlsAcceptor> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
-    let pair = authority.server_until(now + valid)?;
+/// After the end of the test.
+fn later() -> SystemTime {
+    SystemTime::now() + Duration::from_hours(1)
+}
+
+fn acceptor(authority: &Authority, end: SystemTime) -> Result<TlsAcceptor> {
+    let end = end.duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
+    let pair = authority.server_until(end)?;
     let certificate = CertificateDer::from_pem_slice(pair.cert.as_bytes()).context("no certificate")?;
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).context("no key")?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider())

@@ -21,7 +21,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-const BUSY: Duration = Duration::from_mins(1);
+/// Longer than a Lease lasts that nobody renews. All processors of the machine are taken meanwhile.
+const BUSY: Duration = Duration::from_secs(20);
 
 async fn hub_config(bed: &Bed) -> Result<kube::Config> {
     let file = Kubeconfig::from_yaml(&bed.hub().kubeconfig()?)?;
@@ -109,7 +110,20 @@ impl Drop for Work {
 }
 
 #[tokio::test]
-async fn a_lease_is_renewed_for_a_minute_while_no_thread_of_the_work_is_free() {
+async fn a_lease_is_renewed_while_no_thread_of_the_work_is_free() {
+    Box::pin(renewed_for(BUSY)).await;
+}
+
+mod soak {
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_lease_is_renewed_for_a_minute_while_no_thread_of_the_work_is_free() {
+        Box::pin(super::renewed_for(Duration::from_mins(1))).await;
+    }
+}
+
+async fn renewed_for(time: Duration) {
     let bed = Bed::start(BedSpec::default().with(PlaneSpec::new("hub", Parts::ApiServer))).await.unwrap();
     bed.explain(async {
         // Who takes the Lease looks for the highest epoch of shards: a hub that does not serve them is one that starts.
@@ -125,7 +139,7 @@ async fn a_lease_is_renewed_for_a_minute_while_no_thread_of_the_work_is_free() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         work.starve().await;
-        renewed_while_busy(&bed, &fence).await?;
+        renewed_while_busy(&bed, &fence, time).await?;
         ensure!(ended.try_recv().is_err(), "the work was ended although the lease was kept");
 
         // Somebody else takes it. The work cannot hear of that; the keeper closes the fence and ends the process.
@@ -150,14 +164,14 @@ async fn a_lease_is_renewed_for_a_minute_while_no_thread_of_the_work_is_free() {
     .await;
 }
 
-/// For a minute of wall time, the Lease moves on, and writing is allowed throughout.
-async fn renewed_while_busy(bed: &Bed, fence: &LeaseFence) -> Result<()> {
+/// For this wall time, the Lease moves on, and writing is allowed throughout.
+async fn renewed_while_busy(bed: &Bed, fence: &LeaseFence, time: Duration) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(bed.hub().client().await?, "default");
     let spec = |lease: Lease| lease.spec.context("a Lease has a spec");
     let first = spec(leases.get("emco-operator").await?)?;
     let begun = Instant::now();
     let (mut last, mut moved, mut renewals) = (first.renew_time.clone(), Instant::now(), 0);
-    while begun.elapsed() < BUSY {
+    while begun.elapsed() < time {
         ensure!(fence.may_write(), "the fence closed after {:?}", begun.elapsed());
         let now = spec(leases.get("emco-operator").await?)?;
         ensure!(now.holder_identity == first.holder_identity && now.lease_transitions == Some(1));
@@ -167,6 +181,7 @@ async fn renewed_while_busy(bed: &Bed, fence: &LeaseFence) -> Result<()> {
         ensure!(moved.elapsed() < Duration::from_secs(8), "not renewed for {:?}", moved.elapsed());
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    ensure!(renewals >= 8, "renewed {renewals} times in {BUSY:?}");
+    // Eight in a minute.
+    ensure!(15 * renewals >= 2 * time.as_secs(), "renewed {renewals} times in {time:?}");
     Ok(())
 }

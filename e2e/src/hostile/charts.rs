@@ -43,7 +43,7 @@ pub(super) async fn allocate(bed: &Bed, project: &str) -> Result<Running> {
 
 /// One deployment per place that the operator has for plans.
 pub(super) async fn spin(bed: &Bed, project: &str, size: Size) -> Result<Running> {
-    let places: Vec<_> = (0..size.of(2, 4)).map(|_| on("a")).collect();
+    let places: Vec<_> = (0..size.of(1, 2, 4)).map(|_| on("a")).collect();
     one(bed, project, "spin", SPIN, &places).await
 }
 

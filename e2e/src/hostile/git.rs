@@ -26,7 +26,7 @@ const PACKET: usize = 65_000;
 pub(super) async fn begin(bed: &Bed, project: &str, size: Size) -> Result<Running> {
     // Within the objects and bytes that a pack may have.
     let pack = match size {
-        Size::Small => pack(8, 1000),
+        Size::Least | Size::Small => pack(8, 1000),
         Size::Full => pack(120, 4000),
     };
     let router = Router::new()

@@ -50,7 +50,7 @@ pub(super) async fn begin(bed: &Bed, project: &str, size: Size) -> Result<Runnin
 
 async fn send_all(bed: &Bed, running: &mut Running, project: &str, size: Size) -> Result<()> {
     // As many that ask for a watch as it takes to hold every place for plans.
-    let watches = std::iter::repeat_n(NAMES[0], size.of(2, 10));
+    let watches = std::iter::repeat_n(NAMES[0], size.of(2, 2, 10));
     let long = "x".repeat(1 << 20);
     let all = watches.chain(NAMES).chain(std::iter::once(long.as_str()));
     for (number, name) in all.enumerate() {

@@ -28,7 +28,9 @@ pub(super) async fn begin(bed: &Bed, project: &str, size: Size) -> Result<Runnin
     let server = Server::plain(router).await?;
     allow(bed, project, &[format!("{}/", server.url())]).await?;
     let mut running = Running::default();
-    for (kind, count) in [("slow", size.of(4, 12)), ("cut", size.of(1, 2)), ("circle", size.of(1, 2))] {
+    for (kind, count) in
+        [("slow", size.of(4, 4, 12)), ("cut", size.of(1, 1, 2)), ("circle", size.of(1, 1, 2))]
+    {
         for number in 0..count {
             let name = format!("{kind}-{number}");
             let url = format!("{}/{kind}/{number}", server.url());

@@ -1,7 +1,5 @@
 //! Lets the certificate of an edge run out, and its authority change: the condition says so and whose matter it is, deployments wait.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup};
@@ -10,9 +8,6 @@ use emco_e2e::operator::{chart, cluster, deployed, deployment, is, ours, secret,
 use emco_e2e::tls_proxy::TlsProxy;
 
 use super::{NOTE, cluster_says, has, of_one_file, provider, start};
-
-/// Long enough to register, short enough to wait for.
-const FIRST: Duration = Duration::from_secs(25);
 
 /// The token of an account that may do everything.
 async fn token(bed: &Bed) -> Result<String> {
@@ -48,7 +43,7 @@ fn kubeconfig(bed: &Bed, proxy: &TlsProxy, token: &str, authorities: &str) -> Re
 /// the Secret the cluster is back.
 async fn rotate_authority(bed: &Bed, proxy: &TlsProxy, token: &str) -> Result<()> {
     let before = proxy.ca();
-    proxy.rotate(Duration::from_hours(1))?;
+    proxy.rotate()?;
     let message = cluster_says(bed, "expires", "d", "TLSFailed").await?;
     has(&message, &["certificate-authority-data did not sign"]);
     assert_eq!(ours(bed, "d", "configmaps", Some("expiring")).await?, ["ConfigMap/expiring/note"]);
@@ -116,13 +111,14 @@ async fn an_edge_whose_certificate_expires_is_named_and_goes_on_with_the_next_on
     let note = of_one_file("web", NOTE).unwrap();
     let bed = start("expiring", std::slice::from_ref(&note)).await;
     bed.explain(async {
-        let proxy = TlsProxy::before(bed.edge("d"), FIRST).await?;
+        let proxy = TlsProxy::before(bed.edge("d")).await?;
         provider(bed, "expires", "expiring").await?;
         let token = token(bed).await?;
         secret(bed, "expires", "d", &kubeconfig(bed, &proxy, &token, &proxy.ca())?).await?;
         bed.hub().kubectl().apply(&cluster("expires", "d")).await?;
         wait(bed, "expires", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
             .await?;
+        proxy.expire()?;
         let message = cluster_says(bed, "expires", "d", "TLSFailed").await?;
         has(&message, &["expired certificate", "renew it on the cluster"]);
         let placement = "placement: {allOf: [{provider: expires, cluster: d}]}";
@@ -135,7 +131,7 @@ async fn an_edge_whose_certificate_expires_is_named_and_goes_on_with_the_next_on
             if told { Ok(()) } else { Err(format!("{failing:?}")) }
         })
         .await?;
-        proxy.renew(Duration::from_hours(1))?;
+        proxy.renew()?;
         wait(bed, "expires", "d", |cluster: &Cluster| is(cluster.status.as_ref(), types::READY, "True"))
             .await?;
         deployed(bed, "expiring", "shop", 1).await?;

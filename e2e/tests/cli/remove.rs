@@ -65,29 +65,10 @@ async fn on_cluster(bed: &Bed) -> Result<String> {
     bed.edge("e").kubectl().run(&what).await
 }
 
-/// A run that ends before the Cluster is gone is finished by the next one.
+/// A run that ends before the Cluster is gone is finished by the next ones.
 async fn interrupted(bed: &Bed, add: &[&str], remove: &[&str]) -> Result<()> {
     let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
     let gone = ["wait", "ecl/ended", "-n", "acme", "--for=delete", "--timeout=60s"];
-    run(bed, add).await?.is(0, &["acme/ended is registered and ready"]);
-    run(bed, &[remove, &["--timeout", "0s"]].concat())
-        .await?
-        .is(3, &["is not gone after", "run this again to finish"]);
-    hub.run(&gone).await?;
-    run(bed, remove).await?.is(
-        0,
-        &[
-            "Secret acme/ended-kubeconfig of `cluster add` is there still",
-            "the account emco-hub",
-            "Secret acme/ended-kubeconfig is deleted",
-        ],
-    );
-    // It is collected after the account.
-    let collected = ["wait", "namespace/emco-system", "--for=delete", "--timeout=60s"];
-    edge.run(&collected).await?;
-    run(bed, remove).await?.is(1, &["there is no Cluster acme/ended on the hub"]);
-
-    // The Secret that cannot be deleted is no success.
     run(bed, add).await?.is(0, &["acme/ended is registered and ready"]);
     hub.apply(POLICY).await?;
     let probe = ["create", "secret", "generic", "probe", "-n", "acme"];
@@ -100,21 +81,29 @@ async fn interrupted(bed: &Bed, add: &[&str], remove: &[&str]) -> Result<()> {
         anyhow::Ok(())
     };
     tokio::time::timeout(SOON, kept).await.context("the policy keeps no Secret")??;
+    run(bed, &[remove, &["--timeout", "0s"]].concat())
+        .await?
+        .is(3, &["is not gone after", "run this again to finish"]);
+    hub.run(&gone).await?;
+    // The Secret that cannot be deleted is no success.
     run(bed, remove).await?.is(
         3,
         &[
+            "Secret acme/ended-kubeconfig of `cluster add` is there still",
             "the account emco-hub",
             "Secret acme/ended-kubeconfig stays on the hub",
             "it is kept",
             "kubectl delete secret ended-kubeconfig -n acme",
         ],
     );
-    edge.run(&collected).await?;
+    // It is collected after the account.
+    edge.run(&["wait", "namespace/emco-system", "--for=delete", "--timeout=60s"]).await?;
     hub.run(&["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "keeps-ended"]).await?;
     hub.until(&delete, "", true).await?;
     run(bed, remove)
         .await?
         .is(0, &["on the cluster everything was removed before", "Secret acme/ended-kubeconfig is deleted"]);
+    run(bed, remove).await?.is(1, &["there is no Cluster acme/ended on the hub"]);
 
     // Who wants the account to stay keeps it, and nothing else.
     run(bed, add).await?.is(0, &["acme/ended is registered and ready"]);
@@ -155,14 +144,21 @@ async fn moved(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
+/// The kubeconfig of the administrator of the plane.
+async fn admin(bed: &Bed) -> Result<String> {
+    let file = file(bed, "e-admin.kubeconfig", &bed.edge("e").kubeconfig()?).await?;
+    Ok(file.display().to_string())
+}
+
+const REMOVE: [&str; 3] = ["cluster", "remove", "acme/ended"];
+
 #[tokio::test]
 async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(Box::pin(async {
         let _turn = lend_e(bed).await?;
         let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
-        let admin = file(bed, "e-admin.kubeconfig", &bed.edge("e").kubeconfig()?).await?;
-        let admin = admin.display().to_string();
+        let admin = admin(bed).await?;
         let add = ["cluster", "add", "acme/ended", "--kubeconfig", &admin];
         run(bed, &add).await?.is(0, &["acme/ended is registered and ready"]);
 
@@ -178,19 +174,18 @@ async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made(
         chart_map(bed, "removes", "charts", &charts).await?;
         hub.apply(&deployment("removes", "shop", &charts, THERE)).await?;
         deployed(bed, "removes", "shop", 1).await?;
-        let remove = ["cluster", "remove", "acme/ended"];
         let holder = "DeploymentIntentGroup/removes/shop";
-        run(bed, &remove).await?.is(1, &[holder, "first kubectl emco cluster drain acme/ended"]);
+        run(bed, &REMOVE).await?.is(1, &[holder, "first kubectl emco cluster drain acme/ended"]);
         // Its placement names this cluster and no other.
         run(bed, &["cluster", "drain", "acme/ended", "--timeout", "3s"])
             .await?
             .is(3, &["is not drained", holder]);
         ensure!(scheduling(bed).await? == "Drained");
-        run(bed, &remove).await?.is(1, &[holder, "first change its placement, or delete it"]);
+        run(bed, &REMOVE).await?.is(1, &[holder, "first change its placement, or delete it"]);
         hub.run(&["delete", "dig", "shop", "-n", "removes"]).await?;
         run(bed, &["cluster", "drain", "acme/ended"]).await?.is(0, &["no deployment has anything there"]);
 
-        run(bed, &remove).await?.is(
+        run(bed, &REMOVE).await?.is(
             0,
             &[
                 "acme/ended is removed from the hub",
@@ -206,26 +201,40 @@ async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made(
             let [object, flag, namespace] = what;
             kubectl.run(&["wait", object, flag, namespace, "--for=delete", "--timeout=60s"]).await?;
         }
-        run(bed, &remove).await?.is(1, &["there is no Cluster acme/ended on the hub"]);
+        run(bed, &REMOVE).await?.is(1, &["there is no Cluster acme/ended on the hub"]);
 
         // The namespace has something of somebody else, of a kind that nobody thinks of.
         run(bed, &add).await?.is(0, &["acme/ended is registered and ready"]);
         edge.apply(LEASE).await?;
-        run(bed, &remove).await?.is(0, &["its role are deleted; namespace emco-system stays: it has more"]);
+        run(bed, &REMOVE).await?.is(0, &["its role are deleted; namespace emco-system stays: it has more"]);
         for gone in ["clusterrole/emco-hub", "serviceaccount/emco-hub"] {
             edge.run(&["wait", gone, "-n", "emco-system", "--for=delete", "--timeout=60s"]).await?;
         }
         edge.run(&["get", "lease", "other", "-n", "emco-system"]).await?;
 
-        edge.run(&["delete", "lease", "other", "-n", "emco-system"]).await?;
-        Box::pin(interrupted(bed, &add, &remove)).await?;
+        // The plane is free for the next test.
+        edge.run(&["delete", "namespace", "emco-system"]).await.map(drop)
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn an_interrupted_removal_is_finished_and_what_stays_there_is_named() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(Box::pin(async {
+        let _turn = lend_e(bed).await?;
+        let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
+        let admin = admin(bed).await?;
+        let add = ["cluster", "add", "acme/ended", "--kubeconfig", &admin];
+        project(bed, "removes").await?;
+        Box::pin(interrupted(bed, &add, &REMOVE)).await?;
 
         // Where the stored credentials may nothing, all that stays on the cluster is said with the way to remove it.
         run(bed, &add).await?.is(0, &["acme/ended is registered and ready"]);
         // The default clouds have their namespaces there, which cannot be removed any more.
         edge.run(&["wait", "namespace/removes", "--for=create", "--timeout=60s"]).await?;
         edge.run(&["delete", "clusterrolebinding", "emco-hub"]).await?;
-        let said = run(bed, &remove).await?;
+        let said = run(bed, &REMOVE).await?;
         said.is(
             3,
             &[
@@ -246,7 +255,7 @@ async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made(
         hub.run(&["annotate", "ecl", "ended", "-n", "acme", "emco.io/requestedAt=dead"]).await?;
         hub.run(&unauthorized).await?;
         run(bed, &["cluster", "rotate", "acme/ended"]).await?.is(1, &["cannot replace themselves"]);
-        let said = run(bed, &remove).await?;
+        let said = run(bed, &REMOVE).await?;
         said.is(3, &["acme/ended is removed from the hub", "the cluster refuses: Unauthorized", "the claim"]);
         by_hand(bed, &said).await?;
         Ok(())

@@ -1,6 +1,7 @@
 //! In: an operator that is killed at random moments of a deployment's life. Out: the edges and the hub end as if it had not been.
 
 mod content;
+mod soak;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -183,8 +184,16 @@ async fn disturb(bed: &Bed, edge: &str, line: Line) -> Result<()> {
     }
 }
 
+/// One kill in each step of a life. `soak` has more of them.
+const KILLS: usize = 3;
+
 #[tokio::test]
 async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone_ends() {
+    Box::pin(killed(KILLS)).await;
+}
+
+/// Lives one life undisturbed, then lives in which each step has a kill, until there were so many.
+async fn killed(least: usize) {
     let (bed, mut turn) = IN_TURN.turn().await.unwrap();
     let lives = async {
         let operator = turn.start(&[]).await?;
@@ -209,7 +218,7 @@ async fn an_operator_killed_at_random_moments_ends_where_one_that_was_left_alone
         eprintln!("EMCO_TEST_SEED={seed}");
         let mut random = Random((seed << 16) | 0x9e37);
         let mut kills = 0;
-        while kills < 10 {
+        while kills < least {
             for (step, (took, wanted)) in LIFE.into_iter().zip(&alone) {
                 let most = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 let moment = Duration::from_millis(random.below(most));

@@ -220,7 +220,7 @@ pub const ALL: &[Defect] = &[
         "the Lease was renewed by a task that had other work",
         &[(
             "The operator is busy for a long time",
-            &["a_lease_is_renewed_for_a_minute_while_no_thread_of_the_work_is_free"],
+            &["a_lease_is_renewed_while_no_thread_of_the_work_is_free"],
         )],
     ),
     of(

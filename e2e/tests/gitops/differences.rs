@@ -1,12 +1,14 @@
 //! In: samples that were synced, and what the operator made of them. Out: whether Argo CD's own comparison sees a difference.
 
+use std::time::Instant;
+
 use anyhow::{Context as _, Result, ensure};
 use emco_e2e::bed::{Bed, BedSpec};
-use emco_e2e::operator::{Operator, program, root, unless_ended};
+use emco_e2e::operator::{Operator, SOON, program, root, unless_ended};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::{KINDS, ask, live, resource};
+use crate::{KINDS, ask};
 
 /// The samples as a folder in Git has them, with the annotation by which Argo CD knows its own.
 fn samples() -> Result<Vec<Value>> {
@@ -45,32 +47,32 @@ fn same(a: &Value, b: &Value) -> bool {
         && a["metadata"]["namespace"] == b["metadata"]["namespace"]
 }
 
-async fn live_of(bed: &Bed, config: &Value) -> Result<Value> {
-    let kind = config["kind"].as_str().unwrap_or_default();
-    let found = KINDS.iter().find(|(name, _)| *name == kind).map_or("namespaces", |(_, resource)| resource);
-    let text = |key: &str| config["metadata"][key].as_str().unwrap_or_default().to_owned();
-    live(bed, found, &text("namespace"), &text("name")).await
-}
-
 /// Live objects, once the operator has said something of each and has put its finalizers there.
 async fn observed(bed: &Bed, configs: &[Value]) -> Result<Vec<Value>> {
-    let mut all = Vec::new();
-    for config in configs {
-        let ours = config["apiVersion"] == "emco.io/v1alpha1";
-        let wanted = "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
-        if ours {
-            let text = |key: &str| config["metadata"][key].as_str().unwrap_or_default().to_owned();
-            let (namespace, name) = (text("namespace"), text("name"));
-            let mut args = vec!["wait", resource(config["kind"].as_str().unwrap_or_default()), &name, wanted];
-            args.push("--timeout=120s");
-            if !namespace.is_empty() {
-                args.extend(["-n", &namespace]);
-            }
-            bed.hub().kubectl().run(&args).await?;
+    let resources: Vec<&str> = KINDS.iter().map(|(_, resource)| *resource).chain(["namespaces"]).collect();
+    // One call for all of them: each starts a kubectl.
+    let args = ["get", &resources.join(","), "-A", "-o", "json", "--show-managed-fields"];
+    let deadline = Instant::now() + SOON;
+    loop {
+        let list: Value = serde_json::from_str(&bed.hub().kubectl().run(&args).await?)?;
+        let items = list["items"].as_array().context("no list")?;
+        let live_of =
+            |config: &Value| items.iter().find(|live| same(live, config)).filter(|live| is_judged(live));
+        if let Some(lives) =
+            configs.iter().map(|config| live_of(config).cloned()).collect::<Option<Vec<Value>>>()
+        {
+            return Ok(lives);
         }
-        all.push(live_of(bed, config).await?);
+        let missing: Vec<_> = configs.iter().filter(|config| live_of(config).is_none()).collect();
+        ensure!(Instant::now() < deadline, "the operator says nothing of {missing:#?}");
     }
-    Ok(all)
+}
+
+/// Whether the operator has said something of an object, if it is for it to say.
+fn is_judged(live: &Value) -> bool {
+    let ours = live["apiVersion"] == "emco.io/v1alpha1";
+    let conditions = live["status"]["conditions"].as_array();
+    !ours || conditions.into_iter().flatten().any(|condition| condition["type"] == "Ready")
 }
 
 /// In which of Argo CD's ways of comparing the objects differ.

@@ -78,6 +78,18 @@ async fn applied(bed: &Bed, folder: &Path) -> Result<usize> {
 
 #[tokio::test]
 async fn a_whole_tenant_in_one_folder_is_applied_and_deleted_in_any_order() {
+    orders(1).await;
+}
+
+mod soak {
+    #[tokio::test]
+    async fn a_whole_tenant_in_one_folder_is_applied_and_deleted_in_three_orders() {
+        super::orders(3).await;
+    }
+}
+
+/// Applies and deletes the tenant so often, each time in other orders.
+async fn orders(times: usize) {
     let bed = Bed::start(BedSpec::hub().edges(&["a"])).await.unwrap();
     bed.explain(Box::pin(async {
         let operator = Operator::start(&bed, &program()?).await?;
@@ -86,7 +98,7 @@ async fn a_whole_tenant_in_one_folder_is_applied_and_deleted_in_any_order() {
         let mut random = Random(0x7e4a_11c5);
         let mut objects = tenant(&bed)?;
         let mut most = 0;
-        for _ in 0..3 {
+        for _ in 0..times {
             random.shuffle(&mut objects);
             write(&folder, &objects)?;
             most = most.max(applied(&bed, &folder).await?);

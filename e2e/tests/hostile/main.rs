@@ -29,13 +29,18 @@ const MEMORY_BYTES: u64 = 1 << 30;
 
 /// Begins the attack with edits beside it, and asserts what is true of all of them. Answers what its objects say, and what the
 /// API server did not take.
-async fn survives(bed: &Bed, operator: &Operator, attack: Attack) -> Result<(Running, Vec<Said>)> {
+async fn survives(
+    bed: &Bed,
+    operator: &Operator,
+    attack: Attack,
+    size: Size,
+) -> Result<(Running, Vec<Said>)> {
     let process = operator.process();
     let pid = process.pid();
     let mut victim = Victim::start(bed).await?;
     Kubelet::reset_peak(pid)?;
     let public = public_address(operator).await?;
-    let running = Box::pin(attack.begin(bed, public, Size::Small)).await?;
+    let running = Box::pin(attack.begin(bed, public, size)).await?;
     let edits = victim.edit(EDITS, EVERY, ARRIVE).await?;
     let asked = running.objects.iter().map(|object| attack.said(bed, object, ANSWER));
     let said = futures::future::try_join_all(asked).await?;
@@ -68,12 +73,12 @@ enum End {
     Nothing,
 }
 
-async fn attacked(attack: Attack, end: End) {
+async fn attacked(attack: Attack, size: Size, end: End) {
     let (bed, operator) = STAGE.get().await.unwrap();
     let _turn = serial().await;
     bed.explain(async {
         attack.prepare(bed).await?;
-        let (_, said) = Box::pin(survives(bed, operator, attack)).await?;
+        let (_, said) = Box::pin(survives(bed, operator, attack, size)).await?;
         let refused = said.iter().filter(|said| matches!(said, Said::Not { .. })).count();
         match end {
             End::Refused => {
@@ -89,43 +94,62 @@ async fn attacked(attack: Attack, end: End) {
 
 #[tokio::test]
 async fn a_chart_that_makes_900_mb_is_refused_and_others_go_on() {
-    attacked(Attack::Allocate, End::Refused).await;
+    attacked(Attack::Allocate, Size::Least, End::Refused).await;
 }
 
 #[tokio::test]
 async fn a_chart_that_spins_is_refused_and_others_go_on() {
-    attacked(Attack::Spin, End::Refused).await;
+    attacked(Attack::Spin, Size::Least, End::Refused).await;
 }
 
 #[tokio::test]
 async fn a_chart_that_prints_256_mib_is_refused_and_others_go_on() {
-    attacked(Attack::Print, End::Refused).await;
+    attacked(Attack::Print, Size::Least, End::Refused).await;
 }
 
 #[tokio::test]
 async fn nine_archives_that_unpack_to_their_limit_do_not_fill_the_memory() {
-    attacked(Attack::Archives, End::Taken).await;
+    attacked(Attack::Archives, Size::Least, End::Taken).await;
 }
 
 #[tokio::test]
 async fn packs_of_chains_from_their_far_end_are_read_in_time() {
-    attacked(Attack::Git, End::Refused).await;
+    attacked(Attack::Git, Size::Least, End::Refused).await;
 }
 
 #[tokio::test]
 async fn a_chart_of_keys_for_many_clusters_holds_nobody_else_up() {
+    Box::pin(keys(Size::Least)).await;
+}
+
+/// The attacks that compute for long, with more of it.
+mod soak {
+    use super::{Attack, End, Size, attacked, keys};
+
+    #[tokio::test]
+    async fn charts_that_spin_on_two_places_are_refused_and_others_go_on() {
+        attacked(Attack::Spin, Size::Small, End::Refused).await;
+    }
+
+    #[tokio::test]
+    async fn a_chart_of_keys_for_eight_clusters_holds_nobody_else_up() {
+        Box::pin(keys(Size::Small)).await;
+    }
+}
+
+async fn keys(size: Size) {
     let (bed, operator) = STAGE.get().await.unwrap();
     let _turn = serial().await;
     let attack = Attack::Keys;
     bed.explain(async {
-        let edges = FakeEdges::start(Size::Small.clusters()).await?;
+        let edges = FakeEdges::start(size.clusters()).await?;
         attack.prepare(bed).await?;
         edges.register(bed, &attack.project()).await?;
         wait::<LogicalCloud, _>(bed, &attack.project(), "default", |cloud| {
             is(cloud.status.as_ref(), types::READY, "True")
         })
         .await?;
-        Box::pin(survives(bed, operator, attack)).await.map(drop)
+        Box::pin(survives(bed, operator, attack, size)).await.map(drop)
     })
     .await;
 }
@@ -136,7 +160,7 @@ async fn names_that_mean_something_in_a_url_name_objects_or_are_refused() {
     let _turn = serial().await;
     bed.explain(async {
         Attack::Names.prepare(bed).await?;
-        let (running, said) = Box::pin(survives(bed, operator, Attack::Names)).await?;
+        let (running, said) = Box::pin(survives(bed, operator, Attack::Names, Size::Least)).await?;
         // Deployments whose profile names no ConfigMap, and apps whose chart is in none, were stored: each name in both.
         let not_stored = running.refused.iter().find(|refused| !refused.name.starts_with("xxxx"));
         ensure!(
@@ -157,10 +181,10 @@ async fn names_that_mean_something_in_a_url_name_objects_or_are_refused() {
 
 #[tokio::test]
 async fn repositories_that_send_slowly_close_or_circle_hold_nobody_else_up() {
-    attacked(Attack::Repositories, End::Refused).await;
+    attacked(Attack::Repositories, Size::Least, End::Refused).await;
 }
 
 #[tokio::test]
 async fn connections_that_stay_do_not_keep_the_probe_from_its_answer() {
-    attacked(Attack::Connections, End::Nothing).await;
+    attacked(Attack::Connections, Size::Least, End::Nothing).await;
 }

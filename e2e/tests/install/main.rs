@@ -23,10 +23,11 @@ use emco_e2e::wait::wait_until_gone;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
+/// Nothing runs on the edge: what is deployed there is ready when it is there.
 fn bed() -> BedSpec {
     BedSpec::default()
         .with(PlaneSpec::new("hub", Parts::Controllers).audit(Audit::All))
-        .with(PlaneSpec::edge("a"))
+        .with(PlaneSpec::new("a", Parts::Controllers))
         .with_helm()
 }
 

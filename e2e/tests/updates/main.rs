@@ -1,9 +1,10 @@
 //! Tests updates on real control planes: `spec.sync` (pruning first, fields that cannot be changed, objects of others), apps that
-//! depend on others, hooks, another CompositeApp, revisions of the past, and what is suspended halfway.
+//! depend on others, hooks, another CompositeApp, revisions of the past, what is suspended halfway, and what others change between updates.
 
 mod adopt;
 mod anew;
 mod depends;
+mod drift;
 mod gates;
 mod halt;
 mod hooks;

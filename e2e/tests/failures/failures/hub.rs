@@ -10,7 +10,7 @@ pub const HUB: &[Row] = &[
     (
         "The operator is busy for a long time",
         &[
-            "a_lease_is_renewed_for_a_minute_while_no_thread_of_the_work_is_free",
+            "a_lease_is_renewed_while_no_thread_of_the_work_is_free",
             "probes_are_answered_while_all_threads_of_the_work_are_busy",
             "work_that_is_silent_for_two_minutes_gives_up_a_lease_that_is_renewed",
             "a_read_is_repeated_where_this_process_had_no_time_to_look",

@@ -36,7 +36,7 @@ pub const WRITTEN: &[Row] = &[
         "One app makes more than 5,000 objects, or more than its Project's `limits.objectsPerApp`",
         &[
             "five_thousand_objects_in_one_app_are_deployed_and_removed_and_one_more_is_refused",
-            "an_app_of_five_thousand_objects_is_deployed_and_one_object_more_is_refused",
+            "over_five_thousand_objects_in_an_app_are_refused_and_what_runs_stays",
             "limits_of_a_project_are_kept_and_what_runs_stays",
         ],
     ),
@@ -89,7 +89,7 @@ pub const WRITTEN: &[Row] = &[
             "one_dead_cluster_pauses_where_none_is_borne_until_it_is_back",
             "what_is_taken_back_is_not_tried_again",
             "a_death_at_any_write_while_it_is_taken_back_changes_nothing",
-            "ten_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
+            "eight_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
         ],
     ),
     (
@@ -97,7 +97,7 @@ pub const WRITTEN: &[Row] = &[
         &[
             "a_cluster_that_comes_meanwhile_joins_the_last_wave",
             "a_newer_revision_begins_again_at_the_first_wave",
-            "ten_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
+            "eight_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
         ],
     ),
     (

@@ -5,22 +5,19 @@ mod admission;
 mod fight;
 mod held;
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_e2e::audit::AuditMark;
-use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
-use emco_e2e::operator::{SOON, SharedOperator, chart, chart_map, deployed, deployment, project, wait};
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, project, wait};
 use emco_e2e::package::Package;
 use emco_e2e::wait::wait_for_object;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
-static STAGE: SharedOperator =
-    SharedOperator::new(|| BedSpec::bare_hub().with(PlaneSpec::edge("a").audit(Audit::Writes)), &["a"]);
+use super::{SILENCE, STAGE};
 
 const HERE: &str = "placement: {allOf: [{provider: acme, cluster: a}]}";
 const NOTE: &str = "
@@ -29,9 +26,6 @@ kind: ConfigMap
 metadata: {name: note}
 data: {say: {{ .Values.say | quote }}, more: {{ .Values.more | quote }}}
 ";
-/// So long nothing may happen. Silence has no event to wait for.
-const SILENCE: Duration = Duration::from_secs(8);
-
 fn note() -> Result<Package> {
     chart("web", "1.0.0", &[("values.yaml", "say: one\nmore: one\n"), ("templates/note.yaml", NOTE)])
 }

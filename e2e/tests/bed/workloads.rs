@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use emco_e2e::bed::{Bed, BedSpec, Capacity, NodeSpec, Plane, PlaneSpec, SharedBed};
+use anyhow::Context;
 use emco_e2e::wait::{wait_for, wait_for_object, wait_until_gone};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -13,19 +12,9 @@ use k8s_openapi::api::core::v1::{
 use kube::Api;
 use kube::api::DeleteParams;
 
+use super::edge;
+
 const SOON: Duration = Duration::from_mins(1);
-
-static BED: SharedBed = SharedBed::new(|| {
-    let large = NodeSpec::new("large").capacity(Capacity::new("64", "256Gi", "500"));
-    BedSpec::default().with(PlaneSpec::edge("a").nodes(vec![NodeSpec::new("small"), large]))
-});
-
-/// The edge, a namespace on it and the bed, for one test.
-async fn edge(namespace: &str) -> Result<(&'static Bed, &'static Plane)> {
-    let bed = BED.get().await?;
-    bed.edge("a").namespace(namespace).await?;
-    Ok((bed, bed.edge("a")))
-}
 
 fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
