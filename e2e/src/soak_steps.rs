@@ -82,8 +82,13 @@ const STEPS: &[Step] = &[
     step("deletion", 8, Work::Tests, "deletes everything of a tenant in three orders"),
     step("deploy", 6, Work::Tests, "applies a tenant's objects in two more orders"),
     step("gitops", 5, Work::Tests, "applies and deletes a tenant's folder in the other orders"),
-    step("hostile", 4, Work::Tests, "a project takes all processors for a minute"),
-    step("lease", 4, Work::Tests, "copies of the operator take turns under load"),
+    step(
+        "hostile",
+        4,
+        Work::Tests,
+        "charts that spin on two places are refused, and one of keys is rendered for eight clusters",
+    ),
+    step("lease", 4, Work::Tests, "a Lease is renewed for a minute while no thread of the work is free"),
     step("restore", 8, Work::Tests, "follows every edit after a restore of copies"),
     step("crashes", 15, Work::Crashes, "the histories of the unit tests die at every write, not at a sample"),
     step(
