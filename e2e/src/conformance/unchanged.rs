@@ -89,7 +89,7 @@ impl Mark {
     pub fn passed(&self, what: &str) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let write = || {
-            let folder = file.parent().unwrap_or(Path::new("."));
+            let folder = file.parent().unwrap_or_else(|| Path::new("."));
             fs::create_dir_all(folder)?;
             // As a whole, or not at all.
             let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
