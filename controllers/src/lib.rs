@@ -7,6 +7,8 @@
 
 pub mod abandon;
 pub mod chart;
+#[cfg(test)]
+mod crash_points;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
 pub mod object;

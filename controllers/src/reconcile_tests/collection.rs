@@ -19,6 +19,7 @@ use super::life::*;
 use super::rig::Rig;
 use super::shop::{TENANT, deployment, objects, values};
 use crate::chart::on_hub::Hub;
+use crate::crash_points;
 use crate::memory::MemoryServer;
 use crate::reconcile::deployment as reconciler;
 use crate::runtime::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
@@ -207,7 +208,7 @@ async fn a_process_that_dies_while_it_collects_is_followed_by_one_that_ends_it()
         record.end()
     };
     assert!(deaths.writes >= 4, "only {} writes were there to die at", deaths.writes);
-    for (writes, left) in deaths.each {
+    for (writes, left) in crash_points::chosen(deaths.each) {
         let mut life = Life::after(left);
         life.collect().await;
         assert_eq!(packs(&life.rig.hub), named(&life.rig.hub), "after {writes} writes");
@@ -258,12 +259,11 @@ async fn a_marked_pack_that_a_plan_names_again_meanwhile_stays_whoever_is_faster
     let mut life = with_litter().await;
     let mut pages = ["red", "blue", "green"].into_iter().cycle();
     for due in [false, true] {
-        for first in 0..9 {
-            for second in [2, 7, 15, 24] {
-                meets(&mut life, pages.next().unwrap(), &[first, second], true, due).await;
-            }
+        let collector_first = (0..9).flat_map(|first| [2, 7, 15, 24].map(|second| [first, second]));
+        for turns in crash_points::chosen(collector_first) {
+            meets(&mut life, pages.next().unwrap(), &turns, true, due).await;
         }
-        for first in (0..30).step_by(2) {
+        for first in crash_points::chosen((0..30).step_by(2)) {
             meets(&mut life, pages.next().unwrap(), &[first, 4, 1, 1, 1, 1], false, due).await;
         }
     }

@@ -1,9 +1,11 @@
-//! The process dies before its first write and after every one there is: the next one ends where one that never died does.
+//! The process dies before its first write and after others, up to the last: the next one ends where one that never died does.
+//! After which writes, `crash_points` says: all of them, or a sample.
 //!
 //! The life until a death is the same for all of them: it is lived once, and each process that follows a death begins with a copy of
 //! what there was at that write.
 
 use super::life::*;
+use crate::crash_points;
 
 /// How a process died after so many writes.
 fn died(writes: u64) -> String {
@@ -32,7 +34,7 @@ pub async fn at_each_write(
         deaths
     };
     assert!(deaths.writes >= least, "only {} writes were there to die at", deaths.writes);
-    for (writes, left) in deaths.each {
+    for (writes, left) in crash_points::chosen(deaths.each) {
         let mut life = Life::after(left);
         life.settle().await;
         check(&mut life, &died(writes)).await;
@@ -76,7 +78,8 @@ pub async fn then_another(
         deaths
     };
     assert!(deaths.writes >= least, "only {} writes were there to die at", deaths.writes);
-    for (writes, left) in deaths.each.into_iter().filter(|(writes, _)| *writes > 0) {
+    let cut_off = deaths.each.into_iter().filter(|(writes, _)| *writes > 0);
+    for (writes, left) in crash_points::chosen(cut_off) {
         let mut life = Life::after(left);
         next(&life);
         life.settle().await;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::rig::*;
+use crate::crash_points;
 use crate::memory::{Fault, Faults};
 use crate::runtime::api::{ApiError, Method};
 
@@ -53,35 +54,40 @@ async fn objects_in_any_order_end_in_one_targeted_revision() {
     }
 }
 
+/// A hub on which this write goes wrong, if any, and how many writes there were.
+async fn settled(fault: Option<(u64, Fault)>) -> (Rig, u64) {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = count.clone();
+    let faults: Faults = Arc::new(move |request, _| {
+        let number = (request.method != Method::Get).then(|| counted.fetch_add(1, Ordering::Relaxed))?;
+        fault.as_ref().filter(|(n, _)| *n == number).map(|(_, fault)| fault.clone())
+    });
+    rig.hub.faults(Some(faults));
+    rig.settle().await;
+    (rig, count.load(Ordering::Relaxed))
+}
+
 #[tokio::test]
 async fn a_crash_at_any_write_leaves_no_second_revision_of_the_same_content() {
-    let mut reached = 0;
-    for n in 0..40 {
+    let (_, writes) = settled(None).await;
+    assert!(writes > 10, "only {writes} writes were there to fail");
+    for n in crash_points::chosen(0..writes) {
         for lost in [false, true] {
-            let mut rig = Rig::new();
-            rig.answers("a", "uid-a");
-            for object in world() {
-                rig.hub.put("test", &object);
-            }
-            let count = Arc::new(AtomicU64::new(0));
-            let counted = count.clone();
-            let faults: Faults = Arc::new(move |request, _| {
-                if request.method == Method::Get || counted.fetch_add(1, Ordering::Relaxed) != n {
-                    return None;
-                }
-                let error = ApiError::Unreachable { reason: "ConnectionLost", message: "died".to_owned() };
-                Some(if lost { Fault::LoseAnswer } else { Fault::Refuse(error) })
-            });
-            rig.hub.faults(Some(faults));
-            rig.settle().await;
-            reached += u64::from(count.load(Ordering::Relaxed) > n);
+            let error = ApiError::Unreachable { reason: "ConnectionLost", message: "died".to_owned() };
+            let fault = if lost { Fault::LoseAnswer } else { Fault::Refuse(error) };
+            let (rig, reached) = settled(Some((n, fault))).await;
+            assert!(reached > n, "write {n} came");
             check(&rig);
             let revisions = rig.revisions();
             let digests: std::collections::BTreeSet<_> = revisions.iter().map(|(_, digest)| digest).collect();
             assert_eq!(digests.len(), revisions.len(), "write {n}, answer lost: {lost}: {revisions:?}");
         }
     }
-    assert!(reached > 20, "only {reached} faults were met");
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::super::life::lost;
 use super::super::rig::{Rig, emco, namespace};
+use crate::crash_points;
 use crate::memory::Fault;
 use crate::people::Issued;
 use crate::people::index::Index;
@@ -142,12 +143,21 @@ async fn a_renewal_writes_the_secret_of_its_cluster_alone() {
 
 #[tokio::test]
 async fn a_process_that_dies_while_it_divides_loses_nothing() {
-    for which in 0..12 {
+    let nothing = BTreeSet::new();
+    let more = || -> BTreeMap<_, _> { (150..400).map(|number| issued(number, 1_800_000_000)).collect() };
+    let undivided = async || {
         let hub = Hub::new();
-        let nothing = BTreeSet::new();
         let first = (0..150).map(|number| issued(number, 1_800_000_000)).collect();
         let index = hub.write(hub.read().await, first, &nothing).await.unwrap();
-        let more = || -> BTreeMap<_, _> { (150..400).map(|number| issued(number, 1_800_000_000)).collect() };
+        hub.rig.hub.take_seen();
+        (hub, index)
+    };
+    let (hub, index) = undivided().await;
+    hub.write(index, more(), &nothing).await.unwrap();
+    let writes = u64::try_from(hub.rig.writes().len()).unwrap();
+    assert!(writes >= 4, "only {writes} writes were there to die at");
+    for which in crash_points::chosen(0..writes) {
+        let (hub, index) = undivided().await;
         hub.loses(which);
         let died = hub.write(index, more(), &nothing).await.is_err();
         hub.rig.hub.faults(None);

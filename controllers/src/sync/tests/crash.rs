@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::rig::*;
+use crate::crash_points;
 use crate::memory::{Fault, Faults, MemoryServer};
 
 fn first() -> Vec<Arc<emco_engine::set::ManifestSet>> {
@@ -45,9 +46,26 @@ async fn check(rig: &Rig) {
     assert!(rig.ours("a").is_empty());
 }
 
+async fn installed_and_updated(rig: &Rig) {
+    rig.target(&on("a", &first())).await;
+    rig.until_complete("a").await;
+    rig.target(&on("a", &second())).await;
+    rig.until_complete("a").await;
+}
+
+/// Writes of a life in which nothing went wrong: at which of them something does.
+fn points(undisturbed: &Rig) -> Vec<u64> {
+    let writes = u64::try_from(undisturbed.edge("a").writes().len()).unwrap();
+    assert!(writes >= 8, "only {writes} writes were there to fail");
+    crash_points::chosen(0..writes)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_crash_at_any_write_ends_with_an_exact_edge() {
-    for n in 0..14 {
+    let undisturbed = Rig::new(&["a"]);
+    undisturbed.start().await;
+    installed_and_updated(&undisturbed).await;
+    for n in points(&undisturbed) {
         for lost in [false, true] {
             let rig = Rig::new(&["a"]);
             let died = Arc::new(tokio::sync::Notify::new());
@@ -58,14 +76,8 @@ async fn a_crash_at_any_write_ends_with_an_exact_edge() {
                 if lost { Some(Fault::LoseAnswer) } else { Some(Fault::Refuse(gone())) }
             });
             rig.start().await;
-            rig.target(&on("a", &first())).await;
-            let updated = async {
-                rig.until_complete("a").await;
-                rig.target(&on("a", &second())).await;
-                rig.until_complete("a").await;
-            };
             tokio::select! {
-                () = updated => {}
+                () = installed_and_updated(&rig) => {}
                 () = died.notified() => {}
             }
             rig.crash().await;
@@ -79,7 +91,11 @@ async fn a_crash_at_any_write_ends_with_an_exact_edge() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_of_any_write_is_made_good_without_a_restart() {
-    for n in 0..14 {
+    let undisturbed = Rig::new(&["a"]);
+    undisturbed.start().await;
+    installed_and_updated(&undisturbed).await;
+    check(&undisturbed).await;
+    for n in points(&undisturbed) {
         let rig = Rig::new(&["a"]);
         at(&rig.edge("a"), n, || Some(Fault::LoseAnswer));
         rig.start().await;

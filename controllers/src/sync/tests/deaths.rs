@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::rig::Rig;
+use crate::crash_points;
 use crate::memory::{Fault, MemoryServer};
 use crate::runtime::api::{ApiError, Method, Request};
 
@@ -28,10 +29,12 @@ pub struct Death {
     pub arrives: bool,
 }
 
-/// A death at each of the first writes to each place, before the write arrives and before its answer does.
+/// A death at the first writes to each place, before the write arrives and before its answer does: at all of them, or at a sample.
 pub fn all(edge: u64, hub: u64) -> impl Iterator<Item = Death> {
     [(Place::Edge, edge), (Place::Hub, hub)].into_iter().flat_map(|(place, writes)| {
-        (0..writes).flat_map(move |n| [false, true].map(|arrives| Death { place, n, arrives }))
+        crash_points::chosen(0..writes)
+            .into_iter()
+            .flat_map(move |n| [false, true].map(|arrives| Death { place, n, arrives }))
     })
 }
 
