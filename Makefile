@@ -1,8 +1,8 @@
 # What people and CI run. `make help` explains the targets.
 #
 # Two profiles: `dev` for everything under test and for what runs the tests (quick to build, overflow checks on), `release` for
-# what is shipped, measured or shown (`demo`, `bench`), since there the speed is the point or is waited for. What `conformance`
-# compares with Helm is of `dev`, which optimizes the rendering (Cargo.toml) and is there after the tests.
+# what is shipped or measured, since there the speed is the point. What `demo` shows and `conformance` compares with Helm is of `dev`,
+# which optimizes the rendering (Cargo.toml): to build the other takes longer than it saves.
 # All programs of a profile are built by one kind of call of Cargo: others would choose other features of the dependencies, and
 # build them twice.
 
@@ -197,9 +197,9 @@ conformance: $(PYYAML)/done ## Compare with real Helm over real charts: make con
 
 
 .PHONY: demo
-demo: build ## One application on three real control planes, live. EMCO_DEMO_APPS=DIR deploys a folder of packaged charts.
+demo: ## One application on three real control planes, live. EMCO_DEMO_APPS=DIR deploys a folder of packaged charts.
 	@$(BINS)
-	@$(TARGET)/debug/emco-e2e demo --operator $(abspath $(RELEASE))/emco-operator
+	@$(TARGET)/debug/emco-e2e demo --operator $(abspath $(TARGET))/debug/emco-operator
 
 .PHONY: bench
 bench: bench-spine bench-store bench-hostile bench-helm bench-user bench-lifecycle bench-tenancy ## All benchmarks; results in target/bench.

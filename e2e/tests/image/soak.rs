@@ -21,7 +21,7 @@ use super::arches::{ARCHES, BOTH, BUILT, checkout};
 use super::{make, make_in, run};
 use engine::{Engine, Image};
 
-/// The programs, built. Cargo builds them once for this, `make demo` and `make bench`.
+/// The programs, built. Cargo builds them once for this and `make bench`.
 async fn programs() -> Result<PathBuf> {
     run(&mut make(&["build"])).await?;
     Ok(root().join("target/image"))
