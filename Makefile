@@ -188,12 +188,17 @@ audit: $(CARGO_DENY) ## Check licences, banned crates and sources of all depende
 advisories: $(CARGO_DENY) ## Check dependencies against the advisory database (fetched from the internet).
 	$(CARGO_DENY) --workspace check advisories
 
+# The corpus' compare.py reads YAML with it.
+conformance soak: $(PYYAML)/done
+conformance soak: export PYTHONPATH := $(PYYAML)
+conformance soak: export PYTHON := $(PYTHON)
+
 .PHONY: conformance
-conformance: $(PYYAML)/done ## Compare with real Helm over real charts: make conformance CHARTS=DIR; ALL=yes upgrades all, not a third.
+conformance: ## Compare with real Helm over real charts: make conformance CHARTS=DIR; ALL=yes upgrades all, not a third.
 	@[ -n "$(CHARTS)" ] || { echo 'conformance needs the corpus of real charts: make conformance CHARTS=DIR, or set EMCO_CHARTS' >&2; exit 1; }
 	@[ -f "$(CHARTS)/compare.py" ] || { echo 'there is no compare.py in $(CHARTS): CHARTS names the folder of the corpus of real charts' >&2; exit 1; }
 	@$(BINS)
-	PYTHON=$(PYTHON) PYTHONPATH=$(PYYAML) $(TARGET)/debug/emco-e2e conformance --charts "$(CHARTS)" $(if $(ALL),--all)
+	$(TARGET)/debug/emco-e2e conformance --charts "$(CHARTS)" $(if $(ALL),--all)
 
 
 .PHONY: demo
