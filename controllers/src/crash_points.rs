@@ -1,4 +1,4 @@
-//! Chooses at which points of a history the tests let a process die.
+//! Chooses at which points of a history the tests let a process die, or something else go wrong.
 //!
 //! A test that dies at every write repeats one fact dozens of times. The gate takes a sample that changes with the commit, so that
 //! all points are met in the course of time, and `EMCO_CRASHES=all` (`make soak STEP=crashes`) takes all of them.
@@ -56,9 +56,9 @@ impl Choice {
     /// What a test says of its points when it fails.
     fn text(&self, points: &BTreeSet<usize>, number: usize) -> String {
         match self {
-            Self::All => format!("dies at all {number} points"),
+            Self::All => format!("takes all {number} points"),
             Self::Sample(seed) => format!(
-                "dies at points {points:?} of 0..{number}: EMCO_CRASH_SEED={seed:?} takes these again, EMCO_CRASHES=all takes all"
+                "takes points {points:?} of 0..{number}: EMCO_CRASH_SEED={seed:?} takes these again, EMCO_CRASHES=all takes all"
             ),
         }
     }

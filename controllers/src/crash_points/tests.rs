@@ -70,7 +70,7 @@ fn a_failure_says_the_points_and_how_they_are_taken_again() {
     let text = sample(7).text(&BTreeSet::from([0, 3, 9]), 10);
     assert_eq!(
         text,
-        "dies at points {0, 3, 9} of 0..10: EMCO_CRASH_SEED=\"7\" takes these again, EMCO_CRASHES=all takes all"
+        "takes points {0, 3, 9} of 0..10: EMCO_CRASH_SEED=\"7\" takes these again, EMCO_CRASHES=all takes all"
     );
 }
 

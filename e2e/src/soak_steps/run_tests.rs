@@ -13,9 +13,12 @@ pub async fn of_program(program: &str) -> Result<String> {
     passed(cargo(&["--test", program]).args(["--", "soak::", "--test-threads=1"])).await
 }
 
+/// Unit tests that die at writes, by their modules in the controllers.
+const DYING: [&str; 2] = ["reconcile_tests::", "sync::tests::"];
+
 /// The unit tests that die at writes: at every one.
 pub async fn crashes() -> Result<String> {
-    passed(cargo(&["--lib"]).args(["--", "reconcile_tests::"]).env("EMCO_CRASHES", "all")).await
+    passed(cargo(&["--lib", "--"]).args(DYING).env("EMCO_CRASHES", "all")).await
 }
 
 /// The comparison with Helm, of everything.
@@ -69,6 +72,19 @@ fn passed_in(line: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_test_that_dies_at_a_sample_belongs_to_the_step_of_crashes() {
+        let sources = root().join("controllers/src");
+        let search = ["-rlE", "crash_points::|mod soak\\b", "--include=*.rs", "."];
+        let found = std::process::Command::new("grep").args(search).current_dir(sources).output().unwrap();
+        let found = String::from_utf8(found.stdout).unwrap();
+        let others: Vec<&str> = found
+            .lines()
+            .filter(|path| !["./reconcile_tests/", "./sync/tests/"].iter().any(|dir| path.starts_with(dir)))
+            .collect();
+        assert!(found.lines().count() > 5 && others.is_empty(), "{DYING:?} does not run these: {others:?}");
+    }
 
     #[tokio::test]
     async fn tests_that_fail_or_do_not_run_fail_the_step() {

@@ -35,7 +35,7 @@ pub const WRITTEN: &[Row] = &[
     (
         "One app makes more than 5,000 objects, or more than its Project's `limits.objectsPerApp`",
         &[
-            "five_thousand_objects_in_one_app_are_deployed_and_removed_and_one_more_is_refused",
+            "many_objects_are_deployed_and_removed_and_too_many_are_refused",
             "over_five_thousand_objects_in_an_app_are_refused_and_what_runs_stays",
             "limits_of_a_project_are_kept_and_what_runs_stays",
         ],

@@ -85,7 +85,9 @@ async fn a_server_that_allows_few_streams_gets_more_connections() {
     let ca = Authority::new();
     let setup = Setup { authority: Some(&ca), alpn: H2, names: &["localhost"] };
     let server = Server::start_narrow(setup, 20, open()).await;
-    let edge = edge_at(server.address, &ca);
+    // A watch that finds no stream free waits for so long.
+    let settings = EdgeSettings { answer_begins: Duration::from_secs(3), ..EdgeSettings::default() };
+    let edge = edge_with(settings, server.address, &ca);
     let mut held: Vec<_> = Vec::new();
     let mut left = 70;
     for _ in 0..10 {
