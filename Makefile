@@ -198,7 +198,9 @@ conformance: ## Compare with real Helm over real charts: make conformance CHARTS
 	@[ -n "$(CHARTS)" ] || { echo 'conformance needs the corpus of real charts: make conformance CHARTS=DIR, or set EMCO_CHARTS' >&2; exit 1; }
 	@[ -f "$(CHARTS)/compare.py" ] || { echo 'there is no compare.py in $(CHARTS): CHARTS names the folder of the corpus of real charts' >&2; exit 1; }
 	@$(BINS)
-	$(TARGET)/debug/emco-e2e conformance --charts "$(CHARTS)" $(if $(ALL),--all)
+	@# Each corpus is unpacked into a folder of its own.
+	@corpus=$$(cat "$(CHARTS)"/*.tar.xz | sha256sum | cut -c1-16); export CHART_CORPUS_CACHE="$${CHART_CORPUS_CACHE:-$(CACHE)/charts/$$corpus}"; \
+	  $(TARGET)/debug/emco-e2e conformance --charts "$(CHARTS)" $(if $(ALL),--all)
 
 
 .PHONY: demo

@@ -8,6 +8,7 @@ use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec, SharedBed};
 use emco_e2e::operator::{
     Operator, SOON, chart, chart_map, deployed, deployment, program, project, register, unless_ended,
 };
+use emco_e2e::programs::{Program, Programs};
 use serde_json::Value;
 
 use super::prometheus::Prometheus;
@@ -138,10 +139,15 @@ async fn until_all_have_series(prometheus: &Prometheus, expressions: BTreeSet<St
 
 #[tokio::test]
 async fn every_expression_finds_series_of_a_running_operator() {
+    Box::pin(expressions_find_series(Programs::get(&[Program::Prometheus]).await.unwrap())).await;
+}
+
+/// Has this Prometheus read a running operator.
+pub async fn expressions_find_series(programs: Programs) {
     let bed = BED.get().await.unwrap();
     bed.explain(Box::pin(async {
         let operator = Operator::start(bed, &program()?).await?;
-        let prometheus = Prometheus::start(bed, &address(&operator).await?).await?;
+        let prometheus = Prometheus::start(bed, &programs, &address(&operator).await?).await?;
         unless_ended(operator.process(), work(bed)).await?;
         let filled = |expression: &String| {
             expression

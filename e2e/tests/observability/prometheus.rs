@@ -14,8 +14,7 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Starts one that scrapes the operator each second and loads the rules.
-    pub async fn start(bed: &Bed, target: &str) -> Result<Self> {
-        let programs = Programs::get(&[Program::Prometheus]).await?;
+    pub async fn start(bed: &Bed, programs: &Programs, target: &str) -> Result<Self> {
         let dir = bed.dir().join("prometheus");
         std::fs::create_dir(&dir)?;
         let rules = folder().join("rules.yaml").canonicalize()?;
