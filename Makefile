@@ -47,8 +47,8 @@ help: ## Explain the targets.
 	@echo
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r target text; do printf '  %-16s %s\n' "$$target" "$$text"; done
 	@echo
-	@echo 'The first run of demo, test, e2e, conformance or bench builds Kubernetes and etcd from source (about five'
-	@echo 'minutes on two cores) and keeps them in $(CACHE).'
+	@echo 'The first run of demo, test, e2e, conformance or bench builds Kubernetes and etcd from source (a quarter of an hour'
+	@echo 'on two cores beside other builds) and keeps them in $(CACHE).'
 
 
 # Programs are built as they are shipped: without shared libraries, so that what is measured and compared is what runs in a
@@ -238,7 +238,7 @@ bench-helm: build-bench
 	HELM="$${helm##* }" EMCO_CHARTS="$(abspath $(CHARTS))" $(STATIC) bench --target $(HOST) -p emco-helm --bench helm
 
 .PHONY: soak
-soak: build ## What is too slow for each commit (about two hours); STEP=NAME runs one step, STEP=tests those of test programs.
+soak: build ## What is too slow for each commit (about three hours); STEP=NAME runs one step, STEP=tests those of test programs.
 	@$(BINS)
 	@# Test programs are built in between, as those of each run.
 	$(LINTED) EMCO_OPERATOR_BIN=$(abspath $(RELEASE))/emco-operator $(TARGET)/debug/emco-e2e soak $(if $(STEP),--only $(STEP)) $(if $(CHARTS),--charts "$(CHARTS)")
