@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks format, lints everything, and runs the unit tests of what changed since they last passed: `make check`.
+"""Checks format and structure, lints everything, and runs the unit tests of what changed since they last passed: `make check`.
 
 What passed is remembered by the program's file, in the target folder. Tests on control planes are only linted: `make e2e` runs them.
 """
@@ -13,7 +13,7 @@ import lanes
 import programs
 import report
 from all_tests import TARGET, failure
-from command import run
+from command import ROOT, run
 from programs import CARGO
 from test_output import Summary
 
@@ -44,7 +44,12 @@ def main():
     start = time.monotonic()
     deadline = start + LIMIT_SECONDS
     summaries, seconds = [], {}
-    for command in [CARGO, "fmt", "--all", "--check"], [CARGO, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]:
+    checks = [
+        [CARGO, "fmt", "--all", "--check"],
+        [sys.executable, "-B", os.path.join(ROOT, ".ci", "structure.py")],
+        [CARGO, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+    ]
+    for command in checks:
         if run(command, deadline):
             summaries = [("check", failure(" ".join(command)))]
             break
