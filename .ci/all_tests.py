@@ -63,7 +63,7 @@ class Tests:
     """All test programs: what they said, how long each took, which tests are unsteady, and what was not run since it passed."""
 
     def __init__(self):
-        self.summaries, self.seconds, self.unsteady, self.unchanged = [], {}, [], []
+        self.summaries, self.seconds, self.processors, self.unsteady, self.unchanged = [], {}, {}, [], []
 
     def build(self, packages, deadline, start):
         """Builds everything, and finds the programs to run. None when that fails."""
@@ -90,12 +90,12 @@ class Tests:
 
     def run(self, running):
         """Runs the programs, once more what failed on control planes, and looks at their budgets."""
-        with Beat(running.tell):
+        with Beat(running.tell), running.processors:
             running.run()
             self.unsteady = lanes.repeat(running)
         steps.note({"units": running.computed_at - running.start, "planes": time.monotonic() - running.computed_at})
         self.summaries = [(program.name, summary) for program, summary in running.summaries.items()]
-        self.seconds = running.seconds
+        self.seconds, self.processors = running.seconds, running.processors.by_program()
         self.summaries.append(("budget", budget.bind(self.summaries, self.seconds)))
 
 
@@ -126,7 +126,7 @@ def main(packages):
     seconds = time.monotonic() - start
     print(f"\n--- {seconds:.0f} s")
     table = [] if steps.GATE else steps.end(seconds)
-    for line in report.lines(tests.summaries, tests.seconds, tests.unsteady, tests.unchanged, table):
+    for line in report.lines(tests.summaries, tests.seconds, tests.unsteady, tests.unchanged, table, tests.processors):
         print(line)
     print(f"{total.passed} passed, {total.failed} failed", flush=True)
     return 1 if total.failed else 0

@@ -7,6 +7,7 @@ import time
 
 import cache
 from command import ROOT, Command
+from processors import Processors
 from room import Room
 from test_output import Summary
 
@@ -43,6 +44,8 @@ class Lanes:
         self.stopped = False
         self.computed = threading.Event()
         self.room = room or Room()
+        # What each program uses; looks while its block runs.
+        self.processors = Processors()
         # Of each program, in the order in which they end.
         self.summaries = {}
         self.seconds = {}
@@ -113,6 +116,7 @@ class Lanes:
 
         deadline = min(self.deadline, time.monotonic() + PROGRAM_SECONDS)
         command = Command(arguments, deadline, line, f"{program.name}: ", program.cwd, program.environment())
+        self.processors.begins(command.process.pid, program.name)
         with self.lock:
             self.running[command] = program.name
         code = command.wait()

@@ -39,9 +39,17 @@ def failures(summaries):
             yield f"failed: {complaint}"
 
 
-def lines(summaries, seconds, unsteady, unchanged=(), table=()):
+def dearest(processors):
+    """The programs that kept the processors busy for longest, with all that they started, and the sum of all."""
+    if processors:
+        yield f"the dearest programs, in seconds of processor, of {sum(processors.values()):.0f} in all:"
+    for name, s in sorted(processors.items(), key=lambda row: -row[1])[:SLOWEST]:
+        yield f"{s:8.1f} s  {name}"
+
+
+def lines(summaries, seconds, unsteady, unchanged=(), table=(), processors=()):
     """The end of a run. `summaries`: (name of program, what it said); `seconds`: of each program; `unsteady`: (name, first failure);
-    `unchanged`: (name of program, tests that passed then); `table`: lines on the steps of the run.
+    `unchanged`: (name of program, tests that passed then); `table`: lines on the steps of the run; `processors`: seconds of each program.
 
     What matters most comes last.
     """
@@ -59,6 +67,7 @@ def lines(summaries, seconds, unsteady, unchanged=(), table=()):
         yield "the slowest programs:"
     for name, s in sorted(seconds.items(), key=lambda row: -row[1])[:SLOWEST]:
         yield f"{s:8.1f} s  {name}"
+    yield from dearest(dict(processors))
     yield from table
     yield from left_out(summaries, unchanged)
     yield from budget.too_large(seconds)
