@@ -127,6 +127,9 @@ async fn an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved() {
         deployed(bed, "waves", "shop", 1).await?;
         let canary = "{name: canary, clusters: [{provider: acme, cluster: e1}], approval: After}";
         let rollout = format!("rollout: {{waves: [{canary}]}}");
+        // Before the chart changes: the app's change alone would be a revision without waves, where it is seen first.
+        deploy_chart(bed, "waves", ("1.0.0", NOTE), ON_FOUR, &rollout).await?;
+        deployed(bed, "waves", "shop", 2).await?;
         deploy_chart(bed, "waves", ("1.1.0", &NOTE.replace("one", "two")), ON_FOUR, &rollout).await?;
         let held = wait(bed, "waves", "shop", |dig: &DeploymentIntentGroup| {
             let rollout = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
@@ -154,7 +157,7 @@ spec: {{deploymentIntentGroupRef: {{name: shop}}, digest: \"{digest}\", wave: ca
 "
         );
         kubectl.apply(&gate).await?;
-        deployed(bed, "waves", "shop", 2).await?;
+        deployed(bed, "waves", "shop", 3).await?;
         for edge in EDGES {
             ensure!(says(edge).await? == "two", "{edge} after it");
         }

@@ -144,13 +144,16 @@ async fn eight_clusters(bed: &Bed) -> Result<()> {
     story.label(JOINS, "spare").await?;
     story.deploy("1.0.0", "one", "").await?;
     deployed(bed, SHOP, SHOP, 1).await?;
+    // Before the chart changes: the app's change alone would be a revision without waves, where it is seen first.
+    story.deploy("1.0.0", "one", &rollout(1)).await?;
+    deployed(bed, SHOP, SHOP, 2).await?;
     for edge in DEAD {
         story.kill(edge).await?;
     }
 
     // One of the second wave is dead, which is borne; the third one waits behind the gate.
     story.deploy("2.0.0", "two", &rollout(1)).await?;
-    let second = story.gate(2, "two", 1).await?;
+    let second = story.gate(3, "two", 1).await?;
     ensure!((second.place, second.waves) == (2, 5), "{second:?}");
     let waits = has(&["e4", "e5"], "one");
     let notes = story.notes(&[DEAD[0], DEAD[1], JOINS]).await?;
@@ -159,7 +162,7 @@ async fn eight_clusters(bed: &Bed) -> Result<()> {
     // Another one dies: that is too much, and no other cluster begins, also where the gate is opened.
     story.kill(DIES).await?;
     let paused = "2 clusters failed, and spec.rollout.maxFailures bears 1";
-    story.says(2, paused, |rollout| rollout.waits_for.contains(paused)).await?;
+    story.says(3, paused, |rollout| rollout.waits_for.contains(paused)).await?;
     story.approve(&second).await?;
     let why = wait(bed, SHOP, SHOP, |dig: &DeploymentIntentGroup| {
         let ready = dig.status.as_ref().and_then(|status| status.condition(types::READY));
@@ -173,7 +176,7 @@ async fn eight_clusters(bed: &Bed) -> Result<()> {
 
     // Somebody bears it, which is another revision of the same inputs: the rollout goes on through the third wave, to the gate of the fourth.
     story.deploy("2.0.0", "two", &rollout(3)).await?;
-    let fourth = story.gate(3, "four", 2).await?;
+    let fourth = story.gate(4, "four", 2).await?;
     ensure!((fourth.place, fourth.wave.as_str()) == (4, "four"), "{fourth:?}");
     let notes = story.notes(&[DEAD[0], DEAD[1], DIES, JOINS]).await?;
     let waits = has(&["e5"], "one");
@@ -181,23 +184,23 @@ async fn eight_clusters(bed: &Bed) -> Result<()> {
 
     // A newer revision begins again at the first wave, and opens no gate with the approvals of the one before.
     story.deploy("3.0.0", "three", &rollout(3)).await?;
-    let second = story.gate(4, "two", 2).await?;
+    let second = story.gate(5, "two", 2).await?;
     let notes = story.notes(&[DEAD[0], DEAD[1], DIES, JOINS]).await?;
     let waited = [has(&["e4"], "two"), waits.clone()].concat();
     ensure!(notes == [has(&["e0", "e1"], "three"), waited].concat(), "{notes:?}");
     story.approve(&second).await?;
-    story.gate(4, "four", 2).await?;
+    story.gate(5, "four", 2).await?;
 
     // Who joins meanwhile begins nothing anew, and comes after all others.
     story.label(JOINS, "edge").await?;
-    let fourth = story.gate(5, "four", 2).await?;
+    let fourth = story.gate(6, "four", 2).await?;
     ensure!(fourth.inputs_digest == second.inputs_digest, "{fourth:?}");
     let notes = story.notes(&[DEAD[0], DEAD[1], DIES]).await?;
     let answers = has(&["e0", "e1", "e4"], "three");
     ensure!(notes == [answers, waits, has(&[JOINS], "")].concat(), "{notes:?}");
     story.approve(&fourth).await?;
     let over =
-        story.says(5, "the end", |rollout| rollout.place > rollout.waves && rollout.failed == 3).await?;
+        story.says(6, "the end", |rollout| rollout.place > rollout.waves && rollout.failed == 3).await?;
     ensure!(over.waits_for.is_empty(), "{over:?}");
     let notes = story.notes(&[DEAD[0], DEAD[1], DIES]).await?;
     ensure!(notes == has(&["e0", "e1", "e4", "e5", JOINS], "three"), "{notes:?}");
@@ -206,13 +209,13 @@ async fn eight_clusters(bed: &Bed) -> Result<()> {
     for edge in [DEAD[0], DEAD[1], DIES] {
         bed.edge(edge).restart().await?;
     }
-    deployed(bed, SHOP, SHOP, 5).await?;
+    deployed(bed, SHOP, SHOP, 6).await?;
     let notes = story.notes(&[]).await?;
     ensure!(notes == has(&EDGES, "three"), "{notes:?}");
     let events =
         ["get", "events", "-n", SHOP, "-o", "jsonpath={range .items[*]}{.reason} {.message}{\"\\n\"}{end}"];
     let events = story.kubectl(&events).await?;
-    for wanted in ["WaveBegan wave 2 of 5 (two) of revision 2", "RolloutDone revision", "RolloutPaused"] {
+    for wanted in ["WaveBegan wave 2 of 5 (two) of revision 3", "RolloutDone revision", "RolloutPaused"] {
         ensure!(events.contains(wanted), "no Event tells: {wanted}\n{events}");
     }
     Ok(())
