@@ -35,7 +35,7 @@ READS = {
 # Settings that change what is built or what a test does.
 SETTINGS = (
     "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_", "CARGO_PROFILE_", "CLIPPY_ARGS", "RUSTC_", "PROPTEST_", "INSTA_",
-    "EMCO_CRASH", "EMCO_TEST_SEED", "RUST_", "TZ",
+    "EMCO_CRASH", "EMCO_TEST_SEED", "RUST_MIN_STACK", "RUST_TEST_THREADS", "TZ",
 )
 
 
