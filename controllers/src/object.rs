@@ -6,4 +6,4 @@ mod log_fields;
 pub mod meta;
 pub mod status;
 
-pub use log_fields::LogFields;
+pub use log_fields::{LogFields, one_line};

@@ -1,4 +1,11 @@
-//! Names objects in log lines, in the words that people filter by.
+//! Names objects in log lines, in the words that people filter by, and makes texts of others fit there.
+
+use emco_engine::conditions::truncate;
+
+use crate::runtime::api;
+
+/// Longest message in a log line, in bytes.
+const LONGEST: usize = 512;
 
 /// Which object of the hub a line is about. Fields that do not apply are left out of the line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +29,11 @@ impl LogFields {
     }
 }
 
+/// A text of others, as it may stand in a line of the log: it can neither end the line nor fill the disk.
+pub fn one_line(text: &str) -> String {
+    truncate(&api::one_line(text), LONGEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +46,10 @@ mod tests {
         assert_eq!(of("DeploymentIntentGroup", "team-a"), named);
         assert_eq!(of("LogicalCloud", "team-a").object.as_deref(), Some("LogicalCloud/team-a/shop"));
         assert_eq!(of("Project", "").object.as_deref(), Some("Project/shop"));
+    }
+    #[test]
+    fn text_of_others_makes_no_second_line() {
+        assert_eq!(one_line("a\nERROR b\u{1b}[31m"), "a ERROR b [31m");
+        assert!(one_line(&"x".repeat(9000)).len() <= LONGEST);
     }
 }

@@ -6,19 +6,12 @@
 use emco_crds::Conditioned;
 use emco_crds::conditions::types;
 use emco_crds::reasons::is_progress;
-use emco_engine::conditions::truncate;
 use kube::Resource;
 use kube::core::object::HasStatus;
 
-use crate::object::LogFields;
-use crate::object::events;
-use crate::object::meta;
+use crate::object::{LogFields, events, meta, one_line};
 use crate::reconcile::owned_namespace;
-use crate::runtime::api;
 use crate::runtime::context::Context;
-
-/// Longest message in a log line, in bytes.
-const LONGEST: usize = 512;
 
 /// What makes one state of an object another one.
 #[derive(PartialEq, Eq)]
@@ -143,11 +136,6 @@ where
     tracing::info!(project, deployment, cluster, object = named, revision, seconds, "removed");
 }
 
-/// A text of others, as it may stand in a line of the log: it can neither end the line nor fill the disk.
-pub fn one_line(text: &str) -> String {
-    truncate(&api::one_line(text), LONGEST)
-}
-
 #[cfg(test)]
 mod tests {
     use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
@@ -203,11 +191,5 @@ mod tests {
         let why = "LogicalCloud default is not ready: ...";
         let says = [("Ready", "False", "LogicalCloudNotReady", ready), ("Resolved", "False", "X", why)];
         assert!(status(&says, 6).is_warning());
-    }
-
-    #[test]
-    fn text_of_others_makes_no_second_line() {
-        assert_eq!(one_line("a\nERROR b\u{1b}[31m"), "a ERROR b [31m");
-        assert!(one_line(&"x".repeat(9000)).len() <= LONGEST);
     }
 }

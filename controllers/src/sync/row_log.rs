@@ -8,8 +8,7 @@ use emco_crds::{RowStatus, SyncShard};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::object::LogFields;
-use crate::reconcile::transitions::one_line;
+use crate::object::{LogFields, one_line};
 
 /// Lines of one shard in a [`WINDOW`]. A chart that fails on a thousand clusters fails everywhere alike.
 const MOST: usize = 10;
