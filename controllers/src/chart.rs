@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::remote::dialer::Dialer;
-use crate::runtime::triggers::{Key, KeyQueue};
+use crate::runtime::key_queue::{Key, KeyQueue};
 use crate::runtime::turns::Turns;
 
 mod credentials;

@@ -7,6 +7,7 @@ pub mod driver;
 pub(crate) mod each_key;
 pub mod hub;
 pub mod installation;
+pub mod key_queue;
 pub mod lease;
 pub mod metrics;
 pub(crate) mod places;

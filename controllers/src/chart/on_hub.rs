@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{digest, mix};
 use crate::runtime::api::{ApiResult, ApiServer, ApiServerExt as _, Method, Request, pages};
-use crate::runtime::triggers::KeyQueue;
+use crate::runtime::key_queue::KeyQueue;
 
 mod room;
 

@@ -20,8 +20,8 @@ use crate::object::meta;
 use crate::reconcile::{facts, namespace_access, owned_namespace, project};
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::each_key::each_key;
+use crate::runtime::key_queue::Key;
 use crate::runtime::stores::Known;
-use crate::runtime::triggers::Key;
 
 mod write;
 

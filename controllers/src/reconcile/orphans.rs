@@ -22,8 +22,9 @@ use crate::object::status;
 use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::each_key::each_key;
+use crate::runtime::key_queue::Key;
 use crate::runtime::metrics::Metrics;
-use crate::runtime::triggers::{Key, Triggers};
+use crate::runtime::triggers::Triggers;
 use crate::store::{self, Owner, plan_details};
 use crate::target;
 

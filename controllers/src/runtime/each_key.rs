@@ -7,8 +7,8 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
+use super::key_queue::{Key, KeyQueue};
 use super::places::Places;
-use super::triggers::{Key, KeyQueue};
 
 /// Never ends. A key that comes while it is worked on is worked on again.
 pub async fn each_key<F: Future<Output = ()>>(queue: &KeyQueue, at_once: u16, work: impl Fn(Key) -> F) {

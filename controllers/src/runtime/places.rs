@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::runtime::key_queue::{Key, KeyQueue};
 use crate::runtime::shares;
-use crate::runtime::triggers::{Key, KeyQueue};
 
 /// How long an object without a place waits at most: the one that was queued before it may be gone by then.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(10);

@@ -26,7 +26,7 @@ use crate::reconcile::suspension;
 use crate::remote::Admission;
 use crate::remote::wire::cut;
 use crate::runtime::context::{Context, Failure};
-use crate::runtime::triggers::Key;
+use crate::runtime::key_queue::Key;
 use crate::store::Owner;
 
 /// A Secret of somebody else that is in the way is looked at again.

@@ -90,8 +90,8 @@ mod tests {
     use serde::de::DeserializeOwned;
 
     use super::*;
+    use crate::runtime::key_queue::Key;
     use crate::runtime::stores::{Feed, Writers, stores};
-    use crate::runtime::triggers::Key;
 
     fn object<K: DeserializeOwned>(value: Value) -> K {
         serde_json::from_value(value).unwrap()

@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::object::meta::{name, namespace};
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
+use crate::runtime::key_queue::Key;
 use crate::runtime::metrics::{Metrics, ReconcileResult};
 use crate::runtime::places::{self, Places};
-use crate::runtime::triggers::Key;
 
 /// Pause after the first failure; doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);

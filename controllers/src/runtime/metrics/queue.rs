@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
 
-use crate::runtime::triggers::Key;
+use crate::runtime::key_queue::Key;
 
 /// Objects by kind, in the queues of the controllers.
 #[derive(Default)]

@@ -6,9 +6,7 @@ use emco_crds::LogicalCloud;
 use parking_lot::Mutex;
 
 use crate::object::meta;
-
-/// Namespace and name of a logical cloud on the hub.
-pub type Key = (String, String);
+use crate::runtime::key_queue::Key;
 
 /// What was seen of one cloud last.
 type Seen = (String, Option<String>, i64, bool);

@@ -7,7 +7,7 @@ use emco_engine::cluster_maps::{SLOTS, name, slot, slot_of};
 use parking_lot::Mutex;
 
 use crate::object::meta;
-use crate::runtime::triggers::{Key, KeyQueue};
+use crate::runtime::key_queue::{Key, KeyQueue};
 
 /// A ConfigMap as this process wrote or found it last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

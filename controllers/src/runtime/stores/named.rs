@@ -6,8 +6,8 @@ use emco_crds::DeploymentIntentGroup;
 use emco_engine::resolve;
 use parking_lot::Mutex;
 
-use super::cloud_namespaces::Key;
 use crate::object::meta;
+use crate::runtime::key_queue::Key;
 
 /// Something in its own namespace that a deployment names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use emco_crds::DeploymentIntentGroup;
 use parking_lot::Mutex;
 
-use super::cloud_namespaces::Key;
 use crate::object::meta;
+use crate::runtime::key_queue::Key;
 
 /// A release through a logical cloud: both names, and the namespace on the hub that the cloud is in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,9 +2,10 @@
 
 use emco_crds::LogicalCloud;
 
-use super::{Key, Triggers};
+use super::Triggers;
 use crate::object::meta::{name, namespace};
 use crate::reconcile::logical_cloud;
+use crate::runtime::key_queue::Key;
 use crate::runtime::stores::{Release, Stores};
 
 /// All deployments of a release, through the other logical clouds with this namespace on clusters, too.

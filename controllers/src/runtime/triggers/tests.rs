@@ -10,20 +10,6 @@ use serde_json::json;
 use super::*;
 use crate::runtime::stores::stores;
 
-#[test]
-fn a_key_does_not_wait_for_one_that_is_queued_again_and_again() {
-    let queue = KeyQueue::default();
-    queue.enqueue("acme", "a");
-    queue.enqueue("shop", "z");
-    let mut taken = Vec::new();
-    for _ in 0..3 {
-        taken.extend(queue.take());
-        queue.enqueue("acme", "a");
-    }
-    let names: Vec<_> = taken.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(names, ["a", "z", "a"]);
-}
-
 fn taken(queue: &KeyQueue) -> Vec<String> {
     std::iter::from_fn(|| queue.take()).map(|(namespace, name)| format!("{namespace}/{name}")).collect()
 }
