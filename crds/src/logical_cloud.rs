@@ -140,6 +140,14 @@ pub struct LogicalCloudSpec {
     pub credentials: Option<CloudCredentials>,
 }
 
+impl LogicalCloud {
+    /// Its namespace on clusters.
+    pub fn cluster_namespace(&self) -> &str {
+        let own = self.metadata.namespace.as_deref().unwrap_or_default();
+        self.spec.namespace.as_deref().unwrap_or(own)
+    }
+}
+
 /// When clusters are prepared.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Provision {

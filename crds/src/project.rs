@@ -93,6 +93,13 @@ pub struct ProjectSpec {
     pub members: Vec<Member>,
 }
 
+impl Project {
+    /// The namespace of the hub that it owns.
+    pub fn owned_namespace(&self) -> &str {
+        self.spec.namespace.as_deref().unwrap_or_else(|| self.metadata.name.as_deref().unwrap_or_default())
+    }
+}
+
 fn default_removal_budget() -> PercentOrCount {
     PercentOrCount::percent(50)
 }

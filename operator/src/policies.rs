@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use emco_controllers::reconcile::{logical_cloud, suspension};
+use emco_controllers::reconcile::suspension;
 use emco_controllers::runtime::stores::Stores;
 use emco_controllers::sync::{Owner, Policies, Policy};
 use emco_crds::names::{annotation, label};
@@ -39,9 +39,9 @@ impl Policies for StoredPolicies {
                 conflicts: dig.spec.sync.conflicts,
                 immutable: dig.spec.sync.immutable_fields,
                 prune: dig.spec.sync.prune,
-                namespace: cloud.as_ref().map(|cloud| logical_cloud::namespace(cloud)),
+                namespace: cloud.as_ref().map(|cloud| cloud.cluster_namespace().to_owned()),
                 whole_cluster: cloud.as_ref().is_some_and(|cloud| Reach::of(&cloud.spec).cluster),
-                derived: cloud.and_then(|cloud| Derived::of(&cloud.spec, &logical_cloud::namespace(&cloud))),
+                derived: cloud.and_then(|cloud| Derived::of(&cloud.spec, cloud.cluster_namespace())),
                 requested: dig.annotations().get(annotation::REQUESTED_AT).cloned(),
                 suspended: self.is_suspended(owner),
                 pinned: dig.spec.revision,

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
 use crate::object::meta;
-use crate::reconcile::{facts, namespace_access, owned_namespace, project};
+use crate::reconcile::{facts, namespace_access, owned_namespace};
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::each_key::each_key;
 use crate::runtime::key_queue::Key;
@@ -40,7 +40,7 @@ pub async fn follow(ctx: Arc<Context>) {
     // What was not listed yet is no reason to remove anything.
     ctx.stores.loaded().await;
     for project in ctx.stores.projects.sorted() {
-        ctx.stores.cluster_maps.enqueue_all(project::namespace(&project));
+        ctx.stores.cluster_maps.enqueue_all(project.owned_namespace());
     }
     let failures: Mutex<BTreeMap<Key, u32>> = Mutex::default();
     each_key(&ctx.stores.cluster_maps.queue, AT_ONCE, async |key: Key| {
@@ -113,7 +113,7 @@ fn tenant(ctx: &Context, namespace: &str) -> Option<Arc<Project>> {
     let name = owned_namespace::project_of(ctx, namespace)?;
     let project = ctx.stores.projects.named("", &name)?;
     let usable = !meta::deleting(project.as_ref())
-        && project::namespace(&project) == namespace
+        && project.owned_namespace() == namespace
         && !owned_namespace::ends(ctx, namespace);
     usable.then_some(project)
 }

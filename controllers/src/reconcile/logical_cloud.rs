@@ -45,11 +45,6 @@ pub use taken::losing_to;
 /// Revisions kept of a logical cloud.
 const HISTORY: usize = 3;
 
-/// Namespace of a logical cloud on the clusters.
-pub fn namespace(cloud: &LogicalCloud) -> String {
-    cloud.spec.namespace.clone().unwrap_or_else(|| meta::namespace(cloud).to_owned())
-}
-
 /// What a deployment needs to know of a cloud. The refusal says why it cannot be used.
 pub fn facts(
     ctx: &Context,
@@ -69,9 +64,9 @@ pub fn facts(
     Ok(CloudFacts {
         name: name.to_owned(),
         level: cloud.spec.level.as_str().to_owned(),
-        namespace: namespace(cloud),
+        namespace: cloud.cluster_namespace().to_owned(),
         reach: cloud::Reach::of(&cloud.spec),
-        derived: cloud::Derived::of(&cloud.spec, &namespace(cloud)),
+        derived: cloud::Derived::of(&cloud.spec, cloud.cluster_namespace()),
         clusters: members.candidates,
     })
 }
@@ -122,7 +117,7 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
         holders = holders.proven(ctx, namespace_, of).await?;
     }
     status.in_use = holders::in_use(&holders.names);
-    status.namespace = Some(namespace(&cloud));
+    status.namespace = Some(cloud.cluster_namespace().to_owned());
     status.identity = (cloud.spec.level != Level::Admin)
         .then(|| cloud::account(&namespace(&cloud), meta::name(cloud.as_ref())));
     if meta::deleting(cloud.as_ref()) {
@@ -196,7 +191,7 @@ async fn plan(
             project: meta::name(project.as_ref()),
             name: &owner.name,
             spec: &cloud.spec,
-            namespace: &namespace(cloud),
+            namespace: cloud.cluster_namespace(),
             clusters: &clusters,
             granted: &granted,
             held,
@@ -265,7 +260,7 @@ fn draft<'a>(
         inputs_digest: planned.inputs_digest.clone(),
         cause: planned.change.as_ref().map_or(Cause::Update, |change| change.cause),
         release: None,
-        namespace: namespace(cloud),
+        namespace: cloud.cluster_namespace().to_owned(),
         level: cloud.spec.level,
         logical_cloud: None,
         composite_app: None,

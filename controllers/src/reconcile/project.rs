@@ -26,15 +26,10 @@ use crate::store;
 /// When what nobody tells of is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Namespace of a project on the hub.
-pub fn namespace(project: &Project) -> &str {
-    project.spec.namespace.as_deref().unwrap_or_else(|| meta::name(project))
-}
-
 /// Brings one project to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
     let Some(project) = ctx.stores.projects.named("", name) else { return Ok(Outcome::Settled) };
-    let namespace = namespace(&project).to_owned();
+    let namespace = project.owned_namespace().to_owned();
     let owner = Owner { kind: "Project", name, label: label::PROJECT };
     let mut status = project.status.clone().unwrap_or_default();
     let generation = meta::generation(project.as_ref());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use emco_engine::cloud::Derived;
 
-use crate::reconcile::{logical_cloud, suspension};
+use crate::reconcile::suspension;
 use crate::runtime::stores::Stores;
 use crate::sync::{Fence, Owner, Policies, Policy};
 
@@ -39,7 +39,7 @@ impl Policies for Usual {
                 || suspension::holds(&self.0, &owner.kind, &owner.namespace, &owner.name),
             derived: dig.as_ref().and_then(|dig| {
                 let cloud = self.0.clouds.named(&owner.namespace, &dig.spec.logical_cloud_ref.name)?;
-                Derived::of(&cloud.spec, &logical_cloud::namespace(&cloud))
+                Derived::of(&cloud.spec, cloud.cluster_namespace())
             }),
             pinned: dig.and_then(|dig| dig.spec.revision),
             ..usual

@@ -100,7 +100,7 @@ impl Triggers {
 
     /// A project came or changed: everything in its namespace, and who shares the namespaces of its logical clouds.
     pub fn project(&self, stores: &Stores, project: &Project) {
-        let within = crate::reconcile::project::namespace(project);
+        let within = project.owned_namespace();
         self.tenant(stores, within);
         for cloud in stores.clouds.within(within) {
             self.sharing(stores, &cloud);
@@ -144,7 +144,7 @@ impl Triggers {
 
     fn sharing(&self, stores: &Stores, cloud: &LogicalCloud) {
         let own = (namespace(cloud), name(cloud));
-        let mut sharing = stores.cloud_namespaces.sharing(&crate::reconcile::logical_cloud::namespace(cloud));
+        let mut sharing = stores.cloud_namespaces.sharing(cloud.cluster_namespace());
         sharing.retain(|(within, other)| (within.as_str(), other.as_str()) != own);
         for (within, other) in &sharing {
             self.clouds.enqueue(within, other);

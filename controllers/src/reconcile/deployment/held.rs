@@ -22,7 +22,7 @@ use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
 use super::rollout;
 use crate::object::meta;
-use crate::reconcile::{facts, logical_cloud, suspension};
+use crate::reconcile::{facts, suspension};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
 use crate::target;
@@ -257,7 +257,7 @@ pub(super) fn having_apps(mut wanted: BTreeMap<ClusterId, Combination>) -> BTree
 /// The account of the deployment's logical cloud, where its rights follow what is deployed.
 fn derived_account(ctx: &Context, dig: &DeploymentIntentGroup) -> Option<DerivedAccount> {
     let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name)?;
-    let home = logical_cloud::namespace(&cloud);
+    let home = cloud.cluster_namespace().to_owned();
     let derived = Derived::of(&cloud.spec, &home)?;
     Some(DerivedAccount { account: cloud::account(&home, meta::name(cloud.as_ref())), home, derived })
 }

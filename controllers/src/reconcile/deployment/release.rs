@@ -99,7 +99,7 @@ pub(super) fn contested(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owne
         return None;
     }
     let rivals: Vec<String> = rivals.into_iter().collect();
-    let (name, namespace) = (&release.name, logical_cloud::namespace(&cloud));
+    let (name, namespace) = (&release.name, cloud.cluster_namespace());
     let gets = if rivals.len() == 1 { "does not get it" } else { "do not get it" };
     let place = if on.is_empty() {
         String::new()

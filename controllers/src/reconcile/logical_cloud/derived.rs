@@ -30,7 +30,9 @@ pub(super) async fn shown(
     cloud: &LogicalCloud,
     clusters: &BTreeMap<ClusterId, ClusterFacts>,
 ) -> Result<OfClusters, Failure> {
-    let Some(derived) = Derived::of(&cloud.spec, &namespace(cloud)) else { return Ok(OfClusters::new()) };
+    let Some(derived) = Derived::of(&cloud.spec, cloud.cluster_namespace()) else {
+        return Ok(OfClusters::new());
+    };
     let digs = ctx.stores.digs.within(meta::namespace(cloud));
     let shards = store::shards_within(ctx, meta::namespace(cloud));
     let digs = digs.iter().map(AsRef::as_ref);
@@ -44,7 +46,9 @@ pub(super) async fn listed(
     cloud: &LogicalCloud,
     clusters: &BTreeMap<ClusterId, ClusterFacts>,
 ) -> Result<OfClusters, Failure> {
-    let Some(derived) = Derived::of(&cloud.spec, &namespace(cloud)) else { return Ok(OfClusters::new()) };
+    let Some(derived) = Derived::of(&cloud.spec, cloud.cluster_namespace()) else {
+        return Ok(OfClusters::new());
+    };
     // First the shards: their deployments were there before them.
     let shards = store::live_shards(ctx, Some(meta::namespace(cloud))).await?;
     let digs: Vec<DeploymentIntentGroup> = in_use::listed(ctx, meta::namespace(cloud)).await?;
@@ -78,7 +82,7 @@ async fn of(
     clusters: &BTreeMap<ClusterId, ClusterFacts>,
     derived: &Derived,
 ) -> Result<OfClusters, Failure> {
-    let account = cloud::account(&namespace(cloud), meta::name(cloud));
+    let account = cloud::account(cloud.cluster_namespace(), meta::name(cloud));
     let mut asked: BTreeMap<SetDigest, Asked> = BTreeMap::new();
     let mut there: BTreeMap<ClusterId, OnCluster> = BTreeMap::new();
     for shard in shards {

@@ -99,7 +99,7 @@ pub(super) async fn stand(
     combinations: &BTreeMap<ClusterId, Combination>,
     status: &mut LogicalCloudStatus,
 ) -> Result<Standing, Failure> {
-    let Some(wanted) = Wanted::of(&cloud.spec, project, &owner.name, &super::namespace(cloud)) else {
+    let Some(wanted) = Wanted::of(&cloud.spec, project, &owner.name, cloud.cluster_namespace()) else {
         return Ok(Standing::default());
     };
     let applied = report::applied_on(ctx, owner, combinations, status);

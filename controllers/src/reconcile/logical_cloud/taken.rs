@@ -85,7 +85,7 @@ fn called_for(cloud: &LogicalCloud, reader: &LogicalCloud) -> String {
 /// Other clouds with the same namespace on clusters.
 fn others(ctx: &Context, cloud: &LogicalCloud) -> Vec<Arc<LogicalCloud>> {
     let own = (meta::namespace(cloud), meta::name(cloud));
-    let sharing = ctx.stores.cloud_namespaces.sharing(&super::namespace(cloud));
+    let sharing = ctx.stores.cloud_namespaces.sharing(cloud.cluster_namespace());
     let others = sharing.iter().filter(|(within, name)| (within.as_str(), name.as_str()) != own);
     others.filter_map(|(within, name)| ctx.stores.clouds.named(within, name)).collect()
 }
@@ -100,7 +100,7 @@ pub(super) fn conflict(
     if others.is_empty() {
         return None;
     }
-    let namespace = super::namespace(cloud);
+    let namespace = cloud.cluster_namespace();
     let mine = Claim::of(ctx, cloud, clusters);
     others.iter().find_map(|other| {
         let theirs = Claim::of(ctx, other, clusters);
@@ -140,7 +140,7 @@ pub fn losing_to(
 /// What the cloud that keeps its namespace says of another one that wants it.
 pub(super) fn contested(ctx: &Context, cloud: &LogicalCloud) -> Option<String> {
     losing_to(ctx, cloud, |_| true).first().and_then(|(other, lost)| {
-        let (at, namespace, rival) = (lost.first()?, super::namespace(cloud), called_for(other, cloud));
+        let (at, namespace, rival) = (lost.first()?, cloud.cluster_namespace(), called_for(other, cloud));
         Some(format!(
             "namespace {namespace} on cluster {at} is also wanted by {rival}, which does not get it"
         ))

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::predicates::changed;
 use super::stream::Change;
 use crate::object::meta;
-use crate::reconcile::{facts, project};
+use crate::reconcile::facts;
 use crate::runtime::stores::{NamespaceMeta, Stores};
 
 /// What was read of those on which more than one ConfigMap depends. Their statuses are not: those change with every cluster.
@@ -36,7 +36,7 @@ impl ClusterMapsChanged {
         let project = change.object;
         let read = || json!([project.metadata.labels, project.spec.namespace, meta::deleting(project)]);
         if changed(&self.projects, change, read) {
-            stores.cluster_maps.enqueue_all(project::namespace(project));
+            stores.cluster_maps.enqueue_all(project.owned_namespace());
         }
     }
 
@@ -52,7 +52,7 @@ impl ClusterMapsChanged {
             return;
         }
         let name = meta::name(namespace);
-        if stores.projects.state().iter().any(|project| project::namespace(project) == name) {
+        if stores.projects.state().iter().any(|project| project.owned_namespace() == name) {
             stores.cluster_maps.enqueue_all(name);
         }
         if !stores.clusters.within(name).is_empty() {
@@ -72,14 +72,14 @@ pub fn cluster(stores: &Stores, change: &Change<'_, Cluster>) {
     let Some(provider) = provider.and_then(|name| stores.providers.named("", name)) else { return };
     for project in stores.projects.state() {
         if cloud::grants_any(&provider, meta::name(project.as_ref()), &facts::labels(project.as_ref())) {
-            stores.cluster_maps.enqueue(project::namespace(&project), slot);
+            stores.cluster_maps.enqueue(project.owned_namespace(), slot);
         }
     }
 }
 
 fn all(stores: &Stores) {
     for project in stores.projects.state() {
-        stores.cluster_maps.enqueue_all(project::namespace(&project));
+        stores.cluster_maps.enqueue_all(project.owned_namespace());
     }
 }
 

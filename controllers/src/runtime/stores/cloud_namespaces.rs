@@ -25,7 +25,7 @@ impl CloudNamespaces {
     /// Takes in what the watch shows; whether others with the same namespace have to look again.
     pub fn note(&self, cloud: &LogicalCloud, gone: bool) -> bool {
         let key = (meta::namespace(cloud).to_owned(), meta::name(cloud).to_owned());
-        let namespace = crate::reconcile::logical_cloud::namespace(cloud);
+        let namespace = cloud.cluster_namespace().to_owned();
         let mut inner = self.0.lock();
         if gone {
             inner.clouds.remove(&key);

@@ -6,7 +6,6 @@ use emco_crds::Project;
 use parking_lot::Mutex;
 
 use crate::object::meta;
-use crate::reconcile::project;
 
 #[derive(Default)]
 struct Inner {
@@ -26,7 +25,7 @@ impl SuspendedNamespaces {
     pub fn note(&self, project: &Project, gone: bool) -> BTreeSet<String> {
         let name = meta::name(project);
         let holds = project.spec.suspend == Some(true) && !gone;
-        let now = holds.then(|| project::namespace(project).to_owned());
+        let now = holds.then(|| project.owned_namespace().to_owned());
         let mut inner = self.0.lock();
         let before = match &now {
             Some(namespace) => inner.projects.insert(name.to_owned(), namespace.clone()),

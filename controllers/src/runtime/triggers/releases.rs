@@ -4,7 +4,6 @@ use emco_crds::LogicalCloud;
 
 use super::Triggers;
 use crate::object::meta::{name, namespace};
-use crate::reconcile::logical_cloud;
 use crate::runtime::key_queue::Key;
 use crate::runtime::stores::{Release, Stores};
 
@@ -27,7 +26,7 @@ impl Triggers {
     /// A deployment that has or wants a release came, changed or went.
     pub(super) fn release(&self, stores: &Stores, release: &Release) {
         let cloud = stores.clouds.named(&release.within, &release.cloud);
-        let on_clusters = cloud.map(|cloud| logical_cloud::namespace(&cloud));
+        let on_clusters = cloud.map(|cloud| cloud.cluster_namespace().to_owned());
         for (within, name) in sharers(stores, release, on_clusters.as_deref()) {
             self.digs.enqueue(&within, &name);
         }
@@ -35,9 +34,9 @@ impl Triggers {
 
     /// A logical cloud that shares its namespace on clusters came, changed or went: the releases that are wanted through another one, too.
     pub(super) fn releases(&self, stores: &Stores, cloud: &LogicalCloud) {
-        let on_clusters = logical_cloud::namespace(cloud);
+        let on_clusters = cloud.cluster_namespace();
         for release in stores.releases.through(namespace(cloud), name(cloud)) {
-            let all = sharers(stores, &release, Some(&on_clusters));
+            let all = sharers(stores, &release, Some(on_clusters));
             for (within, name) in all.iter().filter(|_| all.len() > 1) {
                 self.digs.enqueue(within, name);
             }

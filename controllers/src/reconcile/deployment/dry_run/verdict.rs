@@ -15,7 +15,6 @@ use serde_json::Value;
 use super::super::planned::PendingChange;
 use super::Asker;
 use crate::object::meta;
-use crate::reconcile::logical_cloud;
 use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _};
 use crate::runtime::context::Context;
 use crate::sync::errors::{Trouble, lacks_namespace};
@@ -59,7 +58,7 @@ impl Comes {
     pub fn of(ctx: &Context, dig: &DeploymentIntentGroup, change: &PendingChange) -> Self {
         let mut comes = Self::default();
         let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name);
-        comes.namespaces.extend(cloud.map(|cloud| logical_cloud::namespace(&cloud)));
+        comes.namespaces.extend(cloud.map(|cloud| cloud.cluster_namespace().to_owned()));
         let run = change.running.iter().flat_map(|running| running.sets.values());
         for set in change.sets.values().chain(run).filter(|set| !set.is_of_tests()) {
             comes.add(set);
