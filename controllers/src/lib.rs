@@ -21,3 +21,4 @@ pub mod runtime;
 pub mod store;
 pub mod sync;
 pub mod target;
+pub mod tenancy;

@@ -5,5 +5,6 @@ pub mod finalizers;
 mod log_fields;
 pub mod meta;
 pub mod status;
+pub mod transitions;
 
 pub use log_fields::{LogFields, one_line};

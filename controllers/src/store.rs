@@ -1,6 +1,6 @@
 //! Stores revisions on the hub and reads them back: AppContexts, packs and shards.
 //!
-//! The write-ahead order is kept here and in [`crate::target`]: contents are acknowledged before a shard names them, and a shard names
+//! The write-ahead order is kept here and where rows are targeted, above: contents are acknowledged before a shard names them, and a shard names
 //! them before a worker acts.
 
 use std::time::Duration;
@@ -16,11 +16,13 @@ mod history;
 mod limit;
 mod load;
 mod outcome;
+pub(crate) mod own_shards;
 mod owner;
 mod packs;
 mod pending_report;
 pub mod plan_details;
 mod recent_placements;
+mod release_proofs;
 mod shards;
 mod turns;
 mod write_cache;
@@ -43,10 +45,12 @@ pub use load::{
     Stored, Unavailable, are_of, contexts, mixed, newest, of_a_later_format, revision, targeted, targets,
 };
 pub use outcome::{RevisionCounts, is_unreported, mark_targeted, record_outcome, report_delay, take_summary};
+pub use own_shards::all_shown;
 pub use owner::Owner;
 pub(crate) use packs::read_pack;
 pub use pending_report::RevisionSummary;
 pub use recent_placements::recent_placements;
+pub(crate) use release_proofs::ListedHolders;
 pub(crate) use shards::{all_shards, body, empty, live_shards, replace, shards_within, stored_shards};
 pub use shards::{named_by_shards, shards};
 pub use turns::Turn;

@@ -7,11 +7,10 @@ mod removal;
 mod repair;
 mod targets;
 
-pub use grow::all_shown;
-pub(crate) use grow::{live, stored};
 pub use leaving::leaving;
 pub use lost_content::{lost_content, search_confirmed};
 pub(crate) use removal::remove_shard;
 pub use removal::{Removal, has_rows, remove_all};
 pub use repair::{invalidate_lost, repair_packs};
-pub use targets::{keep, retarget};
+pub use targets::keep;
+pub(crate) use targets::{Retargeted, retarget};

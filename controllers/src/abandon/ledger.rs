@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 
 use crate::object::events;
 use crate::object::meta;
-use crate::reconcile::facts;
-use crate::reconcile::owned_namespace;
 use crate::runtime::api::{ApiServerExt, Method, Request, pages, parse};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{Owner, empty, replace};
 use crate::target::remove_shard;
+use crate::tenancy::facts;
+use crate::tenancy::owned_namespace;
 
 /// Rows of one ledger: far below what an object can hold.
 const MOST_ROWS: usize = 128;
@@ -67,7 +67,7 @@ fn entries(row: &ShardRow) -> Vec<GivenUp> {
 }
 
 /// What is remembered of these clusters.
-pub(crate) fn noted(
+pub(super) fn noted(
     ctx: &Context,
     owner: &Owner,
     wanted: impl Fn(&ClusterId) -> bool,
@@ -225,7 +225,7 @@ async fn create(
 }
 
 /// Forgets what rows of the owner's own shards have taken back. Whether anything was written.
-pub(crate) async fn forget(ctx: &Context, owner: &Owner, specs: &[SyncShardSpec]) -> Result<bool, Failure> {
+pub(super) async fn forget(ctx: &Context, owner: &Owner, specs: &[SyncShardSpec]) -> Result<bool, Failure> {
     let mut wrote = false;
     for ledger in of(ctx, owner) {
         let is_taken = |row: &ShardRow| {

@@ -20,10 +20,10 @@ use super::ledger;
 use crate::object::LogFields;
 use crate::object::events;
 use crate::object::meta;
-use crate::reconcile::facts;
 use crate::remote::{Admission, State};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{Contents, Owner, contents_of, replace, request_collection, store_pack, stored_shards};
+use crate::tenancy::facts;
 
 /// Clusters that an Event names.
 const NAMED: usize = 3;

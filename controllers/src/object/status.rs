@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::object::meta::path;
-use crate::reconcile::transitions;
+use crate::object::transitions;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
 use crate::runtime::context::Context;
 

@@ -20,10 +20,10 @@ use zeroize::Zeroizing;
 use super::Issued;
 use super::index::{Entry, Index, Kept};
 use crate::object::meta;
-use crate::reconcile::namespace_access;
 use crate::runtime::api::{ApiResult, ApiServerExt, Method, Request, pages};
 use crate::runtime::context::{Context, Failure};
 use crate::store::Owner;
+use crate::tenancy::namespace_access;
 
 /// How the names of the Secrets of a logical cloud begin; the name of the one with the kubeconfig of all clusters.
 pub(crate) fn prefix(cloud: &str) -> String {

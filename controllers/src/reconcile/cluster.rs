@@ -19,15 +19,15 @@ use crate::object::events;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
-use crate::reconcile::facts;
-use crate::reconcile::namespace_access;
+use crate::object::transitions;
 use crate::reconcile::sources;
-use crate::reconcile::transitions;
 use crate::remote::kubeconfig::Life;
 use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
 use crate::runtime::api::ApiError;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::store;
+use crate::tenancy::facts;
+use crate::tenancy::namespace_access;
 
 mod expiry;
 mod identity;
@@ -37,7 +37,6 @@ mod renewal;
 mod requested;
 
 use identity::Identity;
-pub use proof::ReleaseProofs;
 use renewal::Renewal;
 pub use renewal::Renewals;
 

@@ -17,11 +17,11 @@ use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
 use crate::object::meta;
-use crate::reconcile::{facts, namespace_access, owned_namespace};
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::each_key::each_key;
 use crate::runtime::key_queue::Key;
 use crate::runtime::stores::Known;
+use crate::tenancy::{facts, namespace_access, owned_namespace};
 
 mod write;
 

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
+use crate::object::transitions;
 use crate::reconcile::in_use::Holders;
-use crate::reconcile::owned_namespace::{self, Owner};
-use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Outcome, Reconciled};
+use crate::tenancy::owned_namespace::{self, Owner};
 
 /// Brings one provider to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {

@@ -16,10 +16,10 @@ use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::in_use::Holders;
-use crate::reconcile::owned_namespace;
 use crate::runtime::api::ApiResult;
 use crate::runtime::context::{Context, Outcome, Reconciled};
 use crate::store;
+use crate::tenancy::owned_namespace;
 
 mod kept;
 mod look;

@@ -18,13 +18,13 @@ use k8s_openapi::jiff::Timestamp;
 use crate::abandon;
 use crate::object::finalizers;
 use crate::object::meta;
-use crate::reconcile::facts;
 use crate::reconcile::suspension;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::runtime::plan_turns::{self, PlanTurn};
 use crate::runtime::renders::PlanRenders;
 use crate::store::{self, Owner, Stored};
 use crate::target;
+use crate::tenancy::facts;
 
 pub mod approved;
 mod carry_out;
@@ -70,7 +70,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
         return Ok(Outcome::After(left));
     }
-    if !target::all_shown(ctx, &owner).await? {
+    if !store::all_shown(ctx, &owner).await? {
         return Ok(Outcome::After(store::SHOWN));
     }
     if let Some(sentence) = store::of_a_later_format(ctx, &owner) {

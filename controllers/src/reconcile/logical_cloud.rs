@@ -22,15 +22,15 @@ use crate::abandon::{self, AbandonPolicy};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
+use crate::object::transitions;
 use crate::reconcile::composite_app::project;
-use crate::reconcile::facts;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::results;
 use crate::reconcile::suspension;
-use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::store::{self, Draft, Limit, Owner, TooMuch, mebibytes};
 use crate::target::{self, Removal};
+use crate::tenancy::facts;
 
 mod derived;
 mod held;
@@ -126,7 +126,7 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     if finalizers::add(ctx, cloud.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
-    if !target::all_shown(ctx, &owner).await? {
+    if !store::all_shown(ctx, &owner).await? {
         return Ok(Outcome::After(store::SHOWN));
     }
     // A Cluster that is away is let go of while the cloud has something there.
@@ -238,7 +238,7 @@ async fn plan(
     }
     let wanted = combinations(&planned.assignment);
     if let Some(stored) = &stored {
-        target::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters), (None, None)).await?;
+        abandon::retarget(ctx, owner, stored.spec.revision, &wanted, &uids(&clusters), (None, None)).await?;
         runs(status, stored);
     }
     let people = people::stand(ctx, cloud, owner, meta::name(project.as_ref()), &wanted, status).await?;

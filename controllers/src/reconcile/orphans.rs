@@ -25,7 +25,7 @@ use crate::runtime::each_key::each_key;
 use crate::runtime::key_queue::Key;
 use crate::runtime::metrics::Metrics;
 use crate::runtime::triggers::Triggers;
-use crate::store::{self, Owner, plan_details};
+use crate::store::{self, Owner, own_shards, plan_details};
 use crate::target;
 
 /// Condition of a shard that nobody owns; absent from all others.
@@ -153,7 +153,7 @@ async fn ended(
     };
     // Watches may be behind each other: an owner that is there ends by itself, and a shard that was not shown may want something.
     if proved && !exists_on_hub(ctx, owner).await? {
-        let stored: Vec<SyncShard> = target::live(ctx, owner).await?;
+        let stored: Vec<SyncShard> = own_shards::live(ctx, owner).await?;
         if stored.iter().all(leaves) {
             return Ok(true);
         }

@@ -14,14 +14,14 @@ use std::time::Duration;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
-use crate::reconcile::facts;
+use crate::object::transitions;
 use crate::reconcile::in_use::{self, Holders};
 use crate::reconcile::members;
-use crate::reconcile::owned_namespace::{self, Owner, Refused};
-use crate::reconcile::transitions;
 use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
 use crate::store;
+use crate::tenancy::facts;
+use crate::tenancy::owned_namespace::{self, Owner, Refused};
 
 /// When what nobody tells of is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);

@@ -10,9 +10,9 @@ use emco_engine::snapshot::{Source, SourceKey};
 use futures::future::try_join_all;
 use serde_json::Value;
 
-use crate::reconcile::namespace_access;
 use crate::runtime::api::{ApiResult, ApiServerExt};
 use crate::runtime::context::Context;
+use crate::tenancy::namespace_access;
 
 /// What was behind a key.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::rig::*;
 use crate::memory::Fault;
-use crate::reconcile::namespace_access;
 use crate::runtime::account::Account;
 use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
 use crate::runtime::context::Outcome;
 use crate::runtime::world::Clock as _;
+use crate::tenancy::namespace_access;
 
 const A: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";
 const DAY: Duration = Duration::from_hours(24);

@@ -17,7 +17,7 @@ use crate::object::meta::{self, name, namespace};
 use crate::reconcile::orphans;
 use crate::reconcile::{
     approval, cluster, cluster_maps, cluster_provider, composite_app, composite_profile, deployment,
-    generic_action_intent, health_rules, logical_cloud, owned_namespace, project,
+    generic_action_intent, health_rules, logical_cloud, project,
 };
 use crate::runtime::context::{Context, Reconciled};
 use crate::runtime::metrics::Metrics;
@@ -25,6 +25,7 @@ use crate::runtime::stores::{Stores, Writers};
 use crate::runtime::triggers::Triggers;
 use crate::store::{Collector, give_back};
 use crate::sync::Sync;
+use crate::tenancy::owned_namespace;
 
 mod cluster_maps_changed;
 mod control;

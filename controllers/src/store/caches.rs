@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 use super::cache::{Contents, Placements};
 use super::pending_report::PendingReports;
 use super::plan_details::Answers;
+use super::release_proofs::ReleaseProofs;
 use super::turns::Turns;
 use super::write_cache::WriteCache;
-use crate::reconcile::cluster::ReleaseProofs;
 use crate::sync::Sync;
 
 /// How revisions are kept.

@@ -7,12 +7,12 @@ use emco_crds::names::finalizer;
 use emco_crds::{AppContext, AppContextSpec, State};
 
 use super::load::contexts;
+use super::own_shards::stored;
 use super::owner::Owner;
 use super::{collect, explain};
 use crate::object::{finalizers, meta};
 use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure};
-use crate::target::stored;
 
 /// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays, and so do
 /// the one that is `pinned` and the last that was complete: a rollout that fails goes back to it.

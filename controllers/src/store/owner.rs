@@ -8,8 +8,8 @@ use kube::Resource;
 
 use crate::object::LogFields;
 use crate::object::meta;
-use crate::reconcile::owned_namespace;
 use crate::runtime::context::Context;
+use crate::tenancy::owned_namespace;
 
 /// An object that produces revisions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

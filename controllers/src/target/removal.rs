@@ -6,12 +6,12 @@ use emco_crds::names::finalizer;
 use emco_crds::{AppContext, SyncShard};
 use emco_engine::snapshot::uids;
 
-use super::{grow, retarget};
+use super::retarget;
 use crate::object::{finalizers, meta};
-use crate::reconcile::facts;
 use crate::runtime::api::ApiServerExt;
 use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, contexts, remove_context, sweep_explanations};
+use crate::store::{Owner, contexts, own_shards, remove_context, sweep_explanations};
+use crate::tenancy::facts;
 
 /// How far an owner's removal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub enum Removal {
 pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<Removal, Failure> {
     let revision = contexts(ctx, owner).first().map_or(1, |context| context.spec.revision);
     let uids = uids(&facts::clusters(ctx));
-    retarget(ctx, owner, revision, &BTreeMap::new(), &uids, (None, None)).await?;
-    let shards = grow::stored(ctx, owner).await?;
-    let waiting = if grow::unseen(ctx, owner) { Removal::Unseen } else { Removal::Waiting };
+    retarget(ctx, owner, revision, &BTreeMap::new(), &uids, (None, None), BTreeMap::new).await?;
+    let shards = own_shards::stored(ctx, owner).await?;
+    let waiting = if own_shards::unseen(ctx, owner) { Removal::Unseen } else { Removal::Waiting };
     if shards.iter().any(|shard| !shard.spec.clusters.is_empty()) {
         return Ok(waiting);
     }
@@ -43,7 +43,7 @@ pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Res
     if !shards.is_empty() {
         return Ok(waiting);
     }
-    let left: Vec<SyncShard> = grow::live(ctx, owner).await?;
+    let left: Vec<SyncShard> = own_shards::live(ctx, owner).await?;
     if !left.is_empty() {
         // From now on they are read from the hub, until the watch shows them.
         let names = left.iter().map(|shard| meta::name(shard).to_owned());
@@ -51,7 +51,7 @@ pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Res
         return Ok(Removal::Unseen);
     }
     if !keep_history {
-        for context in &grow::live::<AppContext>(ctx, owner).await? {
+        for context in &own_shards::live::<AppContext>(ctx, owner).await? {
             remove_context(ctx, context).await?;
         }
         sweep_explanations(ctx, owner, &BTreeSet::new()).await?;
@@ -64,7 +64,7 @@ pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Res
 
 /// Whether a shard of an owner still has rows: something of it may be on a cluster.
 pub async fn has_rows(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
-    Ok(grow::stored(ctx, owner).await?.iter().any(|shard| !shard.spec.clusters.is_empty()))
+    Ok(own_shards::stored(ctx, owner).await?.iter().any(|shard| !shard.spec.clusters.is_empty()))
 }
 
 pub(crate) async fn remove_shard(ctx: &Context, shard: &SyncShard) -> Result<(), Failure> {

@@ -13,19 +13,28 @@ use futures::future::try_join_all;
 
 use super::grow::{self, Share};
 use super::repair::repoint;
-use crate::abandon;
 use crate::object::LogFields;
 use crate::object::meta;
 use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, contents_of, empty, replace, request_collection, store_pack};
+use crate::store::{Owner, contents_of, empty, own_shards, replace, request_collection, store_pack};
 
 /// Shards written at once.
 const AT_ONCE: usize = 8;
 
+/// What a new target came to.
+pub struct Retargeted {
+    /// Whether anything was written.
+    pub wrote: bool,
+    /// The shards that have rows for what is wanted.
+    pub specs: Vec<SyncShardSpec>,
+    /// Whether something was abandoned on a cluster that is wanted.
+    pub took_back: bool,
+}
+
 /// Makes the owner's shards want this and nothing else. `uids` are the identities of clusters known now: a row keeps the first
-/// it learns, `order` says which apps wait for which, and `given` what clusters have that had their turn in a rollout. Returns whether anything was written.
+/// it learns, `order` says which apps wait for which, and `given` what clusters have that had their turn in a rollout.
 ///
-/// What was given up on a cluster that is wanted again is taken back by its row, and then forgotten by the ledger.
+/// What was given up on a cluster that is wanted again is taken back by its row: `abandoned` reads it once all rows are where they go.
 ///
 /// Rows that are on their way to another shard arrive before anything is retargeted, and a shard that would outgrow its
 /// limit gives rows away before.
@@ -36,12 +45,13 @@ pub async fn retarget(
     wanted: &Share,
     uids: &BTreeMap<ClusterId, String>,
     (order, given): (Option<&ShardOrder>, Option<&BTreeSet<Combination>>),
-) -> Result<bool, Failure> {
+    abandoned: impl Fn() -> BTreeMap<ClusterId, Vec<GivenUp>>,
+) -> Result<Retargeted, Failure> {
     let (mut all, mut wrote) = stored(ctx, owner).await?;
     let (shares, rest) = grow::split(ctx, owner, revision, &mut all, (wanted, order), &mut wrote).await?;
     let slots: Vec<(i64, i32)> = all.iter().map(|stored| (stored.spec.slot, stored.spec.bits)).collect();
     let pairs: Vec<(&SyncShard, Option<&Share>)> = all.iter().zip(shares.iter().map(Some)).collect();
-    let noted = &abandon::noted(ctx, owner, |id| wanted.contains_key(id));
+    let noted = &abandoned();
     let facts = Facts { revision, uids, noted, order, given };
     let mut specs = Vec::new();
     for some in pairs.chunks(AT_ONCE) {
@@ -55,10 +65,7 @@ pub async fn retarget(
         specs.extend(create(ctx, owner, slot, &share, &facts).await?);
         wrote = true;
     }
-    if !facts.noted.is_empty() {
-        wrote |= abandon::forget(ctx, owner, &specs).await?;
-    }
-    Ok(wrote)
+    Ok(Retargeted { wrote, specs, took_back: !noted.is_empty() })
 }
 
 /// Leaves every row what it is to have, and writes what became known since: identities of clusters, which clusters were replaced, and
@@ -80,7 +87,7 @@ pub async fn keep(ctx: &Context, owner: &Owner, uids: &BTreeMap<ClusterId, Strin
 
 /// The owner's shards with all rows where they go, and whether anything was written for that.
 async fn stored(ctx: &Context, owner: &Owner) -> Result<(Vec<SyncShard>, bool), Failure> {
-    let mut all = grow::stored(ctx, owner).await?;
+    let mut all = own_shards::stored(ctx, owner).await?;
     if let Some(later) = all.iter().find(|stored| stored.spec.format > FORMAT) {
         return Err(Failure::Stored(format!(
             "SyncShard {} has format {} and this version reads format {FORMAT}: nothing is changed; upgrade the operator",

@@ -4,30 +4,20 @@ use std::collections::BTreeMap;
 
 use emco_engine::holders;
 use emco_engine::identity::ClusterId;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::waits_for as waits_by;
 use crate::object::meta;
-use crate::reconcile::facts;
 use crate::runtime::context::{Context, Failure};
-use crate::store;
-
-/// What keeps the Clusters that are being deleted, by the last list and when it began.
-#[derive(Default)]
-pub struct ReleaseProofs(Mutex<Option<Listed>>);
-
-struct Listed {
-    begun: Instant,
-    kept: BTreeMap<ClusterId, Option<String>>,
-}
+use crate::store::{self, ListedHolders};
+use crate::tenancy::facts;
 
 /// What the deletion of a cluster waits for, as the hub has its shards now; `None` when nothing keeps it. Of many that are deleted
 /// at once, those that wait for a list share the next one.
 pub async fn waits_for(ctx: &Context, id: &ClusterId) -> Result<Option<String>, Failure> {
     let asked = Instant::now();
-    let mut last = ctx.revisions.releases.0.lock().await;
-    if let Some(Listed { begun, kept }) = last.as_ref()
+    let mut last = ctx.revisions.releases.lock().await;
+    if let Some(ListedHolders { begun, kept }) = last.as_ref()
         && *begun > asked
         && let Some(waits) = kept.get(id)
     {
@@ -47,6 +37,6 @@ pub async fn waits_for(ctx: &Context, id: &ClusterId) -> Result<Option<String>, 
         })
         .collect();
     let waits = kept.get(id).cloned().flatten();
-    *last = Some(Listed { begun, kept });
+    *last = Some(ListedHolders { begun, kept });
     Ok(waits)
 }

@@ -19,6 +19,7 @@ use futures::future::{join, try_join};
 use super::gather::Gathered;
 use super::held;
 use super::rollout::{self, Way};
+use crate::abandon;
 use crate::object::{meta, one_line};
 use crate::reconcile::{composite_app, suspension};
 use crate::runtime::context::{Context, Failure};
@@ -133,7 +134,7 @@ pub async fn carry_out(
             None => (stored.spec.revision, order_of(stored, &wanted), None),
         };
         let uids = uids(&gathered.snapshot.clusters);
-        target::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
+        abandon::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
         if !whole {
             let summary = summary();
             let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;

@@ -10,7 +10,7 @@ use emco_engine::text::counted;
 
 use super::rollout;
 use crate::object::events;
-use crate::reconcile::transitions;
+use crate::object::transitions;
 use crate::runtime::context::Context;
 
 /// Tells what is worth an Event besides the condition Ready, after `status` took the place of what the object has.

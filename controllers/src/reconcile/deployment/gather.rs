@@ -17,7 +17,6 @@ use serde::de::DeserializeOwned;
 use super::release;
 use crate::object::meta;
 use crate::reconcile::composite_app;
-use crate::reconcile::facts;
 use crate::reconcile::logical_cloud;
 use crate::reconcile::results;
 use crate::reconcile::sources;
@@ -25,6 +24,7 @@ use crate::runtime::api::{ApiResult, ApiServerExt};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Limit, Owner, Stored};
 use crate::target;
+use crate::tenancy::facts;
 
 /// When a deployment looks again whose charts are being downloaded; it is woken when they came.
 pub const AWAITS: std::time::Duration = crate::chart::WANTED_EACH;

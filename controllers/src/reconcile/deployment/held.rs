@@ -21,11 +21,13 @@ use super::order_of;
 use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
 use super::rollout;
+use crate::abandon;
 use crate::object::meta;
-use crate::reconcile::{facts, suspension};
+use crate::reconcile::suspension;
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored};
 use crate::target;
+use crate::tenancy::facts;
 
 /// Key of a plan that waits, among the contents of stored revisions.
 fn key(owner: &Owner) -> String {
@@ -222,7 +224,7 @@ async fn maintain(
         };
         // What was written just now brings the next look.
         if !remembered {
-            target::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
+            abandon::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
         }
         held.way = way;
     }

@@ -14,12 +14,13 @@ use emco_engine::set::{Assignment, combinations};
 use emco_engine::snapshot::{CloudFacts, uids};
 
 use super::order_of;
+use crate::abandon;
 use crate::object::LogFields;
 use crate::object::meta;
-use crate::reconcile::{composite_app, facts, logical_cloud};
+use crate::reconcile::{composite_app, logical_cloud};
 use crate::runtime::context::{Context, Failure};
 use crate::store::{self, Owner, Stored, Unavailable};
-use crate::target;
+use crate::tenancy::facts;
 
 /// Revisions that a refusal names.
 const NAMED: usize = 8;
@@ -60,7 +61,7 @@ pub async fn carry_out(
     let wanted = combinations(&assignment);
     let order = order_of(&stored, &wanted);
     if !dig.spec.is_held()
-        && target::retarget(ctx, owner, number, &wanted, &uids(&clusters), (order.as_ref(), None)).await?
+        && abandon::retarget(ctx, owner, number, &wanted, &uids(&clusters), (order.as_ref(), None)).await?
     {
         let LogFields { project, deployment, object } = owner.log_fields(ctx);
         let (revision, clusters) = (number, assignment.len());

@@ -20,9 +20,9 @@ use crate::abandon;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status;
+use crate::object::transitions;
 use crate::reconcile::composite_app;
 use crate::reconcile::suspension;
-use crate::reconcile::transitions;
 use crate::runtime::context::{Context, Outcome, Reconciled};
 use crate::store::{self, Owner};
 use crate::target::{self, Removal};
@@ -33,7 +33,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let suspended = dig.spec.is_suspended();
     let mut unconfirmed = unconfirmed(ctx, dig, owner);
     // What began is not stopped by another confirmation in the place of its own, as that of a loss.
-    if unconfirmed.is_some() && target::all_shown(ctx, owner).await? && leaves(ctx, owner) {
+    if unconfirmed.is_some() && store::all_shown(ctx, owner).await? && leaves(ctx, owner) {
         unconfirmed = None;
     }
     let waits = suspended || unconfirmed.is_some();

@@ -21,13 +21,13 @@ use crate::object::meta;
 use crate::people::index::Index;
 use crate::people::secrets::{self, Secrets};
 use crate::people::{Order, Refusal, issue};
-use crate::reconcile::facts;
 use crate::reconcile::suspension;
 use crate::remote::Admission;
 use crate::remote::wire::cut;
 use crate::runtime::context::{Context, Failure};
 use crate::runtime::key_queue::Key;
 use crate::store::Owner;
+use crate::tenancy::facts;
 
 /// A Secret of somebody else that is in the way is looked at again.
 const TAKEN: Duration = Duration::from_mins(1);

@@ -15,9 +15,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::object::meta;
 use crate::reconcile::composite_app::project;
-use crate::reconcile::facts;
 use crate::runtime::context::Context;
 use crate::store::{self, Owner};
+use crate::tenancy::facts;
 
 /// Clusters where a cloud has rows: it is recorded there.
 fn recorded(ctx: &Context, cloud: &LogicalCloud) -> BTreeSet<ClusterId> {

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::predicates::changed;
 use super::stream::Change;
 use crate::object::meta;
-use crate::reconcile::facts;
 use crate::runtime::stores::{NamespaceMeta, Stores};
+use crate::tenancy::facts;
 
 /// What was read of those on which more than one ConfigMap depends. Their statuses are not: those change with every cluster.
 #[derive(Default)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures::StreamExt;
 
 use crate::object::meta::{name, namespace};
-use crate::reconcile::facts;
 use crate::runtime::context::Context;
 use crate::runtime::triggers::Triggers;
+use crate::tenancy::facts;
 
 /// What clusters issued to people, to the logical clouds that keep it.
 pub async fn people(ctx: Arc<Context>, triggers: Arc<Triggers>) {

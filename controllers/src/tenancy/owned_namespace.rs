@@ -7,10 +7,10 @@ use kube::Resource;
 use serde_json::{Value, json};
 
 use crate::object::meta;
-use crate::reconcile::namespace_access;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
 use crate::runtime::context::Context;
 use crate::runtime::stores::NamespaceMeta;
+use crate::tenancy::namespace_access;
 
 /// Why a namespace is not the owner's.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use kube::Resource;
 use kube::core::object::HasStatus;
 
 use crate::object::{LogFields, events, meta, one_line};
-use crate::reconcile::owned_namespace;
 use crate::runtime::context::Context;
+use crate::tenancy::owned_namespace;
 
 /// What makes one state of an object another one.
 #[derive(PartialEq, Eq)]

@@ -11,9 +11,9 @@ use emco_engine::snapshot::{ClusterFacts, Scheduling};
 use kube::Resource;
 
 use crate::object::meta;
-use crate::reconcile::owned_namespace;
 use crate::remote::{Admission, State};
 use crate::runtime::context::Context;
+use crate::tenancy::owned_namespace;
 
 /// Labels of an object, or none.
 pub fn labels<K: Resource>(object: &K) -> BTreeMap<String, String> {
