@@ -6,6 +6,7 @@ pub mod cluster_maps;
 pub mod cluster_provider;
 pub mod composite_app;
 pub mod composite_profile;
+pub mod context;
 pub mod deployment;
 pub mod generic_action_intent;
 pub mod health_rules;

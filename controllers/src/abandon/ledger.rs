@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use crate::object::events;
 use crate::object::meta;
 use crate::runtime::api::{ApiServerExt, Method, Request, pages, parse};
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, empty, replace};
+use crate::runtime::context::Failure;
+use crate::store::{Owner, StoreContext, empty, replace};
 use crate::target::remove_shard;
 use crate::tenancy::facts;
 use crate::tenancy::owned_namespace;
@@ -28,7 +28,7 @@ use crate::tenancy::owned_namespace;
 const MOST_ROWS: usize = 128;
 
 /// Ledgers of an owner, by namespace and name.
-fn of(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
+fn of(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {
     let mut all = ctx.stores.shards.state_filter(|stored: &SyncShard| {
         stored.spec.abandoned.is_some()
             && stored.spec.format <= FORMAT
@@ -41,7 +41,7 @@ fn of(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
 }
 
 /// Clusters where something of an owner was given up and may still be.
-pub fn abandoned(ctx: &Context, owner: &Owner) -> Vec<ClusterId> {
+pub fn abandoned(ctx: &StoreContext, owner: &Owner) -> Vec<ClusterId> {
     let all = of(ctx, owner);
     let rows = all.iter().flat_map(|ledger| &ledger.spec.clusters);
     let clusters: BTreeSet<ClusterId> = rows.filter_map(|row| ClusterId::parse(&row.cluster)).collect();
@@ -49,7 +49,7 @@ pub fn abandoned(ctx: &Context, owner: &Owner) -> Vec<ClusterId> {
 }
 
 /// Owners that left something on a cluster, as `Kind/namespace/name`.
-pub fn owners_on(ctx: &Context, cluster: &ClusterId) -> BTreeSet<String> {
+pub fn owners_on(ctx: &StoreContext, cluster: &ClusterId) -> BTreeSet<String> {
     let names = |stored: &SyncShard| {
         stored.spec.abandoned.is_some() && stored.spec.clusters.iter().any(|r| r.cluster == cluster.as_str())
     };
@@ -68,7 +68,7 @@ fn entries(row: &ShardRow) -> Vec<GivenUp> {
 
 /// What is remembered of these clusters.
 pub(super) fn noted(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     wanted: impl Fn(&ClusterId) -> bool,
 ) -> BTreeMap<ClusterId, Vec<GivenUp>> {
@@ -82,7 +82,7 @@ pub(super) fn noted(
 }
 
 /// Where the ledger of a cluster is: in its provider's namespace, unless that ends.
-async fn place(ctx: &Context, cluster: &ClusterId) -> Result<Option<String>, Failure> {
+async fn place(ctx: &StoreContext, cluster: &ClusterId) -> Result<Option<String>, Failure> {
     let space = if let Some(found) = facts::registered(ctx, cluster) {
         meta::namespace(found.as_ref()).to_owned()
     } else {
@@ -94,7 +94,7 @@ async fn place(ctx: &Context, cluster: &ClusterId) -> Result<Option<String>, Fai
 
 /// Namespace of a provider. One that the watch does not show is asked for: it is no reason to forget. Without the provider, it is
 /// the namespace that says whose it was, as the hub has it now.
-async fn space_of(ctx: &Context, provider: &str) -> Result<Option<String>, Failure> {
+async fn space_of(ctx: &StoreContext, provider: &str) -> Result<Option<String>, Failure> {
     if let Some(shown) = ctx.stores.providers.named("", provider) {
         return Ok(Some(owned_namespace::of_provider(&shown).to_owned()));
     }
@@ -115,7 +115,7 @@ async fn space_of(ctx: &Context, provider: &str) -> Result<Option<String>, Failu
 }
 
 /// A provider as the hub has it now. It is listed, as all that people want: the operator has no right to more.
-async fn live_provider(ctx: &Context, name: &str) -> Result<Option<ClusterProvider>, Failure> {
+async fn live_provider(ctx: &StoreContext, name: &str) -> Result<Option<ClusterProvider>, Failure> {
     let path = meta::collection::<ClusterProvider>(None);
     let mut found = None;
     let request = Request::new(Method::Get, &path).fields(&FieldSelector::name(name));
@@ -125,7 +125,7 @@ async fn live_provider(ctx: &Context, name: &str) -> Result<Option<ClusterProvid
 
 /// Whether a namespace is gone or going, as the hub itself says: the watch of namespaces may be behind, and what it does not
 /// show yet is no reason to forget.
-async fn ends(ctx: &Context, namespace: &str) -> Result<bool, Failure> {
+async fn ends(ctx: &StoreContext, namespace: &str) -> Result<bool, Failure> {
     let seen = ctx.stores.namespaces.named("", namespace);
     if seen.is_some_and(|seen| !meta::deleting(seen.as_ref())) {
         return Ok(false);
@@ -136,7 +136,7 @@ async fn ends(ctx: &Context, namespace: &str) -> Result<bool, Failure> {
 
 /// Writes down what is given up. Clusters for which there is no place any more are returned.
 pub(super) async fn note(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     given_up: Vec<GivenUp>,
 ) -> Result<BTreeSet<ClusterId>, Failure> {
@@ -154,7 +154,12 @@ pub(super) async fn note(
     Ok(nowhere)
 }
 
-async fn note_in(ctx: &Context, owner: &Owner, space: &str, entries: Vec<GivenUp>) -> Result<(), Failure> {
+async fn note_in(
+    ctx: &StoreContext,
+    owner: &Owner,
+    space: &str,
+    entries: Vec<GivenUp>,
+) -> Result<(), Failure> {
     let there: Vec<_> =
         of(ctx, owner).into_iter().filter(|stored| meta::namespace(stored.as_ref()) == space).collect();
     let mut rest = entries;
@@ -207,7 +212,7 @@ fn vacant(owner: &Owner, taken: &BTreeSet<String>) -> (String, i64) {
 }
 
 async fn create(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     space: &str,
     name: &str,
@@ -225,7 +230,11 @@ async fn create(
 }
 
 /// Forgets what rows of the owner's own shards have taken back. Whether anything was written.
-pub(super) async fn forget(ctx: &Context, owner: &Owner, specs: &[SyncShardSpec]) -> Result<bool, Failure> {
+pub(super) async fn forget(
+    ctx: &StoreContext,
+    owner: &Owner,
+    specs: &[SyncShardSpec],
+) -> Result<bool, Failure> {
     let mut wrote = false;
     for ledger in of(ctx, owner) {
         let is_taken = |row: &ShardRow| {
@@ -245,7 +254,7 @@ pub(super) async fn forget(ctx: &Context, owner: &Owner, specs: &[SyncShardSpec]
 
 /// One ledger: what is gone from its cluster is forgotten, and with the last of it the ledger. One that somebody deleted, or
 /// whose namespace ends, forgets what can never be removed.
-pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Result<(), Failure> {
+pub async fn reconcile(ctx: &StoreContext, namespace: &str, name: &str) -> Result<(), Failure> {
     let Some(ledger) = ctx.stores.shards.named(namespace, name) else { return Ok(()) };
     if ledger.spec.abandoned.is_none() || ledger.spec.format > FORMAT {
         return Ok(());
@@ -288,14 +297,21 @@ fn left_out<'a>(before: &'a SyncShardSpec, after: &SyncShardSpec) -> Vec<&'a Sha
 }
 
 /// Whether the cluster may come back: it is registered, with this identity as far as it is known.
-fn is_registered(ctx: &Context, id: &ClusterId, uid: Option<&str>) -> bool {
+fn is_registered(ctx: &StoreContext, id: &ClusterId, uid: Option<&str>) -> bool {
     let known = |cluster: &Arc<Cluster>| cluster.status.as_ref().and_then(|status| status.uid.clone());
     facts::registered(ctx, id)
         .is_some_and(|cluster| known(&cluster).is_none_or(|known| uid.is_none_or(|uid| uid == known)))
 }
 
 /// On the Cluster, where there is one; else on the ledger.
-async fn tell(ctx: &Context, ledger: &SyncShard, row: &ShardRow, warning: bool, reason: &str, note: &str) {
+async fn tell(
+    ctx: &StoreContext,
+    ledger: &SyncShard,
+    row: &ShardRow,
+    warning: bool,
+    reason: &str,
+    note: &str,
+) {
     match ClusterId::parse(&row.cluster).and_then(|id| facts::registered(ctx, &id)) {
         Some(cluster) => events::emit(ctx, cluster.as_ref(), warning, reason, note).await,
         None => events::emit(ctx, ledger, warning, reason, note).await,

@@ -6,14 +6,14 @@ use emco_crds::sync_shard::ShardOrder;
 use emco_engine::identity::{ClusterId, Combination};
 
 use super::ledger::{forget, noted};
-use crate::runtime::context::{Context, Failure};
-use crate::store::Owner;
+use crate::runtime::context::Failure;
+use crate::store::{Owner, StoreContext};
 use crate::target::{self, Retargeted};
 
 /// Makes the owner's shards want this and nothing else, as [`target::retarget`] does. What was abandoned on a cluster that is wanted again
 /// is taken back by its row, and then forgotten by the ledger. Returns whether anything was written.
 pub async fn retarget(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     revision: i64,
     wanted: &BTreeMap<ClusterId, Combination>,

@@ -21,8 +21,10 @@ use crate::object::LogFields;
 use crate::object::events;
 use crate::object::meta;
 use crate::remote::{Admission, State};
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Contents, Owner, contents_of, replace, request_collection, store_pack, stored_shards};
+use crate::runtime::context::Failure;
+use crate::store::{
+    Contents, Owner, StoreContext, contents_of, replace, request_collection, store_pack, stored_shards,
+};
 use crate::tenancy::facts;
 
 /// Clusters that an Event names.
@@ -101,7 +103,7 @@ struct Left {
 
 /// Gives up what is due, and says in an Event of the owner's `object` what is left behind. Whether anything was.
 pub async fn abandon<K: Resource<DynamicType = ()>>(
-    ctx: &Context,
+    ctx: &StoreContext,
     object: &K,
     owner: &Owner,
     give_up: AbandonPolicy<'_>,
@@ -132,7 +134,7 @@ pub async fn abandon<K: Resource<DynamicType = ()>>(
 }
 
 /// When the next row is due, if time alone makes one due.
-pub fn next_abandon(ctx: &Context, owner: &Owner, policy: &Unreachable) -> Option<Duration> {
+pub fn next_abandon(ctx: &StoreContext, owner: &Owner, policy: &Unreachable) -> Option<Duration> {
     let give_up = AbandonPolicy { policy: Some(policy), ..AbandonPolicy::default() };
     give_up.after()?;
     let rows = stored_shards(ctx, owner).into_iter().flat_map(|stored| leaving(&stored));
@@ -152,14 +154,14 @@ fn leaving(stored: &SyncShard) -> Vec<Row> {
 }
 
 /// Whether the Cluster of a row is surely registered no more. One of its name whose provider is not known may be it.
-fn is_gone(ctx: &Context, id: &ClusterId) -> bool {
+fn is_gone(ctx: &StoreContext, id: &ClusterId) -> bool {
     let may_be = |cluster: &Cluster| {
         meta::name(cluster) == id.cluster() && facts::id(ctx, cluster).is_none_or(|found| found == *id)
     };
     ctx.stores.clusters.find(may_be).is_none()
 }
 
-fn due(ctx: &Context, row: &Row, give_up: AbandonPolicy<'_>) -> Due {
+fn due(ctx: &StoreContext, row: &Row, give_up: AbandonPolicy<'_>) -> Due {
     let cluster = facts::registered(ctx, &row.cluster);
     let cluster = cluster.as_deref();
     if give_up.typed && is_away(ctx, &row.cluster, cluster) {
@@ -185,7 +187,7 @@ fn due(ctx: &Context, row: &Row, give_up: AbandonPolicy<'_>) -> Due {
 }
 
 /// Whether no work can be done on a cluster now: it does not answer, is somebody else, or is another hub's.
-fn is_away(ctx: &Context, id: &ClusterId, cluster: Option<&Cluster>) -> bool {
+fn is_away(ctx: &StoreContext, id: &ClusterId, cluster: Option<&Cluster>) -> bool {
     let Some(observed) = ctx.connector.observation(id) else {
         // Right after a start nobody asked for a connection yet.
         let ready = |cluster: &Cluster| cluster.status.as_ref().is_some_and(|s| s.is_true(types::READY));
@@ -199,7 +201,7 @@ fn is_away(ctx: &Context, id: &ClusterId, cluster: Option<&Cluster>) -> bool {
 }
 
 /// Whether what the condition says is so now, too: before the first probe of a process nothing is known.
-fn is_proven(ctx: &Context, id: &ClusterId, reason: &str) -> bool {
+fn is_proven(ctx: &StoreContext, id: &ClusterId, reason: &str) -> bool {
     match ctx.connector.observation(id).map(|observed| (observed.state.clone(), observed.admission.clone())) {
         None => matches!(
             reason,
@@ -215,7 +217,7 @@ fn is_proven(ctx: &Context, id: &ClusterId, reason: &str) -> bool {
 
 /// Ledger first, then the rows leave their shard. Whoever dies in between has both, and begins again.
 async fn let_go(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     stored: &SyncShard,
     due: Vec<Row>,

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::object::meta::{name, uid};
 use crate::runtime::api::{ApiServerExt, HUB_MANAGER};
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 
 mod dedup;
 
@@ -19,7 +19,7 @@ const LONGEST_NOTE: usize = 1000;
 
 /// Writes an Event. A lost Event is no failure: the status says the same.
 pub async fn emit<K: Resource<DynamicType = ()>>(
-    ctx: &Context,
+    ctx: &HubContext,
     object: &K,
     warning: bool,
     reason: &str,
@@ -30,13 +30,18 @@ pub async fn emit<K: Resource<DynamicType = ()>>(
 }
 
 /// Writes a Warning once per version of the object, whoever asks again: its name does not say when.
-pub async fn warn_once<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K, reason: &str, note: &str) {
+pub async fn warn_once<K: Resource<DynamicType = ()>>(
+    ctx: &HubContext,
+    object: &K,
+    reason: &str,
+    note: &str,
+) {
     let version = object.meta().resource_version.clone().unwrap_or_default();
     write(ctx, object, true, reason, note, &version).await;
 }
 
 async fn write<K: Resource<DynamicType = ()>>(
-    ctx: &Context,
+    ctx: &HubContext,
     object: &K,
     warning: bool,
     reason: &str,

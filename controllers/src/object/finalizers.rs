@@ -5,11 +5,11 @@ use serde_json::json;
 
 use crate::object::meta::{deleting, has_finalizer, name, path};
 use crate::runtime::api::{ApiResult, ApiServerExt};
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 
 /// Adds a finalizer where it is missing. Returns whether it wrote.
 pub async fn add<K: Resource<DynamicType = ()>>(
-    ctx: &Context,
+    ctx: &HubContext,
     object: &K,
     finalizer: &str,
 ) -> ApiResult<bool> {
@@ -24,7 +24,7 @@ pub async fn add<K: Resource<DynamicType = ()>>(
 
 /// Takes a finalizer away where it is. Returns whether it wrote.
 pub async fn remove<K: Resource<DynamicType = ()>>(
-    ctx: &Context,
+    ctx: &HubContext,
     object: &K,
     finalizer: &str,
 ) -> ApiResult<bool> {
@@ -39,7 +39,7 @@ pub async fn remove<K: Resource<DynamicType = ()>>(
     }
 }
 
-async fn set<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K, all: &[&str]) -> ApiResult<()> {
+async fn set<K: Resource<DynamicType = ()>>(ctx: &HubContext, object: &K, all: &[&str]) -> ApiResult<()> {
     let patch = json!({"metadata": {"finalizers": all, "resourceVersion": object.meta().resource_version}});
     ctx.hub().merge(path(object), &patch).await.map(|_| ())
 }

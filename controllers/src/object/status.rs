@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::object::meta::path;
 use crate::object::transitions;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 
 /// Writes a status that differs from the stored one, with the resourceVersion that was read, and reports a transition. Returns whether
 /// it wrote.
-pub async fn write<K, S>(ctx: &Context, object: &K, old: Option<&S>, new: &S) -> ApiResult<bool>
+pub async fn write<K, S>(ctx: &HubContext, object: &K, old: Option<&S>, new: &S) -> ApiResult<bool>
 where
     K: Resource<DynamicType = ()> + Serialize,
     S: Serialize + Conditioned,
@@ -29,7 +29,7 @@ where
 }
 
 /// Writes a status as it is, with the resourceVersion that was read.
-pub async fn replace<K, S>(ctx: &Context, object: &K, status: &S) -> ApiResult<()>
+pub async fn replace<K, S>(ctx: &HubContext, object: &K, status: &S) -> ApiResult<()>
 where
     K: Resource<DynamicType = ()> + Serialize,
     S: Serialize,
@@ -66,7 +66,7 @@ pub enum ReadyState {
 
 /// Sets Ready, Reconciling and Stalled, and the generation they are about.
 pub fn set_ready<S: Conditioned>(
-    ctx: &Context,
+    ctx: &HubContext,
     status: &mut S,
     generation: i64,
     state: &ReadyState,
@@ -78,7 +78,7 @@ pub fn set_ready<S: Conditioned>(
 
 /// The same where Reconciling or Stalled says less than Ready: `why` alone.
 pub fn set_ready_because<S: Conditioned>(
-    ctx: &Context,
+    ctx: &HubContext,
     status: &mut S,
     generation: i64,
     state: &ReadyState,
@@ -121,7 +121,7 @@ pub fn terminating(
 }
 
 /// Sets or removes the condition `InUse` of an object whose deletion waits for the objects that use it.
-pub fn set_in_use<S: Conditioned>(ctx: &Context, status: &mut S, generation: i64, message: Option<&str>) {
+pub fn set_in_use<S: Conditioned>(ctx: &HubContext, status: &mut S, generation: i64, message: Option<&str>) {
     let now = ctx.now();
     match message {
         Some(message) => {

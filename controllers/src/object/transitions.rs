@@ -10,7 +10,7 @@ use kube::Resource;
 use kube::core::object::HasStatus;
 
 use crate::object::{LogFields, events, meta, one_line};
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 use crate::tenancy::owned_namespace;
 
 /// What makes one state of an object another one.
@@ -55,7 +55,7 @@ impl ReadyState {
 }
 
 /// What names an object in a line, and a Cluster by `provider/name`.
-fn fields_of<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K) -> (LogFields, Option<String>) {
+fn fields_of<K: Resource<DynamicType = ()>>(ctx: &HubContext, object: &K) -> (LogFields, Option<String>) {
     let (kind, namespace, name) = (K::kind(&()), meta::namespace(object), meta::name(object));
     let project = owned_namespace::project_of(ctx, namespace);
     if kind == "Cluster" {
@@ -67,7 +67,7 @@ fn fields_of<K: Resource<DynamicType = ()>>(ctx: &Context, object: &K) -> (LogFi
 }
 
 /// Writes an Event and a log line if the new status differs from the old one in more than words.
-pub async fn tell<K, S>(ctx: &Context, object: &K, old: Option<&S>, new: &S)
+pub async fn tell<K, S>(ctx: &HubContext, object: &K, old: Option<&S>, new: &S)
 where
     K: Resource<DynamicType = ()>,
     S: Conditioned,
@@ -91,7 +91,7 @@ fn was_reachable<S: Conditioned>(status: &S) -> bool {
 }
 
 fn log<K: Resource<DynamicType = ()>>(
-    ctx: &Context,
+    ctx: &HubContext,
     object: &K,
     before: Option<&ReadyState>,
     now: &ReadyState,
@@ -124,7 +124,7 @@ fn log<K: Resource<DynamicType = ()>>(
 }
 
 /// Logs that an object, and all that was made for it, is gone: what ran last, and the time since it was deleted.
-pub fn removed<K>(ctx: &Context, object: &K)
+pub fn removed<K>(ctx: &HubContext, object: &K)
 where
     K: Resource<DynamicType = ()> + HasStatus,
     K::Status: Conditioned,

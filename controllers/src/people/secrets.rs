@@ -21,8 +21,8 @@ use super::Issued;
 use super::index::{Entry, Index, Kept};
 use crate::object::meta;
 use crate::runtime::api::{ApiResult, ApiServerExt, Method, Request, pages};
-use crate::runtime::context::{Context, Failure};
-use crate::store::Owner;
+use crate::runtime::context::Failure;
+use crate::store::{Owner, StoreContext};
 use crate::tenancy::namespace_access;
 
 /// How the names of the Secrets of a logical cloud begin; the name of the one with the kubeconfig of all clusters.
@@ -35,13 +35,13 @@ type Data = BTreeMap<String, Zeroizing<String>>;
 
 /// The Secrets of one logical cloud.
 pub(crate) struct Secrets<'a> {
-    ctx: &'a Context,
+    ctx: &'a StoreContext,
     owner: &'a Owner,
     prefix: String,
 }
 
 impl<'a> Secrets<'a> {
-    pub fn of(ctx: &'a Context, owner: &'a Owner) -> Self {
+    pub fn of(ctx: &'a StoreContext, owner: &'a Owner) -> Self {
         Self { ctx, owner, prefix: prefix(&owner.name) }
     }
 

@@ -20,11 +20,12 @@ use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::object::transitions;
+use crate::reconcile::context::Context;
 use crate::reconcile::sources;
 use crate::remote::kubeconfig::Life;
 use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
 use crate::runtime::api::ApiError;
-use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
+use crate::runtime::context::{Failure, Outcome, Reconciled};
 use crate::store;
 use crate::tenancy::facts;
 use crate::tenancy::namespace_access;
@@ -163,8 +164,8 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
         give_back(ctx, cluster, id).await;
         ctx.connector.forget(id);
         ctx.unreachable.end(id);
-        ctx.stores.people.endpoint_gone(id);
-        ctx.stores.renewals.forget(id);
+        ctx.people.endpoint_gone(id);
+        ctx.renewals.forget(id);
     }
     if let Some(secret) = secret(ctx, cluster).await?
         && !secret_is_shared(ctx, cluster)
@@ -296,9 +297,9 @@ fn endpoint_seen(
 ) {
     let found = kubeconfig::endpoint_of_secret(secret.metadata.labels.as_ref(), data, key);
     let Ok(endpoint) = found else { return };
-    if ctx.stores.people.endpoint_seen(id, &endpoint.digest()) {
+    if ctx.people.endpoint_seen(id, &endpoint.digest()) {
         for cloud in ctx.stores.clouds.sorted().iter().filter(|cloud| cloud.spec.user.is_some()) {
-            ctx.stores.people.wake.enqueue(meta::namespace(cloud.as_ref()), meta::name(cloud.as_ref()));
+            ctx.people.wake.enqueue(meta::namespace(cloud.as_ref()), meta::name(cloud.as_ref()));
         }
     }
 }

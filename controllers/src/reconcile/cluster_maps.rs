@@ -17,7 +17,8 @@ use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
 use crate::object::meta;
-use crate::runtime::context::{Context, Failure};
+use crate::reconcile::context::Context;
+use crate::runtime::context::Failure;
 use crate::runtime::each_key::each_key;
 use crate::runtime::key_queue::Key;
 use crate::runtime::stores::Known;

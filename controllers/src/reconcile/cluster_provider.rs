@@ -12,8 +12,9 @@ use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::object::transitions;
+use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
-use crate::runtime::context::{Context, Outcome, Reconciled};
+use crate::runtime::context::{Outcome, Reconciled};
 use crate::tenancy::owned_namespace::{self, Owner};
 
 /// Brings one provider to where it should be.

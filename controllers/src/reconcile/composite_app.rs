@@ -15,9 +15,10 @@ use crate::chart::{BUSY, Turn};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
+use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
 use crate::runtime::api::ApiResult;
-use crate::runtime::context::{Context, Outcome, Reconciled};
+use crate::runtime::context::{Outcome, Reconciled};
 use crate::store;
 use crate::tenancy::owned_namespace;
 

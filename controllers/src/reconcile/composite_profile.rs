@@ -10,9 +10,10 @@ use std::sync::Arc;
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
+use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::sources;
-use crate::runtime::context::{Context, Outcome, Reconciled};
+use crate::runtime::context::{Outcome, Reconciled};
 
 /// Brings one profile to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

@@ -18,8 +18,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::object::events::warn_once;
+use crate::reconcile::context::Context;
 use crate::runtime::api::{ApiError, ApiResult, Method, Request, WatchEvent};
-use crate::runtime::context::Context;
 use crate::sync::health_rules::HealthRules;
 
 /// Reason of the Events.

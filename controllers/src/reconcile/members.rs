@@ -12,8 +12,8 @@ use kube::api::ObjectMeta;
 use serde_json::json;
 
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
-use crate::runtime::context::Context;
 use crate::tenancy::owned_namespace::{self, Refused};
 
 const GROUP: &str = "rbac.authorization.k8s.io";

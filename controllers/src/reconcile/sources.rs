@@ -10,8 +10,8 @@ use emco_engine::snapshot::{Source, SourceKey};
 use futures::future::try_join_all;
 use serde_json::Value;
 
+use crate::reconcile::context::Context;
 use crate::runtime::api::{ApiResult, ApiServerExt};
-use crate::runtime::context::Context;
 use crate::tenancy::namespace_access;
 
 /// What was behind a key.

@@ -16,8 +16,8 @@ use super::rig::Rig;
 use super::shop::TENANT;
 use super::usual::{Open, Usual};
 use crate::memory::{Faults, MemoryServer};
+use crate::reconcile::context::Context;
 use crate::runtime::api::{ApiError, ApiServer, ApiServerExt as _, Method};
-use crate::runtime::context::Context;
 use crate::store::{Collector, RevisionSettings};
 use crate::sync::{Sync, SyncContext, SyncSettings};
 

@@ -14,8 +14,8 @@ use super::world::{Seeing, TestClock};
 use crate::abandon;
 use crate::chart::{ChartLimits, ChartStore};
 use crate::memory::{MemoryServer, Seen};
-use crate::object::events::EventDedup;
 use crate::object::meta::{name, namespace as namespace_of};
+use crate::reconcile::context::Context;
 use crate::reconcile::{
     approval, cluster, cluster_provider, composite_app, composite_profile, deployment, generic_action_intent,
     logical_cloud, orphans, project,
@@ -23,8 +23,7 @@ use crate::reconcile::{
 use crate::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::remote::testing::kubeconfig;
 use crate::runtime::api::{ApiServer, Method};
-use crate::runtime::context::{Context, Failure};
-use crate::runtime::plan_turns::PlanTurns;
+use crate::runtime::context::{Failure, HubContext};
 use crate::runtime::stores::{Writers, stores};
 use crate::runtime::unreachable::UnreachableSince;
 use crate::runtime::world::World;
@@ -65,32 +64,21 @@ fn context(
 ) -> (Context, Box<Writers>) {
     let (stores, writers) = stores();
     let dialer = Dialer::new(DialerSettings::default(), Arc::new(SystemResolver::new().unwrap()));
-    let ctx = Context {
-        world: World {
-            hub: Arc::new(Guarded(hub)),
-            edges: seeing.clone(),
-            clock: Arc::new(clock.clone()),
-            random: Arc::new(Counter::default()),
-        },
-        stores,
-        connector: seeing.clone(),
-        charts: ChartStore::new(charts.path().join("charts"), dialer, ChartLimits::default()).unwrap(),
-        installation: Arc::new(Installation {
-            id: "inst".to_owned(),
-            digest_key: [7; 32],
-            random_key: [8; 32],
-        }),
-        account: None,
-        namespace: "emco-system".to_owned(),
+    let world = World {
+        hub: Arc::new(Guarded(hub)),
+        edges: seeing.clone(),
+        clock: Arc::new(clock.clone()),
+        random: Arc::new(Counter::default()),
+    };
+    let keys = Installation { id: "inst".to_owned(), digest_key: [7; 32], random_key: [8; 32] };
+    let reached = HubContext {
         epoch: 1,
-        revisions: Revisions::new(settings.clone()),
-        planning: Arc::default(),
-        turns: PlanTurns::default(),
-        renders: Arc::default(),
-        events: EventDedup::default(),
         // What was before a restart counts, as tests of all else expect.
         unreachable: UnreachableSince::new(Arc::new(clock.clone()), Duration::ZERO),
+        ..HubContext::new(world, stores, seeing.clone(), Arc::new(keys), "emco-system")
     };
+    let charts = ChartStore::new(charts.path().join("charts"), dialer, ChartLimits::default()).unwrap();
+    let ctx = Context::new(reached, Revisions::new(settings.clone()), charts, Arc::default());
     (ctx, Box::new(writers))
 }
 

@@ -1,4 +1,4 @@
-//! What all reconcilers share: handles of the process, no state of any object.
+//! Reaches the hub and the clusters: what all that reads and writes objects of the hub shares, and what it answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,17 +6,13 @@ use std::time::Duration;
 use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::Installation;
 
-use crate::chart::ChartStore;
 use crate::object::events::EventDedup;
 use crate::remote::{Admission, Connections, Credentials, Pool, Target};
 use crate::runtime::account::Account;
 use crate::runtime::api::{ApiError, ApiServer};
-use crate::runtime::metrics::planning::Planning;
 use crate::runtime::stores::Stores;
 use crate::runtime::unreachable::UnreachableSince;
 use crate::runtime::world::World;
-use crate::runtime::{plan_turns::PlanTurns, renders::Renders};
-use crate::store::Revisions;
 
 /// Connections that can also be asked for.
 pub trait Connector: Connections {
@@ -57,39 +53,50 @@ impl Connector for Pool {
     }
 }
 
-/// Handles of the process.
-pub struct Context {
+/// The hub and the clusters, as this process reaches them.
+pub struct HubContext {
     /// The hub, edges, clock and randomness.
     pub world: World,
     /// What the hub's watches saw.
     pub stores: Stores,
     /// Remote clusters.
     pub connector: Arc<dyn Connector>,
-    /// Charts.
-    pub charts: Arc<ChartStore>,
     /// Keys of this installation.
     pub installation: Arc<Installation>,
     /// Who we are on the hub, where rights in owned namespaces have to be given; `None` for users who have them.
     pub account: Option<Account>,
     /// The operator's namespace: packs live there.
     pub namespace: String,
-    /// Of our Lease; written into shards.
+    /// Of our Lease; written into shards. 0 of a process that writes none.
     pub epoch: i64,
-    /// Revisions written by this process, which the watches may not have seen yet, and their contents.
-    pub revisions: Revisions,
-    /// Times that planning takes.
-    pub planning: Arc<Planning>,
-    /// Turns of plans.
-    pub turns: PlanTurns,
-    /// Turns of renderings.
-    pub renders: Arc<Renders>,
     /// Events of this second.
     pub events: EventDedup,
     /// How long clusters do not answer.
     pub unreachable: UnreachableSince,
 }
 
-impl Context {
+impl HubContext {
+    /// As a user reaches the hub, without a Lease.
+    pub fn new(
+        world: World,
+        stores: Stores,
+        connector: Arc<dyn Connector>,
+        installation: Arc<Installation>,
+        namespace: &str,
+    ) -> Self {
+        Self {
+            world,
+            stores,
+            connector,
+            installation,
+            account: None,
+            namespace: namespace.to_owned(),
+            epoch: 0,
+            events: EventDedup::default(),
+            unreachable: UnreachableSince::default(),
+        }
+    }
+
     /// The hub's API server.
     pub fn hub(&self) -> &dyn ApiServer {
         self.world.hub.as_ref()

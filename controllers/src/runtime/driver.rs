@@ -14,12 +14,13 @@ use kube::api::Api;
 use tokio_util::sync::CancellationToken;
 
 use crate::object::meta::{self, name, namespace};
+use crate::reconcile::context::Context;
 use crate::reconcile::orphans;
 use crate::reconcile::{
     approval, cluster, cluster_maps, cluster_provider, composite_app, composite_profile, deployment,
     generic_action_intent, health_rules, logical_cloud, project,
 };
-use crate::runtime::context::{Context, Reconciled};
+use crate::runtime::context::Reconciled;
 use crate::runtime::metrics::Metrics;
 use crate::runtime::stores::{Stores, Writers};
 use crate::runtime::triggers::Triggers;
@@ -296,7 +297,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         tasks.push(drained(role.binding(), bindings));
     }
     tasks.push(
-        sources::follow(client, stores.clone(), Arc::clone(&triggers), stop.clone())
+        sources::follow(client, Arc::clone(&ctx), Arc::clone(&triggers), stop.clone())
             .map(|()| "sources")
             .boxed(),
     );

@@ -13,9 +13,6 @@ use kube::core::PartialObjectMeta;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::people::People;
-use crate::reconcile::cluster::Renewals;
-
 mod cloud_namespaces;
 mod cluster_maps;
 mod deployment_places;
@@ -77,10 +74,6 @@ pub struct Stores {
     pub releases: Arc<Releases>,
     /// Namespaces whose project is suspended.
     pub suspended: Arc<SuspendedNamespaces>,
-    /// What is known of people's credentials, and is being made of them.
-    pub people: Arc<People>,
-    /// What the last renewals of clusters' tokens came to.
-    pub renewals: Arc<Renewals>,
     /// What was listed.
     pub listed: Arc<Listed>,
 }
@@ -207,8 +200,6 @@ pub fn stores() -> (Stores, Writers) {
             named: Arc::default(),
             releases: Arc::default(),
             suspended: Arc::default(),
-            people: Arc::default(),
-            renewals: Arc::default(),
             listed: Arc::default(),
         },
         Writers {

@@ -5,6 +5,7 @@
 //! mark. A process that needs it in between takes the mark away, and then the deletion is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +20,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::context::StoreContext;
 use super::packs::pack_collection;
 use super::plan_details;
 use crate::chart::on_hub;
 use crate::object::meta;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
-use crate::runtime::context::Context;
 
 mod parts;
 
@@ -75,11 +76,16 @@ pub(crate) fn mark(object: &Value) -> Option<&str> {
 }
 
 /// Takes the mark away from exactly this version.
-pub(crate) async fn unmark(ctx: &Context, path: &ApiPath, version: Option<&str>) -> ApiResult<()> {
+pub(crate) async fn unmark(ctx: &StoreContext, path: &ApiPath, version: Option<&str>) -> ApiResult<()> {
     annotate(ctx, path, version, &Value::Null).await.map(drop)
 }
 
-async fn annotate(ctx: &Context, path: &ApiPath, version: Option<&str>, mark: &Value) -> ApiResult<String> {
+async fn annotate(
+    ctx: &StoreContext,
+    path: &ApiPath,
+    version: Option<&str>,
+    mark: &Value,
+) -> ApiResult<String> {
     let annotations = json!({annotation::UNREFERENCED_SINCE: mark});
     let patch = json!({"metadata": {"resourceVersion": version, "annotations": annotations}});
     let answer = ctx.hub().merge(path, &patch).await?;
@@ -87,14 +93,14 @@ async fn annotate(ctx: &Context, path: &ApiPath, version: Option<&str>, mark: &V
 }
 
 /// Has the collector look soon: something may be named no more.
-pub fn request(ctx: &Context) {
+pub fn request(ctx: &StoreContext) {
     ctx.revisions.gc_requested.notify_one();
     ctx.revisions.gone.notify_one();
 }
 
 impl Collector {
     /// Looks once, and then whenever something was let go of. Never ends.
-    pub async fn run(mut self, ctx: Arc<Context>) {
+    pub async fn run(mut self, ctx: Arc<impl Deref<Target = StoreContext>>) {
         let after = ctx.revisions.settings.unreferenced_for;
         let settle = SETTLE.min(after);
         ctx.stores.loaded().await;
@@ -116,7 +122,7 @@ impl Collector {
     }
 
     /// Marks, takes marks away, and deletes what is due. Whether something is left to be looked at again.
-    pub async fn look(&mut self, ctx: &Context) -> ApiResult<bool> {
+    pub async fn look(&mut self, ctx: &StoreContext) -> ApiResult<bool> {
         let torn = ctx.charts.on_hub.torn();
         let packs = packs(ctx).await?;
         let mut parts = Parts::of(&packs);
@@ -180,7 +186,7 @@ enum Step {
 }
 
 /// One pack, one request at most.
-async fn step(ctx: &Context, pack: &Listed, named: bool, seen: Option<Instant>) -> ApiResult<Step> {
+async fn step(ctx: &StoreContext, pack: &Listed, named: bool, seen: Option<Instant>) -> ApiResult<Step> {
     let version = Some(pack.version.as_str());
     let now = ctx.now();
     let Some(mark) = &pack.mark else {
@@ -213,7 +219,7 @@ async fn step(ctx: &Context, pack: &Listed, named: bool, seen: Option<Instant>) 
 }
 
 /// All packs on the hub.
-async fn packs(ctx: &Context) -> ApiResult<Vec<Listed>> {
+async fn packs(ctx: &StoreContext) -> ApiResult<Vec<Listed>> {
     let mut all = Vec::new();
     for kind in [PackKind::ConfigMap, PackKind::Secret] {
         let collection = pack_collection(&ctx.namespace, kind);
@@ -242,7 +248,7 @@ async fn packs(ctx: &Context) -> ApiResult<Vec<Listed>> {
 }
 
 /// Names of packs that the watches saw named.
-fn shown(ctx: &Context, packs: &[Listed]) -> BTreeSet<String> {
+fn shown(ctx: &StoreContext, packs: &[Listed]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     if packs.iter().any(Listed::is_plan) {
         names.extend(ctx.stores.digs.state().iter().map(|dig| plan_details::secret_of(ctx, dig)));
@@ -267,7 +273,7 @@ fn shown(ctx: &Context, packs: &[Listed]) -> BTreeSet<String> {
 }
 
 /// Names of packs that are named on the hub now, by revisions and shards of the owners of these.
-async fn named(ctx: &Context, packs: &[&Listed]) -> ApiResult<BTreeSet<String>> {
+async fn named(ctx: &StoreContext, packs: &[&Listed]) -> ApiResult<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let charts = packs.iter().any(|pack| pack.is_chart());
     if charts {
@@ -320,7 +326,7 @@ async fn named(ctx: &Context, packs: &[&Listed]) -> ApiResult<BTreeSet<String>> 
 /// Reads every object of a kind on the hub, of one namespace or of all. One that cannot be read may name anything, so it is an
 /// error.
 pub(crate) async fn each_of<K>(
-    ctx: &Context,
+    ctx: &StoreContext,
     namespace: Option<&str>,
     selector: Option<&LabelSelector>,
     mut each: impl FnMut(K) -> Result<(), String>,
@@ -344,7 +350,7 @@ where
 }
 
 /// Adds the names of archives that `CompositeApps` of the hub pin now.
-async fn pinned(ctx: &Context, names: &mut BTreeSet<String>) -> ApiResult<()> {
+async fn pinned(ctx: &StoreContext, names: &mut BTreeSet<String>) -> ApiResult<()> {
     each_of::<CompositeApp>(ctx, None, None, |app| {
         of_app(&app, names);
         Ok(())
@@ -371,7 +377,7 @@ impl Revisions {
 
     /// Adds the names: those of the running revision, and of earlier ones unless their namespace has as much as it may and lacks
     /// room for a chart.
-    fn name_charts(self, ctx: &Context, names: &mut BTreeSet<String>) {
+    fn name_charts(self, ctx: &StoreContext, names: &mut BTreeSet<String>) {
         for ((namespace, ..), revisions) in self.0 {
             let most = if ctx.charts.on_hub.is_full(&on_hub::owner(&namespace)) { 1 } else { usize::MAX };
             names.extend(revisions.into_values().rev().take(most).flatten());

@@ -20,6 +20,7 @@ use futures::future::{join, try_join_all};
 use kube::Resource;
 use serde_json::{Value, json};
 
+use super::context::StoreContext;
 use super::limit::{self, Limit, TooMuch};
 use super::load::{Stored, contexts};
 use super::owner::Owner;
@@ -27,7 +28,7 @@ use super::packs::{pack_bytes, pack_collection, pack_object, reference};
 use super::{collect, explain};
 use crate::object::meta;
 use crate::runtime::api::{ApiError, ApiServerExt, parse};
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::sync::prepared::Prepared;
 
 /// Variants named in the AppContext itself; the packs have all.
@@ -82,7 +83,7 @@ fn context_waves(waves: &Waves) -> Vec<ContextWave> {
 }
 
 /// Writes the next revision and its packs. The inner error: it does not fit, and nothing was written.
-pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
+pub async fn commit(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
     let committed = write(ctx, draft).await;
     if committed.is_err() {
         // Packs of a revision that did not come to be are nobody's, should the next plan be another one.
@@ -91,7 +92,7 @@ pub async fn commit(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, To
     committed
 }
 
-async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
+async fn write(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
     let known = contexts(ctx, draft.owner);
     let previous = known.first().map(|context| context.spec.revision);
     let revision = previous.unwrap_or(0).max(draft.at_least) + 1;
@@ -189,7 +190,7 @@ async fn write(ctx: &Context, draft: Draft<'_>) -> Result<Result<Stored, TooMuch
 /// The newest revision where it says exactly what is to be stored: its packs were not all written when an earlier attempt
 /// ended, so it is completed instead of being stored a second time under another number.
 async fn unfinished(
-    ctx: &Context,
+    ctx: &StoreContext,
     newest: Option<&Arc<AppContext>>,
     wanted: &AppContextSpec,
 ) -> Result<Option<AppContext>, Failure> {
@@ -239,7 +240,7 @@ const TRIES: usize = 5;
 /// is damage, and made good. A pack that is marked as unreferenced loses its mark before it counts as stored: without that,
 /// it could be collected right after.
 pub(crate) async fn store_pack(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     object: &pack::PackObject,
 ) -> Result<(), Failure> {

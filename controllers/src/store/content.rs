@@ -11,11 +11,12 @@ use emco_engine::set::ManifestSet;
 use emco_engine::shard::{Content, Target};
 use emco_engine::snapshot::Running;
 
+use super::context::StoreContext;
 use super::load::{contexts, load};
 use super::owner::Owner;
 use super::packs::{pack_bytes, pack_collection};
 use crate::runtime::api::ApiServerExt;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 
 /// Revisions and identity sets that a shard names, read.
 pub struct Contents {
@@ -24,7 +25,7 @@ pub struct Contents {
 }
 
 /// Reads everything that the rows of a shard hold. What is missing is missing in the answer.
-pub async fn contents(ctx: &Context, owner: &Owner, spec: &SyncShardSpec) -> Result<Contents, Failure> {
+pub async fn contents(ctx: &StoreContext, owner: &Owner, spec: &SyncShardSpec) -> Result<Contents, Failure> {
     let wanted: BTreeSet<i64> = spec.combinations.iter().map(|combination| combination.revision).collect();
     let mut revisions = BTreeMap::new();
     for context in contexts(ctx, owner).iter().filter(|context| wanted.contains(&context.spec.revision)) {

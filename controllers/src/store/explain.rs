@@ -14,10 +14,10 @@ use emco_engine::path::ApiPath;
 use emco_engine::selector::LabelSelector;
 use serde_json::{Value, json};
 
+use super::context::StoreContext;
 use super::owner::Owner;
 use crate::object::LogFields;
 use crate::runtime::api::{ApiResult, ApiServerExt, Method, Request};
-use crate::runtime::context::Context;
 
 /// The ConfigMaps that a revision's explanation is in; `None` where there is none.
 pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {
@@ -29,7 +29,7 @@ pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {
 }
 
 /// Writes what is not there yet. What cannot be written is missing, which is said in the log.
-pub async fn explain(ctx: &Context, owner: &Owner, spec: &AppContextSpec, parts: &[Vec<u8>]) {
+pub async fn explain(ctx: &StoreContext, owner: &Owner, spec: &AppContextSpec, parts: &[Vec<u8>]) {
     for (name, part) in spec.explain.iter().flat_map(|names| &names.config_maps).zip(parts) {
         if let Err(error) = store_one(ctx, owner, spec.revision, name, part).await {
             let (revision, LogFields { project, deployment, object }) =
@@ -39,7 +39,13 @@ pub async fn explain(ctx: &Context, owner: &Owner, spec: &AppContextSpec, parts:
     }
 }
 
-async fn store_one(ctx: &Context, owner: &Owner, revision: i64, name: &str, part: &[u8]) -> ApiResult<()> {
+async fn store_one(
+    ctx: &StoreContext,
+    owner: &Owner,
+    revision: i64,
+    name: &str,
+    part: &[u8],
+) -> ApiResult<()> {
     let mut labels = owner.labels();
     labels.insert(label::REVISION, revision.to_string());
     let data = json!({KEY: STANDARD.encode(part)});
@@ -66,7 +72,7 @@ async fn store_one(ctx: &Context, owner: &Owner, revision: i64, name: &str, part
 }
 
 /// Deletes an owner's explanations but these.
-pub async fn sweep(ctx: &Context, owner: &Owner, keep: &BTreeSet<String>) -> ApiResult<()> {
+pub async fn sweep(ctx: &StoreContext, owner: &Owner, keep: &BTreeSet<String>) -> ApiResult<()> {
     let request = Request::new(Method::Get, collection(owner))
         .labels(&LabelSelector::is(label::OWNER, &owner.hash))
         .metadata();

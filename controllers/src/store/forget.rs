@@ -3,20 +3,21 @@
 //! All of it is kept within bounds anyway. Those are for what is in use; what nobody can ask for any more goes at once.
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::names::label;
 use tokio::time::sleep;
 
+use super::context::StoreContext;
 use crate::object::meta;
-use crate::runtime::context::Context;
 
 /// Between an end and the look: the watches have shown it then, and what ends in the same moment is looked at together.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Looks whenever a revision or a CompositeApp ended. Never ends.
-pub async fn run(ctx: Arc<Context>) {
+pub async fn run(ctx: Arc<impl Deref<Target = StoreContext>>) {
     ctx.stores.loaded().await;
     loop {
         ctx.revisions.gone.notified().await;
@@ -26,7 +27,7 @@ pub async fn run(ctx: Arc<Context>) {
 }
 
 /// Forgets what is of no revision and no CompositeApp that the watches show.
-pub fn forget_gone(ctx: &Context) {
+pub fn forget_gone(ctx: &StoreContext) {
     let contexts = ctx.stores.contexts.state();
     // The watch may not have shown yet what was just written.
     let written: Vec<_> = ctx.revisions.written.lock().values().cloned().collect();

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use emco_crds::names::finalizer;
 use emco_crds::{AppContext, AppContextSpec, State};
 
+use super::context::StoreContext;
 use super::load::contexts;
 use super::own_shards::stored;
 use super::owner::Owner;
 use super::{collect, explain};
 use crate::object::{finalizers, meta};
 use crate::runtime::api::ApiServerExt;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 
 /// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays, and so do
 /// the one that is `pinned` and the last that was complete: a rollout that fails goes back to it.
 /// Packs that no revision names any more are the collector's.
 pub async fn prune_history(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     limit: usize,
     pinned: Option<i64>,
@@ -71,7 +72,7 @@ pub(super) fn last_complete(all: &[Arc<AppContext>]) -> Option<i64> {
 }
 
 /// What explained it goes with the next sweep.
-pub(crate) async fn remove_context(ctx: &Context, context: &AppContext) -> Result<(), Failure> {
+pub(crate) async fn remove_context(ctx: &StoreContext, context: &AppContext) -> Result<(), Failure> {
     let path = meta::path(context);
     let waits = if meta::deleting(context) {
         ctx.hub().get_opt(&path).await?

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use emco_crds::fields::{IntOrText, Quantity};
 use emco_engine::pack::PackObject;
 
+use super::context::StoreContext;
 use super::history::last_complete;
 use super::load::contexts;
 use super::owner::Owner;
 use super::shards::named_by_shards;
-use crate::runtime::context::Context;
 
 /// What an owner may store where its Project says nothing: 256 MiB.
 const USUAL: u64 = 256 * 1024 * 1024;
@@ -86,7 +86,7 @@ fn bytes(quantity: &Quantity) -> u64 {
 }
 
 /// Whether packs fit beside what stays when they are stored. Each pack counts once, however many revisions name it.
-pub fn fits(ctx: &Context, owner: &Owner, packs: &[PackObject], limit: &Limit) -> Result<(), TooMuch> {
+pub fn fits(ctx: &StoreContext, owner: &Owner, packs: &[PackObject], limit: &Limit) -> Result<(), TooMuch> {
     let named = named_by_shards(ctx, owner);
     let own: BTreeMap<&str, u64> =
         packs.iter().map(|pack| (pack.name.as_str(), pack.bytes.len() as u64)).collect();

@@ -12,12 +12,13 @@ use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations};
 use emco_engine::shard;
 use emco_engine::snapshot::Running;
 
+use super::context::StoreContext;
 use super::owner::Owner;
 use super::packs::read_pack;
 use super::shards::{shards, stored_shards};
 use crate::object::LogFields;
 use crate::object::meta;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 
 /// A stored revision with its content.
 #[derive(Clone)]
@@ -31,7 +32,7 @@ pub struct Stored {
 }
 
 /// All AppContexts of an owner, newest first: what the watch saw and what this process wrote since.
-pub fn contexts(ctx: &Context, owner: &Owner) -> Vec<Arc<AppContext>> {
+pub fn contexts(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<AppContext>> {
     let mut all = ctx.stores.contexts.within(&owner.namespace);
     all.retain(|context| {
         context.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
@@ -46,7 +47,7 @@ pub fn contexts(ctx: &Context, owner: &Owner) -> Vec<Arc<AppContext>> {
 }
 
 /// Something of an owner that a later version wrote: then nothing of it is changed. The sentence says what.
-pub fn of_a_later_format(ctx: &Context, owner: &Owner) -> Option<String> {
+pub fn of_a_later_format(ctx: &StoreContext, owner: &Owner) -> Option<String> {
     let shards = stored_shards(ctx, owner);
     let shards = shards.iter().map(|o| ("SyncShard", meta::name(o.as_ref()).to_owned(), o.spec.format));
     let contexts = contexts(ctx, owner);
@@ -59,7 +60,7 @@ pub fn of_a_later_format(ctx: &Context, owner: &Owner) -> Option<String> {
 
 /// The newest revision whose content is complete. One that was being written when the process died, and that no shard names,
 /// is passed over.
-pub async fn newest(ctx: &Context, owner: &Owner) -> Result<Option<Stored>, Failure> {
+pub async fn newest(ctx: &StoreContext, owner: &Owner) -> Result<Option<Stored>, Failure> {
     for context in contexts(ctx, owner) {
         match load(ctx, &context).await? {
             Ok(running) => {
@@ -81,7 +82,7 @@ pub async fn newest(ctx: &Context, owner: &Owner) -> Result<Option<Stored>, Fail
 
 /// One revision with all of its content. The inner error: it is not stored, or what of it cannot be read.
 pub async fn revision(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     number: i64,
 ) -> Result<Result<Stored, Unavailable>, Failure> {
@@ -107,7 +108,7 @@ pub enum Unavailable {
 }
 
 /// The first pack of a revision that cannot be read.
-async fn missing_pack(ctx: &Context, context: &AppContext) -> Result<Option<String>, Failure> {
+async fn missing_pack(ctx: &StoreContext, context: &AppContext) -> Result<Option<String>, Failure> {
     for reference in &context.spec.packs {
         if let Err(why) = read_pack(ctx, reference).await? {
             return Ok(Some(why));
@@ -125,7 +126,7 @@ pub fn are_of(targets: &BTreeMap<ClusterId, Combination>, running: &Running) -> 
 /// The revision whose content clusters are to have, as their rows say: the newest, as a rule; an earlier one while it is pinned, or
 /// where its successor was stored and not targeted yet. `said` is the one that the owner's status names.
 pub async fn targeted(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     newest: Option<&Stored>,
     said: Option<i64>,
@@ -152,7 +153,7 @@ pub async fn targeted(
 /// What clusters are to have as their rows say, where these are of several revisions: the newest was stored, and not targeted everywhere.
 /// What no revision has any more is left out.
 pub async fn mixed(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     newest: &Stored,
     targets: &BTreeMap<ClusterId, Combination>,
@@ -181,7 +182,7 @@ pub async fn mixed(
 }
 
 /// What clusters are to have, as their rows say.
-pub fn targets(ctx: &Context, owner: &Owner) -> BTreeMap<ClusterId, Combination> {
+pub fn targets(ctx: &StoreContext, owner: &Owner) -> BTreeMap<ClusterId, Combination> {
     let shards = shards(ctx, owner);
     let rows = shards.iter().flat_map(|stored| shard::rows(&stored.spec, stored.status.as_ref()));
     rows.filter_map(|row| {
@@ -193,7 +194,7 @@ pub fn targets(ctx: &Context, owner: &Owner) -> BTreeMap<ClusterId, Combination>
 
 /// Reads a revision's packs. The inner error says what is missing or broken.
 pub(crate) async fn load(
-    ctx: &Context,
+    ctx: &StoreContext,
     context: &AppContext,
 ) -> Result<Result<Arc<Running>, String>, Failure> {
     if context.spec.format > FORMAT {

@@ -9,6 +9,7 @@ use emco_crds::{AppContext, State};
 use emco_engine::conditions;
 use kube::runtime::reflector::ObjectRef;
 
+use super::context::StoreContext;
 use super::load::contexts;
 use super::owner::Owner;
 use super::pending_report::RevisionSummary;
@@ -16,17 +17,23 @@ use super::shards::stored_shards;
 use crate::object::LogFields;
 use crate::object::meta;
 use crate::object::status;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 
 /// A revision was targeted: its report waits until clusters had their turn.
-pub fn mark_targeted(ctx: &Context, owner: &Owner, generation: i64, revision: i64, summary: RevisionSummary) {
+pub fn mark_targeted(
+    ctx: &StoreContext,
+    owner: &Owner,
+    generation: i64,
+    revision: i64,
+    summary: RevisionSummary,
+) {
     let delay = ctx.revisions.settings.report_delay;
     ctx.revisions.pending_reports.mark(&owner.hash, generation, revision, summary, delay);
 }
 
 /// How long the owner's status and Events still wait: clusters are at work on what was targeted, and the owner was not changed
 /// since.
-pub fn report_delay(ctx: &Context, owner: &Owner, generation: i64) -> Option<Duration> {
+pub fn report_delay(ctx: &StoreContext, owner: &Owner, generation: i64) -> Option<Duration> {
     let left = ctx.revisions.pending_reports.left(&owner.hash, generation)?;
     let reported = stored_shards(ctx, owner).iter().all(|shard| {
         let status = shard.status.as_ref();
@@ -36,17 +43,17 @@ pub fn report_delay(ctx: &Context, owner: &Owner, generation: i64) -> Option<Dur
 }
 
 /// What is new in a revision that is reported now.
-pub fn take_summary(ctx: &Context, owner: &Owner, revision: i64) -> RevisionSummary {
+pub fn take_summary(ctx: &StoreContext, owner: &Owner, revision: i64) -> RevisionSummary {
     ctx.revisions.pending_reports.take(&owner.hash, revision)
 }
 
 /// A revision as the watch shows it. What this process wrote and the watch did not bring yet is dealt with when it does.
-fn shown(ctx: &Context, context: &AppContext) -> Option<Arc<AppContext>> {
+fn shown(ctx: &StoreContext, context: &AppContext) -> Option<Arc<AppContext>> {
     ctx.stores.contexts.get(&ObjectRef::from_obj(context))
 }
 
 /// Whether a revision is to be noted as stored: the watch shows it, and without that note.
-pub fn is_unreported(ctx: &Context, owner: &Owner, revision: i64) -> bool {
+pub fn is_unreported(ctx: &StoreContext, owner: &Owner, revision: i64) -> bool {
     let found = contexts(ctx, owner).into_iter().find(|context| context.spec.revision == revision);
     found.and_then(|context| shown(ctx, &context)).is_some_and(|context| !is_noted(&context))
 }
@@ -67,7 +74,7 @@ pub struct RevisionCounts {
 /// Notes that revisions are stored and, once, how each ended: the newest when it is complete, the others when they were
 /// replaced. Answers those that are noted as stored from now on. With `counts`, completion is logged.
 pub async fn record_outcome(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     running: i64,
     state: State,
@@ -117,7 +124,13 @@ pub async fn record_outcome(
     Ok(new)
 }
 
-fn log_complete(ctx: &Context, owner: &Owner, context: &AppContext, state: State, counts: RevisionCounts) {
+fn log_complete(
+    ctx: &StoreContext,
+    owner: &Owner,
+    context: &AppContext,
+    state: State,
+    counts: RevisionCounts,
+) {
     let made = context.metadata.creation_timestamp.as_ref().map_or_else(|| ctx.now(), |made| made.0);
     let LogFields { project, deployment, object } = owner.log_fields(ctx);
     tracing::info!(

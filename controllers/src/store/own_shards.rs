@@ -7,15 +7,16 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::context::StoreContext;
 use super::owner::Owner;
 use super::shards::stored_shards;
 use crate::object::meta;
 use crate::runtime::api::{ApiServerExt, Method, Request, parse};
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 
 /// The owner's shards, all of them: those that the watch showed, and those that this process made and the watch did not show
 /// yet. A row that seems to be nowhere would be made a second time.
-pub async fn stored(ctx: &Context, owner: &Owner) -> Result<Vec<SyncShard>, Failure> {
+pub async fn stored(ctx: &StoreContext, owner: &Owner) -> Result<Vec<SyncShard>, Failure> {
     let shown: Vec<SyncShard> =
         stored_shards(ctx, owner).iter().map(|stored| stored.as_ref().clone()).collect();
     if !unseen(ctx, owner) {
@@ -31,14 +32,14 @@ pub async fn stored(ctx: &Context, owner: &Owner) -> Result<Vec<SyncShard>, Fail
 }
 
 /// Whether the hub has shards of an owner that the watch did not show yet, as far as this process knows.
-pub fn unseen(ctx: &Context, owner: &Owner) -> bool {
+pub fn unseen(ctx: &StoreContext, owner: &Owner) -> bool {
     let made = ctx.revisions.made.lock().get(&owner.hash).cloned().unwrap_or_default();
     made.iter().any(|name| ctx.stores.shards.named(&owner.namespace, name).is_none())
 }
 
 /// Whether the watch shows all shards that this process made of an owner. Until then nothing is decided from what it shows: a cluster
 /// whose row just moved seems to have nothing.
-pub async fn all_shown(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
+pub async fn all_shown(ctx: &StoreContext, owner: &Owner) -> Result<bool, Failure> {
     if unseen(ctx, owner) {
         // One that is gone already will never be shown.
         stored(ctx, owner).await?;
@@ -47,7 +48,7 @@ pub async fn all_shown(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
 }
 
 /// What the hub has of an owner now, by name, whatever the watch shows.
-pub async fn live<K>(ctx: &Context, owner: &Owner) -> Result<Vec<K>, Failure>
+pub async fn live<K>(ctx: &StoreContext, owner: &Owner) -> Result<Vec<K>, Failure>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {

@@ -8,7 +8,7 @@ use kube::Resource;
 
 use crate::object::LogFields;
 use crate::object::meta;
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 use crate::tenancy::owned_namespace;
 
 /// An object that produces revisions.
@@ -28,14 +28,14 @@ pub struct Owner {
 
 impl Owner {
     /// The owner that an object is.
-    pub fn of<K: Resource<DynamicType = ()>>(ctx: &Context, kind: &'static str, object: &K) -> Self {
+    pub fn of<K: Resource<DynamicType = ()>>(ctx: &HubContext, kind: &'static str, object: &K) -> Self {
         let (namespace, name) = (meta::namespace(object).to_owned(), meta::name(object).to_owned());
         let hash = marks::owner_hash(&ctx.installation.id, kind, &namespace, &name);
         Self { kind, uid: meta::uid(object).to_owned(), hash, namespace, name }
     }
 
     /// What names it in log lines.
-    pub fn log_fields(&self, ctx: &Context) -> LogFields {
+    pub fn log_fields(&self, ctx: &HubContext) -> LogFields {
         let project = owned_namespace::project_of(ctx, &self.namespace);
         LogFields::of(project, self.kind, &self.namespace, &self.name)
     }

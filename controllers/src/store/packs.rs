@@ -6,16 +6,16 @@ use emco_engine::path::ApiPath;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::context::StoreContext;
 use super::owner::Owner;
 use crate::runtime::api::{ApiResult, ApiServerExt};
-use crate::runtime::context::Context;
 
 pub(crate) fn pack_collection(namespace: &str, kind: PackKind) -> ApiPath {
     let plural = if kind == PackKind::Secret { "secrets" } else { "configmaps" };
     ApiPath::core(namespace, plural)
 }
 
-pub(crate) async fn read_pack(ctx: &Context, reference: &PackRef) -> ApiResult<Result<Pack, String>> {
+pub(crate) async fn read_pack(ctx: &StoreContext, reference: &PackRef) -> ApiResult<Result<Pack, String>> {
     let path = pack_collection(&ctx.namespace, reference.kind).then(&reference.name);
     let Some(object) = ctx.hub().get_opt(&path).await? else {
         return Ok(Err(format!("{} {} is missing", reference.kind.as_str(), reference.name)));

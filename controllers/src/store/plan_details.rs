@@ -14,10 +14,10 @@ use kube::Resource as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::context::StoreContext;
 use super::owner::Owner;
 use crate::object::LogFields;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
-use crate::runtime::context::Context;
 
 /// Codes by which the hub refuses what it would refuse again: no right, a quota, an end that has begun, too much.
 const REFUSED: std::ops::RangeInclusive<u16> = 403..=422;
@@ -36,25 +36,25 @@ pub fn secret_name(owner_hash: &str) -> String {
 }
 
 /// The same, of a deployment.
-pub fn secret_of(ctx: &Context, dig: &DeploymentIntentGroup) -> String {
+pub fn secret_of(ctx: &StoreContext, dig: &DeploymentIntentGroup) -> String {
     secret_name(&Owner::of(ctx, "DeploymentIntentGroup", dig).hash)
 }
 
 /// Forgets a deployment that is gone. Whether something of it may still be written down.
-pub fn forget(ctx: &Context, owner_hash: &str) -> bool {
+pub fn forget(ctx: &StoreContext, owner_hash: &str) -> bool {
     ctx.revisions.answers.lock().remove(owner_hash);
     ctx.revisions.plan_details.lock().remove(owner_hash).is_some()
 }
 
 /// Whether this process wrote the document with this digest.
-pub fn is_written(ctx: &Context, owner: &Owner, digest: &str) -> bool {
+pub fn is_written(ctx: &StoreContext, owner: &Owner, digest: &str) -> bool {
     ctx.revisions.plan_details.lock().get(&owner.hash).is_some_and(|written| written == digest)
 }
 
 /// Writes both where they are not there yet as they are to be. What the hub refuses is missing, which is said in the log; the other one is
 /// written all the same.
 pub async fn write(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     details: &Details,
     differences: &Differences,
@@ -91,7 +91,7 @@ pub struct Answers {
 
 /// What clusters answered to what has this digest without answers: to this process, or to one before, which wrote it down. `said` is the
 /// digest of that with answers, as the status has it: what others wrote there is not believed.
-pub async fn answered(ctx: &Context, owner: &Owner, bare: &str, said: Option<&str>) -> Option<Answers> {
+pub async fn answered(ctx: &StoreContext, owner: &Owner, bare: &str, said: Option<&str>) -> Option<Answers> {
     let known = ctx.revisions.answers.lock().get(&owner.hash).cloned();
     if known.is_some() {
         return known.filter(|known| known.of == bare);
@@ -109,12 +109,12 @@ pub async fn answered(ctx: &Context, owner: &Owner, bare: &str, said: Option<&st
 }
 
 /// Remembers what clusters answered.
-pub fn remember(ctx: &Context, owner: &Owner, answers: Answers) {
+pub fn remember(ctx: &StoreContext, owner: &Owner, answers: Answers) {
     ctx.revisions.answers.lock().insert(owner.hash.clone(), answers);
 }
 
 /// Removes both.
-pub async fn remove(ctx: &Context, owner: &Owner) -> ApiResult<()> {
+pub async fn remove(ctx: &StoreContext, owner: &Owner) -> ApiResult<()> {
     for (path, _) in [config_map(owner), secret(ctx, owner)] {
         // Another's object of the name stays.
         if let Some(there) = ctx.hub().get_opt(&path).await?.filter(|there| is_ours(there, owner)) {
@@ -135,7 +135,7 @@ fn config_map(owner: &Owner) -> Place {
     (collection.clone().then(&config_map_name(owner)), collection)
 }
 
-fn secret(ctx: &Context, owner: &Owner) -> Place {
+fn secret(ctx: &StoreContext, owner: &Owner) -> Place {
     let collection = ApiPath::core(&ctx.namespace, "secrets");
     (collection.clone().then(&secret_name(&owner.hash)), collection)
 }
@@ -166,7 +166,7 @@ fn unwritable(error: serde_json::Error) -> ApiError {
     ApiError::Protocol(format!("what a plan changes cannot be written as JSON: {error}"))
 }
 
-async fn put(ctx: &Context, owner: &Owner, (path, collection): Place, object: &Value) -> ApiResult<()> {
+async fn put(ctx: &StoreContext, owner: &Owner, (path, collection): Place, object: &Value) -> ApiResult<()> {
     let Some(there) = ctx.hub().get_opt(&path).await? else {
         return ctx.hub().create(collection, object).await.map(drop);
     };

@@ -8,16 +8,17 @@ use emco_crds::AppContext;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::cache::PlacementSummary;
+use super::context::StoreContext;
 use super::load::{contexts, load};
 use super::owner::Owner;
 use crate::object::meta;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 
 /// Footprints of revisions that ran at any time within `window`: those made in it, and the one that it began with; each
 /// different one once. With them, when the oldest of them is no longer in it. Nothing where only the newest ran: then
 /// nothing was removed. `since` is the oldest revision that counts.
 pub async fn recent_placements(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     window: SignedDuration,
     since: Option<i64>,

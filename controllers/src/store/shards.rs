@@ -10,13 +10,14 @@ use emco_engine::identity::ClusterId;
 use emco_engine::shard;
 
 use super::collect::{each_of, later};
+use super::context::StoreContext;
 use super::owner::Owner;
 use crate::object::meta;
 use crate::runtime::api::{ApiServerExt, parse};
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 
 /// Shards of an owner as they are to be read: each cluster is in one of them, also while its row moves from one to another.
-pub fn shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
+pub fn shards(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {
     let all = stored_shards(ctx, owner);
     let parts: Vec<_> = all.iter().map(|stored| (&stored.spec, stored.status.as_ref())).collect();
     let quiet = shard::superseded(&parts);
@@ -32,7 +33,7 @@ pub fn shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
 }
 
 /// Shards of an owner as they are stored, by name.
-pub(crate) fn stored_shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>> {
+pub(crate) fn stored_shards(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {
     let mut shown = ctx.stores.shards.within(&owner.namespace);
     shown.retain(|shard| {
         shard.metadata.labels.as_ref().and_then(|l| l.get(label::OWNER)) == Some(&owner.hash)
@@ -41,26 +42,26 @@ pub(crate) fn stored_shards(ctx: &Context, owner: &Owner) -> Vec<Arc<SyncShard>>
 }
 
 /// Revisions that shards of an owner name.
-pub fn named_by_shards(ctx: &Context, owner: &Owner) -> BTreeSet<i64> {
+pub fn named_by_shards(ctx: &StoreContext, owner: &Owner) -> BTreeSet<i64> {
     let all = stored_shards(ctx, owner);
     all.iter().flat_map(|shard| shard.spec.combinations.iter().map(|one| one.revision)).collect()
 }
 
 /// All shards of the hub as they were stored last, as far as this process knows.
-pub(crate) fn all_shards(ctx: &Context) -> Vec<Arc<SyncShard>> {
+pub(crate) fn all_shards(ctx: &StoreContext) -> Vec<Arc<SyncShard>> {
     let shown = ctx.stores.shards.sorted();
     shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
 }
 
 /// Those of a namespace.
-pub(crate) fn shards_within(ctx: &Context, namespace: &str) -> Vec<Arc<SyncShard>> {
+pub(crate) fn shards_within(ctx: &StoreContext, namespace: &str) -> Vec<Arc<SyncShard>> {
     let shown = ctx.stores.shards.within(namespace);
     shown.into_iter().map(|shown| ctx.revisions.write_cache.newest(shown)).collect()
 }
 
 /// All shards as the hub has them now, of one namespace or of all.
 pub(crate) async fn live_shards(
-    ctx: &Context,
+    ctx: &StoreContext,
     namespace: Option<&str>,
 ) -> Result<Vec<Arc<SyncShard>>, Failure> {
     let mut all = Vec::new();
@@ -77,7 +78,7 @@ pub(crate) async fn live_shards(
 
 /// Writes a spec in place of the one that was read.
 pub(crate) async fn replace(
-    ctx: &Context,
+    ctx: &StoreContext,
     stored: &SyncShard,
     spec: SyncShardSpec,
 ) -> Result<SyncShard, Failure> {

@@ -14,8 +14,8 @@ use serde_json::json;
 use crate::object::LogFields;
 use crate::object::meta;
 use crate::runtime::api::{ApiServerExt, parse};
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, body, empty, replace};
+use crate::runtime::context::Failure;
+use crate::store::{Owner, StoreContext, body, empty, replace};
 use crate::tenancy::owned_namespace;
 
 /// What the clusters of one shard are to have.
@@ -27,7 +27,7 @@ const ROW: usize = 400;
 const WAITS: usize = 400;
 
 /// Brings rows that are on their way to where they go.
-pub async fn arrive(ctx: &Context, all: &mut [SyncShard]) -> Result<bool, Failure> {
+pub async fn arrive(ctx: &StoreContext, all: &mut [SyncShard]) -> Result<bool, Failure> {
     let mut wrote = false;
     while let Some((from, to)) = under_way(all) {
         let [Some(old), Some(new)] = [all.get(from), all.get(to)] else { break };
@@ -70,7 +70,7 @@ fn under_way(all: &[SyncShard]) -> Option<(usize, usize)> {
 /// Who gets what: for each shard its share, and what no shard has a place for. Shards that would become too large give rows
 /// away first. In a namespace that terminates nothing can be made: there the limit is soft, as it is for what only leaves.
 pub async fn split(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     revision: i64,
     all: &mut Vec<SyncShard>,
@@ -155,7 +155,7 @@ fn outgrows(stored: &SyncShard, (share, row): (&Share, usize), revision: i64, li
 
 /// New shards for clusters that have no place: as few as hold them.
 pub fn layout(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     revision: i64,
     slots: &[(i64, i32)],
@@ -189,7 +189,7 @@ pub fn layout(
 
 /// Makes a shard. One that this process, or one before it, made already is taken as it is.
 pub async fn make(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     revision: i64,
     spec: SyncShardSpec,
@@ -219,7 +219,7 @@ pub async fn make(
 }
 
 async fn write_status(
-    ctx: &Context,
+    ctx: &StoreContext,
     stored: &SyncShard,
     status: emco_crds::SyncShardStatus,
 ) -> Result<SyncShard, Failure> {

@@ -7,14 +7,14 @@ use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::set::ManifestSet;
 use emco_engine::shard::{self, Content, Row};
 
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, Stored, contexts, load, shards};
+use crate::runtime::context::Failure;
+use crate::store::{Owner, StoreContext, Stored, contexts, load, shards};
 
 /// By cluster and app; `None` where it cannot be read.
 pub type Leaving = BTreeMap<(ClusterId, String), Option<Arc<ManifestSet>>>;
 
 /// What was applied completely and is not part of the newest revision. Nothing is read where nothing leaves.
-pub async fn leaving(ctx: &Context, owner: &Owner, newest: Option<&Stored>) -> Result<Leaving, Failure> {
+pub async fn leaving(ctx: &StoreContext, owner: &Owner, newest: Option<&Stored>) -> Result<Leaving, Failure> {
     let stays = |cluster: &ClusterId, app: &str| {
         let assignment = newest.and_then(|newest| newest.running.assignment.get(cluster));
         assignment.is_some_and(|apps| apps.contains_key(app))

@@ -11,8 +11,8 @@ use kube::Resource;
 use sha2::{Digest, Sha256};
 
 use crate::object::meta;
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, contents_of, replace, stored_shards};
+use crate::runtime::context::Failure;
+use crate::store::{Owner, StoreContext, contents_of, replace, stored_shards};
 
 /// What nobody can read any more.
 pub struct Lost {
@@ -49,7 +49,7 @@ impl Lost {
 
 /// What the rows of an owner cannot read; `None` where no row says so, or where it can be read again. Once one row says so, all
 /// rows are looked at: those of clusters that are away may have it, too, and are searched when they are back.
-pub async fn lost_content(ctx: &Context, owner: &Owner) -> Result<Option<Lost>, Failure> {
+pub async fn lost_content(ctx: &StoreContext, owner: &Owner) -> Result<Option<Lost>, Failure> {
     let mut lost = Lost { what: BTreeSet::new(), rows: BTreeMap::new(), since: BTreeSet::new() };
     let shards = stored_shards(ctx, owner);
     let readable = || shards.iter().filter(|stored| stored.spec.format <= FORMAT);
@@ -86,7 +86,7 @@ fn says_lost(stored: &SyncShard) -> bool {
 
 /// Has clusters searched where a person confirmed exactly what is lost. Whether anything was written.
 pub async fn search_confirmed<K: Resource>(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     object: &K,
 ) -> Result<bool, Failure> {

@@ -9,8 +9,8 @@ use emco_engine::snapshot::uids;
 use super::retarget;
 use crate::object::{finalizers, meta};
 use crate::runtime::api::ApiServerExt;
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, contexts, own_shards, remove_context, sweep_explanations};
+use crate::runtime::context::Failure;
+use crate::store::{Owner, StoreContext, contexts, own_shards, remove_context, sweep_explanations};
 use crate::tenancy::facts;
 
 /// How far an owner's removal is.
@@ -28,7 +28,7 @@ pub enum Removal {
 /// for an owner that only terminates and may come back.
 ///
 /// That nothing is left is believed when the hub says so: the watch may be behind what this process, or the one before it, made.
-pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Result<Removal, Failure> {
+pub async fn remove_all(ctx: &StoreContext, owner: &Owner, keep_history: bool) -> Result<Removal, Failure> {
     let revision = contexts(ctx, owner).first().map_or(1, |context| context.spec.revision);
     let uids = uids(&facts::clusters(ctx));
     retarget(ctx, owner, revision, &BTreeMap::new(), &uids, (None, None), BTreeMap::new).await?;
@@ -63,11 +63,11 @@ pub async fn remove_all(ctx: &Context, owner: &Owner, keep_history: bool) -> Res
 }
 
 /// Whether a shard of an owner still has rows: something of it may be on a cluster.
-pub async fn has_rows(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
+pub async fn has_rows(ctx: &StoreContext, owner: &Owner) -> Result<bool, Failure> {
     Ok(own_shards::stored(ctx, owner).await?.iter().any(|shard| !shard.spec.clusters.is_empty()))
 }
 
-pub(crate) async fn remove_shard(ctx: &Context, shard: &SyncShard) -> Result<(), Failure> {
+pub(crate) async fn remove_shard(ctx: &StoreContext, shard: &SyncShard) -> Result<(), Failure> {
     if !meta::deleting(shard) {
         ctx.hub()
             .delete(meta::path(shard), Some(meta::uid(shard)), shard.metadata.resource_version.as_deref())

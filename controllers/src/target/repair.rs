@@ -11,15 +11,17 @@ use emco_engine::shard;
 
 use crate::object::LogFields;
 use crate::object::meta;
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, Stored, contexts, load, read_pack, replace, store_pack, stored_shards};
+use crate::runtime::context::Failure;
+use crate::store::{
+    Owner, StoreContext, Stored, contexts, load, read_pack, replace, store_pack, stored_shards,
+};
 
 /// What a row says whose content cannot be read.
 const LOST: &str = "ContentLost";
 
 /// Lets go of what was read before where a row says that its content cannot be read: it is read again, and then known to be
 /// missing.
-pub fn invalidate_lost(ctx: &Context, owner: &Owner) {
+pub fn invalidate_lost(ctx: &StoreContext, owner: &Owner) {
     if !stored_shards(ctx, owner).iter().any(|stored| reports_loss(stored)) {
         return;
     }
@@ -39,7 +41,7 @@ fn reports_loss(stored: &SyncShard) -> bool {
 /// of their content, so only the very same content is ever put back. False where that cannot be made again: then the
 /// content needs a new revision.
 pub async fn repair_packs(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     stored: &Stored,
     sets: &BTreeMap<SetDigest, Arc<ManifestSet>>,
@@ -78,7 +80,7 @@ pub async fn repair_packs(
 
 /// Where combinations name a revision that is gone or cannot be read, and another one has the same sets, they name that one
 /// from now on: what a row may have is the same, and can be read again. Nothing is read where nothing is missing.
-pub async fn repoint(ctx: &Context, owner: &Owner, all: &mut [SyncShard]) -> Result<bool, Failure> {
+pub async fn repoint(ctx: &StoreContext, owner: &Owner, all: &mut [SyncShard]) -> Result<bool, Failure> {
     let known = contexts(ctx, owner);
     let gone = |stored: &SyncShard| {
         let named = stored.spec.combinations.iter();

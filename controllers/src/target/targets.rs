@@ -15,8 +15,10 @@ use super::grow::{self, Share};
 use super::repair::repoint;
 use crate::object::LogFields;
 use crate::object::meta;
-use crate::runtime::context::{Context, Failure};
-use crate::store::{Owner, contents_of, empty, own_shards, replace, request_collection, store_pack};
+use crate::runtime::context::Failure;
+use crate::store::{
+    Owner, StoreContext, contents_of, empty, own_shards, replace, request_collection, store_pack,
+};
 
 /// Shards written at once.
 const AT_ONCE: usize = 8;
@@ -39,7 +41,7 @@ pub struct Retargeted {
 /// Rows that are on their way to another shard arrive before anything is retargeted, and a shard that would outgrow its
 /// limit gives rows away before.
 pub async fn retarget(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     revision: i64,
     wanted: &Share,
@@ -70,7 +72,11 @@ pub async fn retarget(
 
 /// Leaves every row what it is to have, and writes what became known since: identities of clusters, which clusters were replaced, and
 /// where the content is. Rows that are worked off leave. Returns whether anything was written.
-pub async fn keep(ctx: &Context, owner: &Owner, uids: &BTreeMap<ClusterId, String>) -> Result<bool, Failure> {
+pub async fn keep(
+    ctx: &StoreContext,
+    owner: &Owner,
+    uids: &BTreeMap<ClusterId, String>,
+) -> Result<bool, Failure> {
     let (all, mut wrote) = stored(ctx, owner).await?;
     let noted = &BTreeMap::new();
     for some in all.chunks(AT_ONCE) {
@@ -86,7 +92,7 @@ pub async fn keep(ctx: &Context, owner: &Owner, uids: &BTreeMap<ClusterId, Strin
 }
 
 /// The owner's shards with all rows where they go, and whether anything was written for that.
-async fn stored(ctx: &Context, owner: &Owner) -> Result<(Vec<SyncShard>, bool), Failure> {
+async fn stored(ctx: &StoreContext, owner: &Owner) -> Result<(Vec<SyncShard>, bool), Failure> {
     let mut all = own_shards::stored(ctx, owner).await?;
     if let Some(later) = all.iter().find(|stored| stored.spec.format > FORMAT) {
         return Err(Failure::Stored(format!(
@@ -119,7 +125,7 @@ fn with_uids(spec: SyncShardSpec, uids: &BTreeMap<ClusterId, String>) -> SyncSha
 
 /// Without a share, rows are to have what they are to have already.
 async fn update(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     stored: &SyncShard,
     share: Option<&Share>,
@@ -159,7 +165,7 @@ async fn update(
 }
 
 /// Workers act on what the hub has: its answer says that as well as the watch, and sooner.
-fn hand_over(ctx: &Context, targeted: &SyncShard) {
+fn hand_over(ctx: &StoreContext, targeted: &SyncShard) {
     if let Some(workers) = &ctx.revisions.workers {
         workers.targeted(targeted.clone());
     }
@@ -171,7 +177,7 @@ fn identity_sets(spec: &SyncShardSpec) -> usize {
 
 /// Replaces what long rows hold by identity sets, stored before the spec names them. Where a content cannot be read the row
 /// stays long: an inventory with a hole is none.
-async fn shortened(ctx: &Context, owner: &Owner, spec: SyncShardSpec) -> Result<SyncShardSpec, Failure> {
+async fn shortened(ctx: &StoreContext, owner: &Owner, spec: SyncShardSpec) -> Result<SyncShardSpec, Failure> {
     if shard::overlong(&spec).is_empty() {
         return Ok(spec);
     }
@@ -192,7 +198,7 @@ async fn shortened(ctx: &Context, owner: &Owner, spec: SyncShardSpec) -> Result<
 }
 
 async fn create(
-    ctx: &Context,
+    ctx: &StoreContext,
     owner: &Owner,
     slot: (i64, i32),
     share: &Share,

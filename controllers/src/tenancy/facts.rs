@@ -12,7 +12,7 @@ use kube::Resource;
 
 use crate::object::meta;
 use crate::remote::{Admission, State};
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 use crate::tenancy::owned_namespace;
 
 /// Labels of an object, or none.
@@ -21,13 +21,13 @@ pub fn labels<K: Resource>(object: &K) -> BTreeMap<String, String> {
 }
 
 /// `provider/cluster` of a Cluster; `None` where nobody owns its namespace.
-pub fn id(ctx: &Context, cluster: &Cluster) -> Option<ClusterId> {
+pub fn id(ctx: &HubContext, cluster: &Cluster) -> Option<ClusterId> {
     let provider = owned_namespace::provider_of(ctx, meta::namespace(cluster))?;
     Some(ClusterId::new(&provider, meta::name(cluster)))
 }
 
 /// The Cluster of an id.
-pub fn registered(ctx: &Context, wanted: &ClusterId) -> Option<Arc<Cluster>> {
+pub fn registered(ctx: &HubContext, wanted: &ClusterId) -> Option<Arc<Cluster>> {
     let is_it = |cluster: &Cluster| id(ctx, cluster).as_ref() == Some(wanted);
     let provider = ctx.stores.providers.named("", wanted.provider());
     let usual = provider.and_then(|provider| {
@@ -38,7 +38,7 @@ pub fn registered(ctx: &Context, wanted: &ClusterId) -> Option<Arc<Cluster>> {
 }
 
 /// Whether a cluster that answered last has not been heard of by this process yet.
-pub fn is_about_to_answer(ctx: &Context, id: &ClusterId) -> bool {
+pub fn is_about_to_answer(ctx: &HubContext, id: &ClusterId) -> bool {
     let waits = ctx.connector.observation(id).is_none_or(|seen| seen.state == State::Connecting);
     let answered = |cluster: Arc<Cluster>| {
         cluster.status.as_ref().is_some_and(|status| status.is_true(types::REACHABLE))
@@ -47,16 +47,16 @@ pub fn is_about_to_answer(ctx: &Context, id: &ClusterId) -> bool {
 }
 
 /// Everything known of every registered cluster.
-pub fn clusters(ctx: &Context) -> BTreeMap<ClusterId, ClusterFacts> {
+pub fn clusters(ctx: &HubContext) -> BTreeMap<ClusterId, ClusterFacts> {
     of(ctx, &ctx.stores.clusters.sorted())
 }
 
 /// The same of these alone.
-pub fn of(ctx: &Context, clusters: &[Arc<Cluster>]) -> BTreeMap<ClusterId, ClusterFacts> {
+pub fn of(ctx: &HubContext, clusters: &[Arc<Cluster>]) -> BTreeMap<ClusterId, ClusterFacts> {
     clusters.iter().filter_map(|cluster| facts(ctx, cluster)).map(|facts| (facts.id.clone(), facts)).collect()
 }
 
-fn facts(ctx: &Context, cluster: &Cluster) -> Option<ClusterFacts> {
+fn facts(ctx: &HubContext, cluster: &Cluster) -> Option<ClusterFacts> {
     let id = id(ctx, cluster)?;
     let observed = ctx.connector.observation(&id).unwrap_or_default();
     let status = cluster.status.as_ref();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::runtime::account::Account;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 
 /// Name of the binding in each owned namespace.
 const BINDING: &str = "emco-operator";
@@ -24,7 +24,7 @@ fn collection(namespace: &str) -> ApiPath {
 
 /// Gives us the rights of the `ClusterRole` `emco-namespace-access` in the namespace of this UID. One that is there is left as it
 /// is: who may write it may also read the Secrets.
-pub async fn ensure(ctx: &Context, namespace: &str, uid: &str) -> ApiResult<()> {
+pub async fn ensure(ctx: &HubContext, namespace: &str, uid: &str) -> ApiResult<()> {
     let Some(account) = &ctx.account else { return Ok(()) };
     if account.bound.lock().get(namespace).is_some_and(|known| known == uid) {
         return Ok(());
@@ -38,7 +38,7 @@ pub async fn ensure(ctx: &Context, namespace: &str, uid: &str) -> ApiResult<()> 
 
 /// A read in a namespace failed. If it was refused although we gave ourselves the right, somebody took that away: it is made again,
 /// and the next try succeeds.
-pub async fn refused(ctx: &Context, namespace: &str, error: &ApiError) {
+pub async fn refused(ctx: &HubContext, namespace: &str, error: &ApiError) {
     let Some(account) = &ctx.account else { return };
     if error.code() != 403 || account.bound.lock().remove(namespace).is_none() {
         return;
@@ -49,7 +49,7 @@ pub async fn refused(ctx: &Context, namespace: &str, error: &ApiError) {
     }
 }
 
-async fn make(ctx: &Context, account: &Account, namespace: &str) -> ApiResult<()> {
+async fn make(ctx: &HubContext, account: &Account, namespace: &str) -> ApiResult<()> {
     if ctx.hub().get_opt(collection(namespace).then(BINDING)).await?.is_some() {
         return Ok(());
     }
@@ -66,7 +66,7 @@ async fn make(ctx: &Context, account: &Account, namespace: &str) -> ApiResult<()
 }
 
 /// Gives the rights back.
-pub async fn release(ctx: &Context, namespace: &str) -> ApiResult<()> {
+pub async fn release(ctx: &HubContext, namespace: &str) -> ApiResult<()> {
     let Some(account) = &ctx.account else { return Ok(()) };
     account.bound.lock().remove(namespace);
     let path = collection(namespace).then(BINDING);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::object::meta;
 use crate::runtime::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
-use crate::runtime::context::Context;
+use crate::runtime::context::HubContext;
 use crate::runtime::stores::NamespaceMeta;
 use crate::tenancy::namespace_access;
 
@@ -33,7 +33,7 @@ pub struct Owner<'a> {
 }
 
 /// Makes the namespace or finds that it is the owner's.
-pub async fn ensure(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResult<Result<(), Refused>> {
+pub async fn ensure(ctx: &HubContext, namespace: &str, owner: Owner<'_>) -> ApiResult<Result<(), Refused>> {
     if let Some(known) = ctx.stores.namespaces.named("", namespace) {
         let labels = known.meta().labels.clone().unwrap_or_default();
         let judged = judge(namespace, owner, |key| labels.get(key).cloned());
@@ -98,7 +98,7 @@ fn judge(namespace: &str, owner: Owner<'_>, labels: impl Fn(&str) -> Option<Stri
 }
 
 /// Whether a namespace says that it is the owner's, as the hub has it now. What is in one that does not is not the owner's.
-pub async fn is_of(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResult<bool> {
+pub async fn is_of(ctx: &HubContext, namespace: &str, owner: Owner<'_>) -> ApiResult<bool> {
     let live = ctx.hub().get_opt(ApiPath::namespace(namespace)).await?;
     Ok(live.is_some_and(|live| says(&live, owner)))
 }
@@ -108,7 +108,7 @@ fn says(live: &Value, owner: Owner<'_>) -> bool {
 }
 
 /// Deletes the namespace where this installation made it. Whoever calls it has asked the hub what is in use there. `true` when nothing is left to wait for.
-pub async fn remove(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResult<bool> {
+pub async fn remove(ctx: &HubContext, namespace: &str, owner: Owner<'_>) -> ApiResult<bool> {
     let path = ApiPath::namespace(namespace);
     let Some(live) = ctx.hub().get_opt(&path).await? else { return Ok(true) };
     let ours = text(&live, &["metadata", "annotations", annotation::MADE_BY]).as_deref()
@@ -133,7 +133,7 @@ pub async fn remove(ctx: &Context, namespace: &str, owner: Owner<'_>) -> ApiResu
 
 /// Somebody deletes a namespace under its owner: our rights in it stay until nothing is left that needs them. The hub is asked
 /// last, for watches may be behind.
-async fn let_go_of_an_empty_one(ctx: &Context, namespace: &str) -> ApiResult<()> {
+async fn let_go_of_an_empty_one(ctx: &HubContext, namespace: &str) -> ApiResult<()> {
     let stores = &ctx.stores;
     let needed = !stores.clusters.within(namespace).is_empty()
         || !stores.digs.within(namespace).is_empty()
@@ -161,12 +161,12 @@ async fn let_go_of_an_empty_one(ctx: &Context, namespace: &str) -> ApiResult<()>
 }
 
 /// Whether a namespace is there and being deleted: nothing can be made in it.
-pub fn ends(ctx: &Context, namespace: &str) -> bool {
+pub fn ends(ctx: &HubContext, namespace: &str) -> bool {
     ctx.stores.namespaces.named("", namespace).is_some_and(|found| meta::deleting(found.as_ref()))
 }
 
 /// The Project that owns a namespace, by the namespace's label.
-pub fn project_of(ctx: &Context, namespace: &str) -> Option<String> {
+pub fn project_of(ctx: &HubContext, namespace: &str) -> Option<String> {
     owner_label(ctx, namespace, label::PROJECT)
 }
 
@@ -176,11 +176,11 @@ pub fn of_provider(provider: &ClusterProvider) -> &str {
 }
 
 /// The ClusterProvider that owns a namespace, by the namespace's label.
-pub fn provider_of(ctx: &Context, namespace: &str) -> Option<String> {
+pub fn provider_of(ctx: &HubContext, namespace: &str) -> Option<String> {
     owner_label(ctx, namespace, label::PROVIDER)
 }
 
-fn owner_label(ctx: &Context, namespace: &str, key: &str) -> Option<String> {
+fn owner_label(ctx: &HubContext, namespace: &str, key: &str) -> Option<String> {
     let meta: std::sync::Arc<NamespaceMeta> = ctx.stores.namespaces.named("", namespace)?;
     meta.meta().labels.as_ref()?.get(key).cloned()
 }

@@ -5,18 +5,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use emco_controllers::chart::{ChartLimits, ChartStore};
-use emco_controllers::object::events::EventDedup;
+use emco_controllers::reconcile::context::Context;
 use emco_controllers::remote::dialer::{Dialer, DialerSettings, NoProxy, SystemResolver};
 use emco_controllers::remote::{EdgeSettings, Pool, PoolSettings};
 use emco_controllers::runtime::account::Account;
-use emco_controllers::runtime::context::Context;
+use emco_controllers::runtime::context::HubContext;
 use emco_controllers::runtime::driver::{Parts, drive};
 use emco_controllers::runtime::hub::{Fenced, HubApi, own_hosts};
 use emco_controllers::runtime::installation;
 use emco_controllers::runtime::lease::LeaseFence;
-use emco_controllers::runtime::plan_turns::PlanTurns;
 use emco_controllers::runtime::stores::{Stores, stores};
-use emco_controllers::runtime::unreachable::UnreachableSince;
 use emco_controllers::runtime::world::World;
 use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
 use emco_controllers::store::{RevisionSettings, Revisions};
@@ -96,26 +94,14 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     process.metrics.watch_sync(sync.metrics());
     process.metrics.watch_stores(&stores);
     process.shown.working(pool.clone(), sync.metrics());
-    let ctx = Arc::new(Context {
-        world,
-        stores: stores.clone(),
-        connector: pool,
-        charts,
-        installation: keys,
-        account,
-        namespace: args.namespace.clone(),
-        epoch,
-        revisions: Revisions::new(RevisionSettings {
-            unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
-            ..RevisionSettings::default()
-        })
-        .beside(Arc::clone(&sync)),
-        planning: process.metrics.planning(),
-        turns: PlanTurns::default(),
-        renders: Arc::default(),
-        events: EventDedup::default(),
-        unreachable: UnreachableSince::default(),
+    let reached =
+        HubContext { account, epoch, ..HubContext::new(world, stores.clone(), pool, keys, &args.namespace) };
+    let revisions = Revisions::new(RevisionSettings {
+        unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
+        ..RevisionSettings::default()
     });
+    let revisions = revisions.beside(Arc::clone(&sync));
+    let ctx = Arc::new(Context::new(reached, revisions, charts, process.metrics.planning()));
 
     let parts =
         Parts { ctx, writers, client, sync: Arc::clone(&sync), metrics: Arc::clone(&process.metrics) };

@@ -10,9 +10,10 @@ use emco_engine::identity::ClusterId;
 use super::{CONNECTING, Judged};
 use crate::object::meta;
 use crate::object::status::ReadyState;
+use crate::reconcile::context::Context;
 use crate::remote::{Admission, Claim, Observation, claim};
 use crate::runtime::api::{Method, Request};
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::tenancy::facts;
 
 /// Reason while nobody confirmed that a hub that was restored from a backup may work on a cluster that knows more.

@@ -6,8 +6,8 @@ use emco_crds::SyncShard;
 use emco_crds::sync_shard::ShardRow;
 use emco_engine::identity::ClusterId;
 
+use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::Context;
 
 /// `deletion waits for the removal of objects of ...`; `None` when no row is left on the cluster, or when it does not answer. Logical
 /// clouds leave by themselves, as the cluster takes nothing new. Abandoned work on it is removed first, too, now that it can be.

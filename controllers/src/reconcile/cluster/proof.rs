@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::waits_for as waits_by;
 use crate::object::meta;
-use crate::runtime::context::{Context, Failure};
+use crate::reconcile::context::Context;
+use crate::runtime::context::Failure;
 use crate::store::{self, ListedHolders};
 use crate::tenancy::facts;
 

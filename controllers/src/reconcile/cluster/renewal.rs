@@ -12,10 +12,10 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::remote::kubeconfig::Life;
 use crate::remote::kubeconfig::claims::Bound;
 use crate::runtime::api::ApiServerExt as _;
-use crate::runtime::context::Context;
 
 mod ask;
 mod due;
@@ -59,7 +59,7 @@ pub async fn renew(
     if !left.is_zero() {
         return Renewal { after: Some(left), ..Renewal::default() };
     }
-    let (renewals, now_ms) = (&ctx.stores.renewals, ctx.world.clock.now_ms());
+    let (renewals, now_ms) = (&ctx.renewals, ctx.world.clock.now_ms());
     if let Some((left, refusal)) = renewals.pause(id, &known.bound, now_ms) {
         return Renewal { refusal, after: Some(left), renewed: None };
     }

@@ -7,7 +7,7 @@ use emco_engine::conditions;
 use emco_engine::identity::ClusterId;
 
 use crate::object::meta;
-use crate::runtime::context::Context;
+use crate::reconcile::context::Context;
 
 /// What the annotation says, as it is echoed.
 fn request(cluster: &Cluster) -> Option<String> {
@@ -18,7 +18,7 @@ fn request(cluster: &Cluster) -> Option<String> {
 pub fn begin(ctx: &Context, cluster: &Cluster, id: &ClusterId, status: &ClusterStatus) {
     let request = request(cluster);
     if request.is_some() && request != status.last_handled_request {
-        ctx.stores.renewals.forget(id);
+        ctx.renewals.forget(id);
     }
 }
 

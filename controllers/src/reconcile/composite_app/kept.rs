@@ -7,8 +7,8 @@ use super::{pin_of, pinned_chart};
 use crate::chart::on_hub::{self, Kept};
 use crate::chart::{FetchRequest, Source, Turn};
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::runtime::api::ApiResult;
-use crate::runtime::context::Context;
 use crate::store;
 
 fn hub(ctx: &Context) -> on_hub::Hub<'_> {

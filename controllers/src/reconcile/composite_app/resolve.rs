@@ -14,8 +14,8 @@ use super::{Refused, look, pin_of, source_digest};
 use crate::chart::{BUSY, ChartError, Fetched, Turn, changed};
 use crate::object::meta;
 use crate::object::status::ReadyState;
+use crate::reconcile::context::Context;
 use crate::runtime::api::ApiResult;
-use crate::runtime::context::Context;
 
 /// Sentences beside success in one message.
 const MOST_SENTENCES: usize = 3;

@@ -10,9 +10,9 @@ use crate::chart::{
     ChartCredentials, ChartError, FetchRequest, Git, MapKey, Oci, Reference, Repository, Source, Turn, digest,
 };
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::reconcile::sources;
 use crate::runtime::api::ApiResult;
-use crate::runtime::context::Context;
 
 /// The request for an app's chart.
 pub fn request<'a>(

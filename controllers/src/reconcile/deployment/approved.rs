@@ -11,9 +11,10 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::object::meta;
 use crate::reconcile::composite_app;
+use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
 use crate::runtime::api::ApiResult;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::store::{self, Owner, Stored};
 
 /// Removals within this time count together.

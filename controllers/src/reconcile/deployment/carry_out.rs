@@ -21,8 +21,9 @@ use super::held;
 use super::rollout::{self, Way};
 use crate::abandon;
 use crate::object::{meta, one_line};
+use crate::reconcile::context::Context;
 use crate::reconcile::{composite_app, suspension};
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::store::{self, Draft, Owner, RevisionSummary, Stored, TooMuch, mebibytes};
 use crate::target;
 

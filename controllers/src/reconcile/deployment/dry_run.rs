@@ -17,9 +17,9 @@ use tokio::time::Instant;
 
 use super::planned::PendingChange;
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::reconcile::results;
 use crate::remote::Admission;
-use crate::runtime::context::Context;
 use crate::store::plan_details::{self, Answers};
 use crate::store::{self, Owner, Turn};
 

@@ -11,7 +11,7 @@ use emco_engine::text::counted;
 use super::rollout;
 use crate::object::events;
 use crate::object::transitions;
-use crate::runtime::context::Context;
+use crate::reconcile::context::Context;
 
 /// Tells what is worth an Event besides the condition Ready, after `status` took the place of what the object has.
 pub async fn tell(

@@ -17,8 +17,9 @@ use super::order_of;
 use crate::abandon;
 use crate::object::LogFields;
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::reconcile::{composite_app, logical_cloud};
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::store::{self, Owner, Stored, Unavailable};
 use crate::tenancy::facts;
 

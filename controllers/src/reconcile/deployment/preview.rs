@@ -17,8 +17,9 @@ use super::gather::{self, Gathered};
 use super::planned::{Held, PendingChange};
 use super::{Worked, approved, details, held, pinned, report};
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::store::{self, Owner};
 use crate::target;
 

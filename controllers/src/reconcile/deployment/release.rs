@@ -13,8 +13,8 @@ use emco_engine::text::{counted, listed};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::object::{events, meta};
+use crate::reconcile::context::Context;
 use crate::reconcile::logical_cloud;
-use crate::runtime::context::Context;
 use crate::runtime::stores::Release;
 use crate::store::{self, Owner};
 

@@ -24,8 +24,9 @@ use super::{approved, details, events, release};
 use crate::abandon;
 use crate::object::meta;
 use crate::object::status;
+use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::store::{self, Owner};
 use crate::target;
 

@@ -22,8 +22,9 @@ use crate::object::meta;
 use crate::object::status;
 use crate::object::transitions;
 use crate::reconcile::composite_app;
+use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::{Context, Outcome, Reconciled};
+use crate::runtime::context::{Outcome, Reconciled};
 use crate::store::{self, Owner};
 use crate::target::{self, Removal};
 

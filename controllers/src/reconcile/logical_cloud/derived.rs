@@ -17,8 +17,9 @@ use emco_engine::{cloud, marks};
 
 use super::{held, namespace};
 use crate::object::meta;
+use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::store::{self, Owner};
 
 /// Rights by cluster; `None` where they cannot be told now.

@@ -21,10 +21,11 @@ use crate::object::meta;
 use crate::people::index::Index;
 use crate::people::secrets::{self, Secrets};
 use crate::people::{Order, Refusal, issue};
+use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::remote::Admission;
 use crate::remote::wire::cut;
-use crate::runtime::context::{Context, Failure};
+use crate::runtime::context::Failure;
 use crate::runtime::key_queue::Key;
 use crate::store::Owner;
 use crate::tenancy::facts;
@@ -70,12 +71,12 @@ pub(super) async fn clear(
     let key = key_of(cloud);
     // The status says so before the first Secret is made.
     if cloud.status.as_ref().is_none_or(|status| status.kubeconfigs.is_none()) {
-        ctx.stores.people.forget(&key);
+        ctx.people.forget(&key);
         status.kubeconfigs = None;
         return Ok(());
     }
     let secrets = Secrets::of(ctx, owner);
-    ctx.stores.people.forget(&key);
+    ctx.people.forget(&key);
     let index = secrets.read().await?;
     secrets.clear(index).await?;
     status.kubeconfigs = None;
@@ -117,7 +118,7 @@ async fn follow(
     status: &mut LogicalCloudStatus,
 ) -> Result<Standing, Failure> {
     let key = key_of(cloud);
-    let people = &ctx.stores.people;
+    let people = &ctx.people;
     let now = ctx.now();
     let mut standing = Standing::default();
     let index = match people.take_index(&key) {
@@ -195,7 +196,7 @@ async fn written(
         standing.look_again(Duration::from_secs(1));
         return Ok(index);
     }
-    let mut issued = match ctx.stores.people.take_issued(&key, wanted, ctx.world.clock.now_ms()) {
+    let mut issued = match ctx.people.take_issued(&key, wanted, ctx.world.clock.now_ms()) {
         Ok(issued) => issued,
         Err(wait) => {
             standing.look_again(wait);
@@ -220,7 +221,7 @@ async fn written(
         Ok(index) => index,
         Err(failure) => {
             let Some(refusal) = not_kept(&failure).filter(|_| !asked.is_empty()) else { return Err(failure) };
-            ctx.stores.people.not_kept(&key, wanted, &asked, &refusal, ctx.world.clock.now_ms());
+            ctx.people.not_kept(&key, wanted, &asked, &refusal, ctx.world.clock.now_ms());
             return secrets.read().await;
         }
     };
@@ -258,7 +259,7 @@ fn ask(
     before: Option<&Stored>,
     standing: &mut Standing,
 ) {
-    let people = &ctx.stores.people;
+    let people = &ctx.people;
     if people.is_asked(key, cluster) {
         return;
     }
@@ -307,7 +308,7 @@ fn tell(
     status: &LogicalCloudStatus,
     standing: &mut Standing,
 ) {
-    let tried = ctx.stores.people.tried(&key_of(cloud), cluster);
+    let tried = ctx.people.tried(&key_of(cloud), cluster);
     let told = tried.as_ref().and_then(|tried| {
         let quiet = (tried.failures >= QUIET_TRIES).then_some(Reason::ServerError.as_str());
         Some((tried.refusal.reason.or(quiet)?, tried.refusal.message.as_str()))

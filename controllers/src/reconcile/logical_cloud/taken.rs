@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::object::meta;
 use crate::reconcile::composite_app::project;
-use crate::runtime::context::Context;
+use crate::reconcile::context::Context;
 use crate::store::{self, Owner};
 use crate::tenancy::facts;
 

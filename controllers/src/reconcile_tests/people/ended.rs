@@ -78,7 +78,7 @@ async fn a_secret_that_somebody_removes_is_made_again() {
     stage.life.rig.hub.remove(&format!("{SECRETS}/default-kubeconfig-0"));
     let key = ("team-a".to_owned(), "default".to_owned());
     // As the watch of Secrets tells it.
-    assert!(stage.life.rig.ctx.stores.people.secret_changed(&key, "default-kubeconfig-0", Some("gone")));
+    assert!(stage.life.rig.ctx.people.secret_changed(&key, "default-kubeconfig-0", Some("gone")));
     stage.life.settle().await;
     assert_eq!((stage.keys().len(), stage.ready().0.as_str(), stage.left()), (2, "True", 0));
 }

@@ -18,7 +18,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::object::meta::{name, namespace};
-use crate::runtime::context::{Context, Failure, Outcome, Reconciled};
+use crate::reconcile::context::Context;
+use crate::runtime::context::{Failure, Outcome, Reconciled};
 use crate::runtime::key_queue::Key;
 use crate::runtime::metrics::{Metrics, ReconcileResult};
 use crate::runtime::places::{self, Places};

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use futures::StreamExt;
 
 use crate::object::meta::{name, namespace};
-use crate::runtime::context::Context;
+use crate::reconcile::context::Context;
 use crate::runtime::triggers::Triggers;
 use crate::tenancy::facts;
 
 /// What clusters issued to people, to the logical clouds that keep it.
 pub async fn people(ctx: Arc<Context>, triggers: Arc<Triggers>) {
     loop {
-        let (within, cloud) = ctx.stores.people.wake.next().await;
+        let (within, cloud) = ctx.people.wake.next().await;
         triggers.clouds.enqueue(&within, &cloud);
     }
 }

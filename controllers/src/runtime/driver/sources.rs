@@ -16,17 +16,18 @@ use kube::{Client, Resource};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::object::meta::name;
-use crate::runtime::stores::Stores;
+use crate::reconcile::context::Context;
 use crate::runtime::triggers::Triggers;
 
 /// The failure in a row that is logged: the first ones are those of a namespace whose `RoleBinding` is not effective yet.
 const TOLD: u32 = 5;
 
 /// Keeps the watches of all owned namespaces until `stop`.
-pub async fn follow(client: Client, stores: Stores, triggers: Arc<Triggers>, stop: CancellationToken) {
+pub async fn follow(client: Client, ctx: Arc<Context>, triggers: Arc<Triggers>, stop: CancellationToken) {
     let mut watched: BTreeMap<String, DropGuard> = BTreeMap::new();
     loop {
-        let owned: Vec<String> = stores
+        let owned: Vec<String> = ctx
+            .stores
             .namespaces
             .state()
             .iter()
@@ -40,7 +41,7 @@ pub async fn follow(client: Client, stores: Stores, triggers: Arc<Triggers>, sto
         for namespace in owned {
             watched.entry(namespace).or_insert_with_key(|namespace| {
                 let token = CancellationToken::new();
-                spawn(&client, &stores, &triggers, namespace, &token);
+                spawn(&client, &ctx, &triggers, namespace, &token);
                 token.drop_guard()
             });
         }
@@ -53,7 +54,7 @@ pub async fn follow(client: Client, stores: Stores, triggers: Arc<Triggers>, sto
 
 fn spawn(
     client: &Client,
-    stores: &Stores,
+    ctx: &Arc<Context>,
     triggers: &Arc<Triggers>,
     namespace: &str,
     token: &CancellationToken,
@@ -64,7 +65,7 @@ fn spawn(
         secrets,
         "Secret",
         namespace.to_owned(),
-        stores.clone(),
+        Arc::clone(ctx),
         Arc::clone(triggers),
         token.clone(),
     ));
@@ -72,14 +73,14 @@ fn spawn(
         maps,
         "ConfigMap",
         namespace.to_owned(),
-        stores.clone(),
+        Arc::clone(ctx),
         Arc::clone(triggers),
         token.clone(),
     ));
 }
 
 /// A Secret with kubeconfigs of people that somebody changed or removed is put right by its logical cloud.
-fn of_people(stores: &Stores, triggers: &Triggers, namespace: &str, meta: &ObjectMeta) {
+fn of_people(ctx: &Context, triggers: &Triggers, namespace: &str, meta: &ObjectMeta) {
     let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     if label(label::OWNER_KIND) != Some("LogicalCloud") {
         return;
@@ -87,7 +88,7 @@ fn of_people(stores: &Stores, triggers: &Triggers, namespace: &str, meta: &Objec
     let Some(cloud) = label(label::OWNER_NAME) else { return };
     let key = (namespace.to_owned(), cloud.to_owned());
     let name = meta.name.as_deref().unwrap_or_default();
-    if stores.people.secret_changed(&key, name, meta.resource_version.as_deref()) {
+    if ctx.people.secret_changed(&key, name, meta.resource_version.as_deref()) {
         triggers.clouds.enqueue(namespace, cloud);
     }
 }
@@ -96,7 +97,7 @@ async fn one<K>(
     api: Api<PartialObjectMeta<K>>,
     kind: &'static str,
     namespace: String,
-    stores: Stores,
+    ctx: Arc<Context>,
     triggers: Arc<Triggers>,
     token: CancellationToken,
 ) where
@@ -111,19 +112,24 @@ async fn one<K>(
         };
         let gone = matches!(event, Some(Ok(Event::Delete(_))));
         if kind == "ConfigMap" && matches!(event, Some(Ok(Event::Init))) {
-            stores.cluster_maps.unseen(&namespace);
+            ctx.stores.cluster_maps.unseen(&namespace);
         }
         match event {
             Some(Ok(Event::Apply(meta) | Event::InitApply(meta) | Event::Delete(meta))) => {
                 failures = 0;
                 if kind == "Secret" {
-                    of_people(&stores, &triggers, &namespace, meta.meta());
+                    of_people(&ctx, &triggers, &namespace, meta.meta());
                 } else {
                     let version = meta.meta().resource_version.as_deref().filter(|_| !gone);
                     let map = meta.meta().name.as_deref().unwrap_or_default();
-                    stores.cluster_maps.seen(&namespace, map, version);
+                    ctx.stores.cluster_maps.seen(&namespace, map, version);
                 }
-                triggers.source(&stores, kind, &namespace, meta.meta().name.as_deref().unwrap_or_default());
+                triggers.source(
+                    &ctx.stores,
+                    kind,
+                    &namespace,
+                    meta.meta().name.as_deref().unwrap_or_default(),
+                );
             }
             Some(Ok(_)) => failures = 0,
             Some(Err(error)) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Listed;
-use crate::runtime::context::Context;
+use crate::store::StoreContext;
 
 /// How many parts of each archive the hub has, by its owner label and name.
 pub(super) struct Parts(BTreeMap<(String, String), usize>);
@@ -22,7 +22,7 @@ impl Parts {
     }
 
     /// One part is gone. Its archive takes room until all are.
-    pub(super) fn deleted(&mut self, ctx: &Context, part: &Listed) {
+    pub(super) fn deleted(&mut self, ctx: &StoreContext, part: &Listed) {
         if !part.is_chart() {
             return;
         }

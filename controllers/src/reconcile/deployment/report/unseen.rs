@@ -12,8 +12,8 @@ use emco_engine::set::combinations;
 use emco_engine::shard;
 
 use super::super::planned::Planned;
+use crate::reconcile::context::Context;
 use crate::remote::State as Link;
-use crate::runtime::context::Context;
 
 /// What is wanted on clusters that nothing is known of yet: there, apps with empty sets stand for what is worked out at the
 /// first contact. No row has those, so such a cluster does not count as having what is wanted.

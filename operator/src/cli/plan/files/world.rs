@@ -7,17 +7,15 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use emco_controllers::chart::{ChartLimits, ChartStore};
-use emco_controllers::object::events::EventDedup;
+use emco_controllers::reconcile::context::Context;
 use emco_controllers::remote::dialer::{Dialer, DialerSettings, HubHosts, SystemResolver};
-use emco_controllers::runtime::context::Context;
+use emco_controllers::runtime::context::HubContext;
 use emco_controllers::runtime::hub::{HubApi, Overlaid};
 use emco_controllers::runtime::installation;
-use emco_controllers::runtime::plan_turns::PlanTurns;
 use emco_controllers::runtime::stores::{Feed, NamespaceMeta, Writers, stores};
-use emco_controllers::runtime::unreachable::UnreachableSince;
 use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
 use emco_controllers::runtime::world::{self, Random as _};
-use emco_controllers::store::{RevisionSettings, Revisions};
+use emco_controllers::store::Revisions;
 use emco_crds::names::object::INSTALLATION;
 use emco_crds::{
     AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
@@ -189,23 +187,11 @@ impl World {
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom::new()),
         };
-        let ctx = Context {
-            world,
-            stores,
-            connector: clusters.clone(),
-            charts: charts
-                .map_err(|error| anyhow!("charts cannot be kept in a temporary folder: {error}"))?,
-            installation: Arc::new(keys(hub).await?),
-            account: None,
-            namespace: hub.operator_namespace.clone(),
-            epoch: 0,
-            revisions: Revisions::new(RevisionSettings::default()),
-            planning: Arc::default(),
-            turns: PlanTurns::default(),
-            renders: Arc::default(),
-            events: EventDedup::default(),
-            unreachable: UnreachableSince::default(),
-        };
+        let charts =
+            charts.map_err(|error| anyhow!("charts cannot be kept in a temporary folder: {error}"))?;
+        let keys = Arc::new(keys(hub).await?);
+        let reached = HubContext::new(world, stores, clusters.clone(), keys, &hub.operator_namespace);
+        let ctx = Context::new(reached, Revisions::default(), charts, Arc::default());
         let mut world = Self { ctx, clusters, writers, _folder: folder };
         world.show(lists);
         world.clusters.record(&world.ctx);

@@ -1,0 +1,62 @@
+//! What all reconcilers share: handles of the process, no state of any object.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crate::chart::ChartStore;
+use crate::people::People;
+use crate::reconcile::cluster::Renewals;
+use crate::runtime::context::HubContext;
+use crate::runtime::metrics::planning::Planning;
+use crate::runtime::plan_turns::PlanTurns;
+use crate::runtime::renders::Renders;
+use crate::store::{Revisions, StoreContext};
+
+/// Handles of the process. Whatever takes only the hub, or only what is stored, is given a part of it.
+pub struct Context {
+    /// The hub, revisions and charts.
+    pub store: StoreContext,
+    /// What is known of people's credentials, and is being made of them.
+    pub people: Arc<People>,
+    /// What the last renewals of clusters' tokens came to.
+    pub renewals: Arc<Renewals>,
+    /// Times that planning takes.
+    pub planning: Arc<Planning>,
+    /// Turns of plans.
+    pub turns: PlanTurns,
+    /// Turns of renderings.
+    pub renders: Arc<Renders>,
+}
+
+impl Context {
+    /// Of the operator, of a plan of files and of tests alike.
+    pub fn new(
+        hub: HubContext,
+        revisions: Revisions,
+        charts: Arc<ChartStore>,
+        planning: Arc<Planning>,
+    ) -> Self {
+        Self {
+            store: StoreContext { hub, revisions, charts },
+            people: Arc::default(),
+            renewals: Arc::default(),
+            planning,
+            turns: PlanTurns::default(),
+            renders: Arc::default(),
+        }
+    }
+}
+
+impl Deref for Context {
+    type Target = StoreContext;
+
+    fn deref(&self) -> &StoreContext {
+        &self.store
+    }
+}
+
+impl DerefMut for Context {
+    fn deref_mut(&mut self) -> &mut StoreContext {
+        &mut self.store
+    }
+}
