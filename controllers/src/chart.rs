@@ -11,9 +11,9 @@ use emco_helm::{Chart, Compiled, LoadError};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
+use crate::api::key_queue::{Key, KeyQueue};
+use crate::api::turns::Turns;
 use crate::remote::dialer::Dialer;
-use crate::runtime::key_queue::{Key, KeyQueue};
-use crate::runtime::turns::Turns;
 
 mod credentials;
 mod disk;

@@ -6,9 +6,11 @@
 #![cfg_attr(test, allow(clippy::needless_borrows_for_generic_args))]
 
 pub mod abandon;
+pub mod api;
 pub mod chart;
 #[cfg(test)]
 mod crash_points;
+pub mod driver;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
 pub mod object;
@@ -17,8 +19,8 @@ pub mod reconcile;
 #[cfg(test)]
 mod reconcile_tests;
 pub mod remote;
-pub mod runtime;
+pub mod rows;
 pub mod store;
+pub mod stores;
 pub mod sync;
-pub mod target;
 pub mod tenancy;

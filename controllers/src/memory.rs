@@ -29,8 +29,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::runtime::api::withheld::Subject;
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::api::withheld::Subject;
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
 use store::Store;
 pub use watching::Watching;
 

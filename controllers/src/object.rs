@@ -1,5 +1,6 @@
 //! Reads and writes what objects of all kinds have: metadata, status, Events and finalizers.
 
+pub mod context;
 pub mod events;
 pub mod finalizers;
 mod log_fields;

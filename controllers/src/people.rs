@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
-use crate::runtime::key_queue::{Key, KeyQueue};
+use crate::api::key_queue::{Key, KeyQueue};
 use index::Index;
 
 mod certificate;

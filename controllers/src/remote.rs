@@ -8,7 +8,7 @@ use emco_engine::apis::ApiList;
 use emco_engine::identity::ClusterId;
 use futures::stream::BoxStream;
 
-use crate::runtime::world::Edges;
+use crate::api::world::Edges;
 
 pub use claim::Claim;
 pub use discovery::served;

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::world::World;
 use crate::remote::Connections;
-use crate::runtime::world::World;
 
 mod absence;
 pub mod budget;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use emco_controllers::runtime::api::ApiServerExt;
-use emco_controllers::runtime::hub::{Fenced, HubApi};
-use emco_controllers::runtime::lease::{Identity, Keeper, Keeping, LeaseFence, Lost, Pulse};
-use emco_controllers::runtime::world::system::SystemRandom;
+use emco_controllers::api::ApiServerExt;
+use emco_controllers::api::world::system::SystemRandom;
+use emco_controllers::driver::hub::{Fenced, HubApi};
+use emco_controllers::driver::lease::{Identity, Keeper, Keeping, LeaseFence, Lost, Pulse};
 use emco_controllers::sync::Fence;
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{SOON, install_kinds};

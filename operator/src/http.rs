@@ -10,7 +10,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use emco_controllers::runtime::metrics::{CONTENT_TYPE, Metrics};
+use emco_controllers::driver::metrics::{CONTENT_TYPE, Metrics};
 use serde_json::Value;
 use tokio::net::TcpListener;
 

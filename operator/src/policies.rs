@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use emco_controllers::reconcile::suspension;
-use emco_controllers::runtime::stores::Stores;
+use emco_controllers::stores::Stores;
 use emco_controllers::sync::{Owner, Policies, Policy};
 use emco_crds::names::{annotation, label};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
@@ -63,7 +63,7 @@ impl Policies for StoredPolicies {
 
 #[cfg(test)]
 mod tests {
-    use emco_controllers::runtime::stores::{Writers, stores};
+    use emco_controllers::stores::{Writers, stores};
     use emco_crds::deployment_intent_group::sync::DriftPolicy;
     use emco_crds::{DeploymentIntentGroup, Project};
     use kube::runtime::watcher::Event;

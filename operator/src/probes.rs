@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use emco_controllers::runtime::lease::pulse::{BEAT, Pulse, STUCK, Silence};
+use emco_controllers::driver::lease::pulse::{BEAT, Pulse, STUCK, Silence};
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 

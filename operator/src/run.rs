@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use emco_controllers::runtime::hub::HubApi;
-use emco_controllers::runtime::lease::{Identity, Keeper, Keeping, Lost, Pulse};
-use emco_controllers::runtime::metrics::Metrics;
-use emco_controllers::runtime::world::system::SystemRandom;
+use emco_controllers::api::world::system::SystemRandom;
+use emco_controllers::driver::hub::HubApi;
+use emco_controllers::driver::lease::{Identity, Keeper, Keeping, Lost, Pulse};
+use emco_controllers::driver::metrics::Metrics;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

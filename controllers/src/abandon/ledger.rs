@@ -15,12 +15,12 @@ use emco_engine::shard::{self, GivenUp};
 use kube::Resource;
 use serde_json::{Value, json};
 
+use crate::api::{ApiServerExt, Method, Request, pages, parse};
+use crate::object::context::Failure;
 use crate::object::events;
 use crate::object::meta;
-use crate::runtime::api::{ApiServerExt, Method, Request, pages, parse};
-use crate::runtime::context::Failure;
+use crate::rows::remove_shard;
 use crate::store::{Owner, StoreContext, empty, replace};
-use crate::target::remove_shard;
 use crate::tenancy::facts;
 use crate::tenancy::owned_namespace;
 

@@ -6,11 +6,11 @@ use emco_crds::sync_shard::ShardOrder;
 use emco_engine::identity::{ClusterId, Combination};
 
 use super::ledger::{forget, noted};
-use crate::runtime::context::Failure;
+use crate::object::context::Failure;
+use crate::rows::{self, Retargeted};
 use crate::store::{Owner, StoreContext};
-use crate::target::{self, Retargeted};
 
-/// Makes the owner's shards want this and nothing else, as [`target::retarget`] does. What was abandoned on a cluster that is wanted again
+/// Makes the owner's shards want this and nothing else, as [`rows::retarget`] does. What was abandoned on a cluster that is wanted again
 /// is taken back by its row, and then forgotten by the ledger. Returns whether anything was written.
 pub async fn retarget(
     ctx: &StoreContext,
@@ -22,6 +22,6 @@ pub async fn retarget(
 ) -> Result<bool, Failure> {
     let abandoned = || noted(ctx, owner, |id| wanted.contains_key(id));
     let Retargeted { wrote, specs, took_back } =
-        target::retarget(ctx, owner, revision, wanted, uids, in_order, abandoned).await?;
+        rows::retarget(ctx, owner, revision, wanted, uids, in_order, abandoned).await?;
     Ok((took_back && forget(ctx, owner, &specs).await?) || wrote)
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use super::ChartError;
-use crate::runtime::priority;
-use crate::runtime::turns::{Place, Turns};
+use crate::api::priority;
+use crate::api::turns::{Place, Turns};
 
 /// Work on charts of one project, in turn with that of all others.
 #[derive(Clone)]

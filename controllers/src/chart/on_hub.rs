@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{digest, mix};
-use crate::runtime::api::{ApiResult, ApiServer, ApiServerExt as _, Method, Request, pages};
-use crate::runtime::key_queue::KeyQueue;
+use crate::api::key_queue::KeyQueue;
+use crate::api::{ApiResult, ApiServer, ApiServerExt as _, Method, Request, pages};
 
 mod room;
 

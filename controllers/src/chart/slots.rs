@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::runtime::key_queue::{Key, KeyQueue};
-use crate::runtime::shares;
+use crate::api::key_queue::{Key, KeyQueue};
+use crate::api::shares;
 
 /// How long a place stays free for the one that was woken for it.
 const RESERVED: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{self, FieldSet, Path};
 use super::refusals;
-use crate::runtime::api::ApiError;
+use crate::api::ApiError;
 
 /// One entry of `managedFields`.
 struct Entry {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::store::{Store, Target, Via};
 use super::{refusals, reviews, status};
-use crate::runtime::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
+use crate::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
 
 /// A parameter of the query.
 pub(super) fn value<'a>(request: &'a Request, name: &str) -> Option<&'a str> {

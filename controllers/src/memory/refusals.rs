@@ -3,7 +3,7 @@
 use emco_engine::apis::ApiResource;
 
 use super::status;
-use crate::runtime::api::ApiError;
+use crate::api::ApiError;
 
 /// `configmaps`, or `widgets.example.com`.
 fn plural(resource: &ApiResource) -> String {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::store::Store;
-use crate::runtime::api::{Method, Request};
+use crate::api::{Method, Request};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 

@@ -9,7 +9,7 @@ use futures::channel::mpsc::UnboundedSender;
 use serde_json::{Map, Value, json};
 
 use super::{kinds, refusals, status, workloads};
-use crate::runtime::api::{Accept, ApiResult, WatchEvent};
+use crate::api::{Accept, ApiResult, WatchEvent};
 
 mod namespaces;
 mod tokens;

@@ -4,7 +4,7 @@ use emco_engine::selector::LabelSelector;
 use serde_json::json;
 
 use super::MemoryServer;
-use crate::runtime::api::{ApiServer, ApiServerExt, Content, Method, Request, WatchEvent};
+use crate::api::{ApiServer, ApiServerExt, Content, Method, Request, WatchEvent};
 use futures::StreamExt;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -7,7 +7,7 @@ use futures::stream::{self, BoxStream};
 use serde_json::json;
 
 use super::status;
-use crate::runtime::api::{ApiResult, WatchEvent};
+use crate::api::{ApiResult, WatchEvent};
 
 /// More watches than this are not answered: a client that asks without a pause would stop the virtual time of a test.
 const MOST: u64 = 5_000;

@@ -6,9 +6,9 @@ use kube::Resource;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::api::{ApiServerExt, HUB_MANAGER};
+use crate::object::context::HubContext;
 use crate::object::meta::{name, uid};
-use crate::runtime::api::{ApiServerExt, HUB_MANAGER};
-use crate::runtime::context::HubContext;
 
 mod dedup;
 

@@ -3,9 +3,9 @@
 use kube::Resource;
 use serde_json::json;
 
+use crate::api::{ApiResult, ApiServerExt};
+use crate::object::context::HubContext;
 use crate::object::meta::{deleting, has_finalizer, name, path};
-use crate::runtime::api::{ApiResult, ApiServerExt};
-use crate::runtime::context::HubContext;
 
 /// Adds a finalizer where it is missing. Returns whether it wrote.
 pub async fn add<K: Resource<DynamicType = ()>>(

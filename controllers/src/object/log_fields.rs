@@ -2,7 +2,7 @@
 
 use emco_engine::conditions::truncate;
 
-use crate::runtime::api;
+use crate::api;
 
 /// Longest message in a log line, in bytes.
 const LONGEST: usize = 512;

@@ -7,10 +7,10 @@ use kube::Resource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::api::{ApiError, ApiResult, ApiServerExt};
+use crate::object::context::HubContext;
 use crate::object::meta::path;
 use crate::object::transitions;
-use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
-use crate::runtime::context::HubContext;
 
 /// Writes a status that differs from the stored one, with the resourceVersion that was read, and reports a transition. Returns whether
 /// it wrote.

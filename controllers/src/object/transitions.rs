@@ -9,8 +9,8 @@ use emco_crds::reasons::is_progress;
 use kube::Resource;
 use kube::core::object::HasStatus;
 
+use crate::object::context::HubContext;
 use crate::object::{LogFields, events, meta, one_line};
-use crate::runtime::context::HubContext;
 use crate::tenancy::owned_namespace;
 
 /// What makes one state of an object another one.

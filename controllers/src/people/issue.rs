@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Issued, People, Refusal, request, token};
+use crate::api::world::World;
+use crate::api::{ApiError, ApiResult, ApiServer, ApiServerExt, Request};
 use crate::remote::kubeconfig;
 use crate::remote::wire::cut;
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt, Request};
-use crate::runtime::world::World;
 
 /// One request, whatever the connection allows.
 const REQUEST: Duration = Duration::from_secs(20);

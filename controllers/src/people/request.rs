@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::certificate::{Certificate, Key};
 use super::issue::{Asked, Order, Refused};
+use crate::api::{ApiError, Content, Method, Request};
 use crate::remote::wire::cut;
-use crate::runtime::api::{ApiError, Content, Method, Request};
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 /// The signer of client certificates for the API server itself.

@@ -19,9 +19,9 @@ use zeroize::Zeroizing;
 
 use super::Issued;
 use super::index::{Entry, Index, Kept};
+use crate::api::{ApiResult, ApiServerExt, Method, Request, pages};
+use crate::object::context::Failure;
 use crate::object::meta;
-use crate::runtime::api::{ApiResult, ApiServerExt, Method, Request, pages};
-use crate::runtime::context::Failure;
 use crate::store::{Owner, StoreContext};
 use crate::tenancy::namespace_access;
 

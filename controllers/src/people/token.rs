@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::issue::{Asked, Order, Refused};
+use crate::api::{Content, Method, Request};
 use crate::remote::kubeconfig::claims;
-use crate::runtime::api::{Content, Method, Request};
 
 /// Longest token.
 const BYTES: usize = 16 << 10;

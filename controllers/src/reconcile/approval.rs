@@ -8,10 +8,10 @@ use emco_crds::{DeploymentApproval, DeploymentIntentGroup};
 use emco_engine::approval::{Fate, Standing, fate, fate_of_wave};
 
 use super::deployment::approved;
+use crate::object::context::{Outcome, Reconciled};
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
-use crate::runtime::context::{Outcome, Reconciled};
 use crate::store::{self, Owner};
 
 /// Brings the status of one approval to what is true of it.

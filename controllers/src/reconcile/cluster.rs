@@ -15,6 +15,8 @@ use emco_engine::identity::ClusterId;
 use k8s_openapi::api::core::v1::Secret;
 
 use crate::abandon;
+use crate::api::ApiError;
+use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::events;
 use crate::object::finalizers;
 use crate::object::meta;
@@ -24,8 +26,6 @@ use crate::reconcile::context::Context;
 use crate::reconcile::sources;
 use crate::remote::kubeconfig::Life;
 use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
-use crate::runtime::api::ApiError;
-use crate::runtime::context::{Failure, Outcome, Reconciled};
 use crate::store;
 use crate::tenancy::facts;
 use crate::tenancy::namespace_access;

@@ -16,12 +16,12 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
+use crate::api::each_key::each_key;
+use crate::api::key_queue::Key;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
-use crate::runtime::context::Failure;
-use crate::runtime::each_key::each_key;
-use crate::runtime::key_queue::Key;
-use crate::runtime::stores::Known;
+use crate::stores::Known;
 use crate::tenancy::{facts, namespace_access, owned_namespace};
 
 mod write;

@@ -8,13 +8,13 @@ use emco_crds::{Cluster, Conditioned};
 use emco_engine::holders;
 use std::sync::Arc;
 
+use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::object::transitions;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
-use crate::runtime::context::{Outcome, Reconciled};
 use crate::tenancy::owned_namespace::{self, Owner};
 
 /// Brings one provider to where it should be.

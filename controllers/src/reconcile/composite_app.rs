@@ -11,14 +11,14 @@ use emco_engine::snapshot::ChartFacts;
 use emco_engine::{canonical, conditions, depends, holders};
 use emco_helm::Compiled;
 
+use crate::api::ApiResult;
 use crate::chart::{BUSY, Turn};
+use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
-use crate::runtime::api::ApiResult;
-use crate::runtime::context::{Outcome, Reconciled};
 use crate::store;
 use crate::tenancy::owned_namespace;
 

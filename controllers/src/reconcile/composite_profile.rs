@@ -7,13 +7,13 @@ use emco_engine::{holders, resolve, unsupported};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::sources;
-use crate::runtime::context::{Outcome, Reconciled};
 
 /// Brings one profile to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

@@ -3,13 +3,13 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use crate::api::plan_turns::PlanTurns;
+use crate::api::planning::Planning;
+use crate::api::renders::Renders;
 use crate::chart::ChartStore;
+use crate::object::context::HubContext;
 use crate::people::People;
 use crate::reconcile::cluster::Renewals;
-use crate::runtime::context::HubContext;
-use crate::runtime::metrics::planning::Planning;
-use crate::runtime::plan_turns::PlanTurns;
-use crate::runtime::renders::Renders;
 use crate::store::{Revisions, StoreContext};
 
 /// Handles of the process. Whatever takes only the hub, or only what is stored, is given a part of it.

@@ -16,15 +16,15 @@ use emco_engine::refusal::Refusal;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::abandon;
+use crate::api::plan_turns::{self, PlanTurn};
+use crate::api::renders::PlanRenders;
+use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::{Failure, Outcome, Reconciled};
-use crate::runtime::plan_turns::{self, PlanTurn};
-use crate::runtime::renders::PlanRenders;
+use crate::rows;
 use crate::store::{self, Owner, Stored};
-use crate::target;
 use crate::tenancy::facts;
 
 pub mod approved;
@@ -85,10 +85,10 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if abandon::abandon(ctx, dig.as_ref(), &owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
-    if target::search_confirmed(ctx, &owner, dig.as_ref()).await? {
+    if rows::search_confirmed(ctx, &owner, dig.as_ref()).await? {
         return Ok(Outcome::Settled);
     }
-    target::invalidate_lost(ctx, &owner);
+    rows::invalidate_lost(ctx, &owner);
     let pin = match dig.spec.revision {
         Some(revision) => Some(Box::pin(pinned::carry_out(ctx, &dig, &owner, revision)).await?),
         None => None,

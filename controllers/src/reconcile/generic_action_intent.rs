@@ -11,13 +11,13 @@ use emco_crds::{Conditioned, DeploymentIntentGroup, GenericActionIntent};
 use emco_engine::snapshot::{Source, SourceKey};
 use emco_engine::{act, holders, resolve};
 
+use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::sources;
-use crate::runtime::context::{Outcome, Reconciled};
 
 /// Brings one intent to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

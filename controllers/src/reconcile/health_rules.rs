@@ -17,9 +17,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use crate::api::{ApiError, ApiResult, Method, Request, WatchEvent};
 use crate::object::events::warn_once;
 use crate::reconcile::context::Context;
-use crate::runtime::api::{ApiError, ApiResult, Method, Request, WatchEvent};
 use crate::sync::health_rules::HealthRules;
 
 /// Reason of the Events.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
+use crate::api::ApiResult;
 use crate::reconcile::context::Context;
-use crate::runtime::api::ApiResult;
 use crate::store::{self, each_of};
 
 /// What keeps an object.

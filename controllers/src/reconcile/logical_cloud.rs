@@ -19,6 +19,7 @@ use emco_engine::text::counted;
 use emco_engine::{cloud, holders, unsupported};
 
 use crate::abandon::{self, AbandonPolicy};
+use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
@@ -28,9 +29,8 @@ use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::results;
 use crate::reconcile::suspension;
-use crate::runtime::context::{Failure, Outcome, Reconciled};
+use crate::rows::{self, Removal};
 use crate::store::{self, Draft, Limit, Owner, TooMuch, mebibytes};
-use crate::target::{self, Removal};
 use crate::tenancy::facts;
 
 mod derived;
@@ -182,7 +182,7 @@ async fn plan(
         let reason = LogicalCloudReason::NamespaceConflict.as_str();
         return Ok(Err(Refusal::of(READY, reason, true, sentence)));
     }
-    target::invalidate_lost(ctx, owner);
+    rows::invalidate_lost(ctx, owner);
     let newest = store::newest(ctx, owner).await?;
     let granted = granted(ctx, &project, &clusters);
     let running = newest.as_ref().map(|stored| stored.running.as_ref());
@@ -215,9 +215,7 @@ async fn plan(
         return Ok(Ok(None));
     }
     let stored = match (&planned.change, newest) {
-        (None, Some(stored)) if target::repair_packs(ctx, owner, &stored, &planned.sets).await? => {
-            Some(stored)
-        }
+        (None, Some(stored)) if rows::repair_packs(ctx, owner, &stored, &planned.sets).await? => Some(stored),
         (None, None) => None,
         _ => {
             let draft = draft(cloud, owner, status.revision, &planned);
@@ -298,10 +296,10 @@ async fn terminate(
         if !suspended && abandon::abandon(ctx, cloud, owner, give_up).await? {
             return Ok(Outcome::Settled);
         }
-        let ending = if suspended && target::has_rows(ctx, owner).await? {
+        let ending = if suspended && rows::has_rows(ctx, owner).await? {
             Removal::Waiting
         } else {
-            target::remove_all(ctx, owner, false).await?
+            rows::remove_all(ctx, owner, false).await?
         };
         unseen = ending == Removal::Unseen;
         if ending == Removal::Done {

@@ -11,9 +11,9 @@ use kube::Resource;
 use kube::api::ObjectMeta;
 use serde_json::json;
 
+use crate::api::{ApiError, ApiResult, ApiServerExt};
 use crate::object::meta;
 use crate::reconcile::context::Context;
-use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
 use crate::tenancy::owned_namespace::{self, Refused};
 
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -4,84 +4,24 @@
 //! Proof of an end: the namespace is being deleted; or nothing is wanted on any cluster any more, which is written down before
 //! the first object is removed anywhere.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use emco_crds::reasons::SyncShardReason;
 use emco_crds::{AppContext, DeploymentIntentGroup, LogicalCloud, SyncShard};
 use emco_engine::path::ApiPath;
 use emco_engine::{conditions, marks};
-use parking_lot::Mutex;
-use tokio::time::sleep;
 
-use crate::abandon;
+use crate::api::ApiServerExt;
+use crate::object::context::Failure;
 use crate::object::events;
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::context::Context;
-use crate::runtime::api::ApiServerExt;
-use crate::runtime::context::Failure;
-use crate::runtime::each_key::each_key;
-use crate::runtime::key_queue::Key;
-use crate::runtime::metrics::Metrics;
-use crate::runtime::triggers::Triggers;
+use crate::rows;
 use crate::store::{self, Owner, own_shards, plan_details};
-use crate::target;
 
 /// Condition of a shard that nobody owns; absent from all others.
 pub const ORPHANED: &str = "Orphaned";
-/// Before the same owner is looked at again after a failure.
-const AGAIN: Duration = Duration::from_secs(5);
-/// Owners, and ledgers, looked at at once.
-const AT_ONCE: u16 = 8;
-
-/// Looks at every owner that is named by what is stored, then at those that may have gone.
-pub async fn follow(ctx: Arc<Context>, triggers: Arc<Triggers>, metrics: Arc<Metrics>) {
-    ctx.stores.loaded().await;
-    for shard in ctx.stores.shards.sorted() {
-        triggers.stored(&shard);
-    }
-    for context in ctx.stores.contexts.sorted() {
-        triggers.owner(meta::namespace(context.as_ref()), &context.spec.owner.kind, &context.spec.owner.name);
-    }
-    let orphaned: Mutex<BTreeMap<Key, usize>> = Mutex::default();
-    each_key(&triggers.owners, AT_ONCE, async |key| {
-        let (kind, name) = key.1.split_once('/').unwrap_or(("", key.1.as_str()));
-        let looked = reconcile(&ctx, &key.0, kind, name).await;
-        let mut orphaned = orphaned.lock();
-        match looked {
-            Ok(0) => drop(orphaned.remove(&key)),
-            Ok(shards) => drop(orphaned.insert(key, shards)),
-            Err(error) => {
-                tracing::warn!(namespace = key.0, owner = key.1, %error, "what a missing owner left could not be looked at");
-                let triggers = Arc::clone(&triggers);
-                tokio::spawn(async move {
-                    sleep(AGAIN).await;
-                    triggers.owners.enqueue(&key.0, &key.1);
-                });
-            }
-        }
-        metrics.orphaned(orphaned.values().sum());
-    })
-    .await;
-}
-
-/// Looks at every ledger of what was given up, whenever something may have become of it.
-pub async fn follow_ledgers(ctx: Arc<Context>, triggers: Arc<Triggers>) {
-    ctx.stores.loaded().await;
-    each_key(&triggers.ledgers, AT_ONCE, async |(namespace, name)| {
-        if let Err(error) = abandon::reconcile_ledger(&ctx, &namespace, &name).await {
-            tracing::debug!(namespace, ledger = name, %error, "a ledger could not be brought up to date; it is tried again");
-            let triggers = Arc::clone(&triggers);
-            tokio::spawn(async move {
-                sleep(AGAIN).await;
-                triggers.ledgers.enqueue(&namespace, &name);
-            });
-        }
-    })
-    .await;
-}
 
 /// One owner; the number of shards that are orphaned.
 pub async fn reconcile(ctx: &Context, namespace: &str, kind: &str, name: &str) -> Result<usize, Failure> {
@@ -111,7 +51,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, kind: &str, name: &str) -
         for context in contexts.iter().filter(|context| !meta::deleting(context.as_ref())) {
             ctx.hub().delete(meta::path(context.as_ref()), Some(meta::uid(context.as_ref())), None).await?;
         }
-        target::remove_all(ctx, &owner, false).await?;
+        rows::remove_all(ctx, &owner, false).await?;
         return Ok(0);
     }
     for shard in &shards {

@@ -11,6 +11,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::ApiServerExt;
+use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
@@ -18,8 +20,6 @@ use crate::object::transitions;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::{self, Holders};
 use crate::reconcile::members;
-use crate::runtime::api::ApiServerExt;
-use crate::runtime::context::{Failure, Outcome, Reconciled};
 use crate::store;
 use crate::tenancy::facts;
 use crate::tenancy::owned_namespace::{self, Owner, Refused};

@@ -10,8 +10,8 @@ use emco_engine::snapshot::{Source, SourceKey};
 use futures::future::try_join_all;
 use serde_json::Value;
 
+use crate::api::{ApiResult, ApiServerExt};
 use crate::reconcile::context::Context;
-use crate::runtime::api::{ApiResult, ApiServerExt};
 use crate::tenancy::namespace_access;
 
 /// What was behind a key.
@@ -36,7 +36,7 @@ pub async fn read(
         .collect();
     let fetch = wanted.into_iter().map(|(kind, name)| async move {
         let object = ctx.hub().get_opt(path(namespace, kind, name)).await?;
-        Ok::<_, crate::runtime::api::ApiError>(((kind, name), object))
+        Ok::<_, crate::api::ApiError>(((kind, name), object))
     });
     let objects: BTreeMap<(&str, &str), Option<Value>> = match try_join_all(fetch).await {
         Ok(objects) => objects.into_iter().collect(),

@@ -6,7 +6,7 @@ use emco_crds::DeploymentIntentGroup;
 use emco_engine::hold::{self, Hold};
 
 use crate::object::meta;
-use crate::runtime::stores::Stores;
+use crate::stores::Stores;
 
 /// Whether the project that claims a namespace of the hub is suspended.
 pub fn of_project(stores: &Stores, namespace: &str) -> bool {

@@ -10,7 +10,7 @@ use super::deaths;
 use super::life::*;
 use super::rig::{cluster_object, emco};
 use super::shop::{TENANT, composite_app, deployment, objects};
-use crate::runtime::api::ApiServerExt;
+use crate::api::ApiServerExt;
 
 const HOUR: Duration = Duration::from_hours(1);
 pub(super) const CLUSTER: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/b";

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::life::*;
 use super::rig::emco;
 use super::shop::{TENANT, deployment, labelled, objects, values};
+use crate::api::ApiServerExt as _;
 use crate::memory::MemoryServer;
-use crate::runtime::api::ApiServerExt as _;
-use crate::runtime::context::Outcome;
+use crate::object::context::Outcome;
 
 pub(super) fn project(spec: &Value) -> Value {
     let mut all = json!({"logicalCloud": {"level": "Admin"}});

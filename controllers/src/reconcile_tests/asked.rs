@@ -13,10 +13,10 @@ use super::planned::{planned, refuse_page};
 use super::plans::{CONFIG_MAP, details, edit, pending};
 use super::rig::emco;
 use super::shop::{TENANT, objects, packed};
+use crate::api::{ApiError, ApiServerExt as _};
 use crate::memory::Fault;
+use crate::object::context::Outcome;
 use crate::reconcile;
-use crate::runtime::api::{ApiError, ApiServerExt as _};
-use crate::runtime::context::Outcome;
 
 fn run(life: &Life, app: usize) -> Option<DryRun> {
     details(life).apps[app].variants[0].dry_run.clone()

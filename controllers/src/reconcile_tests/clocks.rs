@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::life::Life;
 use super::rig::*;
 use super::shop::{TENANT, deployment, objects};
-use crate::runtime::context::Outcome;
-use crate::runtime::unreachable::UnreachableSince;
-use crate::runtime::world::Clock as _;
+use crate::api::unreachable::UnreachableSince;
+use crate::api::world::Clock as _;
+use crate::object::context::Outcome;
 
 const HOUR: Duration = Duration::from_hours(1);
 const MINUTE: Duration = Duration::from_mins(1);

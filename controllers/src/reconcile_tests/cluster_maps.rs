@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::rig::{Rig, cluster_object, emco, settled, world};
 use super::shop::labelled;
+use crate::api::{ApiServerExt, Method};
 use crate::reconcile::cluster_maps;
-use crate::runtime::api::{ApiServerExt, Method};
 
 const MAPS: &str = "/api/v1/namespaces/team-a/configmaps";
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::ApiServerExt;
 use crate::memory::MemoryServer;
 use crate::remote::{Admission, Claim, claim};
-use crate::runtime::api::ApiServerExt;
 
 const PROVIDER: &str = "/apis/emco.io/v1alpha1/clusterproviders/acme";
 const CLUSTERS: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters";

@@ -18,11 +18,11 @@ use sha2::{Digest, Sha256};
 use super::life::*;
 use super::rig::Rig;
 use super::shop::{TENANT, deployment, objects, values};
+use crate::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
 use crate::chart::on_hub::Hub;
 use crate::crash_points;
 use crate::memory::MemoryServer;
 use crate::reconcile::deployment as reconciler;
-use crate::runtime::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
 use crate::store::Collector;
 
 /// A server that answers only as many requests as it was granted.
@@ -186,9 +186,7 @@ async fn a_mark_of_the_future_begins_anew_and_a_named_pack_loses_its_mark() {
     let plural = if path.1["kind"] == "Secret" { "secrets" } else { "configmaps" };
     let path = format!("/api/v1/namespaces/emco-system/{plural}/{name}");
     let patch = json!({"metadata": {"annotations": {"emco.io/unreferenced-since": "2026-01-01T00:00:00Z"}}});
-    hub.send(Request::new(Method::Patch, &path).body(crate::runtime::api::Content::Merge, &patch))
-        .await
-        .unwrap();
+    hub.send(Request::new(Method::Patch, &path).body(crate::api::Content::Merge, &patch)).await.unwrap();
     collector.look(&life.rig.ctx).await.unwrap();
     assert!(!marked(&hub).contains(&name));
     assert!(packs(&hub).contains(&name));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::life::*;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
-use crate::runtime::api::ApiServerExt;
+use crate::api::ApiServerExt;
 
 fn of_shop(life: &Life, kind: &str) -> Vec<Value> {
     let of = |o: &Value| o["kind"] == kind && o["spec"]["owner"]["name"] == "shop";

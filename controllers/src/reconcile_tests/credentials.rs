@@ -8,11 +8,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use super::rig::*;
+use crate::api::account::Account;
+use crate::api::world::Clock as _;
+use crate::api::{ApiError, ApiServerExt as _, Method};
 use crate::memory::Fault;
-use crate::runtime::account::Account;
-use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
-use crate::runtime::context::Outcome;
-use crate::runtime::world::Clock as _;
+use crate::object::context::Outcome;
 use crate::tenancy::namespace_access;
 
 const A: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";

@@ -14,8 +14,8 @@ use super::planned::planned;
 use super::plans::{edit, pending};
 use super::rig::emco;
 use super::shop::{TENANT, deployment, labelled, objects, packed};
+use crate::api::{ApiError, Method, Request};
 use crate::memory::{Fault, Faults, MemoryServer};
-use crate::runtime::api::{ApiError, Method, Request};
 
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team-a/roles/emco-default-own";
 const POLICY: &str = "

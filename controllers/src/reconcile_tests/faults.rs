@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::life::*;
 use super::shop::{composite_app, deployment, objects, values};
+use crate::api::{ApiError, Method};
 use crate::memory::{Fault, Faults};
-use crate::runtime::api::{ApiError, Method};
 
 fn writes(method: Method) -> bool {
     method != Method::Get

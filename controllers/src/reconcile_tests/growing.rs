@@ -142,7 +142,7 @@ async fn a_shard_of_a_later_format_is_refused_and_not_rewritten() {
     let mut shard = life.rig.hub.object(&path).unwrap();
     shard["spec"]["format"] = json!(2);
     shard["spec"]["clusters"][0].as_object_mut().unwrap().remove("target");
-    crate::runtime::api::ApiServerExt::replace(&life.rig.hub, &path, &shard).await.unwrap();
+    crate::api::ApiServerExt::replace(&life.rig.hub, &path, &shard).await.unwrap();
     let stored = life.rig.hub.object(&path).unwrap();
     life.put(&values("blue"));
     life.settle().await;

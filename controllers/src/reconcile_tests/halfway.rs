@@ -9,8 +9,8 @@ use super::approvals::page;
 use super::life::*;
 use super::plans::{edit, is_clean, pending, with};
 use super::shop::{deployment, objects};
+use crate::api::Method;
 use crate::memory::Fault;
-use crate::runtime::api::Method;
 
 /// Two rows never fit, one always does.
 const TINY: usize = 900;

@@ -10,9 +10,9 @@ use tokio::task::JoinHandle;
 
 use super::life::lost;
 use super::rig::Rig;
+use crate::api::ApiServerExt as _;
 use crate::memory::{Fault, MemoryServer, Watching};
 use crate::reconcile::health_rules::follow;
-use crate::runtime::api::ApiServerExt as _;
 use crate::sync::SyncMetrics;
 use crate::sync::health_rules::HealthRules;
 

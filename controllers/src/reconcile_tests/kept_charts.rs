@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::life::*;
 use super::rig::{Rig, emco};
 use super::shop::{TENANT, charts, deployment, labelled, objects, values};
+use crate::api::{ApiServer as _, Content, Method, Request};
 use crate::chart::digest;
 use crate::chart::on_hub::{self, Hub, Kept};
 use crate::memory::MemoryServer;
 use crate::reconcile::composite_app;
-use crate::runtime::api::{ApiServer as _, Content, Method, Request};
 
 const APP: &str = "/compositeapps/shop";
 

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::rig::Rig;
 use super::shop::TENANT;
 use super::usual::{Open, Usual};
+use crate::api::{ApiError, ApiServer, ApiServerExt as _, Method};
 use crate::memory::{Faults, MemoryServer};
 use crate::reconcile::context::Context;
-use crate::runtime::api::{ApiError, ApiServer, ApiServerExt as _, Method};
 use crate::store::{Collector, RevisionSettings};
 use crate::sync::{Sync, SyncContext, SyncSettings};
 
@@ -378,7 +378,7 @@ pub fn versions(server: &MemoryServer) -> BTreeMap<String, Value> {
 
 /// The server is asked through the trait, as everywhere.
 pub async fn names(server: &MemoryServer, path: &str) -> Vec<String> {
-    let list = server.send(crate::runtime::api::Request::new(Method::Get, path)).await.unwrap();
+    let list = server.send(crate::api::Request::new(Method::Get, path)).await.unwrap();
     let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     list["items"].as_array().unwrap().iter().map(name).collect()
 }

@@ -8,10 +8,10 @@ use serde_json::json;
 use super::life::*;
 use super::log::Log;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
+use crate::api::world::system::SystemRandom;
+use crate::api::{ApiError, Method, Request};
+use crate::driver::lease::{Elector, Identity, LeaseSettings};
 use crate::memory::Fault;
-use crate::runtime::api::{ApiError, Method, Request};
-use crate::runtime::lease::{Elector, Identity, LeaseSettings};
-use crate::runtime::world::system::SystemRandom;
 
 /// Longer than the longest pause between two tries, and than a progress deadline.
 const LONG: Duration = Duration::from_mins(11);

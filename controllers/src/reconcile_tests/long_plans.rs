@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::life::Life;
 use super::shop::{composite_app, objects, packed};
+use crate::api::plan_turns::{PlanLimits, PlanTurns};
+use crate::object::context::Outcome;
 use crate::reconcile::deployment;
-use crate::runtime::context::Outcome;
-use crate::runtime::plan_turns::{PlanLimits, PlanTurns};
 
 /// Sixteen million turns of a loop: many seconds, and less than the limit on turns.
 const SPIN: &str = "{{ range until 4000 }}{{ range until 4000 }}{{ end }}{{ end }}";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::life::*;
 use super::rig::emco;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
-use crate::runtime::api::ApiServerExt as _;
+use crate::api::ApiServerExt as _;
 
 const SHOP: &str = "dig-shop-1";
 

@@ -6,8 +6,8 @@ use emco_crds::project::MemberRole;
 use serde_json::{Value, json};
 
 use super::rig::{Rig, emco, namespace, settled_with};
+use crate::api::{ApiError, Method};
 use crate::memory::Fault;
-use crate::runtime::api::{ApiError, Method};
 
 const PROJECT: &str = "/apis/emco.io/v1alpha1/projects/team-a";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings";

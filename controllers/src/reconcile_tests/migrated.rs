@@ -8,7 +8,7 @@ use super::deaths;
 use super::life::*;
 use super::rig::emco;
 use super::shop::{TENANT, charts, composite_app, deployment, objects, packed, values};
-use crate::runtime::api::Method;
+use crate::api::Method;
 
 const CACHE: &str = "
 apiVersion: v1

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::life::*;
 use super::shop::{TENANT, deployment, objects};
-use crate::runtime::api::ApiServerExt;
+use crate::api::ApiServerExt;
 
 fn dig() -> String {
     format!("{TENANT}/deploymentintentgroups/shop")

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::life::*;
 use super::rig::emco;
 use super::shop::objects;
+use crate::api::Method;
+use crate::api::world::Clock as _;
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::Method;
-use crate::runtime::world::Clock as _;
 
 mod divided;
 mod ended;

@@ -12,10 +12,10 @@ use super::life::*;
 use super::lost::packs_of;
 use super::plans::{CONFIG_MAP, details, edit, is_clean, pending, secret, with};
 use super::shop::{TENANT, deployment, objects, values};
+use crate::api::{ApiError, ApiServerExt as _, Method};
 use crate::memory::Fault;
+use crate::object::context::Outcome;
 use crate::reconcile;
-use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
-use crate::runtime::context::Outcome;
 
 pub(super) fn planned() -> Value {
     with("desiredState", &json!("Planned"))

@@ -12,8 +12,8 @@ use super::approvals::{decide, page, project, waiting};
 use super::life::*;
 use super::removals::confirmation;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
+use crate::api::{ApiError, ApiServerExt as _, Method};
 use crate::memory::Fault;
-use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
 
 pub(super) const CONFIG_MAP: &str = "/api/v1/namespaces/team-a/configmaps/dig-shop-plan";
 

@@ -117,8 +117,8 @@ fn quoting() -> String {
 
 #[tokio::test(start_paused = true)]
 async fn an_edge_that_quotes_a_secret_is_not_quoted() {
+    use crate::api::{ApiError, Method};
     use crate::memory::Fault;
-    use crate::runtime::api::{ApiError, Method};
     for code in [400, 403, 409, 422, 429, 500] {
         let mut all = objects();
         for object in &mut all {

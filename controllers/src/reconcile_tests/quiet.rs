@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::deaths;
 use super::life::*;
 use super::shop;
+use crate::api::Method;
+use crate::object::context::Outcome;
 use crate::reconcile::deployment;
-use crate::runtime::api::Method;
-use crate::runtime::context::Outcome;
 
 /// The deployment with another text on its page, and a short history.
 fn page(text: &str) -> Value {

@@ -8,8 +8,8 @@ use super::approvals::{decide, edges, page, project};
 use super::life::*;
 use super::rig::secret;
 use super::shop::{TENANT, deployment, labelled, objects, values};
+use crate::api::ApiServerExt as _;
 use crate::memory::MemoryServer;
-use crate::runtime::api::ApiServerExt as _;
 
 /// What confirms the deletion of what runs.
 pub(super) fn confirmation(dig: &Value, digest: &str) -> String {

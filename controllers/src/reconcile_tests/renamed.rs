@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::life::Life;
 use super::rig::{cluster_object, secret};
 use super::shop::objects;
+use crate::api::ApiServerExt as _;
 use crate::memory::MemoryServer;
 use crate::remote::Admission;
-use crate::runtime::api::ApiServerExt as _;
 
 const CLUSTERS: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters";
 

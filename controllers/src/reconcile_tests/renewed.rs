@@ -9,11 +9,11 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::world::Clock as _;
+use crate::api::{ApiError, ApiServerExt as _, Method};
 use crate::memory::{Fault, MemoryServer};
 use crate::remote::kubeconfig::claims::{self, Bound};
 use crate::remote::kubeconfig::token_of;
-use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
-use crate::runtime::world::Clock as _;
 
 const A: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";
 const SECRET: &str = "/api/v1/namespaces/acme/secrets/a";

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::rig::*;
+use crate::api::{ApiServer, ApiServerExt};
 use crate::memory::MemoryServer;
 use crate::remote::{Admission, Claim, claim};
-use crate::runtime::api::{ApiServer, ApiServerExt};
 
 const CLUSTER: &str = "/apis/emco.io/v1alpha1/namespaces/acme/clusters/a";
 

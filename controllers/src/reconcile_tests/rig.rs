@@ -12,8 +12,13 @@ use serde_json::{Value, json};
 use super::rights::Guarded;
 use super::world::{Seeing, TestClock};
 use crate::abandon;
+use crate::api::unreachable::UnreachableSince;
+use crate::api::world::World;
+use crate::api::world::testing::Counter;
+use crate::api::{ApiServer, Method};
 use crate::chart::{ChartLimits, ChartStore};
 use crate::memory::{MemoryServer, Seen};
+use crate::object::context::{Failure, HubContext};
 use crate::object::meta::{name, namespace as namespace_of};
 use crate::reconcile::context::Context;
 use crate::reconcile::{
@@ -22,13 +27,8 @@ use crate::reconcile::{
 };
 use crate::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::remote::testing::kubeconfig;
-use crate::runtime::api::{ApiServer, Method};
-use crate::runtime::context::{Failure, HubContext};
-use crate::runtime::stores::{Writers, stores};
-use crate::runtime::unreachable::UnreachableSince;
-use crate::runtime::world::World;
-use crate::runtime::world::testing::Counter;
 use crate::store::{RevisionSettings, Revisions};
+use crate::stores::{Writers, stores};
 
 mod outside;
 mod shown;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;
 
-use crate::runtime::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
 
 /// A hub that ends the test over a request that the plain manifests, which are the rendered chart, give no right to.
 pub struct Guarded(pub Arc<dyn ApiServer>);

@@ -11,8 +11,8 @@ use super::planned::planned;
 use super::plans::{edit, pending};
 use super::rig::emco;
 use super::shop::{TENANT, deployment, labelled, objects};
+use crate::api::{ApiError, Method};
 use crate::memory::Fault;
-use crate::runtime::api::{ApiError, Method};
 
 const ACCOUNT: &str = "system:serviceaccount:team-a:emco-default";
 

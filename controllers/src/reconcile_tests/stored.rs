@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::rig::*;
+use crate::api::{ApiError, Method};
 use crate::crash_points;
 use crate::memory::{Fault, Faults};
-use crate::runtime::api::{ApiError, Method};
 
 const CLOUD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/logicalclouds/default";
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::life::*;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
+use crate::api::{ApiServerExt as _, Method};
 use crate::memory::{MemoryServer, Seen};
-use crate::runtime::api::{ApiServerExt as _, Method};
 
 pub(super) const SHOP: &str = "deploymentintentgroups/shop";
 

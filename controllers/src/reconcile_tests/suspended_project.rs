@@ -9,9 +9,9 @@ use super::life::*;
 use super::rig::secret;
 use super::shop::{TENANT, deployment, labelled, objects, values};
 use super::suspended::{SHOP, edges, installed, page, suspended};
+use crate::api::{ApiServerExt as _, Method};
 use crate::memory::MemoryServer;
 use crate::reconcile::suspension;
-use crate::runtime::api::{ApiServerExt as _, Method};
 
 const PROJECT: &str = "/apis/emco.io/v1alpha1/projects/team-a";
 

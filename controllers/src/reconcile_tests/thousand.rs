@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::rig::*;
 use super::shop::packed;
+use crate::object::context::Outcome;
 use crate::reconcile::composite_app;
 use crate::reconcile::deployment;
-use crate::runtime::context::Outcome;
 use crate::store::{self, Owner};
 
 const CLUSTERS: usize = 1000;

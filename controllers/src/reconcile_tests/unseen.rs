@@ -8,8 +8,8 @@ use super::abandoned::{CLUSTER, ledgers, with_cloud_alone};
 use super::life::*;
 use super::shop::{TENANT, deployment, objects, values};
 use super::waves::{canary, fleet, waved};
+use crate::api::ApiServerExt as _;
 use crate::reconcile::{cluster_provider, composite_app, composite_profile, logical_cloud, orphans, project};
-use crate::runtime::api::ApiServerExt as _;
 
 fn dig() -> String {
     format!("{TENANT}/deploymentintentgroups/shop")

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::life::*;
 use super::rig::emco;
 use super::shop::{TENANT, composite_app, deployment, objects, packed};
-use crate::runtime::api::ApiServerExt as _;
+use crate::api::ApiServerExt as _;
 
 /// A password that is kept where it is there, drawn by an installation, and demanded by an upgrade.
 const SECRET: &str = include_str!("password.yaml");

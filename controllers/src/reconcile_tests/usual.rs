@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use emco_engine::cloud::Derived;
 
 use crate::reconcile::suspension;
-use crate::runtime::stores::Stores;
+use crate::stores::Stores;
 use crate::sync::{Fence, Owner, Policies, Policy};
 
 /// Always held.

@@ -12,12 +12,12 @@ use futures::stream::BoxStream;
 use parking_lot::Mutex;
 
 use super::rig::Rig;
+use crate::api::ApiServer;
+use crate::api::boot_clock::BootClock;
+use crate::api::world::{Clock, Edges};
 use crate::memory::MemoryServer;
+use crate::object::context::Connector;
 use crate::remote::{Admission, Claim, Connections, Credentials, Observation, State, Target};
-use crate::runtime::api::ApiServer;
-use crate::runtime::context::Connector;
-use crate::runtime::lease::BootClock;
-use crate::runtime::world::{Clock, Edges};
 
 /// Stands still until it is moved: the wall clock, and one that nobody sets.
 #[derive(Clone)]

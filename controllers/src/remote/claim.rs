@@ -5,7 +5,7 @@
 use emco_engine::identity::ClusterId;
 use serde_json::{Value, json};
 
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
+use crate::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
 
 /// Where it is, on every cluster.
 pub const NAMESPACE: &str = "emco-system";
@@ -227,8 +227,7 @@ mod tests {
         async fn watch(
             &self,
             _: Request,
-        ) -> ApiResult<futures::stream::BoxStream<'static, ApiResult<crate::runtime::api::WatchEvent>>>
-        {
+        ) -> ApiResult<futures::stream::BoxStream<'static, ApiResult<crate::api::WatchEvent>>> {
             unreachable!("nobody watches a claim")
         }
     }

@@ -27,7 +27,7 @@ mod resolve;
 
 use hub::Seen;
 
-use crate::runtime::turns::{Place, Turns};
+use crate::api::turns::{Place, Turns};
 
 /// Addresses tried of one name.
 const ADDRESSES_TRIED: usize = 4;

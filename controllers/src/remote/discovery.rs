@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::transport::RawAnswer;
 use super::wire::{self, at, protocol};
-use crate::runtime::api::ApiResult;
+use crate::api::ApiResult;
 
 mod asked;
 

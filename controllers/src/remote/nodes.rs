@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::quantity::Sum;
 use super::wire::at;
-use crate::runtime::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
 
 /// Nodes per page, and pages.
 const PAGE: &str = "250";

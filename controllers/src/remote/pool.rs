@@ -17,10 +17,10 @@ use super::discovery::ApiLists;
 use super::kubeconfig::Credentials;
 use super::transport::{Edge, EdgeSettings};
 use super::{Admission, Claim, Connections, Observation, claim};
+use crate::api::ApiServer;
+use crate::api::requests::Requests;
+use crate::api::world::{Clock, Edges, Random};
 use crate::remote::dialer::Dialer;
-use crate::runtime::api::ApiServer;
-use crate::runtime::api::requests::Requests;
-use crate::runtime::world::{Clock, Edges, Random};
 
 mod task;
 

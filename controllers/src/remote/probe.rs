@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::State;
 use super::transport::Edge;
 use super::wire::{at, cut, protocol};
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request};
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
 
 /// The answer of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::discovery::{ApiLists, Discovered};
 use super::transport::Edge;
-use crate::runtime::api::{ApiError, ApiResult};
+use crate::api::{ApiError, ApiResult};
 
 /// Between two readings of a server that does not say whether it is ready.
 const APART: Duration = Duration::from_secs(2);

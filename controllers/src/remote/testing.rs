@@ -23,8 +23,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::kubeconfig::provider;
+use crate::api::world::{Clock, Random};
 use crate::remote::dialer::{Dialer, DialerSettings, Resolve};
-use crate::runtime::world::{Clock, Random};
 
 /// Names with fixed addresses; each question is counted.
 #[derive(Default)]

@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::kubeconfig::Credentials;
 use super::wire::{self, ReadLimits, protocol, unreachable};
+use crate::api::requests::{self, Requests};
+use crate::api::withheld::Subject;
+use crate::api::{ApiError, ApiResult, ApiServer, IntoPath, Method, Request, WatchEvent};
 use crate::remote::dialer::Dialer;
-use crate::runtime::api::requests::{self, Requests};
-use crate::runtime::api::withheld::Subject;
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, IntoPath, Method, Request, WatchEvent};
 
 use lanes::{Lane, Lanes};
 

@@ -12,8 +12,8 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::runtime::api::withheld::values;
-use crate::runtime::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
+use crate::api::withheld::values;
+use crate::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEvent};
 
 /// Longest text quoted of a Status.
 const STATUS_BYTES: usize = 1024;

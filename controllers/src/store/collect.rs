@@ -23,9 +23,9 @@ use tokio::time::{Instant, sleep};
 use super::context::StoreContext;
 use super::packs::pack_collection;
 use super::plan_details;
+use crate::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
 use crate::chart::on_hub;
 use crate::object::meta;
-use crate::runtime::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
 
 mod parts;
 

@@ -26,9 +26,9 @@ use super::load::{Stored, contexts};
 use super::owner::Owner;
 use super::packs::{pack_bytes, pack_collection, pack_object, reference};
 use super::{collect, explain};
+use crate::api::{ApiError, ApiServerExt, parse};
+use crate::object::context::Failure;
 use crate::object::meta;
-use crate::runtime::api::{ApiError, ApiServerExt, parse};
-use crate::runtime::context::Failure;
 use crate::sync::prepared::Prepared;
 
 /// Variants named in the AppContext itself; the packs have all.

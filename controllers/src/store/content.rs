@@ -15,8 +15,8 @@ use super::context::StoreContext;
 use super::load::{contexts, load};
 use super::owner::Owner;
 use super::packs::{pack_bytes, pack_collection};
-use crate::runtime::api::ApiServerExt;
-use crate::runtime::context::Failure;
+use crate::api::ApiServerExt;
+use crate::object::context::Failure;
 
 /// Revisions and identity sets that a shard names, read.
 pub struct Contents {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::caches::Revisions;
 use crate::chart::ChartStore;
-use crate::runtime::context::HubContext;
+use crate::object::context::HubContext;
 
 /// The hub, revisions and charts.
 pub struct StoreContext {

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::context::StoreContext;
 use super::owner::Owner;
+use crate::api::{ApiResult, ApiServerExt, Method, Request};
 use crate::object::LogFields;
-use crate::runtime::api::{ApiResult, ApiServerExt, Method, Request};
 
 /// The ConfigMaps that a revision's explanation is in; `None` where there is none.
 pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {

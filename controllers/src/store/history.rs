@@ -11,9 +11,9 @@ use super::load::contexts;
 use super::own_shards::stored;
 use super::owner::Owner;
 use super::{collect, explain};
+use crate::api::ApiServerExt;
+use crate::object::context::Failure;
 use crate::object::{finalizers, meta};
-use crate::runtime::api::ApiServerExt;
-use crate::runtime::context::Failure;
 
 /// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays, and so do
 /// the one that is `pinned` and the last that was complete: a rollout that fails goes back to it.

@@ -17,8 +17,8 @@ use super::owner::Owner;
 use super::packs::read_pack;
 use super::shards::{shards, stored_shards};
 use crate::object::LogFields;
+use crate::object::context::Failure;
 use crate::object::meta;
-use crate::runtime::context::Failure;
 
 /// A stored revision with its content.
 #[derive(Clone)]

@@ -15,9 +15,9 @@ use super::owner::Owner;
 use super::pending_report::RevisionSummary;
 use super::shards::stored_shards;
 use crate::object::LogFields;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::object::status;
-use crate::runtime::context::Failure;
 
 /// A revision was targeted: its report waits until clusters had their turn.
 pub fn mark_targeted(

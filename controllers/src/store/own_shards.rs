@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::context::StoreContext;
 use super::owner::Owner;
 use super::shards::stored_shards;
+use crate::api::{ApiServerExt, Method, Request, parse};
+use crate::object::context::Failure;
 use crate::object::meta;
-use crate::runtime::api::{ApiServerExt, Method, Request, parse};
-use crate::runtime::context::Failure;
 
 /// The owner's shards, all of them: those that the watch showed, and those that this process made and the watch did not show
 /// yet. A row that seems to be nowhere would be made a second time.

@@ -7,8 +7,8 @@ use emco_engine::marks;
 use kube::Resource;
 
 use crate::object::LogFields;
+use crate::object::context::HubContext;
 use crate::object::meta;
-use crate::runtime::context::HubContext;
 use crate::tenancy::owned_namespace;
 
 /// An object that produces revisions.

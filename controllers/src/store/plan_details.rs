@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::context::StoreContext;
 use super::owner::Owner;
+use crate::api::{ApiError, ApiResult, ApiServerExt};
 use crate::object::LogFields;
-use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
 
 /// Codes by which the hub refuses what it would refuse again: no right, a quota, an end that has begun, too much.
 const REFUSED: std::ops::RangeInclusive<u16> = 403..=422;

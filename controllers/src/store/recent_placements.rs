@@ -11,8 +11,8 @@ use super::cache::PlacementSummary;
 use super::context::StoreContext;
 use super::load::{contexts, load};
 use super::owner::Owner;
+use crate::object::context::Failure;
 use crate::object::meta;
-use crate::runtime::context::Failure;
 
 /// Footprints of revisions that ran at any time within `window`: those made in it, and the one that it began with; each
 /// different one once. With them, when the oldest of them is no longer in it. Nothing where only the newest ran: then

@@ -12,9 +12,9 @@ use emco_engine::shard;
 use super::collect::{each_of, later};
 use super::context::StoreContext;
 use super::owner::Owner;
+use crate::api::{ApiServerExt, parse};
+use crate::object::context::Failure;
 use crate::object::meta;
-use crate::runtime::api::{ApiServerExt, parse};
-use crate::runtime::context::Failure;
 
 /// Shards of an owner as they are to be read: each cluster is in one of them, also while its row moves from one to another.
 pub fn shards(ctx: &StoreContext, owner: &Owner) -> Vec<Arc<SyncShard>> {

@@ -12,7 +12,7 @@ use super::definitions::{self, group_of, was_established};
 use super::edge::{Edge, Session};
 use super::errors::{Retry, Trouble};
 use super::observe::{Look, Seen};
-use crate::runtime::api::{ApiError, ApiResult, Method, Request};
+use crate::api::{ApiError, ApiResult, Method, Request};
 
 /// Objects per page: their names are short.
 const PAGE: &str = "500";
@@ -269,7 +269,7 @@ fn missing(text: &str) -> Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::api::withheld::Subject;
+    use crate::api::withheld::Subject;
 
     fn answer(code: u16, message: &str) -> ApiError {
         let (reason, causes) = ("NotFound".to_owned(), Vec::new());

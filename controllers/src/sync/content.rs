@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 
 use super::errors::{Retry, Trouble};
 use super::prepared::Prepared;
-use crate::runtime::api::{ApiError, ApiServer, ApiServerExt, Method, Request};
+use crate::api::{ApiError, ApiServer, ApiServerExt, Method, Request};
 
 mod cache;
 

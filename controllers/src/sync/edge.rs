@@ -20,8 +20,8 @@ use super::health_rules::HealthRules;
 use super::metrics::{SyncMetrics, count};
 use super::observe::Observed;
 use super::suspension::{HELD_BACK, Suspension};
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
 use crate::remote::{Admission, Connections, Observation, State};
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request};
 
 /// What is known of the connection, as jobs and watches wait for it.
 pub type Link = Option<Arc<Observation>>;

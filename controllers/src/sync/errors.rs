@@ -3,8 +3,8 @@
 use emco_engine::recreate;
 use serde_json::Value;
 
+use crate::api::{ApiError, withheld};
 use crate::remote::wire::CAUSES;
-use crate::runtime::api::{ApiError, withheld};
 
 /// The reason of an object with a field that cannot be changed.
 pub const IMMUTABLE: &str = "ImmutableField";

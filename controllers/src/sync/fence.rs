@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request};
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
 
 /// Whether this process may write: the lease is valid for longer than the request may take.
 pub trait Fence: Send + Sync + 'static {
@@ -41,7 +41,7 @@ mod tests {
     use futures::stream::BoxStream;
 
     use super::*;
-    use crate::runtime::api::WatchEvent;
+    use crate::api::WatchEvent;
 
     /// Never answers.
     struct Silent;

@@ -21,8 +21,8 @@ use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::suspension::Suspension;
 use super::work::{Named, Owner, Work};
+use crate::api::world::{Clock, Random};
 use crate::object::LogFields;
-use crate::runtime::world::{Clock, Random};
 
 mod anew;
 mod apply;
@@ -384,8 +384,8 @@ impl Job {
     async fn send(
         &self,
         session: &Session,
-        request: crate::runtime::api::Request,
-    ) -> crate::runtime::api::ApiResult<serde_json::Value> {
+        request: crate::api::Request,
+    ) -> crate::api::ApiResult<serde_json::Value> {
         session.send(&self.ctx.edge, request).await
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::errors::{Retry, Trouble};
-use crate::runtime::world::Random;
+use crate::api::world::Random;
 
 /// Tries of one thing.
 #[derive(Clone, Debug)]

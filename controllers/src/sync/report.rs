@@ -21,10 +21,10 @@ use super::budget::Budget;
 use super::fair::Claimant;
 use super::metrics::{SyncMetrics, count};
 use super::row_log::RowLog;
+use crate::api::world::{Clock, Random};
+use crate::api::{ApiError, ApiServer, ApiServerExt};
 use crate::object::LogFields;
 use crate::object::meta;
-use crate::runtime::api::{ApiError, ApiServer, ApiServerExt};
-use crate::runtime::world::{Clock, Random};
 
 /// At most one status of a shard in this time, unless somebody does nothing before it is written, or it says for the first time that all
 /// that the spec wants is done, or is ready.

@@ -6,7 +6,7 @@ use emco_engine::path::ApiPath;
 use serde_json::Value;
 
 use super::{TRIES_TO_KNOW, leave_out};
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
+use crate::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
 
 /// One apply that is only tried.
 pub struct TriedApply<'a> {

@@ -10,9 +10,9 @@ use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::{ClusterFacts, Scheduling};
 use kube::Resource;
 
+use crate::object::context::HubContext;
 use crate::object::meta;
 use crate::remote::{Admission, State};
-use crate::runtime::context::HubContext;
 use crate::tenancy::owned_namespace;
 
 /// Labels of an object, or none.

@@ -11,9 +11,9 @@ use emco_crds::names::{finalizer, object};
 use emco_engine::path::ApiPath;
 use serde_json::{Value, json};
 
-use crate::runtime::account::Account;
-use crate::runtime::api::{ApiError, ApiResult, ApiServerExt};
-use crate::runtime::context::HubContext;
+use crate::api::account::Account;
+use crate::api::{ApiError, ApiResult, ApiServerExt};
+use crate::object::context::HubContext;
 
 /// Name of the binding in each owned namespace.
 const BINDING: &str = "emco-operator";

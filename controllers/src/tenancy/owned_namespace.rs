@@ -6,10 +6,10 @@ use emco_engine::path::ApiPath;
 use kube::Resource;
 use serde_json::{Value, json};
 
+use crate::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
+use crate::object::context::HubContext;
 use crate::object::meta;
-use crate::runtime::api::{ApiError, ApiResult, ApiServerExt, Method, Request, pages};
-use crate::runtime::context::HubContext;
-use crate::runtime::stores::NamespaceMeta;
+use crate::stores::NamespaceMeta;
 use crate::tenancy::namespace_access;
 
 /// Why a namespace is not the owner's.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use emco_controllers::api::world::system::{SystemClock, SystemRandom};
 use emco_controllers::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use emco_controllers::remote::{Connections as _, Pool, PoolSettings, Target, kubeconfig};
-use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
 use emco_engine::identity::ClusterId;
 use futures::StreamExt as _;
 use kube::Client;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use emco_controllers::runtime::api::{ApiError, ApiServerExt as _, Content, Method, Request, WatchEvent};
+use emco_controllers::api::{ApiError, ApiServerExt as _, Content, Method, Request, WatchEvent};
 use emco_engine::path::ApiPath;
 use emco_engine::selector::LabelSelector;
 use futures::StreamExt as _;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
+use emco_controllers::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
+use emco_controllers::driver::hub::HubApi;
 use emco_controllers::memory::MemoryServer;
-use emco_controllers::runtime::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
-use emco_controllers::runtime::hub::HubApi;
 use emco_e2e::bed::{Bed, BedSpec, SharedBed};
 use emco_engine::path::ApiPath;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! `EMCO_TEST_SEED` lives it again, or another one.
 
 use anyhow::{Context as _, Result};
-use emco_controllers::runtime::api::{Content, Method, Request};
+use emco_controllers::api::{Content, Method, Request};
 use emco_e2e::random::Random;
 use emco_engine::path::ApiPath;
 use serde_json::{Map, Value, json};

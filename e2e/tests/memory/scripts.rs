@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use emco_controllers::runtime::api::{ApiServerExt as _, Content, Method, Request};
+use emco_controllers::api::{ApiServerExt as _, Content, Method, Request};
 use emco_engine::path::ApiPath;
 use emco_engine::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use anyhow::bail;
-use emco_controllers::runtime::api::withheld;
+use emco_controllers::api::withheld;
 use emco_controllers::sync::definitions;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;

@@ -9,7 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::client::Body;
 use serde::Serialize;
 
-use emco_controllers::runtime::api::withheld;
+use emco_controllers::api::withheld;
 
 use super::hub::{Hub, chain};
 

@@ -143,7 +143,7 @@ async fn known(hub: &Hub) -> anyhow::Result<Known> {
             format!("there is no Secret {place}: restore it from its copy before the operator starts, or what runs on clusters stays somebody else's")
         })?;
     let installation =
-        emco_controllers::runtime::installation::read(&place, &serde_json::to_value(&secret)?)?.id;
+        emco_controllers::driver::installation::read(&place, &serde_json::to_value(&secret)?)?.id;
     let client = || hub.client.clone();
     let params = ListParams::default();
     let groups: Vec<DeploymentIntentGroup> =

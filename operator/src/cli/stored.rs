@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
-use emco_controllers::runtime::hub::HubApi;
+use emco_controllers::driver::hub::HubApi;
 use emco_controllers::sync::content::{Content as _, HubContent, Source};
 use emco_controllers::sync::errors::Trouble;
 use emco_crds::SyncShard;

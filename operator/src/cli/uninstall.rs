@@ -204,7 +204,7 @@ pub async fn installation(hub: &Hub) -> anyhow::Result<Option<String>> {
         .await
         .map_err(|error| hub.sentence(&error, "read secret", &place))?;
     let Some(secret) = secret else { return Ok(None) };
-    Ok(Some(emco_controllers::runtime::installation::read(&place, &serde_json::to_value(&secret)?)?.id))
+    Ok(Some(emco_controllers::driver::installation::read(&place, &serde_json::to_value(&secret)?)?.id))
 }
 
 /// All objects of a kind; none where the hub proves that it does not define the kind any more.

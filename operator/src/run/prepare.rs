@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use emco_controllers::runtime::api::{ApiResult, ApiServer, Method, Request};
-use emco_controllers::runtime::hub::HubApi;
-use emco_controllers::runtime::installation::ensure_namespace;
+use emco_controllers::api::{ApiResult, ApiServer, Method, Request};
+use emco_controllers::driver::hub::HubApi;
+use emco_controllers::driver::installation::ensure_namespace;
 use http::header::{HeaderValue, USER_AGENT};
 use serde_json::Value;
 use tokio::time::sleep;

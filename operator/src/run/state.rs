@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
+use emco_controllers::driver::lease::{Keeper, LeaseFence};
 use emco_controllers::remote::{Connections, Pool, State};
-use emco_controllers::runtime::lease::{Keeper, LeaseFence};
 use emco_controllers::sync::{Fence, SyncMetrics};
 use serde_json::{Map, Value, json};
 

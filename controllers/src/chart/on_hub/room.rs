@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use parking_lot::Mutex;
 
 use super::{Kept, OF_NAMESPACE};
-use crate::runtime::key_queue::Key;
+use crate::api::key_queue::Key;
 
 /// An archive that takes room of its namespace.
 pub struct Archive {

@@ -127,7 +127,7 @@ impl ApiServer for Slow {
     async fn watch(
         &self,
         request: Request,
-    ) -> ApiResult<futures::stream::BoxStream<'static, ApiResult<crate::runtime::api::WatchEvent>>> {
+    ) -> ApiResult<futures::stream::BoxStream<'static, ApiResult<crate::api::WatchEvent>>> {
         self.0.watch(request).await
     }
 }
@@ -171,7 +171,7 @@ async fn parts_of_an_archive_that_was_not_written_whole_take_its_room() {
     let (server, on_hub) = (with_namespace(), OnHub::default());
     let bytes = vec![7; LARGEST];
     server.faults(Some(Arc::new(|request: &Request, _| {
-        let lost = || crate::runtime::api::ApiError::Unreachable {
+        let lost = || crate::api::ApiError::Unreachable {
             reason: "ConnectionLost",
             message: "the connection was lost".to_owned(),
         };

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{Store, Target};
+use crate::api::ApiResult;
 use crate::memory::{refusals, status};
-use crate::runtime::api::ApiResult;
 
 impl Store {
     pub(super) fn accepts(&self, target: &Target) -> ApiResult<()> {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::{Store, Target};
-use crate::runtime::api::ApiResult;
+use crate::api::ApiResult;
 
 impl Store {
     /// Answers a `TokenRequest`.

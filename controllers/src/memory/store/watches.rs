@@ -6,8 +6,8 @@ use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use serde_json::{Value, json};
 
 use super::{Change, Store, Target, Watcher};
+use crate::api::{Accept, WatchEvent};
 use crate::memory::query::represent;
-use crate::runtime::api::{Accept, WatchEvent};
 
 impl Store {
     /// Tells of the change that the present revision is.

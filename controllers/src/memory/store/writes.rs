@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Store, Target, has_generation, has_status, same_but};
+use crate::api::ApiResult;
 use crate::memory::{apply, fixed, refusals, status};
-use crate::runtime::api::ApiResult;
 
 /// How a new state of an object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use k8s_openapi::api::core::v1::Secret;
 
 use super::renewal::Renewal;
 use super::{CONNECTING, Judged, REACHABLE, credentials};
+use crate::object::context::Outcome;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::remote::kubeconfig::Life;
-use crate::runtime::context::Outcome;
 
 /// Reason of credentials that are accepted and will not be for long.
 const SOON: &str = "EndSoon";

@@ -8,12 +8,12 @@ use emco_crds::names::annotation;
 use emco_engine::identity::ClusterId;
 
 use super::{CONNECTING, Judged};
+use crate::api::{Method, Request};
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::object::status::ReadyState;
 use crate::reconcile::context::Context;
 use crate::remote::{Admission, Claim, Observation, claim};
-use crate::runtime::api::{Method, Request};
-use crate::runtime::context::Failure;
 use crate::tenancy::facts;
 
 /// Reason while nobody confirmed that a hub that was restored from a backup may work on a cluster that knows more.

@@ -7,9 +7,9 @@ use emco_engine::identity::ClusterId;
 use tokio::time::Instant;
 
 use super::waits_for as waits_by;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
-use crate::runtime::context::Failure;
 use crate::store::{self, ListedHolders};
 use crate::tenancy::facts;
 

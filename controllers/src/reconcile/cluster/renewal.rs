@@ -11,11 +11,11 @@ use emco_engine::identity::ClusterId;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 
+use crate::api::ApiServerExt as _;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::remote::kubeconfig::Life;
 use crate::remote::kubeconfig::claims::Bound;
-use crate::runtime::api::ApiServerExt as _;
 
 mod ask;
 mod due;

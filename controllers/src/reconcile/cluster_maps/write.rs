@@ -7,9 +7,9 @@ use emco_engine::path::ApiPath;
 use kube::Resource;
 use serde_json::{Value, json};
 
+use crate::api::{ApiResult, ApiServerExt};
 use crate::object::meta;
 use crate::reconcile::context::Context;
-use crate::runtime::api::{ApiResult, ApiServerExt};
 
 /// It ends with its Project, whatever becomes of the namespace: the hub's garbage collector proves that end.
 pub fn object(project: &Project, namespace: &str, map: &str, text: &str) -> Value {

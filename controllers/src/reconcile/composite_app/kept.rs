@@ -4,11 +4,11 @@ use emco_crds::composite_app::{App, ChartPin};
 use emco_crds::{CompositeApp, Project};
 
 use super::{pin_of, pinned_chart};
+use crate::api::ApiResult;
 use crate::chart::on_hub::{self, Kept};
 use crate::chart::{FetchRequest, Source, Turn};
 use crate::object::meta;
 use crate::reconcile::context::Context;
-use crate::runtime::api::ApiResult;
 use crate::store;
 
 fn hub(ctx: &Context) -> on_hub::Hub<'_> {

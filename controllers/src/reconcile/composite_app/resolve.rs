@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use super::kept::{keep, remember, restore};
 use super::source::{origin, request};
 use super::{Refused, look, pin_of, source_digest};
+use crate::api::ApiResult;
 use crate::chart::{BUSY, ChartError, Fetched, Turn, changed};
 use crate::object::meta;
 use crate::object::status::ReadyState;
 use crate::reconcile::context::Context;
-use crate::runtime::api::ApiResult;
 
 /// Sentences beside success in one message.
 const MOST_SENTENCES: usize = 3;

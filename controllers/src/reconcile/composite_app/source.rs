@@ -6,13 +6,13 @@ use emco_crds::{CompositeApp, Project};
 use serde_json::Value;
 
 use super::Refused;
+use crate::api::ApiResult;
 use crate::chart::{
     ChartCredentials, ChartError, FetchRequest, Git, MapKey, Oci, Reference, Repository, Source, Turn, digest,
 };
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::sources;
-use crate::runtime::api::ApiResult;
 
 /// The request for an app's chart.
 pub fn request<'a>(

@@ -9,12 +9,12 @@ use emco_engine::identity::ClusterId;
 use emco_engine::plan::{Plan, over_budget};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+use crate::api::ApiResult;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::runtime::api::ApiResult;
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner, Stored};
 
 /// Removals within this time count together.

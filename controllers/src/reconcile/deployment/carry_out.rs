@@ -20,12 +20,12 @@ use super::gather::Gathered;
 use super::held;
 use super::rollout::{self, Way};
 use crate::abandon;
+use crate::object::context::Failure;
 use crate::object::{meta, one_line};
 use crate::reconcile::context::Context;
 use crate::reconcile::{composite_app, suspension};
-use crate::runtime::context::Failure;
+use crate::rows;
 use crate::store::{self, Draft, Owner, RevisionSummary, Stored, TooMuch, mebibytes};
-use crate::target;
 
 /// What is new in a revision that is stored a second time.
 const STORED_ANEW: &str = "its content was lost and is stored anew";
@@ -52,7 +52,7 @@ pub async fn carry_out(
     begun: tokio::time::Instant,
 ) -> Result<Carried, Failure> {
     let whole = match (&plan.change, &newest) {
-        (None, Some(stored)) => target::repair_packs(ctx, owner, stored, &plan.sets).await?,
+        (None, Some(stored)) => rows::repair_packs(ctx, owner, stored, &plan.sets).await?,
         (change, _) => change.is_none(),
     };
     // Whether the hub said meanwhile that the project is not suspended: the watch may be behind.

@@ -15,8 +15,8 @@ use emco_engine::snapshot::Running;
 use super::gather::installed;
 use super::held;
 use super::planned::{PendingChange, Planned};
+use crate::object::context::Failure;
 use crate::reconcile::context::Context;
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner, plan_details};
 
 /// For `status.pending`.

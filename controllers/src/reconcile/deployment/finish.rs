@@ -7,9 +7,9 @@ use emco_engine::rollup::DigRollup;
 
 use super::held;
 use super::planned::{Held, Planned};
+use crate::object::context::Failure;
 use crate::object::events;
 use crate::reconcile::context::Context;
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner, RevisionCounts, RevisionSummary};
 
 /// Warnings that become Events.

@@ -15,16 +15,16 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 
 use super::release;
+use crate::api::{ApiResult, ApiServerExt};
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
 use crate::reconcile::logical_cloud;
 use crate::reconcile::results;
 use crate::reconcile::sources;
-use crate::runtime::api::{ApiResult, ApiServerExt};
-use crate::runtime::context::Failure;
+use crate::rows;
 use crate::store::{self, Limit, Owner, Stored};
-use crate::target;
 use crate::tenancy::facts;
 
 /// When a deployment looks again whose charts are being downloaded; it is woken when they came.
@@ -122,7 +122,7 @@ pub async fn gather(
             running: newest.map(|stored| stored.running.as_ref().clone()),
             waiting: super::held::waiting(ctx, owner, newest),
             installed: installed(ctx, owner),
-            leaving: target::leaving(ctx, owner, newest).await?,
+            leaving: rows::leaving(ctx, owner, newest).await?,
             now: ctx.world.clock.now_ms() / 1000,
         },
         sources,

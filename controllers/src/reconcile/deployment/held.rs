@@ -22,12 +22,12 @@ use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
 use super::rollout;
 use crate::abandon;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::Failure;
+use crate::rows;
 use crate::store::{self, Owner, Stored};
-use crate::target;
 use crate::tenancy::facts;
 
 /// Key of a plan that waits, among the contents of stored revisions.
@@ -210,7 +210,7 @@ async fn maintain(
     let uids = uids(&facts::clusters(ctx));
     if held.hold.planned {
         // A removal or a revision that was begun and not targeted everywhere goes no further.
-        target::keep(ctx, owner, &uids).await?;
+        rows::keep(ctx, owner, &uids).await?;
     } else if let Some(stored) = &held.stored {
         let wanted = combinations(&held.assignment);
         // The waves of what runs go on.
@@ -242,7 +242,7 @@ async fn repair(ctx: &Context, owner: &Owner, stored: &Stored, plan: &Plan) -> R
             Some((set.clone(), Arc::clone(made)))
         })
         .collect();
-    target::repair_packs(ctx, owner, stored, &made).await?;
+    rows::repair_packs(ctx, owner, stored, &made).await?;
     Ok(())
 }
 

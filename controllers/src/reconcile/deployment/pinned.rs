@@ -16,10 +16,10 @@ use emco_engine::snapshot::{CloudFacts, uids};
 use super::order_of;
 use crate::abandon;
 use crate::object::LogFields;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::{composite_app, logical_cloud};
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner, Stored, Unavailable};
 use crate::tenancy::facts;
 

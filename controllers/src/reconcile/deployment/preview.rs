@@ -16,12 +16,12 @@ use emco_engine::refusal::Refusal;
 use super::gather::{self, Gathered};
 use super::planned::{Held, PendingChange};
 use super::{Worked, approved, details, held, pinned, report};
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::Failure;
+use crate::rows;
 use crate::store::{self, Owner};
-use crate::target;
 
 mod mask;
 
@@ -200,7 +200,7 @@ async fn removal(
     owner: &Owner,
     known: Secrets,
 ) -> Result<Preview, Failure> {
-    if !target::has_rows(ctx, owner).await? {
+    if !rows::has_rows(ctx, owner).await? {
         return Ok(Preview::default());
     }
     let Some(change) = Box::pin(details::removed(ctx, dig, owner)).await? else {

@@ -15,8 +15,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::object::{events, meta};
 use crate::reconcile::context::Context;
 use crate::reconcile::logical_cloud;
-use crate::runtime::stores::Release;
 use crate::store::{self, Owner};
+use crate::stores::Release;
 
 /// Reason of the Event that says so to the deployment that has the release.
 const REASON: &str = "ReleaseContested";

@@ -22,13 +22,13 @@ use k8s_openapi::jiff::Timestamp;
 use super::planned::{Held, Planned};
 use super::{approved, details, events, release};
 use crate::abandon;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::Failure;
+use crate::rows;
 use crate::store::{self, Owner};
-use crate::target;
 
 mod unseen;
 
@@ -82,7 +82,7 @@ pub async fn write(
         suspended: dig.spec.is_suspended(),
         abandoned: &abandoned,
     });
-    if let Some(lost) = target::lost_content(ctx, owner).await? {
+    if let Some(lost) = rows::lost_content(ctx, owner).await? {
         rolled.deployed.message = format!("{}; {}", rolled.deployed.message, lost.sentence(dig, "dig"));
     }
     if let Some(way) = planned.way() {

@@ -20,10 +20,10 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::approved;
 use super::carry_out::order_of;
+use crate::object::context::Failure;
 use crate::object::{meta, status};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner, Stored};
 
 /// What a wave waits for that has not begun.

@@ -17,6 +17,7 @@ use emco_engine::text::counted;
 use super::report::{before, fill};
 use super::{details, held};
 use crate::abandon;
+use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status;
@@ -24,9 +25,8 @@ use crate::object::transitions;
 use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::{Outcome, Reconciled};
+use crate::rows::{self, Removal};
 use crate::store::{self, Owner};
-use crate::target::{self, Removal};
 
 /// Brings a deployment to its end. `desiredState: Terminated` keeps the definition and its history.
 pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {
@@ -44,15 +44,15 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     if !waits && abandon::abandon(ctx, dig, owner, give_up).await? {
         return Ok(Outcome::Settled);
     }
-    if target::search_confirmed(ctx, owner, dig).await? {
+    if rows::search_confirmed(ctx, owner, dig).await? {
         return Ok(Outcome::Settled);
     }
-    target::invalidate_lost(ctx, owner);
-    let ending = if waits && target::has_rows(ctx, owner).await? {
+    rows::invalidate_lost(ctx, owner);
+    let ending = if waits && rows::has_rows(ctx, owner).await? {
         Removal::Waiting
     } else {
         unconfirmed = None;
-        target::remove_all(ctx, owner, !deleting).await?
+        rows::remove_all(ctx, owner, !deleting).await?
     };
     if ending == Removal::Done && deleting {
         details::remove(ctx, dig, owner).await?;
@@ -84,7 +84,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     status.set_observed_generation(generation);
     let done = ending == Removal::Done;
     let (reason, message) = if !done {
-        let lost = target::lost_content(ctx, owner).await?;
+        let lost = rows::lost_content(ctx, owner).await?;
         let lost = lost.map(|lost| format!("; {}", lost.sentence(dig, "dig"))).unwrap_or_default();
         let reason = match &unconfirmed {
             _ if suspended => "Suspended",

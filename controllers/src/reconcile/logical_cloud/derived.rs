@@ -16,10 +16,10 @@ use emco_engine::snapshot::ClusterFacts;
 use emco_engine::{cloud, marks};
 
 use super::{held, namespace};
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner};
 
 /// Rights by cluster; `None` where they cannot be told now.

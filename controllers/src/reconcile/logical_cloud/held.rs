@@ -7,10 +7,10 @@ use emco_engine::cloud::CloudPlan;
 use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::Running;
 
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::runtime::context::Failure;
 use crate::store;
 
 /// Shards of deployments of this cloud. A deployment that is not among these may be of any cloud.

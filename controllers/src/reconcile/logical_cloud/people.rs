@@ -17,6 +17,8 @@ use emco_engine::rollup::People as Told;
 use sha2::{Digest as _, Sha256};
 
 use super::report;
+use crate::api::key_queue::Key;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::people::index::Index;
 use crate::people::secrets::{self, Secrets};
@@ -25,8 +27,6 @@ use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::remote::Admission;
 use crate::remote::wire::cut;
-use crate::runtime::context::Failure;
-use crate::runtime::key_queue::Key;
 use crate::store::Owner;
 use crate::tenancy::facts;
 

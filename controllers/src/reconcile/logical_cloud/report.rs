@@ -16,11 +16,11 @@ use emco_engine::text::counted;
 use emco_engine::{conditions, rollup};
 
 use super::taken;
+use crate::object::context::Failure;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner, Stored};
 
 /// Names the revision that runs.

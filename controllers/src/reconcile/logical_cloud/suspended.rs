@@ -10,8 +10,8 @@ use emco_engine::hold::{Hold, Next};
 use emco_engine::rollup::People;
 use emco_engine::set::combinations;
 
+use crate::object::context::Failure;
 use crate::reconcile::context::Context;
-use crate::runtime::context::Failure;
 use crate::store::{self, Owner, Stored};
 
 /// What runs, and the revision that comes: a change, or the newest one, where that was stored and its clusters were not told.

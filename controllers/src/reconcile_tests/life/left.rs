@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use super::super::rig::{Outside, Rig};
 use super::{Engine, Life};
+use crate::api::{Method, Request};
 use crate::memory::{Faults, MemoryServer};
-use crate::runtime::api::{Method, Request};
 
 /// What one process left.
 pub struct Left {

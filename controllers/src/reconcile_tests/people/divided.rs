@@ -12,13 +12,13 @@ use serde_json::json;
 
 use super::super::life::lost;
 use super::super::rig::{Rig, emco, namespace};
+use crate::api::Method;
 use crate::crash_points;
 use crate::memory::Fault;
+use crate::object::context::Failure;
 use crate::people::Issued;
 use crate::people::index::Index;
 use crate::people::secrets::Secrets;
-use crate::runtime::api::Method;
-use crate::runtime::context::Failure;
 use crate::store::Owner;
 
 struct Hub {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use emco_engine::people::Kind;
 
 use super::{HOUR, Signs, Stage, of_type};
+use crate::api::{ApiError, Method};
 use crate::memory::Fault;
-use crate::runtime::api::{ApiError, Method};
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_denied_is_told_and_holds_up_no_other_cluster() {

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::super::life::lost;
 use super::super::world::TestClock;
+use crate::api::world::Clock as _;
+use crate::api::{ApiError, Method};
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiError, Method};
-use crate::runtime::world::Clock as _;
 
 const REQUESTS: &str = "certificatesigningrequests";
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Rig;
 use crate::memory::MemoryServer;
-use crate::runtime::stores::Feed;
+use crate::stores::Feed;
 
 /// Shows a store what a hub has of a kind: what changed since it was shown that, or all where something is gone.
 fn list<K>(writer: &mut Feed<K>, hub: &MemoryServer, shown: &mut Shown, kind: &'static str)

@@ -10,9 +10,9 @@ use http::header::ACCEPT;
 use tokio::time::timeout;
 
 use super::{ApiLists, Discovered};
+use crate::api::{ApiResult, Method, Request};
 use crate::remote::transport::{Edge, RawAnswer};
 use crate::remote::wire::{self, ReadLimits, unreachable};
-use crate::runtime::api::{ApiResult, Method, Request};
 
 /// Until an answer begins.
 const ANSWER_BEGINS: Duration = Duration::from_secs(10);

@@ -10,13 +10,13 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Context, Entry, PoolSettings, Target};
+use crate::api::{ApiError, ApiResult, WatchEvent};
 use crate::remote::claim::{self, Claim};
 use crate::remote::nodes::Nodes;
 use crate::remote::probe;
 use crate::remote::ready::Served;
 use crate::remote::transport::Edge;
 use crate::remote::{Observation, State};
-use crate::runtime::api::{ApiError, ApiResult, WatchEvent};
 
 /// Silence of the watch of nodes after which they are listed afresh.
 const NODES_SILENT: Duration = Duration::from_mins(10);

@@ -5,9 +5,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::{Method, Request};
 use crate::remote::testing::{Authority, Server, Setup, Steady, dialer, kubeconfig};
 use crate::remote::{State, kubeconfig};
-use crate::runtime::api::{Method, Request};
 
 mod api;
 mod crowd;

@@ -14,8 +14,8 @@ use tokio_rustls::TlsConnector;
 
 use super::super::wire::unreachable;
 use super::{Credentials, EdgeSettings};
+use crate::api::{ApiError, ApiResult};
 use crate::remote::dialer::{Dialer, Policy};
-use crate::runtime::api::{ApiError, ApiResult};
 
 /// What a watch may send before somebody reads it; all of them together must not use up the connection's window, or
 /// ordinary requests would wait for slow readers.

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use super::connect::{self, Fresh};
 use super::{Credentials, EdgeSettings};
+use crate::api::ApiResult;
 use crate::remote::dialer::Dialer;
-use crate::runtime::api::ApiResult;
 
 /// How long an idle HTTP/1.1 connection may take to say that it is ready for another request.
 const READY: Duration = Duration::from_millis(200);

@@ -9,9 +9,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::api::{ApiServerExt, Content};
 use crate::remote::kubeconfig;
 use crate::remote::testing::{Authority, Handler, Reply, Server, Setup, dialer, kubeconfig};
-use crate::runtime::api::{ApiServerExt, Content};
 
 const H2: &[&str] = &["h2", "http/1.1"];
 const H1: &[&str] = &["http/1.1"];

@@ -20,8 +20,8 @@ use super::first::going;
 use super::row::Facts;
 use super::send::entries;
 use super::{Job, JobContext, Key};
+use crate::api::{ApiError, Content, IntoPath, Method, Request};
 use crate::object::LogFields;
-use crate::runtime::api::{ApiError, Content, IntoPath, Method, Request};
 
 /// What helps where the owner does not want objects to be deleted.
 const OFFER: &str = "a field cannot be changed: take the change back, or delete the object and it is made anew (spec.sync.immutableFields: Recreate does so)";

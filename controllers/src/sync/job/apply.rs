@@ -19,7 +19,7 @@ use super::halt::Halt;
 use super::row::Facts;
 use super::send::{Over, Refusal, Sending, Sent, apply};
 use super::{Job, Key};
-use crate::runtime::api::ApiError;
+use crate::api::ApiError;
 
 /// What a round of applies came to.
 pub(super) struct Round {

@@ -24,8 +24,8 @@ use super::desired::{App, Item};
 use super::row::Facts;
 use super::send::Over;
 use super::{Job, Key};
+use crate::api::{ApiResult, Method, Request};
 use crate::object::LogFields;
-use crate::runtime::api::{ApiResult, Method, Request};
 
 /// Another try to look at an object that could not be read.
 const AGAIN: Duration = Duration::from_secs(30);

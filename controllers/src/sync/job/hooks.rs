@@ -19,7 +19,7 @@ use super::desired::{App, Item};
 use super::row::Facts;
 use super::unready::unready;
 use super::{Job, Key};
-use crate::runtime::api::{Content, Method, Request};
+use crate::api::{Content, Method, Request};
 
 mod past;
 

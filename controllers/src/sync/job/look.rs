@@ -14,7 +14,7 @@ use super::foreign::{self, Foreign};
 use super::row::Facts;
 use super::send::Over;
 use super::{Job, Key};
-use crate::runtime::api::{Method, Request};
+use crate::api::{Method, Request};
 
 /// So many names of one kind and namespace are looked up one by one; more by a list.
 const FEW: usize = 4;

@@ -9,7 +9,7 @@ use super::super::absence;
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::{Job, JobContext};
-use crate::runtime::api::{Method, Request};
+use crate::api::{Method, Request};
 
 /// Kinds that every namespace has or that say nothing about what it is used for.
 const PASSING: [(&str, &str); 6] = [

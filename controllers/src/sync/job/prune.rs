@@ -24,7 +24,7 @@ use super::desired::{App, PruneSet};
 use super::halt::Halt;
 use super::row::Facts;
 use super::{Job, JobContext, Key};
-use crate::runtime::api::{ApiError, ApiResult, Content, Method, Request};
+use crate::api::{ApiError, ApiResult, Content, Method, Request};
 
 /// Between two looks at an object that is going and is not watched.
 const UNTOLD: Duration = Duration::from_secs(5);

@@ -12,7 +12,7 @@ use super::super::work::Named;
 use super::desired::App;
 use super::row::{Facts, deadline};
 use super::{Job, Key};
-use crate::runtime::api::{ApiResult, Content, Method, Request};
+use crate::api::{ApiResult, Content, Method, Request};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 

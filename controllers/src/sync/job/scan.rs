@@ -20,7 +20,7 @@ use super::super::work::Work;
 use super::desired::{App, PruneSet};
 use super::row::Facts;
 use super::{Job, JobContext, Key};
-use crate::runtime::api::{ApiError, Method, Request};
+use crate::api::{ApiError, Method, Request};
 
 /// Objects per page.
 const PAGE: &str = "500";

@@ -12,7 +12,7 @@ use super::super::edge::Session;
 use super::desired::Item;
 use super::takeover::{Stripped, Takeover};
 use super::{JobContext, undeclared};
-use crate::runtime::api::{ApiError, ApiResult, Content, Method, Request};
+use crate::api::{ApiError, ApiResult, Content, Method, Request};
 
 /// A version that no object has: versions count changes of a database, as numbers of 64 bits with a sign, and this is the last
 /// of them. An apply that names it makes an object, for whose version servers do not look at what was sent, and is refused

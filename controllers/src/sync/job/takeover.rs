@@ -19,8 +19,8 @@ use super::foreign::{self, Foreign};
 use super::row::Facts;
 use super::send::{Over, Refusal};
 use super::{Job, Key, anew, row};
+use crate::api::{ApiError, Content, Method, Request};
 use crate::object::LogFields;
-use crate::runtime::api::{ApiError, Content, Method, Request};
 
 /// Another try to put the mark on an object.
 const AGAIN: Duration = Duration::from_secs(30);

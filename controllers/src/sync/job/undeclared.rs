@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Job;
 use super::desired::{App, Item};
+use crate::api::ApiError;
 use crate::object::LogFields;
-use crate::runtime::api::ApiError;
 
 const COMPLAINT: &str = ": field not declared in schema";
 /// An answer names a few unknown fields at a time.

@@ -17,7 +17,7 @@ use super::super::errors::cut;
 use super::Job;
 use super::desired::Item;
 use super::row::{self, Facts};
-use crate::runtime::api::{ApiError, Method, Request};
+use crate::api::{ApiError, Method, Request};
 
 /// Objects named.
 const MOST: usize = 3;

@@ -22,7 +22,7 @@ use super::super::errors::Trouble;
 use super::super::metrics::count;
 use super::store::Place;
 use super::{KindKey, Seen};
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
+use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
 use hearing::{Hearing, LIVED};
 
 mod hearing;

@@ -12,8 +12,8 @@ use emco_engine::set::ManifestSet;
 use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::{ApiError, Method};
 use crate::memory::Fault;
-use crate::runtime::api::{ApiError, Method};
 
 const WIDGETS: &str = "/apis/example.com/v1/widgets";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

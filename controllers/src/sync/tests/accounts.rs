@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::rig::*;
+use crate::api::{ApiError, Method, Request};
 use crate::memory::{Fault, Faults, MemoryServer};
-use crate::runtime::api::{ApiError, Method, Request};
 
 const ACCOUNT: &str = "system:serviceaccount:shop:emco-edge";
 

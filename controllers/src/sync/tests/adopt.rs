@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 
 use super::deaths;
 use super::rig::*;
+use crate::api::{ApiServerExt as _, Method};
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiServerExt as _, Method};
 
 pub const MAP: &str = "/api/v1/namespaces/shop/configmaps/c";
 

@@ -8,8 +8,8 @@ use emco_engine::set::SetManifest;
 use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::{ApiError, ApiServer, Content, Method, Request};
 use crate::memory::{Fault, Faults};
-use crate::runtime::api::{ApiError, ApiServer, Content, Method, Request};
 
 const ACCOUNT: &str = "system:serviceaccount:shop:emco-edge";
 const MAPS: &str = "/api/v1/namespaces/shop/configmaps";

@@ -28,7 +28,7 @@ fn second() -> Vec<Arc<emco_engine::set::ManifestSet>> {
 fn at(server: &MemoryServer, n: u64, fault: impl Fn() -> Option<Fault> + Send + Sync + 'static) {
     let count = AtomicU64::new(0);
     let faults: Faults = Arc::new(move |request, _| {
-        if request.method == crate::runtime::api::Method::Get || count.fetch_add(1, Ordering::Relaxed) != n {
+        if request.method == crate::api::Method::Get || count.fetch_add(1, Ordering::Relaxed) != n {
             return None;
         }
         fault()
@@ -138,9 +138,6 @@ async fn an_edge_restored_from_an_older_backup_is_listed_afresh() {
     .await;
 }
 
-fn gone() -> crate::runtime::api::ApiError {
-    crate::runtime::api::ApiError::Unreachable {
-        reason: "ConnectionLost",
-        message: "the process died".to_owned(),
-    }
+fn gone() -> crate::api::ApiError {
+    crate::api::ApiError::Unreachable { reason: "ConnectionLost", message: "the process died".to_owned() }
 }

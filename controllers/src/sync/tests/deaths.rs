@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::rig::Rig;
+use crate::api::{ApiError, Method, Request};
 use crate::crash_points;
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiError, Method, Request};
 
 /// Where the write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

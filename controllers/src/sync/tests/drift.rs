@@ -6,7 +6,7 @@ use emco_crds::deployment_intent_group::sync::{DriftPolicy, IgnoreRule};
 use serde_json::{Value, json};
 
 use super::rig::*;
-use crate::runtime::api::{ApiServer, ApiServerExt, Content, Method, Request};
+use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
 
 const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";

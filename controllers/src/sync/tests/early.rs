@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::rig::*;
+use crate::api::Method;
 use crate::memory::Fault;
-use crate::runtime::api::Method;
 
 const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 

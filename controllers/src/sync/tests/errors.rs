@@ -9,9 +9,9 @@ use emco_crds::sync_shard::status::Connectivity;
 use serde_json::json;
 
 use super::rig::*;
+use crate::api::{ApiError, Method};
 use crate::memory::Fault;
 use crate::remote::Admission;
-use crate::runtime::api::{ApiError, Method};
 
 fn refuse(code: u16, message: &'static str) -> Fault {
     let reason = String::new();
@@ -150,9 +150,7 @@ async fn another_cluster_behind_the_same_name_gets_nothing_and_loses_nothing() {
     rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
     let mut live = serde_json::to_value(rig.shard()).unwrap();
     live["spec"]["clusters"][0]["uid"] = json!("another");
-    crate::runtime::api::ApiServerExt::replace(&rig.hub, &format!("{SHARDS}/dig-shop-s00"), &live)
-        .await
-        .unwrap();
+    crate::api::ApiServerExt::replace(&rig.hub, &format!("{SHARDS}/dig-shop-s00"), &live).await.unwrap();
     rig.start().await;
     rig.until_reason("a", "ClusterReplaced").await;
     assert!(rig.edge("a").writes().is_empty());
@@ -240,9 +238,7 @@ async fn a_shard_of_a_later_epoch_is_left_alone() {
     rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
     let mut live = serde_json::to_value(rig.shard()).unwrap();
     live["spec"]["epoch"] = json!(2);
-    crate::runtime::api::ApiServerExt::replace(&rig.hub, &format!("{SHARDS}/dig-shop-s00"), &live)
-        .await
-        .unwrap();
+    crate::api::ApiServerExt::replace(&rig.hub, &format!("{SHARDS}/dig-shop-s00"), &live).await.unwrap();
     rig.start().await;
     tokio::time::sleep(std::time::Duration::from_mins(1)).await;
     assert!(rig.edge("a").writes().is_empty());
@@ -281,7 +277,7 @@ async fn an_object_that_lost_its_label_is_still_ours_by_its_manager() {
     rig.until_complete("a").await;
     let path = "/api/v1/namespaces/shop/configmaps/c";
     let without = json!({"metadata": {"labels": {"emco.io/owner": null}}});
-    crate::runtime::api::ApiServerExt::merge(&rig.edge("a"), path, &without).await.unwrap();
+    crate::api::ApiServerExt::merge(&rig.edge("a"), path, &without).await.unwrap();
     rig.until("it has its label again", |rig| rig.ours("a") == ["configmaps./shop/c"]).await;
     rig.target(&on("a", &[app("web", vec![config("c", "2")])])).await;
     rig.until_complete("a").await;

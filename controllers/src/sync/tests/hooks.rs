@@ -8,8 +8,8 @@ use emco_engine::set::ManifestSet;
 use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::{ApiError, ApiServer, ApiServerExt, Method};
 use crate::memory::Fault;
-use crate::runtime::api::{ApiError, ApiServer, ApiServerExt, Method};
 
 fn web(image: &str) -> Arc<ManifestSet> {
     app_of(
@@ -120,7 +120,7 @@ async fn end_and_delete(rig: &Rig, name: &str, status: Value, finalizer: bool) {
     }
     job["status"] = status;
     edge.replace(&format!("{path}/status"), &job).await.unwrap();
-    edge.send(crate::runtime::api::Request::new(Method::Delete, &path)).await.unwrap();
+    edge.send(crate::api::Request::new(Method::Delete, &path)).await.unwrap();
 }
 
 fn ended() -> Value {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::rig::*;
+use crate::api::{ApiServer, Method};
 use crate::remote::{Claim, claim};
-use crate::runtime::api::{ApiServer, Method};
 
 #[tokio::test(start_paused = true)]
 async fn a_target_is_applied_with_our_marks_and_reported_once_it_is_there() {
@@ -102,10 +102,10 @@ async fn what_carries_our_label_and_is_in_no_inventory_is_removed_and_copies_of_
     let apply = |object: &serde_json::Value, manager: &str| {
         let path =
             format!("/api/v1/namespaces/shop/configmaps/{}", object["metadata"]["name"].as_str().unwrap());
-        crate::runtime::api::Request::new(Method::Patch, path)
+        crate::api::Request::new(Method::Patch, path)
             .query("fieldManager", manager)
             .query("force", "true")
-            .body(crate::runtime::api::Content::Apply, object)
+            .body(crate::api::Content::Apply, object)
     };
     edge.send(apply(&lost, &emco_engine::marks::field_manager(&rig.hash))).await.unwrap();
     lost["metadata"]["name"] = json!("copy");

@@ -9,9 +9,9 @@ use emco_crds::sync_shard::status::Connectivity;
 use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::{ApiError, ApiServerExt, Method};
 use crate::memory::Fault;
 use crate::remote::State as Link;
-use crate::runtime::api::{ApiError, ApiServerExt, Method};
 
 const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::deaths;
 use super::rig::*;
+use crate::api::{ApiError, ApiServerExt as _, Method};
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiError, ApiServerExt as _, Method};
 
 const OLD: &str = "/api/v1/namespaces/shop/configmaps/old";
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::deaths;
 use super::rig::*;
+use crate::api::{ApiError, ApiServer as _, ApiServerExt as _, Content, Method, Request};
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiError, ApiServer as _, ApiServerExt as _, Content, Method, Request};
 
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
 const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";

@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::sets::*;
 use super::world::{FakeEdges, FixedClock, Open, Paced};
+use crate::api::world::testing::Counter;
+use crate::api::world::{Clock, World};
+use crate::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
 use crate::memory::MemoryServer;
-use crate::runtime::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
-use crate::runtime::world::testing::Counter;
-use crate::runtime::world::{Clock, World};
 use crate::sync::{Sync, SyncContext, SyncSettings};
 
 mod sets;

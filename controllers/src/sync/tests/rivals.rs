@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::adopt::{MAP, deletes, hold_looks, live, looked, mark, meeting};
 use super::rig::*;
+use crate::api::{ApiError, ApiServer as _, ApiServerExt as _, Content, Method, Request};
 use crate::memory::{Fault, MemoryServer};
-use crate::runtime::api::{ApiError, ApiServer as _, ApiServerExt as _, Content, Method, Request};
 
 /// Writes fields as another manager that takes them.
 async fn take(edge: &MemoryServer, manager: &str, object: &Value) {

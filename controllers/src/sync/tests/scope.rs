@@ -6,8 +6,8 @@ use emco_engine::apis::ApiResource;
 use serde_json::{Value, json};
 
 use super::rig::*;
+use crate::api::Method;
 use crate::memory::MemoryServer;
-use crate::runtime::api::Method;
 
 fn realms() -> ApiResource {
     ApiResource {

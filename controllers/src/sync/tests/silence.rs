@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::rig::*;
-use crate::runtime::api::{ApiServer, ApiServerExt, Content, Method, Request};
+use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
 
 async fn installed() -> Rig {
     let rig = Rig::new(&["a"]);

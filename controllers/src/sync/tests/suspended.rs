@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::rig::*;
+use crate::api::{ApiServerExt, Method};
 use crate::memory::{Fault, Seen};
-use crate::runtime::api::{ApiServerExt, Method};
 
 const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
 

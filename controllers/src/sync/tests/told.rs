@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::world::FixedClock;
+use crate::api::ApiServerExt;
+use crate::api::world::testing::Counter;
 use crate::memory::MemoryServer;
-use crate::runtime::api::ApiServerExt;
-use crate::runtime::world::testing::Counter;
 use crate::sync::SyncMetrics;
 use crate::sync::budget::Budget;
 use crate::sync::report::{Reporter, Rows};

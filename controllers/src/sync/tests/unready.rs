@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::rig::*;
 use super::world::PausedClock;
+use crate::api::{ApiError, Method};
 use crate::memory::{Fault, MemoryServer};
 use crate::remote::Connections;
-use crate::runtime::api::{ApiError, Method};
 
 async fn unready(manifests: Vec<Value>) -> Rig {
     let rig = Rig::new(&["a"]);

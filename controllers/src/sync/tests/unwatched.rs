@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::rig::*;
+use crate::api::{ApiServer, Content, Method, Request};
 use crate::memory::{MemoryServer, Watching};
-use crate::runtime::api::{ApiServer, Content, Method, Request};
 
 const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";

@@ -14,10 +14,10 @@ use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
+use crate::api::ApiServer;
+use crate::api::world::{Clock, Edges};
 use crate::memory::MemoryServer;
 use crate::remote::{Connections, Observation, State as Link};
-use crate::runtime::api::ApiServer;
-use crate::runtime::world::{Clock, Edges};
 use crate::sync::{Fence, Owner, Policies, Policy};
 
 pub struct FixedClock;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::bail;
-use emco_controllers::runtime::api::{ApiError, ApiServerExt as _};
-use emco_controllers::runtime::hub::HubApi;
+use emco_controllers::api::{ApiError, ApiServerExt as _};
+use emco_controllers::driver::hub::HubApi;
 use emco_controllers::sync::errors::Trouble;
 use emco_controllers::sync::tried::{Least, TriedApply};
 use emco_crds::deployment_intent_group::sync::{ConflictPolicy, IgnoreRule};

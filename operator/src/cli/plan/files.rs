@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
+use emco_controllers::object::context::Failure;
 use emco_controllers::reconcile::deployment::preview::{self, Foreseen, Preview};
-use emco_controllers::runtime::context::Failure;
 use emco_crds::reasons::is_progress;
 use emco_engine::text::counted;
 use jiff::Timestamp;

@@ -12,11 +12,11 @@ use zeroize::Zeroizing;
 
 use super::due::Renewable;
 use super::tried::Refusal;
+use crate::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
 use crate::reconcile::context::Context;
 use crate::remote::kubeconfig::claims::{self, Bound};
 use crate::remote::kubeconfig::{read, with_token};
 use crate::remote::wire::cut;
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
 
 /// One request, whatever the connection allows.
 const REQUEST: Duration = Duration::from_secs(20);

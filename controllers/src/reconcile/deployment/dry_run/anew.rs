@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Asker;
 use super::verdict::{Edge, Verdict};
-use crate::runtime::api::{ApiError, ApiServerExt as _};
+use crate::api::{ApiError, ApiServerExt as _};
 use crate::sync::errors::{IMMUTABLE, Trouble, names_each_field};
 use crate::sync::observe::Seen;
 

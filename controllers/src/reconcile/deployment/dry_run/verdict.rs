@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use super::super::planned::PendingChange;
 use super::Asker;
+use crate::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _};
 use crate::object::meta;
 use crate::reconcile::context::Context;
-use crate::runtime::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _};
 use crate::sync::errors::{Trouble, lacks_namespace};
 use crate::sync::tried::TriedApply;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::api::Api;
 use super::{Bed, State};
+use crate::api::world::Edges;
 use crate::remote::claim::Claim;
-use crate::runtime::world::Edges;
 
 fn kinds(bed: &Bed) -> Vec<String> {
     let apis = bed.seen().apis.clone().unwrap();

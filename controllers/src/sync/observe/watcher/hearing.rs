@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::super::errors::{Retry, Trouble, server_reason};
-use crate::runtime::api::ApiError;
+use crate::api::ApiError;
 
 /// A server sends a bookmark every minute, and it is probed as often. A watch that is silent for three probes, while they saw the
 /// store move on, has nobody behind it any more.

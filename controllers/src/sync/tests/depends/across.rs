@@ -7,8 +7,8 @@ use emco_engine::identity::ClusterId;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::api::ApiServerExt as _;
 use crate::remote::Admission;
-use crate::runtime::api::ApiServerExt as _;
 use crate::sync::edge::Edge;
 use crate::sync::fleet::{ClusterStand, Fleet};
 use crate::sync::health_rules::HealthRules;

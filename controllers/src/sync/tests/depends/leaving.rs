@@ -2,7 +2,7 @@
 
 use super::super::deaths::{Death, all, end};
 use super::*;
-use crate::runtime::api::Method;
+use crate::api::Method;
 
 /// Deletions in the order they were asked for, by name.
 fn deletions(rig: &Rig, cluster: &str) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Gates that are open stay so, over revisions and deaths; and what is known badly opens none.
 
 use super::*;
+use crate::api::{ApiError, Method};
 use crate::memory::{Fault, Watching};
-use crate::runtime::api::{ApiError, Method};
 
 const MAP: &str = "/api/v1/namespaces/shop/configmaps/web";
 

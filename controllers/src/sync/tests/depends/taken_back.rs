@@ -10,7 +10,7 @@ use emco_engine::set::SetManifest;
 use emco_engine::{pack, shard};
 
 use super::*;
-use crate::runtime::api::ApiServerExt as _;
+use crate::api::ApiServerExt as _;
 
 const SHARD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards/dig-shop-s00";
 

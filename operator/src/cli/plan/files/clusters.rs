@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use emco_controllers::api::ApiServer;
+use emco_controllers::api::world::Edges;
+use emco_controllers::object::context::Connector;
 use emco_controllers::reconcile::context::Context;
 use emco_controllers::remote::{Admission, Connections, Observation, State, Target, served};
-use emco_controllers::runtime::api::ApiServer;
-use emco_controllers::runtime::context::Connector;
-use emco_controllers::runtime::world::Edges;
 use emco_controllers::tenancy::facts;
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, Conditioned as _};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use emco_controllers::runtime::stores::Stores;
+use emco_controllers::stores::Stores;
 use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
 use emco_engine::resolve;
 use kube::ResourceExt as _;

@@ -6,16 +6,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use emco_controllers::api::world;
+use emco_controllers::api::world::Random as _;
+use emco_controllers::api::world::system::{SystemClock, SystemRandom};
 use emco_controllers::chart::{ChartLimits, ChartStore};
+use emco_controllers::driver::hub::{HubApi, Overlaid};
+use emco_controllers::driver::installation;
+use emco_controllers::object::context::HubContext;
 use emco_controllers::reconcile::context::Context;
 use emco_controllers::remote::dialer::{Dialer, DialerSettings, HubHosts, SystemResolver};
-use emco_controllers::runtime::context::HubContext;
-use emco_controllers::runtime::hub::{HubApi, Overlaid};
-use emco_controllers::runtime::installation;
-use emco_controllers::runtime::stores::{Feed, NamespaceMeta, Writers, stores};
-use emco_controllers::runtime::world::system::{SystemClock, SystemRandom};
-use emco_controllers::runtime::world::{self, Random as _};
 use emco_controllers::store::Revisions;
+use emco_controllers::stores::{Feed, NamespaceMeta, Writers, stores};
 use emco_crds::names::object::INSTALLATION;
 use emco_crds::{
     AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,

@@ -1,0 +1,312 @@
+//! Reconciles a stream of objects: each one at a time, failures with a growing pause.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{Stream, StreamExt, TryStreamExt};
+use kube::Resource;
+use kube::runtime::controller::{Action, Config, Controller, Error};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::key_queue::Key;
+use crate::api::places::{self, Places};
+use crate::driver::metrics::{Metrics, ReconcileResult};
+use crate::object::context::{Failure, Outcome, Reconciled};
+use crate::object::meta::{name, namespace};
+use crate::reconcile::context::Context;
+
+/// Pause after the first failure; doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Longest pause after failures.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// Pause after losing a race with another write: the watch has brought it by then, or brings it any moment.
+const A_MOMENT: Duration = Duration::from_millis(10);
+/// Races lost in a row before the next one counts, and is logged, as a failure.
+const QUICK_TRIES: u32 = 3;
+
+/// How many reconciles run.
+static RUNNING: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::channel(0).0);
+
+/// Waits until no reconcile runs.
+pub async fn idle() {
+    // The sender is never dropped.
+    let _ = RUNNING.subscribe().wait_for(|running| *running == 0).await;
+}
+
+/// Kinds as metrics name them.
+const KINDS: [&str; 9] = [
+    "ClusterProvider",
+    "Cluster",
+    "Project",
+    "LogicalCloud",
+    "CompositeApp",
+    "CompositeProfile",
+    "GenericActionIntent",
+    "DeploymentIntentGroup",
+    "DeploymentApproval",
+];
+
+struct Shared<F> {
+    ctx: Arc<Context>,
+    metrics: Arc<Metrics>,
+    kind: &'static str,
+    reconcile: F,
+    failures: Mutex<BTreeMap<Key, u32>>,
+    places: Arc<Places>,
+}
+
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        RUNNING.send_modify(|running| *running += 1);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        RUNNING.send_modify(|running| *running = running.saturating_sub(1));
+    }
+}
+
+/// Runs a controller until `stop`. Every change of an object is looked at, those of its status by ourselves too: a status that
+/// was worked out while the store had an older one is compared with what is really stored then. (Filtered, a status that went
+/// from one value to another and back within a moment would stay at the other.)
+pub async fn control<K, F>(
+    stream: impl Stream<Item = Result<K, watcher::Error>> + Send + 'static,
+    store: Store<K>,
+    enqueued: impl Stream<Item = ObjectRef<K>> + Send + 'static,
+    (ctx, metrics): (Arc<Context>, Arc<Metrics>),
+    at_once: u16,
+    reconcile: F,
+    stop: CancellationToken,
+) where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone + Debug + Unpin,
+    F: Fn(Arc<Context>, String, String) -> BoxFuture<'static, Reconciled> + Send + Sync + 'static,
+{
+    let kind: &'static str = KINDS.iter().find(|kind| **kind == K::kind(&())).copied().unwrap_or("Other");
+    let queued = |object: &K| (namespace(object).to_owned(), name(object).to_owned());
+    let (changed, asked, queue) = (Arc::clone(&metrics), Arc::clone(&metrics), Arc::clone(&metrics));
+    let stream = stream.inspect_ok(move |object| changed.queue().woken(kind, queued(object)));
+    let enqueued = enqueued.inspect(move |object| asked.queue().woken(kind, key_of(object)));
+    let places = Arc::new(Places::new(at_once));
+    let enqueued = futures::stream::select(enqueued, places.freed.stream::<K>());
+    let shared = Arc::new(Shared { ctx, metrics, kind, reconcile, failures: Mutex::default(), places });
+    Controller::for_stream(stream, store)
+        .with_config(Config::default().concurrency(at_once))
+        .reconcile_on(enqueued)
+        .graceful_shutdown_on(async move { stop.cancelled().await })
+        .run(step::<K, F>, pause::<K, F>, shared)
+        .for_each(move |result| {
+            // What went before its turn came.
+            if let Err(Error::ObjectNotFound(object)) = &result {
+                let namespace = object.namespace.clone().unwrap_or_default();
+                queue.queue().gone(kind, &(namespace, object.name.clone()));
+            }
+            futures::future::ready(())
+        })
+        .await;
+}
+
+fn key_of<K: Resource>(object: &ObjectRef<K>) -> Key {
+    (object.namespace.clone().unwrap_or_default(), object.name.clone())
+}
+
+async fn step<K, F>(object: Arc<K>, shared: Arc<Shared<F>>) -> Result<Action, Failure>
+where
+    K: Resource<DynamicType = ()>,
+    F: Fn(Arc<Context>, String, String) -> BoxFuture<'static, Reconciled>,
+{
+    let _counted = Counted::new();
+    let key = (namespace(object.as_ref()).to_owned(), name(object.as_ref()).to_owned());
+    // Until everything was listed once, a missing object proves nothing, and nobody may act on it.
+    shared.ctx.stores.loaded().await;
+    // Who gets none is queued again when there is one.
+    let Some(_place) = shared.places.take(&key) else { return Ok(Action::requeue(places::LOOK_AGAIN)) };
+    shared.metrics.queue().begun(shared.kind, &key);
+    let begun = std::time::Instant::now();
+    let outcome = (shared.reconcile)(Arc::clone(&shared.ctx), key.0.clone(), key.1.clone()).await;
+    let result = match &outcome {
+        Ok(Outcome::Settled) => ReconcileResult::Settled,
+        Ok(Outcome::After(_)) => ReconcileResult::Again,
+        Err(failure) => {
+            let before = shared.failures.lock().get(&key).copied().unwrap_or_default();
+            if lost_race(before, failure) { ReconcileResult::Conflict } else { ReconcileResult::Failed }
+        }
+    };
+    shared.metrics.reconciled(shared.kind, result, begun.elapsed());
+    let outcome = outcome?;
+    shared.failures.lock().remove(&key);
+    Ok(match outcome {
+        Outcome::Settled => Action::await_change(),
+        Outcome::After(pause) => Action::requeue(pause),
+    })
+}
+
+#[allow(clippy::needless_pass_by_value)] // the signature of kube's Controller
+fn pause<K, F>(object: Arc<K>, failure: &Failure, shared: Arc<Shared<F>>) -> Action
+where
+    K: Resource<DynamicType = ()>,
+{
+    let key = (namespace(object.as_ref()).to_owned(), name(object.as_ref()).to_owned());
+    let mut failures = shared.failures.lock();
+    let count = failures.entry(key.clone()).or_insert(0);
+    let before = *count;
+    *count = count.saturating_add(1);
+    let count = *count;
+    drop(failures);
+    if lost_race(before, failure) {
+        tracing::debug!(kind = %K::kind(&()), namespace = key.0, name = key.1, %failure, "tried again");
+        return Action::requeue(A_MOMENT);
+    }
+    tracing::warn!(kind = %K::kind(&()), namespace = key.0, name = key.1, %failure, "a reconcile failed");
+    let jitter = Duration::from_millis(shared.ctx.world.random.next() % 100);
+    Action::requeue(until_again(count, failure) + jitter)
+}
+
+/// Whether a reconcile only lost a race with another write. After so many failures in a row it is a failure, too: what is
+/// counted as one is logged as one.
+fn lost_race(failures: u32, failure: &Failure) -> bool {
+    failures < QUICK_TRIES && matches!(failure, Failure::Hub(error) if error.is_conflict())
+}
+
+/// After so many failures in a row: a growing pause, and not less than the hub asked for.
+fn until_again(count: u32, failure: &Failure) -> Duration {
+    let doubled = FIRST_PAUSE.saturating_mul(1 << count.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
+    match failure {
+        Failure::Hub(error) => doubled.max(error.asks_for()),
+        Failure::Stored(_) | Failure::Planning(_) => doubled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emco_crds::Project;
+    use futures::FutureExt;
+    use kube::runtime::reflector;
+    use tokio::sync::mpsc;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::api::ApiError;
+    use crate::reconcile_tests::{Log, Rig};
+
+    fn answered(code: u16, retry_after: Option<u64>) -> Failure {
+        let (reason, message) = (String::new(), "later".to_owned());
+        Failure::Hub(ApiError::Status { code, reason, message, retry_after, causes: Vec::new() })
+    }
+
+    #[test]
+    fn pauses_grow_and_are_not_shorter_than_the_hub_asks_for() {
+        let millis = |count, failure: &Failure| until_again(count, failure).as_millis();
+        let plain = answered(503, None);
+        assert_eq!(
+            [1, 2, 3, 9, 10, u32::MAX].map(|count| millis(count, &plain)),
+            [200, 400, 800, 51_200, 60_000, 60_000]
+        );
+        for code in [429, 503] {
+            let busy = answered(code, Some(7));
+            assert_eq!([1, 6, 7].map(|count| millis(count, &busy)), [7_000, 7_000, 12_800], "{code}");
+            let absurd = answered(code, Some(u64::MAX));
+            assert_eq!([1, 20].map(|count| millis(count, &absurd)), [300_000, 300_000], "{code}");
+        }
+        assert_eq!(millis(1, &Failure::Stored("torn".to_owned())), 200);
+    }
+
+    /// When one object is looked at while reconciles are answered so, the last one first; with what was counted.
+    async fn looks(mut answers: Vec<Reconciled>) -> (Vec<Instant>, Arc<Metrics>) {
+        let wanted = answers.len();
+        answers.reverse();
+        let mut rig = Rig::new();
+        rig.see();
+        for kind in crate::stores::KINDS {
+            rig.ctx.stores.listed.done(kind);
+        }
+        let ctx = Arc::new(rig.ctx);
+        let (store, mut writer) = reflector::store::<Project>();
+        let mut project = Project::new("team-a", emco_crds::project::ProjectSpec::default());
+        project.metadata.uid = Some("uid-1".to_owned());
+        writer.apply_watcher_event(&watcher::Event::Init);
+        writer.apply_watcher_event(&watcher::Event::InitApply(project.clone()));
+        writer.apply_watcher_event(&watcher::Event::InitDone);
+        let stream = futures::stream::iter([Ok(project)]).chain(futures::stream::pending());
+        let (looked, mut looks) = mpsc::unbounded_channel();
+        let stop = CancellationToken::new();
+        let answers = Arc::new(Mutex::new(answers));
+        let reconcile = move |_: Arc<Context>, _: String, _: String| -> BoxFuture<'static, Reconciled> {
+            looked.send(Instant::now()).unwrap();
+            let answer = answers.lock().pop().unwrap_or(Ok(Outcome::Settled));
+            Box::pin(futures::future::ready(answer))
+        };
+        let metrics = Metrics::new("1.0.0", "abc");
+        let controller = tokio::spawn(control(
+            stream,
+            store,
+            futures::stream::pending(),
+            (ctx, Arc::clone(&metrics)),
+            1,
+            reconcile,
+            stop.clone(),
+        ));
+        let mut times = Vec::new();
+        while times.len() < wanted {
+            times.push(looks.recv().await.unwrap());
+        }
+        stop.cancel();
+        controller.await.unwrap();
+        (times, metrics)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_is_looked_at_again_when_the_overloaded_hub_said() {
+        let answers = vec![Err(answered(503, Some(40))), Err(answered(429, Some(9))), Ok(Outcome::Settled)];
+        let (times, _) = looks(answers).await;
+        let between: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+        assert_eq!(between, [40, 9]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_race_is_counted_as_a_failure_only_when_it_is_logged() {
+        let log = Log::begin();
+        let lost = || Err(answered(409, None));
+        let (_, metrics) = looks(vec![lost(), lost(), lost(), Ok(Outcome::Settled)]).await;
+        let counted = |metrics: &Metrics, result: &str| {
+            let line = format!("emco_reconciles_total{{kind=\"Project\",result=\"{result}\"}} ");
+            let page = metrics.page().unwrap();
+            page.lines().find_map(|found| found.strip_prefix(&line).map(str::to_owned))
+        };
+        assert_eq!(counted(&metrics, "conflict").as_deref(), Some("3"));
+        assert_eq!(counted(&metrics, "failed"), None);
+        assert_eq!(log.take(), "");
+        let (_, metrics) = looks(vec![lost(), lost(), lost(), lost(), Ok(Outcome::Settled)]).await;
+        assert_eq!(counted(&metrics, "conflict").as_deref(), Some("3"));
+        assert_eq!(counted(&metrics, "failed").as_deref(), Some("1"));
+        let said = log.take();
+        assert!(said.starts_with("WARN") && said.contains("a reconcile failed kind=Project"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+
+    #[tokio::test]
+    async fn idle_is_told_by_the_last_reconcile_that_ends() {
+        let (one, two) = (Counted::new(), Counted::new());
+        let idle = tokio::spawn(idle());
+        tokio::task::yield_now().await;
+        drop(one);
+        tokio::task::yield_now().await;
+        assert!(!idle.is_finished());
+        drop(two);
+        idle.await.unwrap();
+        assert_eq!(super::idle().now_or_never(), Some(()), "nothing runs");
+    }
+}

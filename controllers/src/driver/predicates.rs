@@ -1,0 +1,247 @@
+//! Says whether a change of one object concerns the objects that read only a part of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emco_crds::deployment_intent_group::DesiredState;
+use emco_crds::names::annotation;
+use emco_crds::{
+    Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, GenericActionIntent, SyncShard,
+};
+use emco_engine::shard::{self, Content};
+use kube::Resource;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::stream::Change;
+use crate::driver::triggers::deriving;
+use crate::object::meta;
+use crate::stores::Stores;
+
+/// What others read of clusters.
+#[derive(Default)]
+pub struct ClusterChanged(Mutex<BTreeMap<String, Value>>);
+
+impl ClusterChanged {
+    pub fn changed(&self, change: &Change<'_, Cluster>) -> bool {
+        let cluster = change.object;
+        let status = cluster.status.as_ref();
+        let read = || {
+            json!([
+                cluster.metadata.labels,
+                cluster.spec,
+                cluster.metadata.deletion_timestamp.is_some(),
+                status.map(|s| (
+                    s.is_true("Ready"),
+                    s.is_true("Reachable"),
+                    &s.uid,
+                    &s.kubernetes_version,
+                    &s.api_groups_digest
+                )),
+            ])
+        };
+        changed(&self.0, change, read)
+    }
+}
+
+/// What others read of deployments. Values, placement and statuses concern nobody else.
+#[derive(Default)]
+pub struct RefsChanged(Mutex<BTreeMap<String, Value>>);
+
+impl RefsChanged {
+    pub fn changed(&self, change: &Change<'_, DeploymentIntentGroup>) -> bool {
+        let dig = change.object;
+        let spec = &dig.spec;
+        let read = || {
+            json!([
+                spec.composite_app_ref,
+                spec.composite_profile_ref,
+                spec.intents,
+                spec.logical_cloud_ref,
+                dig.release(),
+                spec.desired_state == DesiredState::Terminated,
+                dig.metadata.deletion_timestamp.is_some(),
+            ])
+        };
+        changed(&self.0, change, read)
+    }
+}
+
+/// What the sync engine reads of deployments.
+#[derive(Default)]
+pub struct SyncPolicyChanged(Mutex<BTreeMap<String, Value>>);
+
+impl SyncPolicyChanged {
+    pub fn changed(&self, change: &Change<'_, DeploymentIntentGroup>) -> bool {
+        let spec = &change.object.spec;
+        let requested = meta::annotation(change.object, annotation::REQUESTED_AT);
+        changed(&self.0, change, || {
+            let held = (spec.is_suspended(), spec.revision);
+            json!([spec.sync, spec.progress_deadline, spec.hook_timeout, requested, held])
+        })
+    }
+}
+
+/// What approvals read of deployments: which plans they have and had.
+#[derive(Default)]
+pub struct PlanChanged(Mutex<BTreeMap<String, Value>>);
+
+impl PlanChanged {
+    pub fn changed(&self, change: &Change<'_, DeploymentIntentGroup>) -> bool {
+        let status = change.object.status.as_ref();
+        let pending = status.and_then(|status| status.pending.as_ref()).map(|pending| &pending.digest);
+        changed(&self.0, change, || json!([pending, status.map(|s| (s.revision, &s.digest))]))
+    }
+}
+
+/// What deployments read of approvals: not what became of them.
+#[derive(Default)]
+pub struct ApprovalChanged(Mutex<BTreeMap<String, Value>>);
+
+impl ApprovalChanged {
+    pub fn changed(&self, change: &Change<'_, DeploymentApproval>) -> bool {
+        let approval = change.object;
+        changed(&self.0, change, || json!([approval.spec, meta::deleting(approval)]))
+    }
+}
+
+/// What deployments read of intents: not what became of them.
+#[derive(Default)]
+pub struct IntentChanged(Mutex<BTreeMap<String, Value>>);
+
+impl IntentChanged {
+    pub fn changed(&self, change: &Change<'_, GenericActionIntent>) -> bool {
+        let intent = change.object;
+        changed(&self.0, change, || json!([meta::generation(intent), meta::deleting(intent)]))
+    }
+}
+
+/// Whether what is read of an object is something else than before, or the object is gone.
+pub fn changed<K: Resource>(
+    known: &Mutex<BTreeMap<String, Value>>,
+    change: &Change<'_, K>,
+    read: impl FnOnce() -> Value,
+) -> bool {
+    let key = meta::uid(change.object).to_owned();
+    if change.gone {
+        known.lock().remove(&key);
+        return true;
+    }
+    let now = read();
+    known.lock().insert(key, now.clone()) != Some(now)
+}
+
+/// Clusters that shards name: who holds them changes with these.
+#[derive(Default)]
+pub struct RowsChanged(Mutex<BTreeMap<String, BTreeSet<String>>>);
+
+impl RowsChanged {
+    pub fn changed(&self, change: &Change<'_, SyncShard>) -> Option<BTreeSet<String>> {
+        let shard = change.object;
+        let key = shard.metadata.uid.clone().unwrap_or_default();
+        let now: BTreeSet<String> = if change.gone {
+            BTreeSet::new()
+        } else {
+            shard.spec.clusters.iter().map(|row| row.cluster.clone()).collect()
+        };
+        let mut all = self.0.lock();
+        let before =
+            if change.gone { all.remove(&key) } else { all.insert(key, now.clone()) }.unwrap_or_default();
+        drop(all);
+        let moved: BTreeSet<String> = before.symmetric_difference(&now).cloned().collect();
+        (!moved.is_empty()).then_some(moved)
+    }
+}
+
+/// What clusters may have of shards from which rights are derived: their targets, and what is not known to be gone.
+#[derive(Default)]
+pub struct ContentChanged(Mutex<BTreeMap<String, Value>>);
+
+impl ContentChanged {
+    pub fn changed(&self, stores: &Stores, change: &Change<'_, SyncShard>) -> bool {
+        let shard = change.object;
+        if !change.gone && deriving(stores, shard).is_empty() {
+            // Whoever derives later looks at all of it then.
+            self.0.lock().remove(meta::uid(shard));
+            return false;
+        }
+        changed(&self.0, change, || {
+            let names = |content: &Content| match content {
+                Content::Sets(target) => Some(target.name.clone()),
+                Content::Identities(_) => None,
+            };
+            let rows = shard::rows(&shard.spec, shard.status.as_ref()).into_iter().map(|row| {
+                let target = row.target.as_ref().map(|target| target.name.as_str());
+                json!([
+                    row.cluster.as_str(),
+                    target,
+                    row.may_have.iter().filter_map(names).collect::<Vec<_>>()
+                ])
+            });
+            rows.collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dig(spec: Value) -> DeploymentIntentGroup {
+        let mut object = json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "DeploymentIntentGroup",
+            "metadata": {"name": "shop", "namespace": "team-a", "uid": "u"},
+            "spec": {"compositeAppRef": {"name": "shop"}, "placement": {"allOf": [{"selector": {}}]}},
+        });
+        if let (Some(all), Value::Object(more)) = (object["spec"].as_object_mut(), spec) {
+            all.extend(more);
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn new_values_of_a_deployment_concern_only_itself() {
+        let (refs_changed, policy_changed) = (RefsChanged::default(), SyncPolicyChanged::default());
+        let case = |spec: Value, gone: bool| {
+            let dig = dig(spec);
+            let change = Change { object: &dig, gone };
+            (refs_changed.changed(&change), policy_changed.changed(&change))
+        };
+        assert_eq!(case(json!({}), false), (true, true));
+        assert_eq!(
+            case(json!({"overrideValues": [{"app": "web", "values": {"a": 1}}]}), false),
+            (false, false)
+        );
+        assert_eq!(case(json!({"hookTimeout": "9s"}), false), (false, true));
+        assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, false));
+        assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), true), (true, true));
+        assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, true), "made again");
+    }
+
+    #[test]
+    fn approvals_hear_of_another_plan_and_of_nothing_else() {
+        let plan_changed = PlanChanged::default();
+        let says = |status: Value| {
+            let mut dig = dig(json!({}));
+            dig.status = serde_json::from_value(status).unwrap();
+            plan_changed.changed(&Change { object: &dig, gone: false })
+        };
+        let pending = |digest: &str| json!({"digest": digest, "shortDigest": digest, "revision": 2, "requires": "Approval"});
+        assert!(says(json!({"revision": 1})));
+        assert!(!says(json!({"revision": 1, "release": "shop"})));
+        assert!(says(json!({"revision": 1, "pending": pending("a")})));
+        assert!(says(json!({"revision": 1, "pending": pending("b")})));
+        assert!(says(json!({"revision": 2})));
+    }
+
+    #[test]
+    fn a_request_to_look_now_reaches_the_sync_engine_once() {
+        let policy_changed = SyncPolicyChanged::default();
+        let asked = |when: &str| {
+            let mut dig = dig(json!({}));
+            let annotations = dig.metadata.annotations.get_or_insert_default();
+            annotations.insert(annotation::REQUESTED_AT.to_owned(), when.to_owned());
+            policy_changed.changed(&Change { object: &dig, gone: false })
+        };
+        assert_eq!(["a", "a", "b"].map(asked), [true, false, true]);
+    }
+}

@@ -1,0 +1,313 @@
+//! Maps a changed object to the objects that must be reconciled.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use emco_crds::names::label;
+use emco_crds::{
+    Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
+    GenericActionIntent, LogicalCloud, Project, SyncShard,
+};
+use emco_engine::cloud::Derived;
+use emco_engine::identity::ClusterId;
+use emco_engine::resolve;
+use tokio::sync::Notify;
+
+use crate::api::key_queue::KeyQueue;
+use crate::object::meta::{name, namespace};
+use crate::stores::{Reference, Stores};
+
+mod releases;
+
+/// Sets of all kinds that are reconciled.
+#[derive(Default)]
+#[allow(missing_docs)] // one set per kind
+pub struct Triggers {
+    pub providers: Arc<KeyQueue>,
+    pub clusters: Arc<KeyQueue>,
+    pub projects: Arc<KeyQueue>,
+    pub clouds: Arc<KeyQueue>,
+    pub apps: Arc<KeyQueue>,
+    pub profiles: Arc<KeyQueue>,
+    pub intents: Arc<KeyQueue>,
+    pub digs: Arc<KeyQueue>,
+    pub approvals: Arc<KeyQueue>,
+    /// Owners of what is stored, as kind/name: whether they are still there.
+    pub owners: Arc<KeyQueue>,
+    /// Ledgers of what was given up.
+    pub ledgers: Arc<KeyQueue>,
+    /// Rings when a namespace came, went or changed its owner.
+    pub namespaces: Arc<Notify>,
+}
+
+impl Triggers {
+    /// A provider came, changed or went: its clusters, and everybody who may be granted some.
+    pub fn provider(&self, stores: &Stores) {
+        self.clusters.all(&stores.clusters.sorted());
+        self.projects.all(&stores.projects.sorted());
+        self.placements(stores);
+    }
+
+    /// Everything that is placed on clusters.
+    pub fn placements(&self, stores: &Stores) {
+        self.clouds.all(&stores.clouds.sorted());
+        self.digs.all(&stores.digs.sorted());
+    }
+
+    /// What others read of a cluster changed.
+    pub fn cluster(&self, stores: &Stores, cluster: &Cluster) {
+        self.providers.all(&stores.providers.sorted());
+        self.projects.all(&stores.projects.sorted());
+        // Those of the same namespace may share a Secret; one that is refused as registered twice may be free now.
+        for other in stores.clusters.sorted() {
+            let twice = other
+                .status
+                .as_ref()
+                .and_then(|s| s.condition("Ready"))
+                .is_some_and(|ready| ready.reason == "SameClusterTwice");
+            if other.metadata.uid != cluster.metadata.uid
+                && (twice || namespace(other.as_ref()) == namespace(cluster))
+            {
+                self.clusters.enqueue(namespace(other.as_ref()), name(other.as_ref()));
+            }
+        }
+        for ledger in stores.shards.within(namespace(cluster)) {
+            self.stored(&ledger);
+        }
+        self.placements(stores);
+    }
+
+    /// A namespace of the hub came, went, or says another owner.
+    pub fn namespace(&self, stores: &Stores, changed: &str) {
+        self.namespaces.notify_one();
+        self.providers.all(&stores.providers.sorted());
+        self.projects.all(&stores.projects.sorted());
+        self.clusters.all(&stores.clusters.within(changed));
+        self.tenant(stores, changed);
+        for shard in stores.shards.within(changed) {
+            self.stored(&shard);
+        }
+        for context in stores.contexts.within(changed) {
+            self.owner(changed, &context.spec.owner.kind, &context.spec.owner.name);
+        }
+    }
+
+    fn tenant(&self, stores: &Stores, within: &str) {
+        self.clouds.all(&stores.clouds.within(within));
+        self.apps.all(&stores.apps.within(within));
+        self.digs.all(&stores.digs.within(within));
+    }
+
+    /// A project came or changed: everything in its namespace, and who shares the namespaces of its logical clouds.
+    pub fn project(&self, stores: &Stores, project: &Project) {
+        let within = project.owned_namespace();
+        self.tenant(stores, within);
+        for cloud in stores.clouds.within(within) {
+            self.sharing(stores, &cloud);
+        }
+    }
+
+    /// A logical cloud, app or profile: the deployments that name it, and the project that counts it.
+    pub fn referenced(&self, stores: &Stores, within: &str, names: impl Fn(&DeploymentIntentGroup) -> bool) {
+        self.deployments(stores, within, names);
+        self.counted(stores, within);
+    }
+
+    /// The project that owns a namespace, for something in it came or went. Where the namespace does not say so yet, it tells when it does.
+    fn counted(&self, stores: &Stores, within: &str) {
+        let found = stores.namespaces.named("", within);
+        let labels = found.as_ref().and_then(|found| found.metadata.labels.as_ref());
+        if let Some(project) = labels.and_then(|labels| labels.get(label::PROJECT)) {
+            self.projects.enqueue("", project);
+        }
+    }
+
+    /// An intent came, changed or went: the deployments that list it, and no others.
+    pub fn intent(&self, stores: &Stores, within: &str, name: &str) {
+        self.deployments(stores, within, |dig| {
+            let mut listed = dig.spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
+            listed.any(|listed| listed.name == name)
+        });
+    }
+
+    /// Deployments of a namespace, of which a caller says which.
+    pub fn deployments(&self, stores: &Stores, within: &str, which: impl Fn(&DeploymentIntentGroup) -> bool) {
+        self.digs.all(stores.digs.within(within).iter().filter(|dig| which(dig)));
+    }
+
+    /// A logical cloud came, changed or went: those with the same namespace on clusters, for one may be free to take it.
+    pub fn cloud(&self, stores: &Stores, cloud: &LogicalCloud, gone: bool) {
+        if stores.cloud_namespaces.note(cloud, gone) {
+            self.sharing(stores, cloud);
+        }
+    }
+
+    fn sharing(&self, stores: &Stores, cloud: &LogicalCloud) {
+        let own = (namespace(cloud), name(cloud));
+        let mut sharing = stores.cloud_namespaces.sharing(cloud.cluster_namespace());
+        sharing.retain(|(within, other)| (within.as_str(), other.as_str()) != own);
+        for (within, other) in &sharing {
+            self.clouds.enqueue(within, other);
+        }
+        if !sharing.is_empty() {
+            self.releases(stores, cloud);
+        }
+    }
+
+    /// A deployment: what it names and what it named before, so that holders are counted, and its project.
+    pub fn dig(&self, stores: &Stores, dig: &DeploymentIntentGroup, gone: bool) {
+        let within = namespace(dig);
+        stores.deployment_places.note(dig, gone);
+        for reference in stores.named.note(dig, gone) {
+            match reference {
+                Reference::App(app) => self.apps.enqueue(within, &app),
+                Reference::Profile(profile) => self.profiles.enqueue(within, &profile),
+                Reference::Cloud(cloud) => self.clouds.enqueue(within, &cloud),
+                Reference::Intent(intent) => self.intents.enqueue(within, &intent),
+            }
+        }
+        self.counted(stores, within);
+        for release in stores.releases.note(dig, gone) {
+            self.release(stores, &release);
+        }
+        // Who had a place first may have gone. One that has a revision needs none.
+        let has_none = |other: &DeploymentIntentGroup| {
+            other.status.as_ref().is_none_or(|status| status.revision.is_none())
+        };
+        self.deployments(stores, within, has_none);
+    }
+
+    /// A deployment has another plan: the approvals that name it, or the plan.
+    pub fn plan(&self, stores: &Stores, dig: &DeploymentIntentGroup) {
+        let pending = dig.status.as_ref().and_then(|status| status.pending.as_ref());
+        let names = |approval: &DeploymentApproval| {
+            approval.spec.deployment_intent_group_ref.name == name(dig)
+                || pending.is_some_and(|pending| pending.digest == approval.spec.digest)
+        };
+        let all = stores.approvals.within(namespace(dig));
+        self.approvals.all(all.iter().filter(|approval| names(approval)));
+    }
+
+    /// An approval came or went: the deployment that it names, and the other approvals of the digest, which it may supersede.
+    pub fn approval(&self, stores: &Stores, approval: &DeploymentApproval) {
+        let within = namespace(approval);
+        self.digs.enqueue(within, &approval.spec.deployment_intent_group_ref.name);
+        let all = stores.approvals.within(within);
+        self.approvals.all(all.iter().filter(|other| other.spec.digest == approval.spec.digest));
+    }
+
+    /// An owner of shards came or went, or something of its own did.
+    pub fn owner(&self, within: &str, kind: &str, name: &str) {
+        self.owners.enqueue(within, &format!("{kind}/{name}"));
+    }
+
+    /// A shard: whether its owner is still there; or the ledger that it is.
+    pub fn stored(&self, shard: &SyncShard) {
+        if shard.spec.abandoned.is_some() {
+            self.ledgers.enqueue(namespace(shard), name(shard));
+        } else {
+            self.owner(namespace(shard), &shard.spec.owner.kind, &shard.spec.owner.name);
+        }
+    }
+
+    /// A shard: its owner.
+    pub fn shard(&self, shard: &SyncShard) {
+        self.stored(shard);
+        let set = if shard.spec.owner.kind == "LogicalCloud" { &self.clouds } else { &self.digs };
+        set.enqueue(shard.owner_namespace(), &shard.spec.owner.name);
+    }
+
+    /// What clusters may have of a shard changed: logical clouds that derive rights from it.
+    pub fn content(&self, stores: &Stores, shard: &SyncShard) {
+        for cloud in deriving(stores, shard) {
+            self.clouds.enqueue(namespace(cloud.as_ref()), name(cloud.as_ref()));
+        }
+    }
+
+    /// The clusters that a shard names, or named: who holds them changed. Clouds follow their deployments.
+    pub fn rows(&self, stores: &Stores, clusters: &BTreeSet<String>, shard: &SyncShard) {
+        let mut ends = false;
+        for id in clusters.iter().filter_map(|id| ClusterId::parse(id)) {
+            for cluster in stores.clusters.called(id.cluster()) {
+                self.clusters.enqueue(namespace(cluster.as_ref()), name(cluster.as_ref()));
+                ends |= cluster.metadata.deletion_timestamp.is_some();
+            }
+        }
+        if ends {
+            // The clouds of all projects leave a cluster that ends when its last deployment has.
+            self.clouds.all(&stores.clouds.sorted());
+        }
+        self.clouds.all(&stores.clouds.within(namespace(shard)));
+        let owner = &shard.spec.owner;
+        if owner.kind == "LogicalCloud"
+            && let Some(cloud) = stores.clouds.named(shard.owner_namespace(), &owner.name)
+        {
+            self.sharing(stores, &cloud);
+        }
+    }
+
+    /// A ConfigMap or Secret of an owned namespace.
+    pub fn source(&self, stores: &Stores, kind: &str, within: &str, changed: &str) {
+        let secret = kind == "Secret";
+        let of_cluster = |c: &Cluster| {
+            secret
+                && c.spec
+                    .access
+                    .kubeconfig_secret_ref
+                    .as_ref()
+                    .is_some_and(|reference| reference.name == changed)
+        };
+        for cluster in stores.clusters.within(within).iter().filter(|c| of_cluster(c)) {
+            self.clusters.enqueue(within, name(cluster.as_ref()));
+        }
+        let of_app = |app: &CompositeApp| {
+            app.spec.apps.iter().any(|app| {
+                let login = app.chart.secret_ref.as_ref().is_some_and(|reference| reference.name == changed);
+                let archive =
+                    app.chart.config_map_ref.as_ref().is_some_and(|reference| reference.name == changed);
+                if secret { login } else { archive }
+            })
+        };
+        for app in stores.apps.within(within).iter().filter(|app| of_app(app)) {
+            self.apps.enqueue(within, name(app.as_ref()));
+        }
+        let of_profile = |profile: &CompositeProfile| {
+            resolve::sources(profile).iter().any(|key| key.kind == kind && key.name == changed)
+        };
+        for profile in stores.profiles.within(within).iter().filter(|profile| of_profile(profile)) {
+            self.profiles.enqueue(within, name(profile.as_ref()));
+            let of_dig = |dig: &DeploymentIntentGroup| {
+                dig.spec
+                    .composite_profile_ref
+                    .as_ref()
+                    .is_some_and(|named| named.name == name(profile.as_ref()))
+            };
+            self.referenced(stores, within, of_dig);
+        }
+        let of_intent = |intent: &GenericActionIntent| {
+            resolve::intent_sources(intent).iter().any(|key| key.kind == kind && key.name == changed)
+        };
+        for intent in stores.intents.within(within).iter().filter(|intent| of_intent(intent)) {
+            self.intents.enqueue(within, name(intent.as_ref()));
+            self.intent(stores, within, name(intent.as_ref()));
+        }
+    }
+}
+
+/// Logical clouds whose rights are derived from a shard: that of its deployment, or all of its namespace while nobody knows which.
+pub fn deriving(stores: &Stores, shard: &SyncShard) -> Vec<Arc<LogicalCloud>> {
+    let owner = &shard.spec.owner;
+    if owner.kind != "DeploymentIntentGroup" || shard.spec.abandoned.is_some() {
+        return Vec::new();
+    }
+    let within = namespace(shard);
+    let dig = stores.digs.named(within, &owner.name);
+    let clouds = match dig {
+        Some(dig) => stores.clouds.named(within, &dig.spec.logical_cloud_ref.name).into_iter().collect(),
+        None => stores.clouds.within(within),
+    };
+    clouds.into_iter().filter(|cloud| Derived::is_in(&cloud.spec)).collect()
+}
+
+#[cfg(test)]
+mod tests;
