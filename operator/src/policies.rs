@@ -7,7 +7,7 @@ use emco_controllers::stores::Stores;
 use emco_controllers::sync::{Owner, Policies, Policy};
 use emco_crds::names::{annotation, label};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
-use emco_engine::cloud::{Derived, Reach};
+use emco_engine::role::{Derived, Reach};
 use kube::ResourceExt as _;
 
 /// Answers out of the stores.

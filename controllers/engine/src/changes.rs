@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::deployment_intent_group::status::Cause;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClusterId, Id, SetDigest};
@@ -28,6 +29,17 @@ pub enum What {
     Added,
     /// It is there, and no manifest has it any more.
     Removed,
+}
+
+/// What differs from the running revision, in numbers and one sentence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Why the plan differs; `Placement` where only the assignment does.
+    pub cause: Cause,
+    /// `web on 42 clusters: 1 cluster added; 2 resources added, 80 changed`: without what is zero.
+    pub summary: String,
+    /// Clusters that lose an app, counted per app; feeds the removal budget.
+    pub removals: BTreeMap<String, usize>,
 }
 
 /// All that differs from what runs; apps without a difference are left out.

@@ -15,8 +15,8 @@ use emco_crds::{ClusterProvider, LogicalCloudSpec};
 use serde_json::json;
 
 use crate::canonical;
+use crate::changes::Change;
 use crate::identity::{ClusterId, SetDigest};
-use crate::plan::Change;
 use crate::refusal::Refusal;
 use crate::role::Rights;
 use crate::set::{Assigned, Assignment, ManifestSet};
@@ -24,11 +24,12 @@ use crate::snapshot::{ClusterFacts, Installation, Running, Scheduling};
 use crate::terms::{self, Candidate};
 use crate::text::counted;
 
+mod facts;
 mod given;
 mod objects;
 mod rights;
 
-pub use rights::{Derived, Reach, account, account_parts};
+pub use facts::{CloudFacts, account, account_parts};
 
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";

@@ -12,8 +12,8 @@ use emco_crds::fields::{ClusterTerm, KeyRef, LabelSelector, SourceKind, Templati
 use serde_json::{Map, Value, json};
 
 use crate::canonical;
+use crate::cloud::CloudFacts;
 use crate::resolve::{Resolved, ResolvedApp};
-use crate::snapshot::CloudFacts;
 
 mod intents;
 

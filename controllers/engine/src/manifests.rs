@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use crate::apis::ApiList;
 use crate::canonical;
+use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
 use crate::refusal::Refusal;
 use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, SetManifest, TEST};
-use crate::snapshot::CloudFacts;
 
 mod check;
 mod edited;

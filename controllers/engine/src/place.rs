@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::deployment_intent_group::placement::Placement;
 
+use crate::cloud::CloudFacts;
 use crate::explain::Explained;
 use crate::identity::ClusterId;
 use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::set::Assignment;
-use crate::snapshot::{CloudFacts, ClusterFacts, Scheduling};
+use crate::snapshot::{ClusterFacts, Scheduling};
 use crate::terms::{self, Candidate};
 
 mod explain;

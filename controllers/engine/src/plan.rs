@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use emco_crds::deployment_intent_group::rollout::Rollout;
-use emco_crds::deployment_intent_group::status::Cause;
-use serde_json::{Value, json};
 
-use crate::cloud::Derived;
+use crate::changes::Change;
 use crate::identity::{ClusterId, SetDigest};
 use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
@@ -15,11 +13,12 @@ use crate::resolve::{Resolved, Supervisor};
 use crate::rollout::Waves;
 use crate::set::{Assignment, ManifestSet};
 use crate::snapshot::Snapshot;
-use crate::{canonical, explain, inputs, place, resolve};
+use crate::{explain, inputs, place, resolve};
 
 mod budget;
 mod build;
 mod change;
+mod digest;
 mod findings;
 mod gains;
 mod limits;
@@ -28,22 +27,9 @@ mod render;
 mod work;
 
 pub use budget::over_budget;
+pub use digest::inputs_digest;
 pub use findings::{Remarks, sentence};
 pub use gains::DerivedAccount;
-
-/// Domain of plan digests; the number is the format.
-const DOMAIN: &str = "emco-plan/1\0";
-
-/// What differs from the running revision.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// Why the plan differs; `Placement` where only the assignment does.
-    pub cause: Cause,
-    /// `web on 42 clusters: 1 cluster added; 2 resources added, 80 changed`: without what is zero.
-    pub summary: String,
-    /// Clusters that lose an app, counted per app; feeds the removal budget.
-    pub removals: BTreeMap<String, usize>,
-}
 
 /// One complete plan.
 #[derive(Clone, Debug)]
@@ -89,7 +75,8 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let placement = place::place(&request)?;
     let build::Built { assignment, waiting, sets, warnings } = build::build(&resolved, &placement)?;
     let rollout = resolved.dig.spec.rollout.as_ref();
-    let plan_digest = plan_digest(&inputs_digest, rollout, &assignment, resolved.cloud.derived.as_ref());
+    let plan_digest =
+        digest::plan_digest(&inputs_digest, rollout, &assignment, resolved.cloud.derived.as_ref());
     let remarks = findings::remarks(&resolved, &assignment, &sets);
     let mut plan = Plan {
         inputs_digest,
@@ -142,35 +129,4 @@ pub fn explanation(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<Vec<u8>>, Box
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     // As it was when the choice was made: nothing was frozen.
     Ok(explain::write(&place::explain(&request(&resolved, &apps, false), &plan.placement)))
-}
-
-/// `sha256:...` over everything people wrote; what an approval of scope `Inputs` names.
-pub fn inputs_digest(snapshot: &Snapshot) -> Result<String, Box<Refusal>> {
-    Ok(inputs::digest(&resolve::resolve(snapshot)?))
-}
-
-/// The sets say which rights come with them, where these are derived: so who approves the digest approves these rights.
-fn plan_digest(
-    inputs: &str,
-    rollout: Option<&Rollout>,
-    assignment: &Assignment,
-    derived: Option<&Derived>,
-) -> String {
-    let sets: BTreeMap<&str, BTreeMap<&str, &str>> = assignment
-        .iter()
-        .map(|(cluster, apps)| {
-            let apps = apps.iter().map(|(app, assigned)| (app.as_str(), assigned.set.0.as_str()));
-            (cluster.as_str(), apps.collect())
-        })
-        .collect();
-    let mut document = json!({"inputs": inputs, "assignment": sets});
-    if let Some(rollout) = rollout.filter(|rollout| **rollout != Rollout::default())
-        && let Some(map) = document.as_object_mut()
-    {
-        map.insert("rollout".to_owned(), serde_json::to_value(rollout).unwrap_or(Value::Null));
-    }
-    if let (Some(derived), Some(map)) = (derived, document.as_object_mut()) {
-        map.insert("rightsDerived".to_owned(), json!(derived.as_str()));
-    }
-    canonical::sha256(DOMAIN, &document)
 }

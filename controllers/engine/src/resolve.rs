@@ -16,10 +16,11 @@ use serde_json::{Map, Value};
 
 use crate::act::Entry;
 use crate::canonical;
+use crate::cloud::CloudFacts;
 use crate::conditions;
 use crate::depends;
 use crate::refusal::Refusal;
-use crate::snapshot::{ChartFacts, CloudFacts, Snapshot, Source, SourceKey};
+use crate::snapshot::{ChartFacts, Snapshot, Source, SourceKey};
 use crate::unsupported;
 use crate::values::Layer;
 use crate::values::template::Templates;

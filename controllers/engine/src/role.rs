@@ -14,10 +14,13 @@ use crate::identity::{Identity, kind_of};
 use crate::set::{ManifestSet, SetManifest};
 
 mod account;
+mod derived;
 mod escalation;
 mod registration;
 
 pub use account::{Asked, Rights};
+pub(crate) use derived::is_of_the_cluster;
+pub use derived::{Derived, Reach};
 pub use registration::{Registration, RegistrationRoles};
 
 /// Group of roles and bindings.

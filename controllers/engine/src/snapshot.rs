@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, Level};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
 
-use crate::apis::ApiList;
-use crate::cloud::{self, Derived, Reach};
+use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, SetDigest};
 use crate::rollout::Waves;
 use crate::set::{Assignment, ManifestSet};
+
+mod cluster;
+
+pub use cluster::{ClusterFacts, Scheduling};
 
 /// What makes this hub's digests and random values its own. Never printed.
 #[derive(Clone)]
@@ -25,68 +28,6 @@ pub struct Installation {
 impl std::fmt::Debug for Installation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Installation").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-/// `Cluster.spec.scheduling`, and what deletion makes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// May take new work.
-    Enabled,
-    /// Keeps what it has and takes nothing new: cordoned, or held while it is being deleted.
-    Cordoned,
-    /// Loses what it has where that is possible.
-    Drained,
-}
-
-/// What is known of one cluster.
-#[derive(Clone, Debug)]
-pub struct ClusterFacts {
-    /// `provider/cluster`.
-    pub id: ClusterId,
-    /// The Cluster's labels. The virtual ones are added by the planner.
-    pub labels: BTreeMap<String, String>,
-    /// `spec.properties`.
-    pub properties: BTreeMap<String, String>,
-    /// Whether it may take work.
-    pub scheduling: Scheduling,
-    /// Whether the last probe reached it. Ranks choices of `anyOf`, nothing else.
-    pub reachable: bool,
-    /// UID of its `kube-system` namespace; `None` before the first contact.
-    pub uid: Option<String>,
-    /// `v1.36.3`; `None` before the first contact.
-    pub kubernetes_version: Option<String>,
-    /// What it serves; `None` before the first contact.
-    pub apis: Option<Arc<ApiList>>,
-}
-
-/// The logical cloud a deployment runs in.
-#[derive(Clone, Debug)]
-pub struct CloudFacts {
-    /// Name of the `LogicalCloud`.
-    pub name: String,
-    /// `Standard`, `Privileged` or `Admin`.
-    pub level: String,
-    /// Namespace on the clusters.
-    pub namespace: String,
-    /// Where its level and permissions let deployments have objects beside that.
-    pub reach: Reach,
-    /// Where the rights of its account follow what is deployed; `None` = they are listed.
-    pub derived: Option<Derived>,
-    /// Candidates: clusters that the cloud has and the project's grants allow.
-    pub clusters: BTreeSet<ClusterId>,
-}
-
-impl CloudFacts {
-    /// The account of the clusters that its deployments are applied as; none at level Admin.
-    pub fn account(&self) -> Option<String> {
-        (self.level != Level::Admin.as_str()).then(|| cloud::account(&self.namespace, &self.name))
-    }
-
-    /// Whether its deployments may have objects in a namespace; without one, of the whole cluster.
-    pub fn reaches(&self, namespace: Option<&str>) -> bool {
-        self.reach.cluster
-            || namespace.is_some_and(|there| there == self.namespace || self.reach.namespaces.contains(there))
     }
 }
 

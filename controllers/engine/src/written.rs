@@ -12,10 +12,11 @@ use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericAc
 use emco_helm::{Chart, Compiled, Limits};
 use serde_json::json;
 
-use crate::cloud::Reach;
+use crate::cloud::CloudFacts;
 use crate::plan;
 use crate::refusal::Refusal;
-use crate::snapshot::{ChartFacts, CloudFacts, Installation, Snapshot, Source, SourceKey};
+use crate::role::Reach;
+use crate::snapshot::{ChartFacts, Installation, Snapshot, Source, SourceKey};
 
 /// What people wrote.
 pub struct Written {

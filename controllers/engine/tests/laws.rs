@@ -6,13 +6,14 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Case, ClusterCase};
-use emco_engine::cloud::Reach;
+use emco_engine::cloud::CloudFacts;
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::place::{self, Request};
 use emco_engine::placement::AppPlacement;
 use emco_engine::plan;
+use emco_engine::role::Reach;
 use emco_engine::set::{Assigned, Assignment};
-use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling};
+use emco_engine::snapshot::{ClusterFacts, Scheduling};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -8,9 +8,9 @@ use emco_crds::{
     Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
     GenericActionIntent, LogicalCloud, Project, SyncShard,
 };
-use emco_engine::cloud::Derived;
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
+use emco_engine::role::Derived;
 use tokio::sync::Notify;
 
 use crate::api::key_queue::KeyQueue;

@@ -11,12 +11,14 @@ use emco_crds::logical_cloud::LogicalCloudStatus;
 use emco_crds::names::finalizer;
 use emco_crds::reasons::LogicalCloudReason;
 use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
+use emco_engine::cloud::{self, CloudFacts};
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
+use emco_engine::role::{Derived, Reach};
 use emco_engine::set::combinations;
-use emco_engine::snapshot::{CloudFacts, ClusterFacts, Scheduling, uids};
+use emco_engine::snapshot::{ClusterFacts, Scheduling, uids};
 use emco_engine::text::counted;
-use emco_engine::{cloud, holders, unsupported};
+use emco_engine::{holders, unsupported};
 
 use crate::abandon::{self, AbandonPolicy};
 use crate::object::context::{Failure, Outcome, Reconciled};
@@ -66,8 +68,8 @@ pub fn facts(
         name: name.to_owned(),
         level: cloud.spec.level.as_str().to_owned(),
         namespace: cloud.cluster_namespace().to_owned(),
-        reach: cloud::Reach::of(&cloud.spec),
-        derived: cloud::Derived::of(&cloud.spec, cloud.cluster_namespace()),
+        reach: Reach::of(&cloud.spec),
+        derived: Derived::of(&cloud.spec, cloud.cluster_namespace()),
         clusters: members.candidates,
     })
 }
@@ -120,7 +122,7 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     status.in_use = holders::in_use(&holders.names);
     status.namespace = Some(cloud.cluster_namespace().to_owned());
     status.identity = (cloud.spec.level != Level::Admin)
-        .then(|| cloud::account(&namespace(&cloud), meta::name(cloud.as_ref())));
+        .then(|| cloud::account(cloud.cluster_namespace(), meta::name(cloud.as_ref())));
     if meta::deleting(cloud.as_ref()) {
         return terminate(ctx, &cloud, &owner, &holders, status).await;
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use emco_engine::cloud::Derived;
+use emco_engine::role::Derived;
 
 use crate::reconcile::suspension;
 use crate::stores::Stores;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use emco_crds::deployment_intent_group::sync::{
     ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
 };
-use emco_engine::cloud::Derived;
+use emco_engine::role::Derived;
 
 use super::work::Owner;
 

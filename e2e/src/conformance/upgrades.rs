@@ -13,11 +13,12 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use emco_e2e::bed::Bed;
 use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::cloud::CloudFacts;
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::lookup::{Answers, Completeness, Holdings};
 use emco_engine::plan::plan;
 use emco_engine::set::ManifestSet;
-use emco_engine::snapshot::{ChartFacts, CloudFacts, ClusterFacts, Installation, Scheduling, Snapshot};
+use emco_engine::snapshot::{ChartFacts, ClusterFacts, Installation, Scheduling, Snapshot};
 use emco_helm::{
     Capabilities, Chart, Compiled, Found, Limits, Lookup, LookupRead, Release, RenderRequest, yaml,
 };
@@ -254,7 +255,7 @@ fn installed(
             name: "default".to_owned(),
             level: "Admin".to_owned(),
             namespace: namespace.to_owned(),
-            reach: emco_engine::cloud::Reach { cluster: true, ..Default::default() },
+            reach: emco_engine::role::Reach { cluster: true, ..Default::default() },
             derived: None,
             clusters: BTreeSet::from([id.clone()]),
         }),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use emco_crds::conditions::types::READY;
 
-use super::{APP, Derived, Request, objects};
+use super::{APP, Request, objects};
 use crate::identity::{ClusterId, SetDigest};
 use crate::refusal::Refusal;
-use crate::role::{Rights, Rule};
+use crate::role::{Derived, Rights, Rule};
 use crate::set::{Assigned, Assignment, ManifestSet, SetManifest};
 
 /// Most rules that are derived for one cluster.

@@ -1,103 +1,15 @@
-//! Makes the account that deployments of a logical cloud are applied as, and says where it has rights.
+//! Makes the account that deployments of a logical cloud are applied as, with its roles and bindings.
 
-use std::collections::BTreeSet;
-
-use emco_crds::LogicalCloudSpec;
-use emco_crds::fields::Level;
-use emco_crds::logical_cloud::{Permission, PermissionScope};
+use emco_crds::logical_cloud::Permission;
 use emco_crds::names::object;
 use serde_json::{Value, json};
 
 use super::Request;
+use super::facts::account_name;
 use crate::people::Wanted;
-use crate::role::{Rights, Rule};
+use crate::role::{Rights, Rule, is_of_the_cluster};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// How the user names of `ServiceAccounts` begin.
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
-
-/// Name of the `ServiceAccount` that deployments of a logical cloud are applied as.
-fn account_name(cloud: &str) -> String {
-    format!("emco-{cloud}")
-}
-
-/// The user that clusters see while something of a logical cloud is written to them.
-pub fn account(namespace: &str, cloud: &str) -> String {
-    format!("{SERVICE_ACCOUNT}{namespace}:{}", account_name(cloud))
-}
-
-/// Namespace and name of the `ServiceAccount` of such a user.
-pub fn account_parts(user: &str) -> Option<(&str, &str)> {
-    user.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
-}
-
-/// Where deployments of a logical cloud may have objects, beside its namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
-    /// In these namespaces.
-    pub namespaces: BTreeSet<String>,
-    /// In all of them, and objects of the whole cluster.
-    pub cluster: bool,
-}
-
-impl Reach {
-    /// What level and permissions give. What the account may really do there, the cluster decides.
-    pub fn of(spec: &LogicalCloudSpec) -> Self {
-        match spec.level {
-            Level::Admin => Self { namespaces: BTreeSet::new(), cluster: true },
-            Level::Standard => Self::default(),
-            Level::Privileged => Self {
-                namespaces: spec
-                    .permissions
-                    .iter()
-                    .flat_map(|one| one.namespaces.iter().flatten())
-                    .cloned()
-                    .collect(),
-                cluster: spec.permissions.iter().any(is_of_the_cluster),
-            },
-        }
-    }
-}
-
-/// Where the rights of an account are derived from what its deployments have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Derived {
-    /// In these namespaces; the logical cloud's own is one of them.
-    pub namespaces: BTreeSet<String>,
-    /// In all of them, and on the whole cluster.
-    pub cluster: bool,
-}
-
-impl Derived {
-    /// What permissions say, with the namespace of the logical cloud; `None` where all of them are listed.
-    pub fn of(spec: &LogicalCloudSpec, namespace: &str) -> Option<Self> {
-        let derived = || spec.permissions.iter().filter(|one| one.derived);
-        let further = derived().flat_map(|one| one.namespaces.iter().flatten()).cloned();
-        Self::is_in(spec).then(|| Self {
-            namespaces: further.chain([namespace.to_owned()]).collect(),
-            cluster: derived().any(is_of_the_cluster),
-        })
-    }
-
-    /// Whether there is any.
-    pub fn is_in(spec: &LogicalCloudSpec) -> bool {
-        spec.permissions.iter().any(|one| one.derived)
-    }
-
-    /// Whether it is so in a namespace ("": on the whole cluster).
-    pub fn holds(&self, place: &str) -> bool {
-        self.cluster || self.namespaces.contains(place)
-    }
-
-    /// As digests have it.
-    pub const fn as_str(&self) -> &'static str {
-        if self.cluster { "Cluster" } else { "Namespaces" }
-    }
-}
-
-fn is_of_the_cluster(permission: &Permission) -> bool {
-    permission.scope == Some(PermissionScope::Cluster)
-}
 
 /// The account, and the roles and bindings of its permissions, in Helm's order of kinds. `rights` are those of derived ones. A person has the
 /// same rights: who is named no more has none, however long the credentials hold.

@@ -1,6 +1,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::role::Reach;
 use crate::set::Phase;
 
 mod bindings;

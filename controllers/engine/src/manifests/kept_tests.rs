@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{Kind, Object, check, is_cloud_namespace, place_in_namespace};
 use crate::canonical;
+use crate::cloud::CloudFacts;
 use crate::identity::{Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
 use crate::set::{ChartTests, HookSpec, ManifestSet, Phase, SetManifest, TEST};
-use crate::snapshot::CloudFacts;
 
 /// Test objects kept of one app.
 const MOST_TESTS: usize = 100;

@@ -5,10 +5,10 @@ use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use serde_json::Value;
 
 use super::Object;
+use crate::cloud::CloudFacts;
 use crate::cloud::account_parts;
 use crate::identity::{Identity, kind_of};
 use crate::refusal::Refusal;
-use crate::snapshot::CloudFacts;
 
 /// Group of all service accounts of the namespace that follows.
 const ACCOUNTS_OF: &str = "system:serviceaccounts:";
@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cloud::Reach;
+    use crate::role::Reach;
 
     fn cloud(reach: Reach) -> CloudFacts {
         CloudFacts {

@@ -43,7 +43,7 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
         name: "edge".to_owned(),
         level: "Admin".to_owned(),
         namespace: "shop".to_owned(),
-        reach: crate::cloud::Reach::default(),
+        reach: crate::role::Reach::default(),
         derived: None,
         clusters: inside,
     };

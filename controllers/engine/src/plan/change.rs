@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use emco_crds::deployment_intent_group::status::Cause;
 
-use super::{Change, Plan};
-use crate::changes::{Changes, Comparison};
+use super::Plan;
+use crate::changes::{Change, Changes, Comparison};
 use crate::identity::ClusterId;
 use crate::resolve::Resolved;
 use crate::snapshot::Running;

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cloud::Derived;
+use crate::cloud::CloudFacts;
 use crate::conditions::truncate;
 use crate::identity::{ClusterId, SetDigest};
 use crate::role::Asked;
+use crate::role::Derived;
 use crate::set::{Assigned, Assignment, ManifestSet};
-use crate::snapshot::{CloudFacts, Running};
+use crate::snapshot::Running;
 use crate::text::counted;
 
 /// Gains that are named.

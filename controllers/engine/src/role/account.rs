@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Kind, RBAC, Resource, Rule, defined, escalation};
 use crate::apis::ApiList;
-use crate::cloud::Derived;
 use crate::identity::{Identity, kind_of};
+use crate::role::Derived;
 use crate::set::ManifestSet;
 
 /// To make, change and remove an object.

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use emco_crds::CompositeApp;
 use emco_engine::apis::{ApiList, ApiResource};
-use emco_engine::cloud::{Derived, Reach};
+use emco_engine::cloud::CloudFacts;
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::{self, Plan};
 use emco_engine::refusal::Refusal;
+use emco_engine::role::{Derived, Reach};
 use emco_engine::snapshot::{
-    ChartFacts, CloudFacts, ClusterFacts, Installation, Running, Scheduling, Snapshot, Source, SourceKey,
+    ChartFacts, ClusterFacts, Installation, Running, Scheduling, Snapshot, Source, SourceKey,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

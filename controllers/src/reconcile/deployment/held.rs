@@ -7,11 +7,12 @@ use std::time::Duration;
 use emco_crds::DeploymentIntentGroup;
 use emco_engine::approval::Wait;
 use emco_engine::changes::Comparison;
-use emco_engine::cloud::{self, Derived};
+use emco_engine::cloud;
 use emco_engine::hold::{Hold, Next};
 use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::plan::{DerivedAccount, Plan};
 use emco_engine::refusal::Refusal;
+use emco_engine::role::Derived;
 use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations};
 use emco_engine::snapshot::{Running, uids};
 

@@ -7,11 +7,12 @@ use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_crds::fields::Level;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_engine::cloud::CloudFacts;
 use emco_engine::identity::ClusterId;
 use emco_engine::pin::{self, Pinned};
 use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assignment, combinations};
-use emco_engine::snapshot::{CloudFacts, uids};
+use emco_engine::snapshot::uids;
 
 use super::order_of;
 use crate::abandon;

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use emco_crds::{DeploymentIntentGroup, LogicalCloud, SyncShard};
-use emco_engine::cloud::{CloudPlan, Derived};
+use emco_engine::cloud::CloudPlan;
 use emco_engine::identity::{ClusterId, SetDigest};
+use emco_engine::role::Derived;
 use emco_engine::role::{Asked, Rights};
 use emco_engine::shard::{self, Content};
 use emco_engine::snapshot::ClusterFacts;

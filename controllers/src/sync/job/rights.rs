@@ -1,8 +1,9 @@
 //! Waits until the account of a logical cloud whose rights are derived has all that a target needs. The cluster itself is asked: with a
 //! right missing, half of a revision would be applied, and the rest refused.
 
-use emco_engine::cloud::{Derived, account_parts};
+use emco_engine::cloud::account_parts;
 use emco_engine::path::ApiPath;
+use emco_engine::role::Derived;
 use emco_engine::role::{Asked, Rights, Rule};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emco_crds::names::label;
-use emco_engine::cloud::Derived;
+use emco_engine::role::Derived;
 use emco_engine::set::{ManifestSet, SetManifest};
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use emco_crds::deployment_intent_group::sync::{
     ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
 };
-use emco_engine::cloud::Derived;
 use emco_engine::identity::ClusterId;
+use emco_engine::role::Derived;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
