@@ -18,6 +18,7 @@ use self::words::{cluster, duration};
 
 mod add;
 pub mod adopt;
+pub mod awaited;
 mod check;
 pub mod deployments;
 mod exit_codes;
@@ -25,7 +26,7 @@ mod leave;
 pub mod objects;
 pub mod role;
 mod shell;
-mod status;
+pub mod status;
 pub mod test;
 mod words;
 

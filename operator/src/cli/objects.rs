@@ -13,11 +13,12 @@ use futures::stream::{self, StreamExt as _};
 
 use super::args::Format;
 use super::args::deployments::{GetArgs, PartArgs};
+use super::args::status::Verdict;
 use super::diff::edge;
 use super::hub::{self, Hub};
 use super::output::machine;
 use super::status::filter::{Filter, absent};
-use super::status::tree::{There, Thing, Tree, Verdict};
+use super::status::tree::{There, Thing, Tree};
 use super::{Outcome, print, pulse, stored};
 
 mod look;

@@ -12,6 +12,7 @@ use kube::{Api, ResourceExt};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::args::awaited::Awaited;
 use super::args::deployments::WaitArgs;
 use super::hub::{self, Hub};
 use super::output::{machine, printable};
@@ -21,7 +22,6 @@ use super::{Outcome, print};
 
 mod judge;
 
-pub use judge::Awaited;
 use judge::{Met, judge, leaves};
 
 /// Nobody waits longer: ten years.

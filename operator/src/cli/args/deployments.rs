@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::adopt::AdoptArgs;
+use super::awaited::Awaited;
 use super::exit_codes::{
     DIGEST_EXIT_CODES, EXIT_CODES, KUBECTL_EXIT_CODES, PLAN_EXIT_CODES, WAIT_EXIT_CODES,
 };
@@ -14,7 +15,6 @@ use super::role::RoleArgs;
 use super::test::{TEST_EXIT_CODES, TestArgs};
 use super::words::{Deployment, cluster, duration};
 use super::{Format, HubArgs};
-use crate::cli::wait::Awaited;
 
 /// What to do with a deployment, or on a cluster.
 #[derive(Subcommand, Debug)]

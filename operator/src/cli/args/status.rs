@@ -1,11 +1,11 @@
 //! Arguments of the command that shows deployments as a tree.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::objects::ObjectArgs;
 use super::words::{Deployment, cluster};
 use super::{Format, HubArgs, ScopeArgs};
-use crate::cli::status::tree::Verdict;
 
 /// `kubectl emco status`.
 #[derive(Args, Debug)]
@@ -37,4 +37,36 @@ pub struct StatusArgs {
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,
+}
+
+/// How an app is on a cluster, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Verdict {
+    /// All of it is applied and ready.
+    Ready,
+    /// On its way.
+    Progressing,
+    /// Something was refused, or did not become ready in time.
+    Failed,
+    /// The cluster cannot be reached.
+    Unreachable,
+    /// On its way out.
+    Removing,
+    /// Nobody can say now.
+    Unknown,
+}
+
+impl Verdict {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Progressing => "Progressing",
+            Self::Failed => "Failed",
+            Self::Unreachable => "Unreachable",
+            Self::Removing => "Removing",
+            Self::Unknown => "Unknown",
+        }
+    }
 }

@@ -84,7 +84,7 @@ mod tests {
 
     use super::super::report::{ClusterObjects, Object, ObjectCounts, ObjectState, Seen};
     use super::*;
-    use crate::cli::status::tree::Verdict;
+    use crate::cli::args::status::Verdict;
 
     fn asked(api_version: &str, kind: &str, name: &str) -> Asked {
         let metadata = json!({"namespace": "shop", "name": name});

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::Asked;
 use crate::cli::args::objects::ObjectArgs;
+use crate::cli::args::status::Verdict;
 use crate::cli::pulse::Pulse;
-use crate::cli::status::tree::{Group, There, Verdict};
+use crate::cli::status::tree::{Group, There};
 
 /// Everything that is shown.
 #[derive(Serialize)]

@@ -8,8 +8,9 @@ use emco_engine::text::counted;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
-use super::tree::{There, Verdict, on_cluster};
+use super::tree::{There, on_cluster};
 use crate::cli::args::objects::ObjectArgs;
+use crate::cli::args::status::Verdict;
 use crate::cli::orphans::some;
 
 /// Names that a sentence lists.

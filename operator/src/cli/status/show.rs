@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::tree::{App, Group, There, Tree, Verdict};
+use super::tree::{App, Group, There, Tree};
 use super::warning;
+use crate::cli::args::status::Verdict;
 use crate::cli::orphans::some;
 
 /// Clusters that are named where all of them are ready.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
 use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::sync_shard::status::Connectivity;
@@ -13,39 +12,8 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::filter::{Counts, Filter, Share};
+use crate::cli::args::status::Verdict;
 use crate::cli::pulse::Pulse;
-
-/// How an app is on a cluster, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum Verdict {
-    /// All of it is applied and ready.
-    Ready,
-    /// On its way.
-    Progressing,
-    /// Something was refused, or did not become ready in time.
-    Failed,
-    /// The cluster cannot be reached.
-    Unreachable,
-    /// On its way out.
-    Removing,
-    /// Nobody can say now.
-    Unknown,
-}
-
-impl Verdict {
-    /// The word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::Progressing => "Progressing",
-            Self::Failed => "Failed",
-            Self::Unreachable => "Unreachable",
-            Self::Removing => "Removing",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
 
 /// Everything that is shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
