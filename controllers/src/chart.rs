@@ -35,9 +35,9 @@ mod wish;
 
 pub use credentials::ChartCredentials;
 pub use error::{BUSY, ChartError};
-pub use git::{Git, GitLimits, Reference};
+pub use git::{Git, Reference};
 pub use http::trust;
-pub use limits::ChartLimits;
+pub use limits::{ChartLimits, GitLimits};
 use low_priority::Worker;
 pub use maps::{MapKey, Maps};
 pub use oci::Oci;

@@ -35,6 +35,7 @@ mod events;
 mod finish;
 mod gather;
 mod held;
+mod order;
 mod pinned;
 mod planned;
 pub mod preview;
@@ -43,7 +44,7 @@ mod report;
 mod rollout;
 mod terminate;
 
-use carry_out::{Carried, carry_out, order_of};
+use carry_out::{Carried, carry_out};
 use gather::Gathered;
 use planned::Planned;
 

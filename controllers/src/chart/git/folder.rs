@@ -8,7 +8,8 @@ use emco_helm::chart::Ignore;
 
 use super::object::{self, Format, Id, Kind, Node, Object};
 use super::pack::Pack;
-use super::{ChartError, GitLimits, invalid, not_found, too_large};
+use super::{ChartError, invalid, not_found, too_large};
+use crate::chart::GitLimits;
 use crate::remote::wire::cut;
 
 /// Folders in folders, links followed.

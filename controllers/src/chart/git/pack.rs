@@ -9,7 +9,8 @@ use std::sync::Arc;
 use flate2::bufread::ZlibDecoder;
 
 use super::object::{Format, Hash, Id, Kind, Object};
-use super::{ChartError, GitLimits, invalid, too_large};
+use super::{ChartError, invalid, too_large};
+use crate::chart::GitLimits;
 
 /// Deltas on deltas; Git makes at most 4,095.
 const CHAIN: usize = 4096;

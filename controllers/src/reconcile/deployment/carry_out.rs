@@ -1,14 +1,10 @@
 //! Stores what was planned as a revision, and gives it to the clusters as far as its waves go.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::status::Cause;
-use emco_crds::sync_shard::ShardOrder;
-use emco_engine::depends;
-use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::plan::Plan;
 use emco_engine::refusal::Refusal;
 use emco_engine::rollout::{Earlier, Waves};
@@ -18,6 +14,7 @@ use futures::future::{join, try_join};
 
 use super::gather::Gathered;
 use super::held;
+use super::order::order_of;
 use super::rollout::{self, Way};
 use crate::abandon;
 use crate::object::context::Failure;
@@ -178,12 +175,6 @@ fn waves_of(
     let waves = plan.waves.as_deref()?.clone();
     let had = store::targets(ctx, owner);
     Some(Arc::new(waves.beside(&had, &combinations(&plan.assignment), earlier)))
-}
-
-/// Which apps of a stored revision wait for which, where its clusters are these.
-pub fn order_of(stored: &Stored, wanted: &BTreeMap<ClusterId, Combination>) -> Option<ShardOrder> {
-    let apps = stored.spec.apps.iter().map(|app| (app.name.as_str(), app.depends_on.as_slice()));
-    depends::order(apps, wanted, stored.spec.revision)
 }
 
 /// Why a plan may not be stored.

@@ -18,7 +18,7 @@ use emco_engine::snapshot::{Running, uids};
 
 use super::dry_run;
 use super::gather::installed;
-use super::order_of;
+use super::order::order_of;
 use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
 use super::rollout;

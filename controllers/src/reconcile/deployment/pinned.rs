@@ -14,7 +14,7 @@ use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assignment, combinations};
 use emco_engine::snapshot::uids;
 
-use super::order_of;
+use super::order::order_of;
 use crate::abandon;
 use crate::object::LogFields;
 use crate::object::context::Failure;

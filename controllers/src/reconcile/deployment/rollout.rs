@@ -19,7 +19,7 @@ use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
 use super::approved;
-use super::carry_out::order_of;
+use super::order::order_of;
 use crate::object::context::Failure;
 use crate::object::{meta, status};
 use crate::reconcile::context::Context;
