@@ -2,6 +2,8 @@
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+mod kinds;
+
 /// Condition types.
 pub mod types {
     /// The object does what it is for. Present on every kind.
@@ -57,39 +59,3 @@ pub trait Conditioned {
         self.condition(type_).is_some_and(|c| c.status == "True")
     }
 }
-
-macro_rules! conditioned {
-    ($($status:ty $(: $revision:ident)?),+ $(,)?) => {$(
-        impl Conditioned for $status {
-            fn conditions(&self) -> &[Condition] {
-                &self.conditions
-            }
-            fn conditions_mut(&mut self) -> &mut Vec<Condition> {
-                &mut self.conditions
-            }
-            fn observed_generation(&self) -> Option<i64> {
-                self.observed_generation
-            }
-            fn set_observed_generation(&mut self, generation: i64) {
-                self.observed_generation = Some(generation);
-            }
-            $(fn revision(&self) -> Option<i64> {
-                self.$revision
-            })?
-        }
-    )+};
-}
-
-conditioned!(
-    crate::ClusterProviderStatus,
-    crate::ClusterStatus,
-    crate::ProjectStatus,
-    crate::LogicalCloudStatus,
-    crate::CompositeAppStatus,
-    crate::CompositeProfileStatus,
-    crate::GenericActionIntentStatus,
-    crate::DeploymentIntentGroupStatus: revision,
-    crate::DeploymentApprovalStatus,
-    crate::AppContextStatus,
-    crate::SyncShardStatus,
-);
