@@ -16,7 +16,7 @@ use emco_engine::shard::{self, Content};
 use emco_engine::snapshot::ClusterFacts;
 use emco_engine::{cloud, marks};
 
-use super::{held, namespace};
+use super::held;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
