@@ -10,7 +10,7 @@ use crate::object::context::Failure;
 use crate::rows::{self, Retargeted};
 use crate::store::{Owner, StoreContext};
 
-/// Makes the owner's shards want this and nothing else, as [`rows::retarget`] does. What was abandoned on a cluster that is wanted again
+/// Makes the owner's shards want this and nothing else, as [`rows::retarget()`] does. What was abandoned on a cluster that is wanted again
 /// is taken back by its row, and then forgotten by the ledger. Returns whether anything was written.
 pub async fn retarget(
     ctx: &StoreContext,
