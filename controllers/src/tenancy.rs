@@ -1,4 +1,4 @@
-//! Says which namespaces Projects and ClusterProviders own, gives the operator its rights there, and reads which clusters they register.
+//! Says which namespaces a Project or ClusterProvider owns, gives the operator its rights there, and reads which clusters are registered.
 
 pub mod facts;
 pub mod namespace_access;

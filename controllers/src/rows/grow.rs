@@ -9,6 +9,7 @@ use emco_crds::names::{finalizer, label, owner_short};
 use emco_crds::sync_shard::ShardOrder;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::shard;
+use kube::Resource;
 use serde_json::json;
 
 use crate::api::{ApiServerExt, parse};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::context::StoreContext;
 use super::owner::Owner;
 use super::shards::stored_shards;
-use crate::api::{ApiServerExt, Method, Request, parse};
+use crate::api::{Method, Request, parse};
 use crate::object::context::Failure;
 use crate::object::meta;
 

@@ -5,16 +5,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
-use emco_controllers::api::plan_turns::PlanTurns;
-use emco_controllers::api::unreachable::UnreachableSince;
 use emco_controllers::api::world::system::{SystemClock, SystemRandom};
 use emco_controllers::api::world::{Edges, World};
 use emco_controllers::api::{ApiServer, ApiServerExt as _};
 use emco_controllers::chart::{ChartLimits, ChartStore};
 use emco_controllers::driver::hub::HubApi;
 use emco_controllers::driver::installation;
-use emco_controllers::object::context::Connector;
-use emco_controllers::object::events::EventDedup;
+use emco_controllers::object::context::{Connector, HubContext};
 use emco_controllers::reconcile::composite_app;
 use emco_controllers::reconcile::context::Context;
 use emco_controllers::remote::dialer::{Dialer, DialerSettings, SystemResolver};
@@ -113,27 +110,13 @@ impl Process {
         let dialer = Dialer::new(DialerSettings::default(), resolver);
         let charts_store = ChartStore::new(charts.path().join("charts"), dialer, ChartLimits::default());
         let (stores, writers) = stores();
-        let ctx = Context {
-            world: World {
-                hub: Arc::clone(&hub),
-                edges: known.clone(),
-                clock: Arc::new(SystemClock),
-                random,
-            },
-            stores,
-            connector: known,
-            charts: charts_store.map_err(|error| anyhow!("the cache of charts cannot be used: {error}"))?,
-            installation: Arc::new(installation),
-            account: None,
-            namespace: NAMESPACE.to_owned(),
-            epoch: 1,
-            revisions: Revisions::default(),
-            planning: Arc::default(),
-            turns: PlanTurns::default(),
-            renders: Arc::default(),
-            events: EventDedup::default(),
-            unreachable: UnreachableSince::default(),
-        };
+        let charts_store =
+            charts_store.map_err(|error| anyhow!("the cache of charts cannot be used: {error}"))?;
+        let world =
+            World { hub: Arc::clone(&hub), edges: known.clone(), clock: Arc::new(SystemClock), random };
+        let keys = Arc::new(installation);
+        let reached = HubContext { epoch: 1, ..HubContext::new(world, stores, known, keys, NAMESPACE) };
+        let ctx = Context::new(reached, Revisions::default(), charts_store, Arc::default());
         Ok(Self { ctx, hub, writers, _charts: charts })
     }
 
