@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::api::boot_clock::{BootClock, SystemBootClock};
+use crate::api::boot_clock::BootClock;
 use crate::api::world::Clock;
 use crate::api::{ApiError, ApiServer};
 use crate::sync::Fence;
@@ -137,7 +137,11 @@ impl LeaseFence {
     /// Of a lease that nobody ever held.
     #[cfg(test)]
     pub(crate) fn closed() -> Self {
-        Self { boot: Arc::new(SystemBootClock), until: AtomicU64::new(0), margin: Duration::ZERO }
+        Self {
+            boot: Arc::new(crate::api::boot_clock::SystemBootClock),
+            until: AtomicU64::new(0),
+            margin: Duration::ZERO,
+        }
     }
 
     /// How long the lease is still ours.

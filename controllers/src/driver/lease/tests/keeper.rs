@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 
 use super::*;
+use crate::api::boot_clock::SystemBootClock;
 use crate::api::world::system::SystemClock;
 use crate::driver::lease::pulse::Pulse;
 use crate::driver::lease::{Keeper, Keeping};
