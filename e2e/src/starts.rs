@@ -8,7 +8,7 @@ use kube::Api;
 use kube::runtime::watcher::Config;
 
 use crate::audit::AuditMark;
-use crate::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
+use crate::bed::{Audit, Bed, BedSpec, PlaneSpec};
 use crate::operator::{Operator, chart, chart_map, deployed, deployment, ours, project, register};
 use crate::package::Package;
 use crate::wait::{wait_for_some, wait_until_gone};
@@ -30,7 +30,7 @@ const LONG: Duration = Duration::from_mins(5);
 
 /// The planes that [`run`] needs.
 pub fn bed() -> BedSpec {
-    let edge = PlaneSpec::new(EDGE, Parts::Controllers).own_etcd().audit(Audit::Writes);
+    let edge = PlaneSpec::light(EDGE, &[]).own_etcd().audit(Audit::Writes);
     BedSpec::bare_hub().with(edge)
 }
 

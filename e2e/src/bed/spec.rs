@@ -42,6 +42,14 @@ impl BedSpec {
     }
 }
 
+/// The controllers of every [`PlaneSpec::light`].
+const OF_NAMESPACES: &[&str] = &[
+    "namespace-controller",
+    "serviceaccount-controller",
+    "root-ca-certificate-publisher-controller",
+    "clusterrole-aggregation-controller",
+];
+
 /// One control plane.
 #[derive(Debug, Clone)]
 pub struct PlaneSpec {
@@ -70,6 +78,13 @@ impl PlaneSpec {
             api_flags: Vec::new(),
             controller_flags: Vec::new(),
         }
+    }
+
+    /// A plane on which namespaces get what they need and go, the roles `view`, `edit` and `admin` have their rules, and of
+    /// kube-controller-manager nothing else runs but these controllers. Those left out would list and watch every kind.
+    pub fn light(name: &str, more: &[&str]) -> Self {
+        let controllers = [OF_NAMESPACES, more].concat().join(",");
+        Self::new(name, Parts::Controllers).controller_flag(&format!("--controllers={controllers}"))
     }
 
     /// A full plane with one node, on which charts run to the end.

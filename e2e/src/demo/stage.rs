@@ -35,7 +35,7 @@ impl Stage {
     /// Starts everything but the first object.
     pub async fn start(screen: &Screen, operator: &Path) -> Result<Self> {
         screen.step("Starting four control planes: etcd, kube-apiserver, controllers, scheduler; kwok plays the nodes");
-        let mut spec = BedSpec::hub();
+        let mut spec = BedSpec::default().with(PlaneSpec::light("hub", &[]));
         for (edge, nodes, [cpu, memory, pods]) in EDGES {
             let nodes = (1..=nodes).map(|number| {
                 NodeSpec::new(&format!("{edge}-{number}")).capacity(Capacity::new(cpu, memory, pods))

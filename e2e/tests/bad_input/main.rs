@@ -11,16 +11,16 @@ mod repository;
 use anyhow::Result;
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, CompositeApp, DeploymentIntentGroup};
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::bed::{Bed, BedSpec, PlaneSpec};
 use emco_e2e::operator::{SharedOperator, chart, chart_map, project, says};
 use emco_e2e::package::Package;
 
-/// Nothing runs on these edges: what is deployed here is ready when it is there. `d` is registered by one test after the other, and may
+/// No Pod runs on these edges: what is deployed here is ready when it is there, a workload when it wants no Pod. `d` is registered by one test after the other, and may
 /// be cut off by the one whose turn it is.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
-        let edge = |name| PlaneSpec::new(name, Parts::Controllers);
-        BedSpec::bare_hub().with(edge("a")).with(edge("b")).with(edge("d").proxied())
+        let edge = |name| PlaneSpec::light(name, &["deployment-controller", "replicaset-controller"]);
+        BedSpec::bare_hub().with(edge("a")).with(edge("b")).with(PlaneSpec::light("d", &[]).proxied())
     },
     &["a", "b"],
 );

@@ -5,7 +5,7 @@ mod order;
 mod provider;
 
 use anyhow::{Result, ensure};
-use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
 use emco_e2e::operator::{SOON, SharedOperator, chart, chart_map, deployed, deployment, ours, project};
 use emco_e2e::package::Package;
 use emco_e2e::wait::wait_for_some;
@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 /// own, and takes them back.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
-        let edge = |name| PlaneSpec::new(name, Parts::Controllers).audit(Audit::Writes).proxied();
-        BedSpec::hub().with(edge("a")).with(edge("b"))
+        let edge = |name| PlaneSpec::light(name, &[]).audit(Audit::Writes).proxied();
+        BedSpec::default().with(PlaneSpec::light("hub", &[])).with(edge("a")).with(edge("b"))
     },
     &[],
 );

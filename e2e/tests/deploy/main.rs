@@ -38,7 +38,7 @@ static STAGE: SharedOperator = SharedOperator::new(
         for edge in ["a", "b"] {
             spec = spec.with(PlaneSpec::edge(edge).audit(Audit::Writes));
         }
-        spec.with(PlaneSpec::new("c", Parts::Controllers))
+        spec.with(PlaneSpec::light("c", &[]))
     },
     &["a", "b"],
 );

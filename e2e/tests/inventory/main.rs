@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, SyncShard};
-use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
+use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec, serial};
 use emco_e2e::operator::{
     Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, do_as_told, failing, has_maps,
     ours, program, project, says, written,
@@ -24,11 +24,11 @@ use tokio::sync::Mutex;
 /// Nothing runs on these edges: what is deployed here is ready when it is there.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
-        let edge = |name| PlaneSpec::new(name, Parts::Controllers).audit(Audit::Writes);
+        let plane = |name| PlaneSpec::light(name, &[]).audit(Audit::Writes);
         BedSpec::default()
-            .with(PlaneSpec::new("hub", Parts::Controllers).audit(Audit::Writes).own_etcd())
-            .with(edge("a").own_etcd().proxied())
-            .with(edge("b").proxied())
+            .with(plane("hub").own_etcd())
+            .with(plane("a").own_etcd().proxied())
+            .with(plane("b").proxied())
     },
     &["a", "b"],
 );

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, LogicalCloud};
-use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, SharedBed};
+use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec, SharedBed};
 use emco_e2e::kubectl::Kubectl;
 use emco_e2e::operator::{
     Operator, as_account, chart, chart_map, cluster, deployed, deployment, install_charts, is, program,
@@ -18,8 +18,8 @@ pub const ON_A: &str = "placement: {allOf: [{provider: acme, cluster: a}]}";
 
 static BED: SharedBed = SharedBed::new(|| {
     BedSpec::default()
-        .with(PlaneSpec::new("hub", Parts::Controllers))
-        .with(PlaneSpec::new("a", Parts::Controllers).audit(Audit::Writes))
+        .with(PlaneSpec::light("hub", &[]))
+        .with(PlaneSpec::light("a", &["deployment-controller", "replicaset-controller"]).audit(Audit::Writes))
         .with_helm()
 });
 static OPERATOR: OnceCell<Result<Operator, String>> = OnceCell::const_new();
