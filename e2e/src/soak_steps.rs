@@ -93,7 +93,7 @@ const STEPS: &[Step] = &[
         Work::Tests,
         "charts that spin on two places are refused, and one of keys is rendered for eight clusters",
     ),
-    step("lease", 4, Work::Tests, "a Lease is renewed for a minute while no thread of the work is free"),
+    step("lease", 4, Work::Tests, "a Lease is renewed for a minute while the work takes all threads and processors"),
     step("restore", 8, Work::Tests, "follows every edit after a restore of copies"),
     step("crashes", 15, Work::Crashes, "the histories of the unit tests die at every write, not at a sample"),
     step(

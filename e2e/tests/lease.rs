@@ -21,8 +21,27 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// Longer than a Lease lasts that nobody renews. All processors of the machine are taken meanwhile.
-const BUSY: Duration = Duration::from_secs(20);
+/// Longer than a Lease lasts that nobody renews.
+const BUSY: Duration = Duration::from_secs(15);
+
+/// What takes the threads of the work.
+#[derive(Clone, Copy)]
+enum Taken {
+    /// Calls that wait and give no thread back.
+    Waiting,
+    /// Computing: all processors of the machine are taken, too.
+    Computing,
+}
+
+impl Taken {
+    /// One moment of it.
+    fn pass(self) {
+        match self {
+            Self::Waiting => std::thread::sleep(Duration::from_millis(20)),
+            Self::Computing => spin_loop(),
+        }
+    }
+}
 
 async fn hub_config(bed: &Bed) -> Result<kube::Config> {
     let file = Kubeconfig::from_yaml(&bed.hub().kubeconfig()?)?;
@@ -42,7 +61,7 @@ async fn keeper(bed: &Bed, pulse: Arc<Pulse>) -> Result<(Keeper, mpsc::Unbounded
 struct Work {
     runtime: Option<tokio::runtime::Runtime>,
     busy: Arc<AtomicBool>,
-    spinning: Arc<AtomicU64>,
+    taken: Arc<AtomicU64>,
     written: Arc<AtomicU64>,
 }
 
@@ -72,29 +91,29 @@ impl Work {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         });
-        Ok(Self { runtime: Some(runtime), busy: Arc::default(), spinning: Arc::default(), written })
+        Ok(Self { runtime: Some(runtime), busy: Arc::default(), taken: Arc::default(), written })
     }
 
     /// Takes every thread, and returns when all are taken.
-    async fn starve(&self) {
+    async fn starve(&self, by: Taken) {
         self.busy.store(true, Ordering::Relaxed);
-        let spin = |busy: Arc<AtomicBool>, spinning: Arc<AtomicU64>| {
-            spinning.fetch_add(1, Ordering::Relaxed);
+        let take = move |busy: Arc<AtomicBool>, taken: Arc<AtomicU64>| {
+            taken.fetch_add(1, Ordering::Relaxed);
             while busy.load(Ordering::Relaxed) {
-                spin_loop();
+                by.pass();
             }
         };
         let runtime = self.runtime.as_ref().expect("a runtime");
         for _ in 0..Self::BLOCKING {
-            let (busy, spinning) = (Arc::clone(&self.busy), Arc::clone(&self.spinning));
-            runtime.spawn_blocking(move || spin(busy, spinning));
+            let (busy, taken) = (Arc::clone(&self.busy), Arc::clone(&self.taken));
+            runtime.spawn_blocking(move || take(busy, taken));
         }
         for _ in 0..Self::WORKERS {
-            let (busy, spinning) = (Arc::clone(&self.busy), Arc::clone(&self.spinning));
-            runtime.spawn(async move { spin(busy, spinning) });
+            let (busy, taken) = (Arc::clone(&self.busy), Arc::clone(&self.taken));
+            runtime.spawn(async move { take(busy, taken) });
         }
         let all = (Self::WORKERS + Self::BLOCKING) as u64;
-        while self.spinning.load(Ordering::Relaxed) < all {
+        while self.taken.load(Ordering::Relaxed) < all {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -111,19 +130,21 @@ impl Drop for Work {
 
 #[tokio::test]
 async fn a_lease_is_renewed_while_no_thread_of_the_work_is_free() {
-    Box::pin(renewed_for(BUSY)).await;
+    Box::pin(renewed_for(BUSY, Taken::Waiting)).await;
 }
 
 mod soak {
     use std::time::Duration;
 
+    use super::{Taken, renewed_for};
+
     #[tokio::test]
     async fn a_lease_is_renewed_for_a_minute_while_no_thread_of_the_work_is_free() {
-        Box::pin(super::renewed_for(Duration::from_mins(1))).await;
+        Box::pin(renewed_for(Duration::from_mins(1), Taken::Computing)).await;
     }
 }
 
-async fn renewed_for(time: Duration) {
+async fn renewed_for(time: Duration, by: Taken) {
     let bed = Bed::start(BedSpec::default().with(PlaneSpec::new("hub", Parts::ApiServer))).await.unwrap();
     bed.explain(async {
         // Who takes the Lease looks for the highest epoch of shards: a hub that does not serve them is one that starts.
@@ -138,7 +159,7 @@ async fn renewed_for(time: Duration) {
         while work.written.load(Ordering::Relaxed) < 3 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        work.starve().await;
+        work.starve(by).await;
         renewed_while_busy(&bed, &fence, time).await?;
         ensure!(ended.try_recv().is_err(), "the work was ended although the lease was kept");
 
