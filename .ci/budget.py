@@ -13,7 +13,7 @@ LARGE = {
     "bad_input": (320, "starts planes with certificates and proxies of its own"),
     "install": (240, "installs and removes both charts again and again"),
     "deletion": (240, "ends with planes that are away"),
-    "restore": (240, "stops and restores the etcd of planes"),
+    "restore": (140, "wipes the hub twice, and waits until edges that are away are given up"),
     "hostile": (240, "each attack goes on while another project works"),
     "pages": (240, "runs every example of the book"),
     "gitops": (240, "the checks of Flux and Argo CD on all stages"),

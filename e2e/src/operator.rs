@@ -18,7 +18,7 @@ mod states;
 mod turn;
 
 pub use accounts::{as_account, call, do_as_told, install_charts};
-pub use copies::Copies;
+pub use copies::{Copies, Statuses};
 pub use loose::without_rules_on_names;
 pub use objects::{
     binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, reconciled_again,

@@ -93,8 +93,18 @@ const STEPS: &[Step] = &[
         Work::Tests,
         "charts that spin on two places are refused, and one of keys is rendered for eight clusters",
     ),
-    step("lease", 4, Work::Tests, "a Lease is renewed for a minute while the work takes all threads and processors"),
-    step("restore", 8, Work::Tests, "follows every edit after a restore of copies"),
+    step(
+        "lease",
+        4,
+        Work::Tests,
+        "a Lease is renewed for a minute while the work takes all threads and processors",
+    ),
+    step(
+        "restore",
+        10,
+        Work::Tests,
+        "follows every edit after a restore of copies, and of an etcd that is an hour old",
+    ),
     step("crashes", 15, Work::Crashes, "the histories of the unit tests die at every write, not at a sample"),
     step(
         "starts-60",

@@ -1,12 +1,35 @@
 //! Copies the objects of a hub and creates them anew on an empty one, as tools do that back up objects and not etcd.
 
 use anyhow::{Context as _, Result, ensure};
+use emco_crds::names::label;
 use serde_json::{Value, json};
 
 use crate::bed::Bed;
 
 /// What such tools keep of the metadata: the API server gives the rest anew.
 const KEPT: [&str; 5] = ["name", "namespace", "labels", "annotations", "finalizers"];
+
+/// Which statuses are copied.
+#[derive(Clone, Copy, Debug)]
+pub enum Statuses {
+    /// Each with its object.
+    All,
+    /// As tools do that know no subresources.
+    None,
+    /// Without those of objects of this deployment.
+    AllBut(&'static str),
+}
+
+impl Statuses {
+    /// Whether an object of this owner has its own.
+    pub fn has(self, owner: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::AllBut(without) => owner != without,
+        }
+    }
+}
 
 /// Objects as they were: namespaces, Secrets, ConfigMaps, and everything of emco.io.
 pub struct Copies {
@@ -35,8 +58,8 @@ impl Copies {
         self
     }
 
-    /// Creates all of them, with their statuses or without; the API server gives each another uid, and generation 1.
-    pub async fn create(&self, bed: &Bed, with_statuses: bool) -> Result<()> {
+    /// Creates all of them with these statuses; the API server gives each another uid, and generation 1.
+    pub async fn create(&self, bed: &Bed, statuses: Statuses) -> Result<()> {
         let kubectl = bed.hub().kubectl();
         // Namespaces may be there already.
         for (command, objects) in [("apply", &self.spaces), ("create", &self.others)] {
@@ -45,13 +68,14 @@ impl Copies {
         }
         let status = |object: &Value| {
             let ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with("emco.io/"));
-            let status = object.get("status").filter(|_| ours)?;
+            let owner = object["metadata"]["labels"][label::OWNER_NAME].as_str().unwrap_or_default();
+            let status = object.get("status").filter(|_| ours && statuses.has(owner))?;
             let mut bare = bare(object);
             bare.as_object_mut()?.insert("status".to_owned(), status.clone());
             Some(bare)
         };
         let items: Vec<Value> = self.others.iter().filter_map(status).collect();
-        if with_statuses {
+        if !items.is_empty() {
             kubectl.run_with(&["replace", "--subresource=status", "-f", "-"], &all(&items)).await?;
         }
         Ok(())

@@ -38,7 +38,7 @@ pub const ALL: &[Defect] = &[
             COPIED,
             &[
                 "a_hub_made_of_copied_objects_goes_on_where_it_was",
-                "a_hub_made_of_copied_objects_without_statuses_goes_on_where_it_was",
+                "a_hub_made_of_copies_without_statuses_deals_with_others_changes",
                 "every_edit_after_a_restore_of_copies_reaches_the_clusters",
                 // The law of shards, whose steps copy them at every moment: also while a cluster is in the middle of its work.
                 "whatever_is_on_a_cluster_is_in_its_row_and_in_the_end_it_is_the_target",

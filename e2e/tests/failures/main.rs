@@ -141,7 +141,9 @@ fn every_finding_of_the_trial_has_a_test() {
 
 /// The end of a page, which names the tests of each of its rows.
 fn appendix(table: &[(&str, &[&str])]) -> String {
-    let mut text = format!("{APPENDIX}\n\nEach row is shown by tests; `make test` runs them.\n\n");
+    let mut text = format!(
+        "{APPENDIX}\n\nEach row is shown by tests; `make test` runs them, and `make soak` those that take long.\n\n"
+    );
     for (row, tests) in table {
         let tests: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
         writeln!(text, "* *{row}*: {}", tests.join(", ")).unwrap();

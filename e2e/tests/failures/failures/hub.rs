@@ -133,7 +133,7 @@ pub const HUB: &[Row] = &[
         "The hub's objects are copied to an empty hub",
         &[
             "a_hub_made_of_copied_objects_goes_on_where_it_was",
-            "a_hub_made_of_copied_objects_without_statuses_goes_on_where_it_was",
+            "a_hub_made_of_copies_without_statuses_deals_with_others_changes",
             "every_edit_after_a_restore_of_copies_reaches_the_clusters",
             "an_update_after_a_restore_of_copies_removes_what_it_has_no_more",
             "hooks_before_an_installation_do_not_run_again_when_statuses_are_lost",
