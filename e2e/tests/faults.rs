@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, Plane, PlaneSpec, SharedBed, serial};
+use emco_e2e::bed::{Audit, Bed, BedSpec, Plane, PlaneSpec, SharedBed, serial};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
@@ -14,8 +14,7 @@ const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_mins(1);
 
 static BED: SharedBed = SharedBed::new(|| {
-    let edge = PlaneSpec::edge("a").own_etcd().proxied().audit(Audit::Writes);
-    BedSpec::default().with(edge).with(PlaneSpec::new("shared", Parts::ApiServer))
+    BedSpec::default().with(PlaneSpec::edge("a").own_etcd().proxied().audit(Audit::Writes))
 });
 
 async fn bed() -> (tokio::sync::MutexGuard<'static, ()>, &'static Bed, &'static Plane) {
@@ -201,14 +200,4 @@ async fn a_restored_plane_has_the_objects_and_the_revision_of_its_snapshot() {
         Ok(())
     })
     .await;
-}
-
-#[tokio::test]
-async fn what_a_plane_was_not_asked_for_is_refused_with_the_cure() {
-    let (_turn, bed, _) = bed().await;
-    let plain = bed.edge("shared");
-    let said = |result: Result<()>| result.expect_err("it worked").to_string();
-    assert!(said(plain.cut_off().await).contains("PlaneSpec::proxied"));
-    assert!(said(plain.wipe().await).contains("PlaneSpec::own_etcd"));
-    assert!(said(plain.audit_mark().map(drop)).contains("PlaneSpec::audit"));
 }

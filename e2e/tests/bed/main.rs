@@ -178,6 +178,15 @@ async fn waiting_for_what_does_not_come_says_what_is_missing() {
 }
 
 #[tokio::test]
+async fn what_a_plane_was_not_asked_for_is_refused_with_the_cure() {
+    let plain = BED.get().await.unwrap().hub();
+    let said = |result: Result<()>| result.expect_err("it worked").to_string();
+    assert!(said(plain.cut_off().await).contains("PlaneSpec::proxied"));
+    assert!(said(plain.wipe().await).contains("PlaneSpec::own_etcd"));
+    assert!(said(plain.audit_mark().map(drop)).contains("PlaneSpec::audit"));
+}
+
+#[tokio::test]
 async fn a_spec_with_two_planes_of_one_name_is_refused() {
     let spec = BedSpec::bare_hub().with(PlaneSpec::new("hub", Parts::ApiServer));
     let error = Bed::start(spec).await.err().expect("it started");
