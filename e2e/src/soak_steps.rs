@@ -105,6 +105,7 @@ const STEPS: &[Step] = &[
         Work::Tests,
         "follows every edit after a restore of copies, and of an etcd that is an hour old",
     ),
+    step("rollout", 4, Work::Tests, "rolls out on eight clusters of which some die and one joins"),
     step("crashes", 15, Work::Crashes, "the histories of the unit tests die at every write, not at a sample"),
     step(
         "starts-60",

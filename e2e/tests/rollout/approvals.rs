@@ -7,9 +7,8 @@ use emco_crds::conditions::{Conditioned as _, types};
 use emco_e2e::bed::{Bed, serial};
 use emco_e2e::operator::{chart, chart_map, deployed, deployment, project, wait};
 
-use super::{ON_FOUR, STAGE};
+use super::{EDGES, EVERYWHERE, STAGE};
 
-const EDGES: [&str; 4] = ["e0", "e1", "e2", "e3"];
 const ON_ONE: &str = "allOf: [{provider: acme, cluster: e0}]";
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: one}\n";
 
@@ -58,7 +57,7 @@ async fn a_plan_beyond_the_removal_budget_waits_for_its_own_approval() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {
         project(bed, "budget").await?;
-        deploy(bed, "budget", ON_FOUR).await?;
+        deploy(bed, "budget", EVERYWHERE).await?;
         deployed(bed, "budget", "shop", 1).await?;
         deploy(bed, "budget", ON_ONE).await?;
         let held = says(bed, "budget", types::APPROVED, "RemovalNeedsConfirmation").await?;
@@ -123,14 +122,14 @@ async fn an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(async {
         project(bed, "waves").await?;
-        deploy(bed, "waves", ON_FOUR).await?;
+        deploy(bed, "waves", EVERYWHERE).await?;
         deployed(bed, "waves", "shop", 1).await?;
         let canary = "{name: canary, clusters: [{provider: acme, cluster: e1}], approval: After}";
         let rollout = format!("rollout: {{waves: [{canary}]}}");
         // Before the chart changes: the app's change alone would be a revision without waves, where it is seen first.
-        deploy_chart(bed, "waves", ("1.0.0", NOTE), ON_FOUR, &rollout).await?;
+        deploy_chart(bed, "waves", ("1.0.0", NOTE), EVERYWHERE, &rollout).await?;
         deployed(bed, "waves", "shop", 2).await?;
-        deploy_chart(bed, "waves", ("1.1.0", &NOTE.replace("one", "two")), ON_FOUR, &rollout).await?;
+        deploy_chart(bed, "waves", ("1.1.0", &NOTE.replace("one", "two")), EVERYWHERE, &rollout).await?;
         let held = wait(bed, "waves", "shop", |dig: &DeploymentIntentGroup| {
             let rollout = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
             let waits = rollout.filter(|rollout| rollout.waits_for.ends_with("--wave canary"));

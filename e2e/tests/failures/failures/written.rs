@@ -89,6 +89,7 @@ pub const WRITTEN: &[Row] = &[
             "one_dead_cluster_pauses_where_none_is_borne_until_it_is_back",
             "what_is_taken_back_is_not_tried_again",
             "a_death_at_any_write_while_it_is_taken_back_changes_nothing",
+            "a_rollout_that_pauses_for_a_dead_cluster_goes_on_and_reaches_it",
             "eight_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
         ],
     ),
