@@ -32,8 +32,9 @@ fn edges(hub: BedSpec) -> BedSpec {
 /// Tests that need the edge `b` read; the one that cuts it off writes.
 static B_ANSWERS: RwLock<()> = RwLock::const_new(());
 
-/// The time in which nothing may happen. Silence has no event to wait for.
-const SILENCE: Duration = Duration::from_secs(8);
+/// The time in which nothing may happen: a write that others' changes bring comes within a second, and what was met with a pause is
+/// looked at again after 30 s. Silence has no event to wait for.
+const SILENCE: Duration = Duration::from_secs(4);
 
 /// A project whose namespace is on the edge, with the charts.
 async fn start(name: &str, chart: &Package) -> Result<&'static Bed> {
