@@ -91,7 +91,7 @@ const STEPS: &[Step] = &[
         "hostile",
         4,
         Work::Tests,
-        "charts that spin on two places are refused, and one of keys is rendered for eight clusters",
+        "charts that spin are refused, and one of keys is rendered for eight clusters",
     ),
     step(
         "lease",
@@ -106,6 +106,7 @@ const STEPS: &[Step] = &[
         "follows every edit after a restore of copies, and of an etcd that is an hour old",
     ),
     step("rollout", 4, Work::Tests, "rolls out on eight clusters of which some die and one joins"),
+    step("demo", 2, Work::Tests, "deploys a folder of packaged charts as make demo does"),
     step("crashes", 15, Work::Crashes, "the histories of the unit tests die at every write, not at a sample"),
     step(
         "starts-60",

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::Output;
 
 use anyhow::Result;
-use emco_e2e::bed::serial;
 use emco_e2e::package::Package;
 use emco_e2e::{launch, operator};
 use tokio::process::Command;
@@ -33,22 +32,8 @@ fn finished(output: &Output) -> String {
 
 #[tokio::test]
 async fn the_shop_is_deployed_and_the_stock_moves() {
-    let _turn = serial().await;
     let said = finished(&demo(None).await.unwrap());
     assert!(said.contains("Ready on oslo and gone from berlin"), "{said}");
-}
-
-#[tokio::test]
-async fn packaged_charts_go_everywhere_and_leave_the_small_edge() {
-    let _turn = serial().await;
-    let dir = tempfile::tempdir().unwrap();
-    for chart in ["stock", "storefront", "telemetry"] {
-        let folder = operator::root().join("config/samples/charts").join(chart);
-        let package = Package::of_folder(&folder).unwrap();
-        std::fs::write(dir.path().join(package.file_name()), &package.bytes).unwrap();
-    }
-    let said = finished(&demo(Some(dir.path())).await.unwrap());
-    assert!(said.contains("Ready, and nothing of it runs on porto"), "{said}");
 }
 
 #[tokio::test]
@@ -71,4 +56,24 @@ async fn an_archive_that_is_none_is_refused_with_its_name_before_anything_starts
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
     assert!(said.contains("cut-1.0.0.tgz"), "{said}");
+}
+
+/// The same stage with charts of a folder, which is what the two tests above refuse.
+mod soak {
+    use emco_e2e::operator;
+    use emco_e2e::package::Package;
+
+    use super::{demo, finished};
+
+    #[tokio::test]
+    async fn packaged_charts_go_everywhere_and_leave_the_small_edge() {
+        let dir = tempfile::tempdir().unwrap();
+        for chart in ["stock", "storefront", "telemetry"] {
+            let folder = operator::root().join("config/samples/charts").join(chart);
+            let package = Package::of_folder(&folder).unwrap();
+            std::fs::write(dir.path().join(package.file_name()), &package.bytes).unwrap();
+        }
+        let said = finished(&demo(Some(dir.path())).await.unwrap());
+        assert!(said.contains("Ready, and nothing of it runs on porto"), "{said}");
+    }
 }

@@ -98,11 +98,6 @@ async fn a_chart_that_makes_900_mb_is_refused_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_chart_that_spins_is_refused_and_others_go_on() {
-    attacked(Attack::Spin, Size::Least, End::Refused).await;
-}
-
-#[tokio::test]
 async fn a_chart_that_prints_256_mib_is_refused_and_others_go_on() {
     attacked(Attack::Print, Size::Least, End::Refused).await;
 }
@@ -122,9 +117,14 @@ async fn a_chart_of_keys_for_many_clusters_holds_nobody_else_up() {
     Box::pin(keys(Size::Least)).await;
 }
 
-/// The attacks that compute for long, with more of it.
+/// The attacks that compute for long: all of the 30 s that a render has, or more of what is above.
 mod soak {
     use super::{Attack, End, Size, attacked, keys};
+
+    #[tokio::test]
+    async fn a_chart_that_spins_is_refused_and_others_go_on() {
+        attacked(Attack::Spin, Size::Least, End::Refused).await;
+    }
 
     #[tokio::test]
     async fn charts_that_spin_on_two_places_are_refused_and_others_go_on() {
