@@ -4,10 +4,10 @@
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
-use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec, serial};
+use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{
-    Operator, OperatorInTurn, SOON, chart, chart_map, cluster, deployed, deployment, do_as_told, is, ours,
-    program, project, provider, refused, register, root, secret, wait,
+    OperatorInTurn, SOON, chart, chart_map, cluster, deployed, deployment, do_as_told, install_kinds, is, ours,
+    program, project, provider, refused, register, secret, wait,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -26,13 +26,11 @@ fn note() -> Result<Package> {
 }
 
 /// Nothing runs on these edges: what is deployed there is ready when it is there.
-fn planes(hub: PlaneSpec) -> BedSpec {
-    let edge = |name| PlaneSpec::new(name, Parts::ApiServer).audit(Audit::Writes);
-    BedSpec::default().with(hub).with(edge("a")).with(edge("b").proxied())
-}
-
-/// For tests that keep the hub.
-static IN_TURN: OperatorInTurn = OperatorInTurn::new(|| planes(PlaneSpec::new("hub", Parts::ApiServer)));
+static IN_TURN: OperatorInTurn = OperatorInTurn::new(|| {
+    let plane = |name| PlaneSpec::new(name, Parts::ApiServer);
+    let edge = |name| plane(name).audit(Audit::Writes);
+    BedSpec::default().with(plane("hub").own_etcd()).with(edge("a")).with(edge("b").proxied())
+});
 
 async fn install(bed: &Bed, namespace: &str, name: &str, spec: &str) -> Result<()> {
     project(bed, namespace).await?;
@@ -80,7 +78,6 @@ async fn emco(bed: &Bed, args: &[&str]) -> Result<(String, Option<i32>)> {
 
 #[tokio::test]
 async fn what_is_left_on_an_edge_that_stays_away_is_given_up_and_removed_when_it_is_back() {
-    let _turn = serial().await;
     let (bed, mut turn) = IN_TURN.turn().await.unwrap();
     bed.explain(Box::pin(async {
         turn.start(&[]).await?;
@@ -131,45 +128,43 @@ async fn what_is_left_on_an_edge_that_stays_away_is_given_up_and_removed_when_it
 
 #[tokio::test]
 async fn a_new_hub_takes_in_what_runs_on_edges_and_writes_nothing_there_but_what_nobody_wants() {
-    let _turn = serial().await;
-    let bed = Bed::start(planes(PlaneSpec::new("hub", Parts::ApiServer).own_etcd())).await.unwrap();
-    bed.explain(async {
-        let first = Operator::start(&bed, &program()?).await?;
-        register(&bed, "acme", &EDGES).await?;
-        install(&bed, "new", "shop", EVERYWHERE).await?;
+    let (bed, mut turn) = IN_TURN.turn().await.unwrap();
+    bed.explain(Box::pin(async {
+        let operator = turn.start(&[]).await?;
+        register(bed, "acme", &EDGES).await?;
+        install(bed, "new", "shop", EVERYWHERE).await?;
         let kubectl = bed.hub().kubectl();
         let keys =
             kubectl.run(&["get", "secret", "emco-installation", "-n", "emco-system", "-o", "json"]).await?;
         let keys: Value = serde_json::from_str(&keys)?;
-        first.kill().await?;
+        operator.kill().await?;
         bed.hub().wipe().await?;
-        let crds = root().join("config/crd").display().to_string();
-        kubectl.run(&["apply", "--server-side", "-k", &crds]).await?;
-        kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
+        // They stay for the next test, too.
+        install_kinds(bed).await?;
         // All that was kept of the old hub, besides what is in Git.
         kubectl.run(&["create", "namespace", "emco-system"]).await.ok();
         let kept = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "data": keys["data"],
             "type": keys["type"], "metadata": {"name": "emco-installation", "namespace": "emco-system"}});
         kubectl.apply(&kept.to_string()).await?;
         let marks = [("a", bed.edge("a").audit_mark()?), ("b", bed.edge("b").audit_mark()?)];
-        let _second = Operator::standby(&bed, &program()?, "anew").await?;
-        register_again(&bed).await?;
-        project(&bed, "new").await?;
-        let (dry, code) = emco(&bed, &["orphans", "--rebuild", "--dry-run"]).await?;
+        operator.replace(bed).await?;
+        register_again(bed).await?;
+        project(bed, "new").await?;
+        let (dry, code) = emco(bed, &["orphans", "--rebuild", "--dry-run"]).await?;
         ensure!(code == Some(3) && dry.contains("would be adopted"), "{code:?}: {dry}");
         let shards: Api<SyncShard> = bed.hub().api("new").await?;
         let of_shop = kube::api::ListParams::default().labels("emco.io/owner-name=shop");
         ensure!(shards.list(&of_shop).await?.items.is_empty(), "a dry run writes nothing");
-        emco(&bed, &["orphans", "--rebuild"]).await?;
+        emco(bed, &["orphans", "--rebuild"]).await?;
         let found = shards.list(&of_shop).await?.items;
         ensure!(found.len() == 1 && found[0].spec.clusters.len() == 2, "{found:#?}");
-        let (listed, code) = emco(&bed, &["orphans", "-n", "new"]).await?;
+        let (listed, code) = emco(bed, &["orphans", "-n", "new"]).await?;
         ensure!(code == Some(3) && listed.contains("DeploymentIntentGroup/shop"), "{listed}");
         // The deployment comes from Git.
-        chart_map(&bed, "new", "charts", &[note()?]).await?;
+        chart_map(bed, "new", "charts", &[note()?]).await?;
         kubectl.apply(&deployment("new", "shop", &[note()?], EVERYWHERE)).await?;
-        deployed(&bed, "new", "shop", 1).await?;
-        let (all, _) = emco(&bed, &["orphans", "--rebuild"]).await?;
+        deployed(bed, "new", "shop", 1).await?;
+        let (all, _) = emco(bed, &["orphans", "--rebuild"]).await?;
         ensure!(all.contains("DeploymentIntentGroup/new/shop"), "{all}");
         for (edge, mark) in marks {
             let touched: Vec<_> = bed
@@ -179,21 +174,20 @@ async fn a_new_hub_takes_in_what_runs_on_edges_and_writes_nothing_there_but_what
                 .filter(|e| e.user == "emco" && e.is_write() && e.namespace != "emco-system")
                 .collect();
             ensure!(touched.is_empty(), "{edge}: {touched:?}");
-            ensure!(here(&bed, edge, "new").await? == ["ConfigMap/new/note"]);
+            ensure!(here(bed, edge, "new").await? == ["ConfigMap/new/note"]);
         }
         // What an owner that comes back no more had is removed when somebody says so, by its label.
         kubectl.run(&["delete", "dig", "shop", "-n", "new", "--timeout=120s"]).await?;
         for edge in EDGES {
-            ensure!(here(&bed, edge, "new").await?.is_empty(), "{edge}");
+            ensure!(here(bed, edge, "new").await?.is_empty(), "{edge}");
         }
         Ok(())
-    })
+    }))
     .await;
 }
 
 #[tokio::test]
 async fn rebuilding_takes_nothing_of_an_edge_that_another_hub_claims() {
-    let _turn = serial().await;
     let (bed, mut turn) = IN_TURN.turn().await.unwrap();
     bed.explain(Box::pin(async {
         turn.start(&[]).await?;
