@@ -1,5 +1,7 @@
 //! Runs kubectl against a plane.
 
+mod apply;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -144,14 +146,22 @@ impl Kubectl {
         }
     }
 
-    /// Applies YAML text on the server's side.
+    /// Applies YAML text on the server's side. That needs no program, unless it is to leave the processor to others.
     pub async fn apply(&self, yaml: &str) -> Result<String> {
-        self.run_with(&["apply", "--server-side", "-f", "-"], yaml).await
+        if self.low_priority {
+            return self.run_with(&["apply", "--server-side", "-f", "-"], yaml).await;
+        }
+        self.applied(None, yaml).await
     }
 
     /// Applies YAML text on the server's side; objects that name no namespace go to `namespace`.
     pub async fn apply_to(&self, namespace: &str, yaml: &str) -> Result<String> {
-        self.run_with(&["apply", "--server-side", "-n", namespace, "-f", "-"], yaml).await
+        self.applied(Some(namespace), yaml).await
+    }
+
+    async fn applied(&self, namespace: Option<&str>, yaml: &str) -> Result<String> {
+        let applied = apply::apply(&self.kubeconfig, namespace, yaml);
+        tokio::time::timeout(PATIENCE, applied).await.context("kubectl apply takes too long")?
     }
 
     /// Applies a file, or a folder with all below it, on the server's side.

@@ -14,6 +14,7 @@ mod accounts;
 mod copies;
 mod loose;
 mod objects;
+mod ours;
 mod states;
 mod turn;
 
@@ -24,9 +25,10 @@ pub use objects::{
     binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, reconciled_again,
     register, secret, still_says,
 };
+pub use ours::ours;
 pub use states::{
-    deployed, deployed_within, failing, has_maps, is, ours, refused, says, settled, unless_ended, wait,
-    wait_in, written,
+    deployed, deployed_within, failing, has_maps, is, refused, says, settled, unless_ended, wait, wait_in,
+    written,
 };
 pub use turn::{OperatorInTurn, Turn};
 

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use emco_crds::conditions::types;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -182,28 +182,4 @@ pub async fn has_maps(bed: &Bed, plane: &str, namespace: &str, wanted: &[&str]) 
         if names == wanted { Ok(()) } else { Err(format!("{names:?}")) }
     })
     .await
-}
-
-/// The objects of some kinds on a plane that the operator applied there, as `KIND/NAMESPACE/NAME` (or `KIND/NAME`).
-/// `kinds` is what kubectl takes, such as `configmaps,deployments`.
-pub async fn ours(bed: &Bed, plane: &str, kinds: &str, namespace: Option<&str>) -> Result<Vec<String>> {
-    let scope = namespace.map_or_else(|| vec!["--all-namespaces"], |namespace| vec!["-n", namespace]);
-    let mut args = vec!["get", kinds, "-l", "emco.io/owner", "-o", "json"];
-    args.extend(scope);
-    let answer = bed.edge(plane).kubectl().run(&args).await?;
-    let list: serde_json::Value = serde_json::from_str(&answer).context("kubectl did not answer in JSON")?;
-    let Some(items) = list["items"].as_array() else { bail!("kubectl answered no list: {answer}") };
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let mut names: Vec<_> = items
-        .iter()
-        .map(|item| {
-            let (kind, meta) = (text(&item["kind"]), &item["metadata"]);
-            match text(&meta["namespace"]) {
-                namespace if namespace.is_empty() => format!("{kind}/{}", text(&meta["name"])),
-                namespace => format!("{kind}/{namespace}/{}", text(&meta["name"])),
-            }
-        })
-        .collect();
-    names.sort();
-    Ok(names)
 }
