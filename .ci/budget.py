@@ -18,7 +18,6 @@ LARGE = {
     "pages": (240, "runs every example of the book"),
     "gitops": (240, "the checks of Flux and Argo CD on all stages"),
     "image": (240, "builds what is shipped"),
-    "crash": (240, "lets the operator die at every step"),
     "upgrade": (240, "replaces a running operator"),
 }
 # Whether being over budget twice fails the run. Not before all that is over it today was mended or moved to `make soak`: until then the

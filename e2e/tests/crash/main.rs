@@ -1,6 +1,5 @@
 //! In: an operator that is killed at random moments of a deployment's life. Out: the edges and the hub end as if it had not been.
 
-mod content;
 mod soak;
 
 use std::collections::BTreeMap;

@@ -8,19 +8,31 @@ use emco_e2e::wait::wait_until_gone;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
-use super::{
-    EDGES, Follow, GROUPS, SILENCE, a_hub_made_of_copies, applied, bed, deploy, edit, goes_on, marks, stop,
+use super::copies::{
+    Follow, GROUPS, SILENCE, a_hub_made_of_copies, applied, deploy, edit, goes_on, marks, stop,
     waits_and_is_confirmed, written,
 };
+use super::{EDGES, planes};
+
+/// On a bed of its own: all of them use the same project.
+async fn followed(statuses: Statuses) {
+    let _turn = serial().await;
+    let bed = Bed::start(planes()).await.unwrap();
+    bed.explain(Box::pin(async {
+        let mut operator = Operator::start(&bed, &program()?).await?;
+        a_hub_made_of_copies(&bed, &mut operator, statuses, Follow::All).await
+    }))
+    .await;
+}
 
 #[tokio::test]
 async fn a_hub_made_of_copies_deals_with_others_changes() {
-    a_hub_made_of_copies(Statuses::All, Follow::All).await;
+    followed(Statuses::All).await;
 }
 
 #[tokio::test]
 async fn a_hub_made_of_copies_without_statuses_deals_with_others_changes() {
-    a_hub_made_of_copies(Statuses::None, Follow::All).await;
+    followed(Statuses::None).await;
 }
 
 /// How far the hub had come when it last worked on all edges.
@@ -49,9 +61,9 @@ async fn until_marked(bed: &Bed, version: u64) -> Result<i64> {
 #[tokio::test]
 async fn a_hub_whose_etcd_is_an_hour_old_goes_on_from_what_is_applied_again() {
     let _turn = serial().await;
-    let bed = bed().await.unwrap();
+    let bed = Bed::start(planes()).await.unwrap();
     bed.explain(Box::pin(async {
-        let operator = Operator::start(&bed, &program()?).await?;
+        let mut operator = Operator::start(&bed, &program()?).await?;
         deploy(&bed).await?;
         edit(&bed, "early", "early-1", 1).await?;
         let backup = bed.hub().snapshot().await?;
@@ -60,10 +72,10 @@ async fn a_hub_whose_etcd_is_an_hour_old_goes_on_from_what_is_applied_again() {
         bed.hub().kubectl().run(&["delete", "dig,capp", "early", "-n", "shop", "--timeout=90s"]).await?;
         bed.hub().others_write(300).await?;
         let last = until_marked(&bed, bed.hub().version().await?).await?;
-        stop(operator).await?;
+        stop(&operator).await?;
         let marks = marks(&bed)?;
         bed.hub().restore_from(&backup).await?;
-        let _operator = Operator::start(&bed, &program()?).await?;
+        operator.restart(&bed).await?;
         // As it stands in Git; the edges have it already.
         applied(&bed, "till", &format!("till-{last}")).await?;
         applied(&bed, "late", "late-1").await?;

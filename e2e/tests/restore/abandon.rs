@@ -4,10 +4,10 @@
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup, SyncShard};
-use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::bed::Bed;
 use emco_e2e::operator::{
-    OperatorInTurn, SOON, chart, chart_map, cluster, deployed, deployment, do_as_told, install_kinds, is, ours,
-    program, project, provider, refused, register, secret, wait,
+    SOON, chart, chart_map, cluster, deployed, deployment, do_as_told, install_kinds, is, ours, program,
+    project, provider, refused, register, secret, wait,
 };
 use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
@@ -17,20 +17,14 @@ use kube::runtime::watcher::Config;
 use serde_json::Value;
 use tokio::process::Command;
 
-const EDGES: [&str; 2] = ["a", "b"];
+use super::{EDGES, IN_TURN};
+
 const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: one}\n";
 
 fn note() -> Result<Package> {
     chart("web", "1.0.0", &[("templates/note.yaml", NOTE)])
 }
-
-/// Nothing runs on these edges: what is deployed there is ready when it is there.
-static IN_TURN: OperatorInTurn = OperatorInTurn::new(|| {
-    let plane = |name| PlaneSpec::new(name, Parts::ApiServer);
-    let edge = |name| plane(name).audit(Audit::Writes);
-    BedSpec::default().with(plane("hub").own_etcd()).with(edge("a")).with(edge("b").proxied())
-});
 
 async fn install(bed: &Bed, namespace: &str, name: &str, spec: &str) -> Result<()> {
     project(bed, namespace).await?;

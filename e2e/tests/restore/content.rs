@@ -84,10 +84,8 @@ async fn stored_manifests_that_are_deleted_or_damaged_come_back_and_nothing_is_r
     let (bed, mut turn) = IN_TURN.turn().await.unwrap();
     let test = async {
         let operator = turn.start(&[]).await?;
-        // Where the other test failed, a line may still be bad.
-        for edge in EDGES {
-            bed.edge(edge).restore().await?;
-        }
+        // Where another test failed, the line may still be bad.
+        bed.edge("b").restore().await?;
         register(bed, "acme", &EDGES).await?;
         project(bed, TENANT).await?;
         chart_map(bed, TENANT, "charts", &[named()?]).await?;
