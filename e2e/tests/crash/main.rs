@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
-use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{
     OperatorInTurn, SOON, chart, chart_map, deployed, deployment, project, register, unless_ended,
 };
@@ -16,9 +16,10 @@ use emco_e2e::random::Random;
 use emco_e2e::wait::wait_until_gone;
 use serde_json::Value;
 
+/// Workloads and hooks run on `a`; `b` has the rest of the app.
 static IN_TURN: OperatorInTurn = OperatorInTurn::new(|| {
-    let edge = |name: &str| PlaneSpec::edge(name).audit(Audit::Writes).proxied();
-    EDGES.iter().fold(BedSpec::bare_hub(), |bed, name| bed.with(edge(name)))
+    let (a, b) = (PlaneSpec::edge("a"), PlaneSpec::new("b", Parts::ApiServer));
+    BedSpec::bare_hub().with(a.proxied()).with(b.proxied())
 });
 
 const EDGES: [&str; 2] = ["a", "b"];
@@ -27,6 +28,7 @@ const TENANT: &str = "crash";
 
 fn web() -> Result<Package> {
     let hook = r#"
+{{- if .Values.runs }}
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -37,9 +39,10 @@ spec:
     spec:
       restartPolicy: Never
       containers: [{name: prepare, image: example.com/prepare}]
+{{- end }}
 "#;
     let web = r"
-{{- range $i := until 6 }}
+{{- range $i := until 8 }}
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: page-{{ $.Values.page }}-{{ $i }}}
@@ -55,6 +58,7 @@ apiVersion: v1
 kind: Service
 metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80}]}
+{{- if .Values.runs }}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -66,11 +70,16 @@ spec:
     spec:
       containers:
       - {name: web, image: example.com/web, env: [{name: PAGE, value: {{ .Values.page | quote }}}]}
+{{- end }}
 ";
     chart(
         "web",
         "1.0.0",
-        &[("values.yaml", "page: one\n"), ("templates/hook.yaml", hook), ("templates/web.yaml", web)],
+        &[
+            ("values.yaml", "page: one\nruns: false\n"),
+            ("templates/hook.yaml", hook),
+            ("templates/web.yaml", web),
+        ],
     )
 }
 
@@ -93,7 +102,8 @@ async fn begin(bed: &Bed, step: Step, web: &Package) -> Result<()> {
     let values = |page: &str| {
         let spec = format!(
             "placement: {{allOf: [{{selector: {{matchLabels: {{tier: edge}}}}}}]}}\n\
-             overrideValues: [{{app: web, values: {{page: {page}}}}}]"
+             overrideValues: [{{app: web, values: {{page: {page}}}}}, \
+             {{app: web, clusters: [{{provider: acme, cluster: a}}], values: {{runs: true}}}}]"
         );
         deployment(TENANT, "shop", std::slice::from_ref(web), &spec)
     };
