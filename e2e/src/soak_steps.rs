@@ -85,7 +85,7 @@ const STEPS: &[Step] = &[
     step("bad_input", 6, Work::Tests, "deploys five thousand objects"),
     step("crash", 8, Work::Tests, "kills the operator twelve times"),
     step("deletion", 8, Work::Tests, "deletes everything of a tenant in three orders"),
-    step("deploy", 6, Work::Tests, "applies a tenant's objects in two more orders"),
+    step("deploy", 6, Work::Tests, "applies and deletes a tenant's objects in three orders"),
     step("gitops", 5, Work::Tests, "applies and deletes a tenant's folder in the other orders"),
     step(
         "hostile",

@@ -34,11 +34,9 @@ use tokio::sync::RwLock;
 
 static STAGE: SharedOperator = SharedOperator::new(
     || {
-        let mut spec = BedSpec::default().with(PlaneSpec::new("hub", Parts::ApiServer).audit(Audit::Writes));
-        for edge in ["a", "b"] {
-            spec = spec.with(PlaneSpec::edge(edge).audit(Audit::Writes));
-        }
-        spec.with(PlaneSpec::light("c", &[]))
+        let edge = |name| PlaneSpec::edge(name).audit(Audit::Writes);
+        let hub = PlaneSpec::new("hub", Parts::ApiServer).audit(Audit::Writes);
+        BedSpec::default().with(hub).with(edge("a")).with(edge("b"))
     },
     &["a", "b"],
 );
