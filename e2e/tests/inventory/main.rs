@@ -251,6 +251,8 @@ async fn a_hub_restored_from_a_backup_touches_no_edge_that_knows_more_until_that
                 .apply(&deployment("past", "shop", &[note()?], &saying(&format!("word-{last}"))))
                 .await?;
             deployed(bed, "past", "shop", last).await?;
+            // A mark comes at most every ten seconds: fewer edits are enough.
+            tokio::time::sleep(Duration::from_secs(2)).await;
         }
         let marks = [("a", bed.edge("a").audit_mark()?), ("b", bed.edge("b").audit_mark()?)];
         hub.restore_from(&backup).await?;
