@@ -186,7 +186,7 @@ async fn starts(starts: usize, kinds: usize) -> Result<String> {
     let bed = Bed::start(starts::bed()).await?;
     starts::define(&bed, kinds).await?;
     let mut operator = Operator::start(&bed, &program()?).await?;
-    let windows = Box::pin(starts::run(&bed, &mut operator, starts, kinds)).await?;
+    let windows = Box::pin(starts::run(&bed, &mut operator, 1..=starts, kinds)).await?;
     // A bed ends with the last handle of its programs.
     drop(operator);
     bed.end().await?;

@@ -1,5 +1,6 @@
 //! Starts the API server of an edge again and again while removals, ledgers, installations and plans wait for it.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -52,15 +53,16 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Registers the edge, which has the kinds already.
-    pub async fn new(bed: &'a Bed, operator: &'a mut Operator, kinds: usize) -> Result<Self> {
+    /// Registers the edge, which has the kinds already, and deploys what the start of this number removes.
+    pub async fn new(bed: &'a Bed, operator: &'a mut Operator, kinds: usize, first: usize) -> Result<Self> {
         let mark = bed.edge(EDGE).audit_mark()?;
         register(bed, "acme", &[EDGE]).await?;
         project(bed, SPACE).await?;
         chart_map(bed, SPACE, "charts", &[app(kinds)?]).await?;
         let stage = Self { bed, operator, kinds, mark };
-        stage.apply("app-0", PLACEMENT).await?;
-        deployed(bed, SPACE, "app-0", 1).await?;
+        let old = format!("app-{}", first - 1);
+        stage.apply(&old, PLACEMENT).await?;
+        deployed(bed, SPACE, &old, 1).await?;
         Ok(stage)
     }
 
@@ -185,19 +187,24 @@ fn app(kinds: usize) -> Result<Package> {
     chart("web", "1.0.0", &[("templates/all.yaml", &format!("{note}{custom}"))])
 }
 
-/// All of it: so many starts with so many kinds, which the edge has already.
+/// All of it: the starts of these numbers with so many kinds, which the edge has already.
 ///
 /// # Errors
 /// One of the starts lost or took something.
-pub async fn run(bed: &Bed, operator: &mut Operator, starts: usize, kinds: usize) -> Result<Windows> {
-    let mut stage = Box::pin(Stage::new(bed, operator, kinds)).await?;
+pub async fn run(
+    bed: &Bed,
+    operator: &mut Operator,
+    starts: RangeInclusive<usize>,
+    kinds: usize,
+) -> Result<Windows> {
+    let mut stage = Box::pin(Stage::new(bed, operator, kinds, *starts.start())).await?;
     let mut windows = Windows::default();
-    for number in 1..=starts {
+    for number in starts.clone() {
         let found =
-            Box::pin(stage.start(number)).await.with_context(|| format!("start {number} of {starts}"))?;
+            Box::pin(stage.start(number)).await.with_context(|| format!("start {number} of {starts:?}"))?;
         windows.add(&found);
-        println!("start {number} of {starts} with {kinds} kinds: {found}");
+        println!("start {number} of {starts:?} with {kinds} kinds: {found}");
     }
-    stage.deleted_once(starts)?;
+    stage.deleted_once(starts.count())?;
     Ok(windows)
 }
