@@ -25,7 +25,7 @@ pub use objects::{
     binary_map, chart, chart_map, cluster, deployment, look_again, project, provider, reconciled_again,
     register, secret, still_says,
 };
-pub use ours::ours;
+pub use ours::{field, ours};
 pub use states::{
     deployed, deployed_within, failing, has_maps, is, refused, says, settled, unless_ended, wait, wait_in,
     written,

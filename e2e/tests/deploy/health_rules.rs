@@ -1,7 +1,5 @@
 //! A custom resource whose readiness only a health rule knows; the rule is that of the book.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
@@ -9,7 +7,9 @@ use emco_e2e::bed::Bed;
 use emco_e2e::operator::{
     SOON, chart, chart_map, deployed, deployment, is, program, project, refused, root, wait,
 };
-use serde_json::Value;
+use emco_e2e::wait::wait_for_some;
+use k8s_openapi::api::core::v1::Event;
+use kube::runtime::watcher::Config;
 use tokio::process::Command;
 
 use super::{AT_WORK, EVERYWHERE, STAGE};
@@ -72,21 +72,19 @@ async fn ready(bed: &Bed) -> Result<()> {
 
 /// The Warning about the rules that has these words.
 async fn warned(bed: &Bed, words: &str) -> Result<()> {
-    let selector = "involvedObject.name=emco-health-rules,type=Warning,reason=HealthRuleInvalid";
-    let args = ["get", "events", "-n", "emco-system", "--field-selector", selector, "-o", "json"];
-    let deadline = Instant::now() + SOON;
-    loop {
-        let events: Value = serde_json::from_str(&bed.hub().kubectl().run(&args).await?)?;
-        let items = events["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let says = |event: &&Value| event["message"].as_str().is_some_and(|message| message.contains(words));
-        match items.iter().filter(says).count() {
-            0 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(100)).await,
-            count => {
-                ensure!(count == 1, "{words:?} is said {count} times: {events:#}");
-                return Ok(());
-            }
+    let about = "involvedObject.name=emco-health-rules,type=Warning,reason=HealthRuleInvalid";
+    let events = bed.hub().api::<Event>("emco-system").await?;
+    let config = Config::default().fields(about);
+    let count = wait_for_some(events, config, SOON, &format!("an Event with {words:?}"), |events| {
+        let says = |event: &&Event| event.message.as_ref().is_some_and(|message| message.contains(words));
+        match events.values().filter(says).count() {
+            0 => Err(format!("{events:?}")),
+            count => Ok(count),
         }
-    }
+    })
+    .await?;
+    ensure!(count == 1, "{words:?} is said {count} times");
+    Ok(())
 }
 
 /// What `kubectl emco get` says of the object.

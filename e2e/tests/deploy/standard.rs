@@ -44,7 +44,7 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
             ("patch", "limitranges", THERE),
             ("patch", "namespaces", THERE),
             ("get", "configmaps", "default"),
-            ("create", "clusterroles", THERE),
+            ("create", "clusterroles.rbac.authorization.k8s.io", THERE),
         ] {
             tenant.may(verb, resource, namespace, false).await?;
         }

@@ -1,6 +1,7 @@
 //! A logical cloud with an account of its own, and a deployment in it.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
@@ -9,11 +10,15 @@ use emco_e2e::bed::Bed;
 use emco_e2e::operator::{SOON, chart, deployment, is, wait};
 use emco_e2e::package::Package;
 use emco_e2e::wait::wait_until_gone;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
+use kube::api::PostParams;
 
 use super::{EVERYWHERE, start};
 
+/// Between two questions what the account may do.
+const HEEDED_EVERY: Duration = Duration::from_millis(100);
 /// Of the logical cloud.
 const NAME: &str = "tenant";
 const NOTE: &str = "
@@ -102,8 +107,27 @@ impl Tenant {
 
     /// Waits until a cluster lets the account do that, or does not.
     pub async fn may(&self, verb: &str, resource: &str, namespace: &str, may: bool) -> Result<()> {
-        let args = ["auth", "can-i", verb, resource, "-n", namespace, "--as", &self.account()];
-        self.bed.edge("a").kubectl().until(&args, "", may).await
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let there = format!("system:serviceaccounts:{}", self.there());
+        let review: SubjectAccessReview = serde_json::from_value(serde_json::json!({"spec": {
+            "user": self.account(),
+            "groups": ["system:serviceaccounts", there, "system:authenticated"],
+            "resourceAttributes": {"verb": verb, "group": group, "resource": resource, "namespace": namespace},
+        }}))?;
+        let reviews: Api<SubjectAccessReview> = Api::all(self.bed.edge("a").client().await?);
+        let end = Instant::now() + SOON;
+        // No watch tells when a server heeds a new rule.
+        loop {
+            let answer = reviews.create(&PostParams::default(), &review).await?;
+            if answer.status.as_ref().is_some_and(|status| status.allowed == may) {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < end,
+                "{verb} {resource} in {namespace:?} is still otherwise: {answer:?}"
+            );
+            tokio::time::sleep(HEEDED_EVERY).await;
+        }
     }
 
     /// Objects of the deployment that were written in a namespace ("": of the whole cluster), all of them as the account.

@@ -15,6 +15,7 @@ use emco_e2e::package::Package;
 use emco_e2e::wait::wait_for_object;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{SILENCE, STAGE};
@@ -43,10 +44,12 @@ async fn start(name: &str, chart: Package, spec: &str) -> Result<&'static Bed> {
     Ok(bed)
 }
 
-async fn patch(bed: &Bed, namespace: &str, what: &str, name: &str, patch: &Value) -> Result<()> {
-    let patch = patch.to_string();
-    let args = ["patch", what, name, "-n", namespace, "--type=merge", "-p", &patch];
-    bed.edge("a").kubectl().run(&args).await.map(drop)
+/// Changes a ConfigMap on the edge as people do.
+async fn patch(bed: &Bed, namespace: &str, name: &str, patch: &Value) -> Result<()> {
+    let maps = bed.edge("a").api::<ConfigMap>(namespace).await?;
+    let params = PatchParams { field_manager: Some("kubectl-patch".to_owned()), ..PatchParams::default() };
+    maps.patch(name, &params, &Patch::Merge(patch)).await?;
+    Ok(())
 }
 
 /// Writes of the operator in a namespace of the edge, as `VERB NAME`.
@@ -94,7 +97,7 @@ async fn what_people_change_and_delete_is_put_right_with_one_write_each_and_coun
     let bed = start("kept", note().unwrap(), &spec("one", "one", "{}")).await.unwrap();
     bed.explain(async {
         let mark = bed.edge("a").audit_mark()?;
-        patch(bed, "kept", "cm", "note", &json!({"data": {"say": "theirs", "added": "theirs"}})).await?;
+        patch(bed, "kept", "note", &json!({"data": {"say": "theirs", "added": "theirs"}})).await?;
         counted(bed, "kept", (1, 0)).await?;
         says(bed, "kept", ("one", "one")).await?;
         bed.edge("a").kubectl().run(&["delete", "cm", "note", "-n", "kept"]).await?;
@@ -116,7 +119,7 @@ async fn where_changes_are_only_reported_the_object_and_its_writer_are_named_and
     let bed = start("told", note().unwrap(), &spec("one", "one", "{drift: Report}")).await.unwrap();
     bed.explain(async {
         let mark = bed.edge("a").audit_mark()?;
-        patch(bed, "told", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
+        patch(bed, "told", "note", &json!({"data": {"say": "theirs"}})).await?;
         let message = counted(bed, "told", (0, 1)).await?;
         for part in ["others changed 1 object", "ConfigMap/told/note", "acme/a", "kubectl-patch"] {
             ensure!(message.contains(part), "{part:?} is not in: {message}");
@@ -149,7 +152,7 @@ async fn fields_under_ignore_are_left_to_others_through_drift_and_updates() {
         says(bed, "ignored", ("one", "one")).await?;
         let mark = bed.edge("a").audit_mark()?;
         for name in ["note", "only"] {
-            patch(bed, "ignored", "cm", name, &json!({"data": {"say": "theirs"}})).await?;
+            patch(bed, "ignored", name, &json!({"data": {"say": "theirs"}})).await?;
         }
         tokio::time::sleep(SILENCE).await;
         let none = writes(bed, "ignored", mark)?;
@@ -160,7 +163,7 @@ async fn fields_under_ignore_are_left_to_others_through_drift_and_updates() {
             .await?;
         deployed(bed, "ignored", "shop", 2).await?;
         says(bed, "ignored", ("theirs", "two")).await?;
-        patch(bed, "ignored", "cm", "note", &json!({"data": {"more": "theirs"}})).await?;
+        patch(bed, "ignored", "note", &json!({"data": {"more": "theirs"}})).await?;
         says(bed, "ignored", ("theirs", "two")).await?;
         tokio::time::sleep(SILENCE).await;
         let two = writes(bed, "ignored", mark)?;

@@ -14,13 +14,15 @@ mod prune;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::audit::AuditMark;
 use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
-use emco_e2e::operator::{SharedOperator, chart_map, deployment, is, project, wait};
+use emco_e2e::operator::{self, SharedOperator, chart_map, deployment, is, project, wait};
 use emco_e2e::package::Package;
+use kube::api::{Patch, PatchParams};
+use serde_json::Value;
 use tokio::sync::RwLock;
 
 static STAGE: SharedOperator = SharedOperator::new(|| edges(BedSpec::bare_hub()), &["a", "b"]);
@@ -57,9 +59,11 @@ async fn deploy(bed: &Bed, namespace: &str, chart: &Package, values: &str, sync:
 
 /// Changes the spec of the deployment `shop`, in YAML on one line.
 async fn change(bed: &Bed, namespace: &str, spec: &str) -> Result<()> {
-    let patch = format!("spec: {spec}");
-    let args = ["patch", "dig", "shop", "-n", namespace, "--type=merge", "-p", &patch];
-    bed.hub().kubectl().run(&args).await.map(drop)
+    let patch: Value = serde_yaml::from_str(&format!("spec: {spec}"))?;
+    let digs = bed.hub().api::<DeploymentIntentGroup>(namespace).await?;
+    let params = PatchParams { field_manager: Some("kubectl-patch".to_owned()), ..PatchParams::default() };
+    digs.patch("shop", &params.validation_strict(), &Patch::Merge(patch)).await?;
+    Ok(())
 }
 
 /// Waits until the deployment is ready as the revision that it is pinned to.
@@ -121,14 +125,9 @@ fn writes(bed: &Bed, namespace: &str, since: AuditMark) -> Result<Vec<String>> {
     Ok(events.into_iter().filter(ours).map(|e| format!("{} {} {}", e.verb, e.resource, e.name)).collect())
 }
 
-/// What kubectl prints of a field of an object on the edge.
+/// A field of an object on the edge.
 async fn field(bed: &Bed, namespace: &str, object: &str, path: &str) -> Result<String> {
-    let path = format!("jsonpath={path}");
-    bed.edge("a")
-        .kubectl()
-        .run(&["get", object, "-n", namespace, "-o", &path])
-        .await
-        .context(object.to_owned())
+    operator::field(bed, "a", namespace, object, path).await
 }
 
 async fn uid(bed: &Bed, namespace: &str, object: &str) -> Result<String> {

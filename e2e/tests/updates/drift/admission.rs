@@ -109,7 +109,7 @@ async fn without_a_fight(bed: &Bed, namespace: &str, admission: &str) -> Result<
     bed.hub().kubectl().apply(&deployment(namespace, "shop", &[note()?], &spec("one", "two", "{}"))).await?;
     deployed(bed, namespace, "shop", 2).await?;
     says(bed, namespace, ("house style", "two")).await?;
-    patch(bed, namespace, "cm", "note", &json!({"data": {"more": "theirs"}})).await?;
+    patch(bed, namespace, "note", &json!({"data": {"more": "theirs"}})).await?;
     counted(bed, namespace, (1, 0)).await?;
     says(bed, namespace, ("house style", "two")).await?;
     tokio::time::sleep(SILENCE).await;

@@ -49,7 +49,7 @@ async fn drift_and_edits_of_a_suspended_deployment_wait_until_it_is_resumed() {
         apply(bed, "held", note()?, &format!("{}\nsuspend: true", spec("one", "one", "{}"))).await?;
         ensure!(ready(bed, "held", "Suspended").await? == (1, None));
         let mark = bed.edge("a").audit_mark()?;
-        patch(bed, "held", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
+        patch(bed, "held", "note", &json!({"data": {"say": "theirs"}})).await?;
         counted(bed, "held", (0, 1)).await?;
         apply(bed, "held", note()?, &format!("{}\nsuspend: true", spec("one", "two", "{}"))).await?;
         second_is_pending(bed, "held").await?;
@@ -78,7 +78,7 @@ async fn drift_and_edits_of_a_suspended_project_wait_until_it_is_resumed() {
         // Nothing but the project wakes what differs.
         suspend("true").await?;
         ensure!(ready(bed, "stopped", "Suspended").await? == (1, None));
-        patch(bed, "stopped", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
+        patch(bed, "stopped", "note", &json!({"data": {"say": "theirs"}})).await?;
         counted(bed, "stopped", (0, 1)).await?;
         suspend("null").await?;
         says(bed, "stopped", ("one", "one")).await?;
@@ -86,7 +86,7 @@ async fn drift_and_edits_of_a_suspended_project_wait_until_it_is_resumed() {
         suspend("true").await?;
         ensure!(ready(bed, "stopped", "Suspended").await? == (1, None));
         let mark = bed.edge("a").audit_mark()?;
-        patch(bed, "stopped", "cm", "note", &json!({"data": {"say": "theirs"}})).await?;
+        patch(bed, "stopped", "note", &json!({"data": {"say": "theirs"}})).await?;
         counted(bed, "stopped", (1, 1)).await?;
         apply(bed, "stopped", note()?, &spec("one", "two", "{}")).await?;
         second_is_pending(bed, "stopped").await?;
