@@ -94,7 +94,7 @@ const STEPS: &[Step] = &[
         "charts that spin are refused, and one of keys is rendered for eight clusters",
     ),
     step(
-        "lease",
+        "bed",
         4,
         Work::Tests,
         "a Lease is renewed for a minute while the work takes all threads and processors",

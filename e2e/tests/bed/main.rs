@@ -1,6 +1,7 @@
 //! In: a hub and a full edge. Out: nodes as asked for, users with their rights, an audit log, and sentences when it fails. And workloads on the
-//! edge.
+//! edge, and a Lease on the hub.
 
+mod lease;
 mod workloads;
 
 use std::time::Duration;

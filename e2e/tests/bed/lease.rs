@@ -11,7 +11,7 @@ use emco_controllers::api::world::system::SystemRandom;
 use emco_controllers::driver::hub::{Fenced, HubApi};
 use emco_controllers::driver::lease::{Identity, Keeper, Keeping, LeaseFence, Lost, Pulse};
 use emco_controllers::sync::Fence;
-use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::bed::Bed;
 use emco_e2e::operator::{SOON, install_kinds};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -20,6 +20,8 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tokio::sync::mpsc;
+
+use super::BED;
 
 /// Longer than a Lease lasts that nobody renews.
 const BUSY: Duration = Duration::from_secs(15);
@@ -145,22 +147,22 @@ mod soak {
 }
 
 async fn renewed_for(time: Duration, by: Taken) {
-    let bed = Bed::start(BedSpec::default().with(PlaneSpec::new("hub", Parts::ApiServer))).await.unwrap();
+    let bed = BED.get().await.unwrap();
     bed.explain(async {
         // Who takes the Lease looks for the highest epoch of shards: a hub that does not serve them is one that starts.
-        install_kinds(&bed).await?;
+        install_kinds(bed).await?;
         let pulse = Arc::new(Pulse::default());
-        let (mut keeper, mut ended) = keeper(&bed, Arc::clone(&pulse)).await?;
+        let (mut keeper, mut ended) = keeper(bed, Arc::clone(&pulse)).await?;
         let first =
             tokio::time::timeout(SOON, keeper.acquired()).await.context("the lease is not taken")??;
         ensure!(first == 1);
         let fence = keeper.fence();
-        let work = Work::start(&bed, pulse, Arc::clone(&fence)).await?;
+        let work = Work::start(bed, pulse, Arc::clone(&fence)).await?;
         while work.written.load(Ordering::Relaxed) < 3 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         work.starve(by).await;
-        renewed_while_busy(&bed, &fence, time).await?;
+        renewed_while_busy(bed, &fence, time).await?;
         ensure!(ended.try_recv().is_err(), "the work was ended although the lease was kept");
 
         // Somebody else takes it. The work cannot hear of that; the keeper closes the fence and ends the process.
