@@ -4,14 +4,19 @@
 mod order;
 mod provider;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, ensure};
 use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec};
 use emco_e2e::operator::{SOON, SharedOperator, chart, chart_map, deployed, deployment, ours, project};
 use emco_e2e::package::Package;
 use emco_e2e::wait::wait_for_some;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use kube::api::ListParams;
 use kube::runtime::watcher::Config;
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Nothing runs on these edges: what is deployed here is ready when it is there. Each test registers them under a provider of its
@@ -83,18 +88,28 @@ async fn strangers(bed: &Bed, edge: &str, tenant: &str) -> Result<()> {
 
 /// What `strangers` made, with versions: written to, it would have another.
 async fn untouched(bed: &Bed, edge: &str, tenant: &str) -> Result<Value> {
+    let client = bed.edge(edge).client().await?;
     let mut all = Vec::new();
     for namespace in [tenant.to_owned(), format!("not-{tenant}")] {
-        let args = ["get", "configmaps,secrets", "-n", &namespace, "-o", "json"];
-        let list: Value = serde_json::from_str(&bed.edge(edge).kubectl().run(&args).await?)?;
-        for object in list["items"].as_array().into_iter().flatten() {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            if ["theirs", "another-hubs"].contains(&name) {
-                all.push(json!([object["kind"], namespace, name, object["metadata"]["resourceVersion"]]));
-            }
-        }
+        let maps = versions::<ConfigMap>(&client, &namespace).await?;
+        let secrets = versions::<Secret>(&client, &namespace).await?;
+        all.push(json!([namespace, maps, secrets]));
     }
     Ok(Value::from(all))
+}
+
+/// Of what `strangers` made of a kind in a namespace, by name.
+async fn versions<K>(client: &Client, namespace: &str) -> Result<BTreeMap<String, Option<String>>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned,
+{
+    let list = Api::<K>::namespaced(client.clone(), namespace).list(&ListParams::default()).await?;
+    let theirs =
+        list.items.into_iter().filter(|o| ["theirs", "another-hubs"].contains(&o.name_any().as_str()));
+    Ok(theirs.map(|object| (object.name_any(), object.resource_version())).collect())
 }
 
 /// Waits until nothing of ours is on an edge, and looks at all kinds.
@@ -120,7 +135,7 @@ fn foreign(name: &str) -> bool {
 
 async fn none_of<K>(bed: &Bed, edge: &str) -> Result<()>
 where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
     let api: Api<K> = Api::all(bed.edge(edge).client().await?);
     let what = format!("the end of what is ours on {edge}, {}s", K::kind(&()));

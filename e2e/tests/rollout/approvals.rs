@@ -5,7 +5,9 @@ use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::{Conditioned as _, types};
 use emco_e2e::bed::{Bed, serial};
-use emco_e2e::operator::{chart, chart_map, deployed, deployment, project, wait};
+use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, project, wait};
+use emco_e2e::wait::wait_until_gone;
+use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::{EDGES, EVERYWHERE, STAGE};
 
@@ -42,13 +44,14 @@ async fn says(bed: &Bed, tenant: &str, type_: &str, reason: &str) -> Result<Depl
     .await
 }
 
+/// What the note on an edge says.
 async fn note(bed: &Bed, edge: &str, tenant: &str) -> Result<String> {
-    bed.edge(edge).kubectl().run(&["get", "configmap", "note", "-n", tenant, "-o", "name"]).await
+    let note = bed.edge(edge).api::<ConfigMap>(tenant).await?.get("note").await?;
+    Ok(note.data.and_then(|mut data| data.remove("say")).unwrap_or_default())
 }
 
 async fn gone(bed: &Bed, edge: &str, tenant: &str) -> Result<()> {
-    let wait = ["wait", "configmap/note", "-n", tenant, "--for=delete", "--timeout=30s"];
-    bed.edge(edge).kubectl().run(&wait).await.map(drop)
+    wait_until_gone(bed.edge(edge).api::<ConfigMap>(tenant).await?, "note", SOON).await
 }
 
 #[tokio::test]
@@ -136,13 +139,9 @@ async fn an_update_goes_to_one_cluster_and_on_when_its_gate_is_approved() {
             waits.map(|_| dig.clone()).ok_or_else(|| format!("{rollout:?}"))
         })
         .await?;
-        let says = async |edge: &str| {
-            let said = ["get", "configmap", "note", "-n", "waves", "-o", "jsonpath={.data.say}"];
-            bed.edge(edge).kubectl().run(&said).await
-        };
         for edge in EDGES {
             let wanted = if edge == "e1" { "two" } else { "one" };
-            ensure!(says(edge).await? == wanted, "{edge} before the gate is approved");
+            ensure!(note(bed, edge, "waves").await? == wanted, "{edge} before the gate is approved");
         }
         let digest = held.status.and_then(|status| status.digest).context("it has no digest")?;
         let kubectl = bed.hub().kubectl();
@@ -158,7 +157,7 @@ spec: {{deploymentIntentGroupRef: {{name: shop}}, digest: \"{digest}\", wave: ca
         kubectl.apply(&gate).await?;
         deployed(bed, "waves", "shop", 3).await?;
         for edge in EDGES {
-            ensure!(says(edge).await? == "two", "{edge} after it");
+            ensure!(note(bed, edge, "waves").await? == "two", "{edge} after it");
         }
         Ok(())
     })
