@@ -27,11 +27,7 @@ static KINDS: Mutex<BTreeMap<String, Found>> = Mutex::new(BTreeMap::new());
 /// Applies each object of the text, also those after one that is refused; answers a line for each that was applied. The error names
 /// all that were refused.
 pub(super) async fn apply(kubeconfig: &Path, namespace: Option<&str>, yaml: &str) -> Result<String> {
-    let config =
-        Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read {}", kubeconfig.display()))?;
-    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
-    let server = config.cluster_url.to_string();
-    let client = Client::try_from(config).context("cannot make a client")?;
+    let (client, server) = connect(kubeconfig).await?;
     let (mut applied, mut refused) = (String::new(), Vec::new());
     for object in objects(yaml)? {
         match one(&client, &server, namespace, &object).await {
@@ -43,6 +39,15 @@ pub(super) async fn apply(kubeconfig: &Path, namespace: Option<&str>, yaml: &str
         bail!("kubectl apply --server-side failed:\n{applied}{}", refused.join("\n"));
     }
     Ok(applied)
+}
+
+/// A client of its own connections, and the address of its server.
+pub(super) async fn connect(kubeconfig: &Path) -> Result<(Client, String)> {
+    let config =
+        Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+    let server = config.cluster_url.to_string();
+    Ok((Client::try_from(config).context("cannot make a client")?, server))
 }
 
 async fn one(client: &Client, server: &str, namespace: Option<&str>, object: &Value) -> Result<String> {

@@ -55,5 +55,6 @@ pub async fn as_account(bed: &Bed) -> Result<PathBuf> {
 pub async fn do_as_told(bed: &Bed, message: &str) -> Result<()> {
     let at = message.find(": kubectl ").with_context(|| format!("no command is in: {message}"))?;
     let words: Vec<&str> = message[at + 2..].split_whitespace().skip(1).collect();
-    bed.hub().kubectl().run(&words).await.map(drop)
+    // By the program itself: what is said is a command of kubectl.
+    bed.hub().kubectl().run_with(&words, "").await.map(drop)
 }

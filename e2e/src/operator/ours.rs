@@ -4,24 +4,8 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use crate::bed::Bed;
+use crate::kubectl::kinds::served;
 
-/// Kinds that tests ask for again and again, which needs no program: as kubectl names them, where they are served, and their own name.
-const SERVED: [(&[&str], &str, &str); 11] = [
-    (&["configmaps", "configmap", "cm"], "/api/v1", "ConfigMap"),
-    (&["secrets", "secret"], "/api/v1", "Secret"),
-    (&["serviceaccounts", "serviceaccount"], "/api/v1", "ServiceAccount"),
-    (&["services", "service", "svc"], "/api/v1", "Service"),
-    (&["persistentvolumeclaims", "persistentvolumeclaim", "pvc"], "/api/v1", "PersistentVolumeClaim"),
-    (&["namespaces", "namespace"], "/api/v1", NAMESPACE),
-    (&["deployments", "deployment", "deploy", "deployments.apps"], "/apis/apps/v1", "Deployment"),
-    (&["statefulsets", "statefulset"], "/apis/apps/v1", "StatefulSet"),
-    (&["jobs", "job", "jobs.batch"], "/apis/batch/v1", "Job"),
-    (&["rolebindings", "rolebinding"], "/apis/rbac.authorization.k8s.io/v1", "RoleBinding"),
-    (&["storageclasses", "storageclass"], "/apis/storage.k8s.io/v1", STORAGE_CLASS),
-];
-/// Of the whole cluster.
-const NAMESPACE: &str = "Namespace";
-const STORAGE_CLASS: &str = "StorageClass";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// The objects of some kinds on a plane that the operator applied there, as `KIND/NAMESPACE/NAME` (or `KIND/NAME`).
@@ -34,16 +18,6 @@ pub async fn ours(bed: &Bed, plane: &str, kinds: &str, namespace: Option<&str>) 
     };
     names.sort();
     Ok(names)
-}
-
-/// Where the objects of a kind are, and the kind's own name.
-fn served(kind: &str, namespace: Option<&str>) -> Option<(String, &'static str)> {
-    let (names, at, own) = SERVED.iter().find(|(names, ..)| names.contains(&kind))?;
-    let within = match namespace {
-        Some(namespace) if ![NAMESPACE, STORAGE_CLASS].contains(own) => format!("namespaces/{namespace}/"),
-        _ => String::new(),
-    };
-    Some((format!("{at}/{within}{}", names[0]), own))
 }
 
 async fn listed(bed: &Bed, plane: &str, served: &[(String, &str)]) -> Result<Vec<String>> {
@@ -115,7 +89,7 @@ fn name(kind: &str, metadata: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{keys, served};
+    use super::keys;
 
     #[test]
     fn a_path_to_one_field_is_its_keys_and_any_other_is_kubectls() {
@@ -126,15 +100,5 @@ mod tests {
         );
         assert_eq!(of("{.metadata.labels}{.metadata.name}"), None);
         assert_eq!(of("{.items[*].metadata.uid}"), None);
-    }
-
-    #[test]
-    fn kinds_are_listed_where_they_are_served_and_others_by_kubectl() {
-        let place = |kind, namespace| served(kind, namespace).map(|(path, _)| path);
-        assert_eq!(place("configmaps", Some("a")).as_deref(), Some("/api/v1/namespaces/a/configmaps"));
-        assert_eq!(place("jobs.batch", None).as_deref(), Some("/apis/batch/v1/jobs"));
-        assert_eq!(place("namespaces", Some("a")).as_deref(), Some("/api/v1/namespaces"));
-        assert_eq!(place("pvc", Some("a")).as_deref(), Some("/api/v1/namespaces/a/persistentvolumeclaims"));
-        assert_eq!(place("things.example.com", None), None);
     }
 }

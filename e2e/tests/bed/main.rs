@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use emco_e2e::bed::{Audit, Bed, BedSpec, Capacity, NodeSpec, Parts, Plane, PlaneSpec, SharedBed};
+use emco_e2e::kubectl::Kubectl;
 use emco_e2e::wait::{wait_for_object, wait_until_gone};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::Api;
+use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -36,6 +38,46 @@ async fn a_bare_hub_takes_objects() {
             .kubectl()
             .apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: default}}")
             .await
+    })
+    .await;
+}
+
+/// What becomes of a ConfigMap by changes of every sort, and who did which.
+async fn changed(kubectl: &Kubectl, name: &str, by_program: bool) -> Result<Value> {
+    let run = async |args: &[&str]| {
+        if by_program { kubectl.run_with(args, "").await } else { kubectl.run(args).await }
+    };
+    let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{a: one}}}}");
+    if by_program {
+        kubectl.run_with(&["apply", "--server-side", "-f", "-"], &map).await?;
+    } else {
+        kubectl.apply(&map).await?;
+    }
+    run(&["label", "cm", name, "--overwrite", "x=y"]).await?;
+    run(&["annotate", "configmap", name, "--overwrite", "x=y"]).await?;
+    run(&["patch", "cm", name, "--type=merge", "-p", r#"{"data":{"b":"two"}}"#]).await?;
+    run(&["patch", "cm", name, "--type=json", "-p", r#"[{"op":"remove","path":"/data/a"}]"#]).await?;
+    let get = ["get", "cm", name, "-o", "json", "--show-managed-fields"];
+    let object: Value = serde_json::from_str(&kubectl.run(&get).await?)?;
+    let metadata = &object["metadata"];
+    let fields = metadata["managedFields"].as_array().into_iter().flatten();
+    let mut managers: Vec<_> =
+        fields.map(|one| format!("{} {} {}", one["manager"], one["operation"], one["fieldsV1"])).collect();
+    managers.sort();
+    run(&["delete", "cm", name]).await?;
+    let left = kubectl.run(&["get", "cm", name, "--ignore-not-found"]).await?;
+    anyhow::ensure!(left.is_empty(), "{left}");
+    Ok(json!([object["data"], metadata["labels"], metadata["annotations"], managers]))
+}
+
+#[tokio::test]
+async fn what_is_sent_without_kubectl_is_what_kubectl_sends() {
+    let bed = BED.get().await.unwrap();
+    bed.explain(async {
+        let kubectl = bed.hub().kubectl();
+        let sent = changed(kubectl, "sent", false).await?;
+        assert_eq!(sent, changed(kubectl, "called", true).await?);
+        Ok(())
     })
     .await;
 }

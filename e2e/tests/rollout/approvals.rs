@@ -111,7 +111,7 @@ async fn a_deletion_removes_nothing_until_its_command_confirms_it() {
         let message = status.condition(types::READY).map(|found| found.message.clone()).unwrap_or_default();
         note(bed, "e0", "confirms").await?;
         let command = message.split_once("before: kubectl ").context(message.clone())?.1;
-        kubectl.run(&command.split(' ').collect::<Vec<_>>()).await?;
+        kubectl.run_with(&command.split(' ').collect::<Vec<_>>(), "").await?;
         let end = ["wait", "dig/shop", "-n", "confirms", "--for=delete", "--timeout=30s"];
         kubectl.run(&end).await?;
         gone(bed, "e0", "confirms").await
