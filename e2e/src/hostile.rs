@@ -258,7 +258,6 @@ async fn deploy(
     }
     bed.hub()
         .kubectl()
-        .at_low_priority()
         .apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
         .await?;
     Ok(running)
