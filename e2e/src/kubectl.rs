@@ -88,7 +88,8 @@ impl Kubectl {
     /// annotation or the deletion of one object of a kind that tests know is sent without the program.
     pub async fn run(&self, args: &[&str]) -> Result<String> {
         match change::of(args).filter(|_| !self.low_priority) {
-            Some(change) => change::carry_out(&self.kubeconfig, change)
+            // On the heap: what a test awaits again and again is to stay small.
+            Some(change) => Box::pin(change::carry_out(&self.kubeconfig, change))
                 .await
                 .with_context(|| format!("kubectl {} failed", args.join(" "))),
             None => self.run_with(args, "").await,
@@ -168,7 +169,7 @@ impl Kubectl {
     }
 
     async fn applied(&self, namespace: Option<&str>, yaml: &str) -> Result<String> {
-        let applied = apply::apply(&self.kubeconfig, namespace, yaml);
+        let applied = Box::pin(apply::apply(&self.kubeconfig, namespace, yaml));
         tokio::time::timeout(PATIENCE, applied).await.context("kubectl apply takes too long")?
     }
 

@@ -13,7 +13,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 pub async fn ours(bed: &Bed, plane: &str, kinds: &str, namespace: Option<&str>) -> Result<Vec<String>> {
     let served: Option<Vec<(String, &str)>> = kinds.split(',').map(|kind| served(kind, namespace)).collect();
     let mut names = match served {
-        Some(served) => listed(bed, plane, &served).await?,
+        Some(served) => Box::pin(listed(bed, plane, &served)).await?,
         None => printed(bed, plane, kinds, namespace).await?,
     };
     names.sort();
@@ -45,7 +45,9 @@ pub async fn field(bed: &Bed, plane: &str, namespace: &str, object: &str, path: 
     });
     if let (Some(place), Some(keys)) = (place, keys(path)) {
         let request = http::Request::get(&place).body(Vec::new())?;
-        let found: Value = bed.edge(plane).client().await?.request(request).await.context(place)?;
+        let asked =
+            async { Ok::<Value, anyhow::Error>(bed.edge(plane).client().await?.request(request).await?) };
+        let found = Box::pin(asked).await.context(place)?;
         match keys.iter().fold(&found, |value, key| &value[key.as_str()]) {
             Value::Null => return Ok(String::new()),
             Value::String(text) => return Ok(text.clone()),

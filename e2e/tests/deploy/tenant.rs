@@ -118,7 +118,7 @@ impl Tenant {
         let end = Instant::now() + SOON;
         // No watch tells when a server heeds a new rule.
         loop {
-            let answer = reviews.create(&PostParams::default(), &review).await?;
+            let answer = Box::pin(reviews.create(&PostParams::default(), &review)).await?;
             if answer.status.as_ref().is_some_and(|status| status.allowed == may) {
                 return Ok(());
             }

@@ -274,7 +274,7 @@ async fn a_hub_made_of_copied_objects_goes_on_where_it_was() {
     let (bed, mut turn) = IN_TURN.turn().await.unwrap();
     bed.explain(Box::pin(async {
         let operator = turn.start(&[]).await?;
-        a_hub_made_of_copies(bed, operator, Statuses::AllBut("kiosk"), Follow::Edit).await
+        Box::pin(a_hub_made_of_copies(bed, operator, Statuses::AllBut("kiosk"), Follow::Edit)).await
     }))
     .await;
 }

@@ -20,7 +20,7 @@ async fn followed(statuses: Statuses) {
     let bed = Bed::start(planes()).await.unwrap();
     bed.explain(Box::pin(async {
         let mut operator = Operator::start(&bed, &program()?).await?;
-        a_hub_made_of_copies(&bed, &mut operator, statuses, Follow::All).await
+        Box::pin(a_hub_made_of_copies(&bed, &mut operator, statuses, Follow::All)).await
     }))
     .await;
 }
