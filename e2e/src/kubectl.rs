@@ -18,9 +18,10 @@ use crate::launch;
 
 /// For one call.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// Until a server heeds a rule, and how often it is asked.
+/// Until a server heeds a rule, and how often it is asked: soon at first, then once in a while.
 const HEEDED: Duration = Duration::from_mins(2);
-const HEEDED_EVERY: Duration = Duration::from_millis(200);
+const HEEDED_FIRST: Duration = Duration::from_millis(200);
+const HEEDED_EVERY: Duration = Duration::from_secs(1);
 /// Niceness that leaves the processor to everything else.
 const LOWEST: i32 = 19;
 
@@ -88,8 +89,7 @@ impl Kubectl {
     /// annotation or the deletion of one object of a kind that tests know is sent without the program.
     pub async fn run(&self, args: &[&str]) -> Result<String> {
         match change::of(args).filter(|_| !self.low_priority) {
-            // On the heap: what a test awaits again and again is to stay small.
-            Some(change) => Box::pin(change::carry_out(&self.kubeconfig, change))
+            Some(change) => change::carry_out(&self.kubeconfig, change)
                 .await
                 .with_context(|| format!("kubectl {} failed", args.join(" "))),
             None => self.run_with(args, "").await,
@@ -145,21 +145,21 @@ impl Kubectl {
     /// Runs it again and again until it succeeds, or until it is refused. No watch tells when a server heeds a new rule.
     pub async fn until(&self, args: &[&str], input: &str, succeeds: bool) -> Result<()> {
         let end = Instant::now() + HEEDED;
+        let mut pause = HEEDED_FIRST;
         loop {
             let output = self.output(args, input).await?;
             if output.is_ok() == succeeds {
                 return Ok(());
             }
             ensure!(Instant::now() < end, "kubectl {} still ends so: {output:?}\n{input}", args.join(" "));
-            sleep(HEEDED_EVERY).await;
+            sleep(pause).await;
+            // Each time is a process.
+            pause = (pause * 2).min(HEEDED_EVERY);
         }
     }
 
-    /// Applies YAML text on the server's side. That needs no program, unless it is to leave the processor to others.
+    /// Applies YAML text on the server's side. What succeeds needs no program; what is refused is said in kubectl's own words.
     pub async fn apply(&self, yaml: &str) -> Result<String> {
-        if self.low_priority {
-            return self.run_with(&["apply", "--server-side", "-f", "-"], yaml).await;
-        }
         self.applied(None, yaml).await
     }
 
@@ -169,8 +169,15 @@ impl Kubectl {
     }
 
     async fn applied(&self, namespace: Option<&str>, yaml: &str) -> Result<String> {
-        let applied = Box::pin(apply::apply(&self.kubeconfig, namespace, yaml));
-        tokio::time::timeout(PATIENCE, applied).await.context("kubectl apply takes too long")?
+        if !self.low_priority {
+            let applied = apply::apply(&self.kubeconfig, namespace, yaml);
+            if let Ok(Ok(said)) = tokio::time::timeout(PATIENCE, Box::pin(applied)).await {
+                return Ok(said);
+            }
+        }
+        let mut args = vec!["apply", "--server-side", "-f", "-"];
+        args.extend(namespace.into_iter().flat_map(|namespace| ["-n", namespace]));
+        self.run_with(&args, yaml).await
     }
 
     /// Applies a file, or a folder with all below it, on the server's side.

@@ -45,7 +45,9 @@ pub(super) async fn apply(kubeconfig: &Path, namespace: Option<&str>, yaml: &str
 pub(super) async fn connect(kubeconfig: &Path) -> Result<(Client, String)> {
     let config =
         Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read {}", kubeconfig.display()))?;
-    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+    let mut config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+    // A server that is not there is told of at once, as kubectl tells of it.
+    config.default_retry = false;
     let server = config.cluster_url.to_string();
     Ok((Client::try_from(config).context("cannot make a client")?, server))
 }
