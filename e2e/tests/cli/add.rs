@@ -7,7 +7,7 @@ use emco_e2e::bed::Bed;
 use emco_e2e::operator::SharedOperator;
 use serde_json::Value;
 
-use super::rig::{STAGE, file, lend_e, run, run_as};
+use super::rig::{STAGE, apart, file, lend_e, run, run_as};
 
 async fn stage() -> Result<&'static Bed> {
     let stage: &SharedOperator = &STAGE;
@@ -26,8 +26,8 @@ async fn object(bed: &Bed, plane: &str, args: &[&str]) -> Result<Value> {
 }
 
 /// The kubeconfig that is stored on the hub.
-async fn stored(bed: &Bed, cluster: &str) -> Result<Value> {
-    let secret = object(bed, "hub", &["secret", &format!("{cluster}-kubeconfig"), "-n", "acme"]).await?;
+async fn stored(bed: &Bed, provider: &str, cluster: &str) -> Result<Value> {
+    let secret = object(bed, "hub", &["secret", &format!("{cluster}-kubeconfig"), "-n", provider]).await?;
     let text = STANDARD.decode(secret["data"]["kubeconfig"].as_str().context("no kubeconfig")?)?;
     Ok(serde_yaml::from_slice(&text)?)
 }
@@ -43,7 +43,7 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
         let _turn = lend_e(bed).await?;
         let kubeconfig = admin(bed, "e").await?;
         let add =
-            ["cluster", "add", "acme/dublin", "--kubeconfig", &kubeconfig, "--labels", "tier=far,region=eu"];
+            ["cluster", "add", "apart/dublin", "--kubeconfig", &kubeconfig, "--labels", "tier=far,region=eu"];
         // First on paper.
         let dry: Vec<&str> = add.iter().copied().chain(["--dry-run"]).collect();
         run(bed, &dry).await?.is(
@@ -62,43 +62,43 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
             "generic",
             "dublin-kubeconfig",
             "-n",
-            "acme",
+            "apart",
             "--from-literal=kubeconfig=mine",
         ];
         bed.hub().kubectl().run(&by_hand).await?;
-        run(bed, &add).await?.is(1, &["Secret acme/dublin-kubeconfig is there already", "Delete it"]);
-        let kept = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "acme"]).await?;
+        run(bed, &add).await?.is(1, &["Secret apart/dublin-kubeconfig is there already", "Delete it"]);
+        let kept = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "apart"]).await?;
         assert_eq!(kept["data"]["kubeconfig"], STANDARD.encode("mine"));
-        bed.hub().kubectl().run(&["delete", "secret", "dublin-kubeconfig", "-n", "acme"]).await?;
+        bed.hub().kubectl().run(&["delete", "secret", "dublin-kubeconfig", "-n", "apart"]).await?;
         // Then for real.
         run(bed, &add)
             .await?
-            .is(0, &["acme/dublin is registered and ready: Reachable", "a bound token that ends"]);
-        let cluster = object(bed, "hub", &["clusters.emco.io", "dublin", "-n", "acme"]).await?;
+            .is(0, &["apart/dublin is registered and ready: Reachable", "a bound token that ends"]);
+        let cluster = object(bed, "hub", &["clusters.emco.io", "dublin", "-n", "apart"]).await?;
         assert_eq!(cluster["metadata"]["labels"]["tier"], "far");
-        let before = stored(bed, "dublin").await?;
+        let before = stored(bed, "apart", "dublin").await?;
         // Nothing of the administrator's own credentials is in it.
         assert_eq!(before["users"][0]["user"].as_object().map(serde_json::Map::len), Some(1), "only a token");
         assert!(!token(&before).is_empty());
-        let secret = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "acme"]).await?;
+        let secret = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "apart"]).await?;
         run(bed, &add).await?.is(0, &["registered and ready", "still works and is kept"]);
-        let again = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "acme"]).await?;
+        let again = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "apart"]).await?;
         assert_eq!(secret["metadata"]["resourceVersion"], again["metadata"]["resourceVersion"]);
         let until = cluster["status"]["credentials"]["expires"].as_str().unwrap_or_default().to_owned();
         assert!(until.parse::<k8s_openapi::jiff::Timestamp>().is_ok(), "{until:?} is no time");
         run(bed, &["clusters", "-l", "tier=far", "-o", "wide"]).await?.is(0, &["CREDENTIALS END", &until]);
         // A token that is asked for anew is another one, and one that nobody accepts is replaced unasked.
-        run(bed, &["cluster", "rotate", "acme/dublin"]).await?.is(0, &["a bound token"]);
-        let renewed = stored(bed, "dublin").await?;
+        run(bed, &["cluster", "rotate", "apart/dublin"]).await?.is(0, &["a bound token"]);
+        let renewed = stored(bed, "apart", "dublin").await?;
         assert_ne!(token(&before), token(&renewed));
         bed.edge("e").kubectl().run(&["delete", "serviceaccount", "emco-hub", "-n", "emco-system"]).await?;
         run(bed, &add).await?.is(0, &["a bound token", "registered and ready"]);
         // The operator works with it.
         run(bed, &["clusters", "-l", "tier=far"]).await?.is(0, &["dublin", "True", "region=eu,tier=far"]);
-        let taken = ["cluster", "add", "acme/again", "--kubeconfig", &kubeconfig];
-        run(bed, &taken).await?.is(1, &["is registered already, as acme/dublin"]);
+        let taken = ["cluster", "add", "apart/again", "--kubeconfig", &kubeconfig];
+        run(bed, &taken).await?.is(1, &["is registered already, as apart/dublin"]);
         // The plane is free for the next test.
-        run(bed, &["cluster", "remove", "acme/dublin"]).await?.is(0, &["emco-system are deleted"]);
+        run(bed, &["cluster", "remove", "apart/dublin"]).await?.is(0, &["emco-system are deleted"]);
         Ok(())
     }))
     .await;
@@ -108,24 +108,28 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
 async fn where_bound_tokens_end_within_a_day_a_lasting_one_is_stored_and_git_gets_the_cluster_alone() {
     let bed = stage().await.unwrap();
     bed.explain(async {
+        apart(bed).await?;
         let kubeconfig = admin(bed, "c").await?;
         let secret = bed.dir().join("cork.secret.yaml").display().to_string();
-        let add = ["cluster", "add", "cork", "--provider", "acme", "--kubeconfig", &kubeconfig];
+        let add = ["cluster", "add", "cork", "--provider", "apart", "--kubeconfig", &kubeconfig];
         let git = ["--context", "c", "-o", "yaml", "--secret-file", &secret];
         let said = run(bed, &add.iter().chain(&git).copied().collect::<Vec<_>>()).await?;
         said.is(0, &["grants bound tokens for 23 h only", "a token without an end", "encrypt it"]);
         let cluster: Value = serde_yaml::from_str(&said.out)?;
         assert_eq!(cluster["spec"]["access"]["kubeconfigSecretRef"]["name"], "cork-kubeconfig");
-        let made =
-            bed.hub().kubectl().run(&["get", "clusters.emco.io,secrets", "-n", "acme", "-o", "name"]).await?;
+        let made = bed
+            .hub()
+            .kubectl()
+            .run(&["get", "clusters.emco.io,secrets", "-n", "apart", "-o", "name"])
+            .await?;
         assert!(!made.contains("cork"), "nothing of it is on the hub: {made}");
         let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&secret)?.permissions());
         assert_eq!(mode & 0o777, 0o600);
         // What goes through Git is what is applied without.
         bed.hub().kubectl().apply(&std::fs::read_to_string(&secret)?).await?;
         bed.hub().kubectl().apply(&said.out).await?;
-        run(bed, &add).await?.is(0, &["acme/cork is registered and ready", "still works and is kept"]);
-        let stored = stored(bed, "cork").await?;
+        run(bed, &add).await?.is(0, &["apart/cork is registered and ready", "still works and is kept"]);
+        let stored = stored(bed, "apart", "cork").await?;
         let lasting = object(bed, "c", &["secret", "emco-hub-token", "-n", "emco-system"]).await?;
         let lasting = STANDARD.decode(lasting["data"]["token"].as_str().context("no token")?)?;
         assert_eq!(token(&stored).as_bytes(), lasting);
@@ -254,7 +258,7 @@ async fn an_exec_plug_in_gets_one_there_and_is_not_stored() {
         let said = run(bed, &add).await?;
         // The Cluster was applied by somebody else, with the same content: nothing to quarrel about.
         said.is(0, &["acme/b is registered and ready"]);
-        let kept = serde_json::to_string(&stored(bed, "b").await?)?;
+        let kept = serde_json::to_string(&stored(bed, "acme", "b").await?)?;
         assert!(!kept.contains("exec") && !kept.contains(token.trim()) && !kept.contains("client-key"), "{kept}");
         Ok(())
     })

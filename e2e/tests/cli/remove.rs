@@ -1,16 +1,19 @@
 //! The way of a cluster off the hub: cordoned, drained, removed.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, project};
+use tokio::time::sleep;
 
 use super::rig::{STAGE, Said, file, lend_e, run};
 
-const THERE: &str = "placement: {allOf: [{provider: acme, cluster: ended}]}";
+const THERE: &str = "placement: {allOf: [{provider: apart, cluster: ended}]}";
 
 /// On either of two, once it is on the first.
 const EITHER: &str =
-    "placement: {anyOf: [{from: [{provider: acme, cluster: ended}, {provider: acme, cluster: a}]}]}";
+    "placement: {anyOf: [{from: [{provider: apart, cluster: ended}, {provider: acme, cluster: a}]}]}";
 
 /// Nobody deletes the Secret; asking whether one could is answered with yes.
 const POLICY: &str = "
@@ -34,7 +37,7 @@ const LEASE: &str = "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata:
 
 async fn scheduling(bed: &Bed) -> Result<String> {
     let path = "jsonpath={.spec.scheduling}";
-    bed.hub().kubectl().run(&["get", "ecl", "ended", "-n", "acme", "-o", path]).await
+    bed.hub().kubectl().run(&["get", "ecl", "ended", "-n", "apart", "-o", path]).await
 }
 
 /// What stays on the cluster was said with commands; they are run as printed.
@@ -68,15 +71,16 @@ async fn on_cluster(bed: &Bed) -> Result<String> {
 /// A run that ends before the Cluster is gone is finished by the next ones.
 async fn interrupted(bed: &Bed, add: &[&str], remove: &[&str]) -> Result<()> {
     let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
-    let gone = ["wait", "ecl/ended", "-n", "acme", "--for=delete", "--timeout=60s"];
-    run(bed, add).await?.is(0, &["acme/ended is registered and ready"]);
+    let gone = ["wait", "ecl/ended", "-n", "apart", "--for=delete", "--timeout=60s"];
+    run(bed, add).await?.is(0, &["apart/ended is registered and ready"]);
     hub.apply(POLICY).await?;
-    let probe = ["create", "secret", "generic", "probe", "-n", "acme"];
-    let delete = ["delete", "secret", "probe", "-n", "acme"];
+    let probe = ["create", "secret", "generic", "probe", "-n", "apart"];
+    let delete = ["delete", "secret", "probe", "-n", "apart"];
     hub.run(&probe).await?;
     let kept = async {
         while hub.output(&delete, "").await?.is_ok() {
             hub.run(&probe).await?;
+            sleep(Duration::from_millis(500)).await;
         }
         anyhow::Ok(())
     };
@@ -89,11 +93,11 @@ async fn interrupted(bed: &Bed, add: &[&str], remove: &[&str]) -> Result<()> {
     run(bed, remove).await?.is(
         3,
         &[
-            "Secret acme/ended-kubeconfig of `cluster add` is there still",
+            "Secret apart/ended-kubeconfig of `cluster add` is there still",
             "the account emco-hub",
-            "Secret acme/ended-kubeconfig stays on the hub",
+            "Secret apart/ended-kubeconfig stays on the hub",
             "it is kept",
-            "kubectl delete secret ended-kubeconfig -n acme",
+            "kubectl delete secret ended-kubeconfig -n apart",
         ],
     );
     // It is collected after the account.
@@ -102,16 +106,16 @@ async fn interrupted(bed: &Bed, add: &[&str], remove: &[&str]) -> Result<()> {
     hub.until(&delete, "", true).await?;
     run(bed, remove)
         .await?
-        .is(0, &["on the cluster everything was removed before", "Secret acme/ended-kubeconfig is deleted"]);
-    run(bed, remove).await?.is(1, &["there is no Cluster acme/ended on the hub"]);
+        .is(0, &["on the cluster everything was removed before", "Secret apart/ended-kubeconfig is deleted"]);
+    run(bed, remove).await?.is(1, &["there is no Cluster apart/ended on the hub"]);
 
     // Who wants the account to stay keeps it, and nothing else.
-    run(bed, add).await?.is(0, &["acme/ended is registered and ready"]);
+    run(bed, add).await?.is(0, &["apart/ended is registered and ready"]);
     run(bed, &[remove, &["--keep-account"]].concat()).await?.is(
         0,
         &[
             "on the cluster the account emco-hub stays, as asked for",
-            "Secret acme/ended-kubeconfig is deleted",
+            "Secret apart/ended-kubeconfig is deleted",
         ],
     );
     let left = on_cluster(bed).await?;
@@ -132,15 +136,15 @@ async fn moved(bed: &Bed) -> Result<()> {
     let looked = ["reconcile", "moves/shop"];
     run(bed, &looked).await?.is(0, &["ready: True"]);
     bed.edge("e").kubectl().run(&["get", "configmap", "note", "-n", "moves"]).await?;
-    run(bed, &["cluster", "drain", "acme/ended"])
+    run(bed, &["cluster", "drain", "apart/ended"])
         .await?
-        .is(0, &["acme/ended is drained: no deployment has anything there"]);
+        .is(0, &["apart/ended is drained: no deployment has anything there"]);
     bed.edge("a").kubectl().run(&["get", "configmap", "note", "-n", "moves"]).await?;
     let left = bed.edge("e").kubectl().run(&["get", "configmaps", "-A", "-o", "name"]).await?;
     ensure!(!left.contains("configmap/note"), "{left}");
     run(bed, &["status", "moves/shop"]).await?.is(0, &["ready: True", "acme/a"]);
     hub.run(&["delete", "dig", "shop", "-n", "moves"]).await?;
-    run(bed, &["cluster", "uncordon", "acme/ended"]).await?.is(0, &["acme/ended takes work"]);
+    run(bed, &["cluster", "uncordon", "apart/ended"]).await?.is(0, &["apart/ended takes work"]);
     Ok(())
 }
 
@@ -150,7 +154,7 @@ async fn admin(bed: &Bed) -> Result<String> {
     Ok(file.display().to_string())
 }
 
-const REMOVE: [&str; 3] = ["cluster", "remove", "acme/ended"];
+const REMOVE: [&str; 3] = ["cluster", "remove", "apart/ended"];
 
 #[tokio::test]
 async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made() {
@@ -159,12 +163,12 @@ async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made(
         let _turn = lend_e(bed).await?;
         let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
         let admin = admin(bed).await?;
-        let add = ["cluster", "add", "acme/ended", "--kubeconfig", &admin];
-        run(bed, &add).await?.is(0, &["acme/ended is registered and ready"]);
+        let add = ["cluster", "add", "apart/ended", "--kubeconfig", &admin];
+        run(bed, &add).await?.is(0, &["apart/ended is registered and ready"]);
 
-        run(bed, &["cluster", "cordon", "acme/ended"]).await?.is(0, &["takes nothing new"]);
+        run(bed, &["cluster", "cordon", "apart/ended"]).await?.is(0, &["takes nothing new"]);
         ensure!(scheduling(bed).await? == "Cordoned");
-        run(bed, &["cluster", "uncordon", "acme/ended"]).await?.is(0, &["acme/ended takes work"]);
+        run(bed, &["cluster", "uncordon", "apart/ended"]).await?.is(0, &["apart/ended takes work"]);
         ensure!(scheduling(bed).await? == "Enabled");
 
         moved(bed).await?;
@@ -175,36 +179,36 @@ async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made(
         hub.apply(&deployment("removes", "shop", &charts, THERE)).await?;
         deployed(bed, "removes", "shop", 1).await?;
         let holder = "DeploymentIntentGroup/removes/shop";
-        run(bed, &REMOVE).await?.is(1, &[holder, "first kubectl emco cluster drain acme/ended"]);
+        run(bed, &REMOVE).await?.is(1, &[holder, "first kubectl emco cluster drain apart/ended"]);
         // Its placement names this cluster and no other.
-        run(bed, &["cluster", "drain", "acme/ended", "--timeout", "3s"])
+        run(bed, &["cluster", "drain", "apart/ended", "--timeout", "3s"])
             .await?
             .is(3, &["is not drained", holder]);
         ensure!(scheduling(bed).await? == "Drained");
         run(bed, &REMOVE).await?.is(1, &[holder, "first change its placement, or delete it"]);
         hub.run(&["delete", "dig", "shop", "-n", "removes"]).await?;
-        run(bed, &["cluster", "drain", "acme/ended"]).await?.is(0, &["no deployment has anything there"]);
+        run(bed, &["cluster", "drain", "apart/ended"]).await?.is(0, &["no deployment has anything there"]);
 
         run(bed, &REMOVE).await?.is(
             0,
             &[
-                "acme/ended is removed from the hub",
-                "Secret acme/ended-kubeconfig is deleted",
+                "apart/ended is removed from the hub",
+                "Secret apart/ended-kubeconfig is deleted",
                 "the account emco-hub, its role and namespace emco-system are deleted",
             ],
         );
         for (kubectl, what) in [
             (edge, ["clusterrole/emco-hub", "-n", "default"]),
             (edge, ["namespace/emco-system", "-n", "default"]),
-            (hub, ["secret/ended-kubeconfig", "-n", "acme"]),
+            (hub, ["secret/ended-kubeconfig", "-n", "apart"]),
         ] {
             let [object, flag, namespace] = what;
             kubectl.run(&["wait", object, flag, namespace, "--for=delete", "--timeout=60s"]).await?;
         }
-        run(bed, &REMOVE).await?.is(1, &["there is no Cluster acme/ended on the hub"]);
+        run(bed, &REMOVE).await?.is(1, &["there is no Cluster apart/ended on the hub"]);
 
         // The namespace has something of somebody else, of a kind that nobody thinks of.
-        run(bed, &add).await?.is(0, &["acme/ended is registered and ready"]);
+        run(bed, &add).await?.is(0, &["apart/ended is registered and ready"]);
         edge.apply(LEASE).await?;
         run(bed, &REMOVE).await?.is(0, &["its role are deleted; namespace emco-system stays: it has more"]);
         for gone in ["clusterrole/emco-hub", "serviceaccount/emco-hub"] {
@@ -225,12 +229,12 @@ async fn an_interrupted_removal_is_finished_and_what_stays_there_is_named() {
         let _turn = lend_e(bed).await?;
         let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
         let admin = admin(bed).await?;
-        let add = ["cluster", "add", "acme/ended", "--kubeconfig", &admin];
+        let add = ["cluster", "add", "apart/ended", "--kubeconfig", &admin];
         project(bed, "removes").await?;
         Box::pin(interrupted(bed, &add, &REMOVE)).await?;
 
         // Where the stored credentials may nothing, all that stays on the cluster is said with the way to remove it.
-        run(bed, &add).await?.is(0, &["acme/ended is registered and ready"]);
+        run(bed, &add).await?.is(0, &["apart/ended is registered and ready"]);
         // The default clouds have their namespaces there, which cannot be removed any more.
         edge.run(&["wait", "namespace/removes", "--for=create", "--timeout=60s"]).await?;
         edge.run(&["delete", "clusterrolebinding", "emco-hub"]).await?;
@@ -238,7 +242,7 @@ async fn an_interrupted_removal_is_finished_and_what_stays_there_is_named() {
         said.is(
             3,
             &[
-                "acme/ended is removed from the hub",
+                "apart/ended is removed from the hub",
                 "the account emco-hub in namespace emco-system",
                 "the claim, ConfigMap emco-system/hub: another hub says ClaimedByAnotherHub",
                 "namespaces that logical clouds made",
@@ -247,16 +251,19 @@ async fn an_interrupted_removal_is_finished_and_what_stays_there_is_named() {
         ensure!(on_cluster(bed).await?.contains("configmap/hub"), "{}", on_cluster(bed).await?);
         by_hand(bed, &said).await?;
         // The same with credentials that are dead, and that nothing else can replace.
-        run(bed, &add).await?.is(0, &["acme/ended is registered and ready"]);
+        run(bed, &add).await?.is(0, &["apart/ended is registered and ready"]);
         edge.run(&["wait", "namespace/removes", "--for=create", "--timeout=60s"]).await?;
         edge.run(&["delete", "serviceaccount", "emco-hub", "-n", "emco-system"]).await?;
         let unauthorized =
-            ["wait", "ecl/ended", "-n", "acme", "--for=condition=Ready=False", "--timeout=90s"];
-        hub.run(&["annotate", "ecl", "ended", "-n", "acme", "emco.io/requestedAt=dead"]).await?;
+            ["wait", "ecl/ended", "-n", "apart", "--for=condition=Ready=False", "--timeout=90s"];
+        hub.run(&["annotate", "ecl", "ended", "-n", "apart", "emco.io/requestedAt=dead"]).await?;
         hub.run(&unauthorized).await?;
-        run(bed, &["cluster", "rotate", "acme/ended"]).await?.is(1, &["cannot replace themselves"]);
+        run(bed, &["cluster", "rotate", "apart/ended"]).await?.is(1, &["cannot replace themselves"]);
         let said = run(bed, &REMOVE).await?;
-        said.is(3, &["acme/ended is removed from the hub", "the cluster refuses: Unauthorized", "the claim"]);
+        said.is(
+            3,
+            &["apart/ended is removed from the hub", "the cluster refuses: Unauthorized", "the claim"],
+        );
         by_hand(bed, &said).await?;
         Ok(())
     }))

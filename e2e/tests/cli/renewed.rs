@@ -9,7 +9,9 @@ use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use emco_controllers::remote::kubeconfig::{claims, token_of, with_token};
+use emco_crds::Cluster;
 use emco_e2e::bed::Bed;
+use k8s_openapi::api::core::v1::Secret;
 use rcgen::{KeyPair, SigningKey as _};
 use serde_json::{Value, json};
 
@@ -26,16 +28,17 @@ const LESS: &str = r#"{"rules": [
     {"nonResourceURLs": ["*"], "verbs": ["*"]}
 ]}"#;
 
-async fn get(bed: &Bed, plane: &str, args: &[&str]) -> Result<Value> {
-    let args: Vec<&str> = ["get"].iter().chain(args).chain(&["-o", "json"]).copied().collect();
-    Ok(serde_json::from_str(&bed.edge(plane).kubectl().run(&args).await?)?)
+/// The Cluster on the hub. It is asked for often: without a process.
+async fn cluster(bed: &Bed) -> Result<Value> {
+    let cluster = bed.hub().api::<Cluster>("apart").await?.get("hague").await?;
+    Ok(serde_json::to_value(cluster)?)
 }
 
 /// The kubeconfig on the hub.
 async fn stored(bed: &Bed) -> Result<String> {
-    let secret = get(bed, "hub", &["secret", "hague-kubeconfig", "-n", "acme"]).await?;
-    let text = STANDARD.decode(secret["data"]["kubeconfig"].as_str().context("no kubeconfig")?)?;
-    Ok(String::from_utf8(text)?)
+    let secret = bed.hub().api::<Secret>("apart").await?.get("hague-kubeconfig").await?;
+    let text = secret.data.and_then(|mut data| data.remove("kubeconfig")).context("no kubeconfig")?;
+    Ok(String::from_utf8(text.0)?)
 }
 
 fn token(kubeconfig: &str) -> Result<String> {
@@ -43,7 +46,7 @@ fn token(kubeconfig: &str) -> Result<String> {
 }
 
 async fn condition(bed: &Bed, kind: &str) -> Result<Value> {
-    let cluster = get(bed, "hub", &["ecl", "hague", "-n", "acme"]).await?;
+    let cluster = cluster(bed).await?;
     let conditions = cluster["status"]["conditions"].as_array().context("no conditions")?;
     conditions.iter().find(|one| one["type"] == kind).cloned().with_context(|| format!("no {kind}"))
 }
@@ -85,7 +88,7 @@ async fn age(bed: &Bed) -> Result<String> {
     let old = older(bed, &token)?;
     let text = with_token(&before, &token, &old).context("the token is not in the kubeconfig")?;
     let patch = json!({"data": {"kubeconfig": STANDARD.encode(text.as_bytes())}}).to_string();
-    let args = ["patch", "secret", "hague-kubeconfig", "-n", "acme", "--type=merge"];
+    let args = ["patch", "secret", "hague-kubeconfig", "-n", "apart", "--type=merge"];
     let args = [&args[..], &["--field-manager=emco-cli", "-p", &patch]].concat();
     bed.hub().kubectl().run(&args).await?;
     Ok(old)
@@ -110,8 +113,8 @@ async fn a_token_that_is_due_is_renewed_without_interruption() {
         let _turn = lend_e(bed).await?;
         let admin = file(bed, "e-admin.kubeconfig", &bed.edge("e").kubeconfig()?).await?;
         let admin = admin.display().to_string();
-        let add = ["cluster", "add", "acme/hague", "--kubeconfig", &admin];
-        run(bed, &add).await?.is(0, &["acme/hague is registered and ready"]);
+        let add = ["cluster", "add", "apart/hague", "--kubeconfig", &admin];
+        run(bed, &add).await?.is(0, &["apart/hague is registered and ready"]);
         let since = condition(bed, "Ready").await?["lastTransitionTime"].clone();
         let old = age(bed).await?;
         let new = until("the token is renewed", async || {
@@ -125,7 +128,7 @@ async fn a_token_that_is_due_is_renewed_without_interruption() {
         // For as long as it was asked for at first.
         ensure!(now.ends.duration_since(now.issued).as_hours() > 24 * 300, "{now:?}");
         until("the end of the new token is told", async || {
-            let cluster = get(bed, "hub", &["ecl", "hague", "-n", "acme"]).await?;
+            let cluster = cluster(bed).await?;
             let expires = cluster["status"]["credentials"]["expires"].as_str().unwrap_or_default();
             Ok((expires.parse().ok() == Some(now.ends)).then_some(()))
         })
@@ -148,11 +151,11 @@ async fn a_token_that_is_due_is_renewed_without_interruption() {
             Ok(message.contains("could not be renewed (the cluster refuses:").then(|| message.to_owned()))
         })
         .await?;
-        ensure!(said.contains("kubectl emco cluster rotate acme/hague --context CONTEXT"), "{said}");
+        ensure!(said.contains("kubectl emco cluster rotate apart/hague --context CONTEXT"), "{said}");
         ensure!(!said.contains(&old) && token(&stored(bed).await?)? == old, "{said}");
-        run(bed, &["cluster", "rotate", "acme/hague", "--kubeconfig", &admin])
+        run(bed, &["cluster", "rotate", "apart/hague", "--kubeconfig", &admin])
             .await?
-            .is(0, &["acme/hague has new credentials"]);
+            .is(0, &["apart/hague has new credentials"]);
         until("the new credentials are told of", async || {
             let valid = condition(bed, "CredentialsValid").await?;
             Ok((valid["reason"] == "Accepted").then_some(()))
@@ -160,7 +163,7 @@ async fn a_token_that_is_due_is_renewed_without_interruption() {
         .await?;
         // Which gives the role all rights again.
         run(bed, &add).await?.is(0, &["registered and ready"]);
-        run(bed, &["cluster", "remove", "acme/hague"]).await?.is(0, &["emco-system are deleted"]);
+        run(bed, &["cluster", "remove", "apart/hague"]).await?.is(0, &["emco-system are deleted"]);
         Ok(())
     }))
     .await;

@@ -30,11 +30,30 @@ pub static STAGE: SharedOperator = SharedOperator::new(
     &["a", "b"],
 );
 
-/// Waits for the turn to register the plane `e`, and until what the test before removed there is gone. Whoever has it takes the cluster off
-/// the hub in the end.
+/// For clusters that come and go. Every other project of the stage would have a namespace on them, each of which a cluster takes seconds
+/// to delete.
+const APART: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: apart, labels: {emco.io/provider: apart}}
+---
+apiVersion: emco.io/v1alpha1
+kind: ClusterProvider
+metadata: {name: apart}
+spec: {grants: [{name: few, projects: [moves, removes, rotates], maxLevel: Admin}]}
+";
+
+/// Makes the provider `apart`, whose clusters are granted to few projects.
+pub async fn apart(bed: &Bed) -> Result<()> {
+    bed.hub().kubectl().apply(APART).await.map(drop)
+}
+
+/// Waits for the turn to register the plane `e` with the provider `apart`, and until what the test before removed there is gone. Whoever
+/// has it takes the cluster off the hub in the end.
 pub async fn lend_e(bed: &Bed) -> Result<MutexGuard<'static, ()>> {
     static LENT: Mutex<()> = Mutex::const_new(());
     let turn = LENT.lock().await;
+    apart(bed).await?;
     // They are collected after `cluster remove` has ended.
     for gone in ["clusterrole/emco-hub", "namespace/emco-system"] {
         bed.edge("e").kubectl().run(&["wait", gone, "--for=delete", "--timeout=120s"]).await?;

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use emco_crds::names::manager;
 use emco_e2e::bed::Bed;
 
-use super::rig::{STAGE, file, run, run_as};
+use super::rig::{STAGE, apart, file, run, run_as};
 
 /// A user with these rules everywhere, as a file.
 pub async fn user(bed: &Bed, name: &str, rules: &str) -> Result<std::path::PathBuf> {
@@ -35,6 +35,7 @@ const DELETES_SECRETS: &str = "- {apiGroups: [''], resources: [secrets], verbs: 
 
 /// A cluster that nobody answers for, with a Secret as `cluster add` makes it.
 async fn guarded(bed: &Bed) -> Result<()> {
+    apart(bed).await?;
     let kubeconfig = bed.edge("c").kubeconfig_with_token("none");
     let mut parsed: serde_json::Value = serde_yaml::from_str(&kubeconfig)?;
     parsed["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1".into();
@@ -42,12 +43,12 @@ async fn guarded(bed: &Bed) -> Result<()> {
         "
 apiVersion: v1
 kind: Secret
-metadata: {{name: guarded-kubeconfig, namespace: acme}}
+metadata: {{name: guarded-kubeconfig, namespace: apart}}
 data: {{kubeconfig: {}}}
 ---
 apiVersion: emco.io/v1alpha1
 kind: Cluster
-metadata: {{name: guarded, namespace: acme}}
+metadata: {{name: guarded, namespace: apart}}
 spec: {{access: {{kubeconfigSecretRef: {{name: guarded-kubeconfig}}}}}}
 ",
         STANDARD.encode(serde_yaml::to_string(&parsed)?)
@@ -55,16 +56,16 @@ spec: {{access: {{kubeconfigSecretRef: {{name: guarded-kubeconfig}}}}}}
     let manager = format!("--field-manager={}", manager::CLI);
     bed.hub().kubectl().run_with(&["apply", "--server-side", &manager, "-f", "-"], &objects).await?;
     // Its finalizers, its condition and what it says of the address are there.
-    let said = ["wait", "ecl/guarded", "-n", "acme", "--for=condition=Ready=False", "--timeout=60s"];
+    let said = ["wait", "ecl/guarded", "-n", "apart", "--for=condition=Ready=False", "--timeout=60s"];
     bed.hub().kubectl().run(&said).await?;
     Ok(())
 }
 
 /// Everything of it that a command could have changed.
-async fn state(bed: &Bed, name: &str) -> Result<String> {
+async fn state(bed: &Bed, provider: &str, name: &str) -> Result<String> {
     let path = "jsonpath={range .items[*]}{.kind}{.metadata.uid}{.metadata.generation}{.metadata.deletionTimestamp}{.spec}{.data}{end}";
     let (cluster, secret) = (format!("clusters.emco.io/{name}"), format!("secret/{name}-kubeconfig"));
-    bed.hub().kubectl().run(&["get", &cluster, &secret, "-n", "acme", "-o", path]).await
+    bed.hub().kubectl().run(&["get", &cluster, &secret, "-n", provider, "-o", path]).await
 }
 
 #[tokio::test]
@@ -76,42 +77,45 @@ async fn commands_on_clusters_name_the_right_that_is_missing_and_change_nothing(
         let reads = user(bed, "reads", READS).await?;
         let secrets = user(bed, "reads-secrets", &format!("{READS}{READS_SECRETS}")).await?;
         let deletes = user(bed, "deletes-secrets", &format!("{READS}{DELETES_SECRETS}")).await?;
-        let before = (state(bed, "guarded").await?, state(bed, "a").await?);
+        let before = (state(bed, "apart", "guarded").await?, state(bed, "acme", "a").await?);
         for (who, command, says) in [
             (&nobody, &["cordon", "acme/a"][..], "you may not read cluster acme/a on the hub"),
             (&nobody, &["uncordon", "acme/a"], "you may not read cluster acme/a on the hub"),
             (&nobody, &["drain", "acme/a"], "you may not read cluster acme/a on the hub"),
             (&nobody, &["rotate", "acme/a"], "you may not read cluster acme/a on the hub"),
-            (&nobody, &["remove", "acme/guarded"], "you may not read cluster acme/guarded on the hub"),
+            (&nobody, &["remove", "apart/guarded"], "you may not read cluster apart/guarded on the hub"),
             (&reads, &["cordon", "acme/a"], "you may not change cluster acme/a on the hub"),
             (&reads, &["uncordon", "acme/a"], "you may not change cluster acme/a on the hub"),
             (&reads, &["drain", "acme/a"], "you may not change cluster acme/a on the hub"),
             (&reads, &["rotate", "acme/a"], "you may not read secret acme/a-kubeconfig on the hub"),
             (
                 &reads,
-                &["remove", "acme/guarded"],
-                "you may not read secret acme/guarded-kubeconfig on the hub",
+                &["remove", "apart/guarded"],
+                "you may not read secret apart/guarded-kubeconfig on the hub",
             ),
             (
                 &secrets,
-                &["remove", "acme/guarded"],
-                "you may not delete secret acme/guarded-kubeconfig on the hub",
+                &["remove", "apart/guarded"],
+                "you may not delete secret apart/guarded-kubeconfig on the hub",
             ),
-            (&deletes, &["remove", "acme/guarded"], "you may not delete cluster acme/guarded on the hub"),
+            (&deletes, &["remove", "apart/guarded"], "you may not delete cluster apart/guarded on the hub"),
         ] {
             let said = run_as(bed, who, &[&["cluster"], command].concat()).await?;
             said.is(1, &["error: ", says]);
         }
-        ensure!((state(bed, "guarded").await?, state(bed, "a").await?) == before, "{before:?}");
+        ensure!(
+            (state(bed, "apart", "guarded").await?, state(bed, "acme", "a").await?) == before,
+            "{before:?}"
+        );
         // Who may is told what stays on a cluster that does not answer, but for the account that is wanted.
-        let said = run(bed, &["cluster", "remove", "acme/guarded", "--keep-account"]).await?;
+        let said = run(bed, &["cluster", "remove", "apart/guarded", "--keep-account"]).await?;
         said.is(
             3,
             &[
-                "acme/guarded is removed",
+                "apart/guarded is removed",
                 "cannot be reached",
                 "the claim",
-                "Secret acme/guarded-kubeconfig is deleted",
+                "Secret apart/guarded-kubeconfig is deleted",
             ],
         );
         ensure!(!said.err.contains("clusterrolebinding"), "{}", said.err);
@@ -126,7 +130,7 @@ async fn uninstall_names_the_right_that_is_missing_and_changes_nothing() {
     bed.explain(async {
         let nobody = file(bed, "none.kubeconfig", &bed.hub().kubeconfig_as("none", None)?).await?;
         let reads = user(bed, "reads", READS).await?;
-        let before = state(bed, "a").await?;
+        let before = state(bed, "acme", "a").await?;
         for choice in [&[][..], &["--release", "--yes"], &["--remove", "--yes"]] {
             run_as(bed, &nobody, &[&["uninstall"], choice].concat())
                 .await?
@@ -148,7 +152,7 @@ async fn uninstall_names_the_right_that_is_missing_and_changes_nothing() {
         // What is being deleted by another test at this moment is waited for.
         let refused = said.code == Some(1) && said.err.contains("you may not delete ");
         ensure!(refused || said.code == Some(3), "{said:?}");
-        ensure!(state(bed, "a").await? == before, "{before}");
+        ensure!(state(bed, "acme", "a").await? == before, "{before}");
         Ok(())
     })
     .await;

@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::rig::{STAGE, file, lend_e, run, run_as};
 use super::rights::user;
 
-const THERE: &str = "placement: {allOf: [{provider: acme, cluster: fargo}]}";
+const THERE: &str = "placement: {allOf: [{provider: apart, cluster: fargo}]}";
 /// Revisions of logical clouds come and go with the clusters of other tests.
 const OF_DEPLOYMENT: &str = "emco.io/owner-kind=DeploymentIntentGroup";
-const ROTATE: [&str; 3] = ["cluster", "rotate", "acme/fargo"];
+const ROTATE: [&str; 3] = ["cluster", "rotate", "apart/fargo"];
 
 async fn get(bed: &Bed, plane: &str, args: &[&str]) -> Result<Value> {
     let args: Vec<&str> = ["get"].iter().chain(args).chain(&["-o", "json"]).copied().collect();
@@ -24,7 +24,7 @@ async fn get(bed: &Bed, plane: &str, args: &[&str]) -> Result<Value> {
 
 /// The kubeconfig that is stored on the hub.
 async fn stored(bed: &Bed) -> Result<String> {
-    let secret = get(bed, "hub", &["secret", "fargo-kubeconfig", "-n", "acme"]).await?;
+    let secret = get(bed, "hub", &["secret", "fargo-kubeconfig", "-n", "apart"]).await?;
     let text = STANDARD.decode(secret["data"]["kubeconfig"].as_str().context("no kubeconfig")?)?;
     Ok(String::from_utf8(text)?)
 }
@@ -46,7 +46,9 @@ async fn accepted(bed: &Bed, kubeconfig: &str) -> Result<bool> {
 /// Servers remember for some seconds what they accepted.
 async fn is_ended(bed: &Bed, kubeconfig: &str) -> Result<()> {
     let ended = async {
-        while accepted(bed, kubeconfig).await? {}
+        while accepted(bed, kubeconfig).await? {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         anyhow::Ok(())
     };
     tokio::time::timeout(Duration::from_secs(60), ended).await.context("the old token is accepted still")?
@@ -54,7 +56,7 @@ async fn is_ended(bed: &Bed, kubeconfig: &str) -> Result<()> {
 
 /// What must not change: when the Cluster became ready, the revision, and the object on the cluster.
 async fn untouched(bed: &Bed) -> Result<(Value, Value, Value)> {
-    let cluster = get(bed, "hub", &["ecl", "fargo", "-n", "acme"]).await?;
+    let cluster = get(bed, "hub", &["ecl", "fargo", "-n", "apart"]).await?;
     let conditions = cluster["status"]["conditions"].as_array().context("no conditions")?;
     let ready = conditions.iter().find(|one| one["type"] == "Ready").context("no Ready")?;
     ensure!(ready["status"] == "True", "{ready}");
@@ -73,12 +75,12 @@ async fn credentials_are_replaced_without_interruption_and_the_old_ones_end() {
         let admin = file(bed, "e-admin.kubeconfig", &bed.edge("e").kubeconfig()?).await?;
         let admin = admin.display().to_string();
         let with_admin = [&ROTATE[..], &["--kubeconfig", &admin]].concat();
-        run(bed, &ROTATE).await?.is(1, &["there is no Cluster acme/fargo on the hub"]);
-        let add = ["cluster", "add", "acme/fargo", "--kubeconfig", &admin];
-        run(bed, &add).await?.is(0, &["acme/fargo is registered and ready"]);
+        run(bed, &ROTATE).await?.is(1, &["there is no Cluster apart/fargo on the hub"]);
+        let add = ["cluster", "add", "apart/fargo", "--kubeconfig", &admin];
+        run(bed, &add).await?.is(0, &["apart/fargo is registered and ready"]);
         run(bed, &[&add[..], &["--renew"]].concat())
             .await?
-            .is(2, &["kubectl emco cluster rotate acme/fargo"]);
+            .is(2, &["kubectl emco cluster rotate apart/fargo"]);
         project(bed, "rotates").await?;
         let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
         let charts = [chart("note", "1.0.0", &[("templates/note.yaml", note)])?];
@@ -88,13 +90,13 @@ async fn credentials_are_replaced_without_interruption_and_the_old_ones_end() {
 
         let (first, before) = (stored(bed).await?, untouched(bed).await?);
         let dry = [&ROTATE[..], &["--dry-run"]].concat();
-        run(bed, &dry).await?.is(0, &["acme/fargo would get a new token"]);
+        run(bed, &dry).await?.is(0, &["apart/fargo would get a new token"]);
         ensure!(stored(bed).await? == first, "a dry run stores nothing");
         // What an earlier run left that died before the end.
         let stale =
             "{apiVersion: v1, kind: Secret, metadata: {name: emco-hub-token-stale, namespace: emco-system}}";
         bed.edge("e").kubectl().apply(stale).await?;
-        run(bed, &ROTATE).await?.is(0, &["acme/fargo has new credentials", "the old token is ended"]);
+        run(bed, &ROTATE).await?.is(0, &["apart/fargo has new credentials", "the old token is ended"]);
         let second = stored(bed).await?;
         ensure!(second != first && secrets(bed).await?.len() == 1, "{:?}", secrets(bed).await?);
         ensure!(accepted(bed, &second).await?, "the stored token works");
@@ -123,7 +125,7 @@ async fn credentials_are_replaced_without_interruption_and_the_old_ones_end() {
         refusals(bed, &with_admin).await?;
         run(bed, &add).await?.is(0, &["registered and ready"]);
         bed.hub().kubectl().run(&["delete", "dig", "shop", "-n", "rotates"]).await?;
-        run(bed, &["cluster", "remove", "acme/fargo"])
+        run(bed, &["cluster", "remove", "apart/fargo"])
             .await?
             .is(0, &["the account emco-hub, its role and namespace emco-system are deleted"]);
         Ok(())
@@ -138,7 +140,7 @@ async fn refusals(bed: &Bed, with_admin: &[&str]) -> Result<()> {
     let other = other.display().to_string();
     run(bed, &[&ROTATE[..], &["--kubeconfig", &other]].concat())
         .await?
-        .is(1, &["that is another cluster than acme/fargo", "nothing was changed"]);
+        .is(1, &["that is another cluster than apart/fargo", "nothing was changed"]);
     run(bed, &["cluster", "rotate", "acme/a"])
         .await?
         .is(1, &["Secret acme/a-kubeconfig is kept by somebody else", "not made by kubectl-emco"]);
@@ -148,13 +150,13 @@ async fn refusals(bed: &Bed, with_admin: &[&str]) -> Result<()> {
     let looks = user(bed, "looks", rules).await?;
     run_as(bed, &looks, &ROTATE).await?.is(
         1,
-        &["the credentials of the hub are as they were", "you may not write secret acme/fargo-kubeconfig"],
+        &["the credentials of the hub are as they were", "you may not write secret apart/fargo-kubeconfig"],
     );
     ensure!(stored(bed).await? == last && secrets(bed).await? == left, "{:?}", secrets(bed).await?);
     bed.edge("e").kubectl().run(&["delete", "clusterrolebinding", "emco-hub"]).await?;
     run(bed, &ROTATE)
         .await?
-        .is(1, &["cannot replace themselves", "kubectl emco cluster rotate acme/fargo --context CONTEXT"]);
+        .is(1, &["cannot replace themselves", "kubectl emco cluster rotate apart/fargo --context CONTEXT"]);
     // Made with rights, and worth nothing: it is not stored, and does not stay.
     run(bed, with_admin)
         .await?
