@@ -16,12 +16,12 @@ use tokio::sync::Mutex;
 use super::looks::{EVERYWHERE, tenant};
 use super::rig::{run, run_as};
 
-/// On `old`, others have something, and Pods run; `away` can be cut off.
+/// On `old`, others have something, and Pods run; `away` can be cut off, and nothing runs there.
 pub static TAKEN: SharedOperator = SharedOperator::new(
     || {
         BedSpec::bare_hub()
             .with(PlaneSpec::edge("old"))
-            .with(PlaneSpec::new("away", Parts::Controllers).proxied())
+            .with(PlaneSpec::new("away", Parts::ApiServer).proxied())
             .with_helm()
     },
     &["old", "away"],

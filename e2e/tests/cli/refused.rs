@@ -73,7 +73,7 @@ async fn a_refused_change_of_what_runs_is_nowhere_taken_for_success() {
             let message = says::<DeploymentIntentGroup, _>(bed, TENANT, "till", types::READY, reason).await?;
             let runs = "revision 1 runs on 2 of 2 clusters; the last change is refused: ";
             ensure!(message.starts_with(runs) && message.contains(words), "{change}: {message}");
-            let waits = ["wait", "dig/till", "-n", TENANT, "--for=condition=Ready", "--timeout=1s"];
+            let waits = ["wait", "dig/till", "-n", TENANT, "--for=condition=Ready", "--timeout=0s"];
             ensure!(kubectl.run(&waits).await.is_err(), "{change}: kubectl wait takes it for Ready");
             let table = kubectl.run(&["get", "dig", "till", "-n", TENANT, "-o", "wide"]).await?;
             ensure!(table.contains("REASON") && table.contains("MESSAGE"), "{table}");

@@ -157,7 +157,11 @@ pub struct Running {
 
 impl Running {
     pub fn start(bed: &Bed, args: &[&str]) -> Result<Self> {
-        let mut child = command(bed, bed.hub().kubectl().kubeconfig(), args)?.spawn()?;
+        Self::start_as(bed, bed.hub().kubectl().kubeconfig(), args)
+    }
+
+    pub fn start_as(bed: &Bed, kubeconfig: &Path, args: &[&str]) -> Result<Self> {
+        let mut child = command(bed, kubeconfig, args)?.spawn()?;
         let out = child.stdout.take().context("it has no standard output")?;
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
         Ok(Self { _child: child, lines: BufReader::new(out).lines(), printed: bed.printed(), args })

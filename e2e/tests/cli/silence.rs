@@ -1,13 +1,20 @@
 //! What is said when nobody keeps it true.
 
 use anyhow::Result;
-use emco_e2e::bed::{Bed, BedSpec, SharedBed, serial};
+use emco_e2e::bed::{Bed, Plane, serial};
 use emco_e2e::operator::root;
 
-use super::rig::{Running, run};
+use super::adopt::TAKEN;
+use super::rig::{Running, Said, run_as};
 
-/// A hub on which no operator ever ran.
-static HUB: SharedBed = SharedBed::new(BedSpec::bare_hub);
+/// A cluster of other tests, on which no operator ever ran: a hub is made of it.
+fn hub(bed: &Bed) -> &Plane {
+    bed.edge("away")
+}
+
+async fn run(bed: &Bed, args: &[&str]) -> Result<Said> {
+    run_as(bed, hub(bed).kubectl().kubeconfig(), args).await
+}
 
 /// Statuses as an operator left them, on a hub without one.
 const LEFT: &str = "
@@ -55,7 +62,7 @@ fn lease() -> String {
 
 /// A deployment in a namespace of its own, and the cluster of all of them.
 async fn begin(bed: &Bed, space: &str) -> Result<()> {
-    let kubectl = bed.hub().kubectl();
+    let kubectl = hub(bed).kubectl();
     let crds = root().join("config/crd").display().to_string();
     kubectl.run(&["apply", "--server-side", "-k", &crds]).await?;
     kubectl.run(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
@@ -96,7 +103,7 @@ async fn begin(bed: &Bed, space: &str) -> Result<()> {
 #[tokio::test]
 async fn under_an_expired_lease_everything_is_unknown_and_a_watch_says_so_by_itself() {
     let _turn = serial().await;
-    let bed = HUB.get().await.unwrap();
+    let (bed, _) = TAKEN.get().await.unwrap();
     bed.explain(async {
         begin(bed, "shop").await?;
         run(bed, &["status", "till", "-n", "shop"]).await?.is(
@@ -107,19 +114,20 @@ async fn under_an_expired_lease_everything_is_unknown_and_a_watch_says_so_by_its
                 "(last reported Ready)",
             ],
         );
-        bed.hub().kubectl().apply(&lease()).await?;
+        hub(bed).kubectl().apply(&lease()).await?;
         run(bed, &["status", "till", "-n", "shop"]).await?.is(0, &["shop/till  Instantiated  ready: True"]);
         run(bed, &["clusters"]).await?.is(0, &["acme", "Reachable"]);
         // Nothing on the hub changes when a Lease ends; whoever watches is told all the same, and again when it is renewed.
-        bed.hub().kubectl().apply(&lease()).await?;
-        let mut watch = Running::start(bed, &["status", "-A", "--watch"])?;
+        hub(bed).kubectl().apply(&lease()).await?;
+        let mut watch =
+            Running::start_as(bed, hub(bed).kubectl().kubeconfig(), &["status", "-A", "--watch"])?;
         watch.until("shop/till  Instantiated  ready: True").await?;
         watch.until("the operator has been silent since").await?;
         watch.until("shop/till  Unknown  ready: Unknown").await?;
         run(bed, &["clusters"]).await?.is(3, &["Unknown", "OperatorSilent", "the operator has been silent"]);
         let json = run(bed, &["status", "-A", "-o", "json"]).await?;
         assert_eq!((json.code, json.json()["operator"].as_str()), (Some(3), Some("Silent")));
-        bed.hub().kubectl().apply(&lease()).await?;
+        hub(bed).kubectl().apply(&lease()).await?;
         watch.until("shop/till  Instantiated  ready: True").await.map(drop)
     })
     .await;
@@ -128,12 +136,12 @@ async fn under_an_expired_lease_everything_is_unknown_and_a_watch_says_so_by_its
 #[tokio::test]
 async fn shards_without_their_deployment_are_orphans() {
     let _turn = serial().await;
-    let bed = HUB.get().await.unwrap();
+    let (bed, _) = TAKEN.get().await.unwrap();
     bed.explain(async {
         begin(bed, "orphans").await?;
         run(bed, &["orphans"]).await?.is(0, &["no orphans"]);
         // As after somebody took the finalizer off by hand: the group is gone, and its edges were not cleaned.
-        bed.hub().kubectl().run(&["delete", "dig", "till", "-n", "orphans"]).await?;
+        hub(bed).kubectl().run(&["delete", "dig", "till", "-n", "orphans"]).await?;
         let said = run(bed, &["orphans"]).await?;
         said.is(3, &["DeploymentIntentGroup/till", "dig-till-1", "acme/a"]);
         let json = run(bed, &["orphans", "-n", "orphans", "-o", "json"]).await?;
