@@ -170,6 +170,12 @@ impl Operator {
         self.restart(bed).await
     }
 
+    /// As [`Operator::replace`], for a Pod that is told to end and gives its Lease back: the next one has not to wait until that ends.
+    pub async fn roll(&mut self, bed: &Bed) -> Result<()> {
+        self.process.terminate().await?;
+        self.replace(bed).await
+    }
+
     /// Starts it again, with its state directory, killing it first if it runs.
     pub async fn restart(&mut self, bed: &Bed) -> Result<()> {
         if self.process.is_running() {

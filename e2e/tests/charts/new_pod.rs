@@ -67,7 +67,7 @@ async fn a_new_pod_goes_on_with_kept_charts_while_their_source_is_down() {
         deployed(bed, "kept", "shop", 1).await?;
 
         repository.hold(true);
-        operator.replace(bed).await?;
+        operator.roll(bed).await?;
         edit(bed, "kept", &edited("slow")).await?;
         deployed(bed, "kept", "shop", 2).await?;
         let ready = |app: &CompositeApp| is(app.status.as_ref(), types::READY, "True");
@@ -123,7 +123,7 @@ async fn a_new_pod_needs_neither_the_registry_nor_the_git_server_of_kept_charts(
         let [before, after] = [apps(&one), apps(&two)];
         registry.process().kill().await?;
         drop(git);
-        operator.replace(bed).await?;
+        operator.roll(bed).await?;
         edit(bed, "gone", &edited("slow")).await?;
         deployed(bed, "gone", "shop", 3).await?;
         bed.hub().kubectl().apply(&before).await?;
@@ -166,7 +166,7 @@ async fn a_new_pod_fetches_charts_of_a_dead_repository_beside_everything_else() 
         let deleted = bed.hub().kubectl().run(&kept).await?;
         ensure!(deleted.contains("emco-chart-"), "no chart was kept: {deleted}");
         repository.hold(true);
-        operator.replace(bed).await?;
+        operator.roll(bed).await?;
         repository.is_waited_for().await;
         let spec = edited("quick");
         bed.hub().kubectl().apply(&deployment("quick", "shop", &[note("quick")], &spec)).await?;

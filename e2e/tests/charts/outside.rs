@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::header::{LOCATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::routing::get;
+use emco_crds::CompositeApp;
+use emco_crds::conditions::types;
 use emco_e2e::bed::Bed;
 use emco_e2e::https::Server;
-use emco_e2e::operator::deployed;
+use emco_e2e::operator::{deployed, says as says_now};
 use emco_e2e::public::Internet;
 use serde_json::{Value, json};
 
@@ -83,6 +85,23 @@ fn sources(to: usize) -> [(&'static str, Value); 4] {
     ]
 }
 
+/// Makes an app of each source, such as `git-3`: all are asked for at the same time.
+async fn ask_for_all<T>(bed: &Bed, led: &[([(&str, Value); 4], T)]) -> anyhow::Result<()> {
+    let app = |name: String, source: &Value| {
+        json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "CompositeApp",
+            "metadata": {"name": name, "namespace": "outside"},
+            "spec": {"apps": [{"name": "note", "chart": source}]},
+        })
+    };
+    let of = |(to, (sources, _)): (usize, &([(&str, Value); 4], T))| {
+        sources.iter().map(|(kind, source)| app(format!("{kind}-{to}"), source)).collect::<Vec<_>>()
+    };
+    let all: Vec<Value> = led.iter().enumerate().flat_map(of).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
+    bed.hub().kubectl().apply(&list.to_string()).await.map(drop)
+}
+
 /// The address of the hub's API as the operator reaches it.
 fn hub(bed: &Bed) -> anyhow::Result<String> {
     let config: Value = serde_yaml::from_str(&bed.hub().kubeconfig()?)?;
@@ -117,7 +136,7 @@ async fn no_redirect_index_realm_or_git_server_leads_to_loopback_the_link_privat
     };
     let public = Server::secure(stranger(state), &[PUBLIC]).await.unwrap();
     Internet::get().play(&format!("{PUBLIC}:443"), public.address());
-    bed.explain(async {
+    bed.explain(Box::pin(async {
         let secret = json!({"username": "ann", "password": "hunter2", "ca.crt": format!("{}{}", public.ca(), inside.ca())});
         login(bed, "outside", secret).await?;
         // The way out is there.
@@ -126,20 +145,27 @@ async fn no_redirect_index_realm_or_git_server_leads_to_loopback_the_link_privat
         deploy(bed, "outside", &good).await?;
         deployed(bed, "outside", "shop", 1).await?;
         ensure!(said(bed, "outside").await? == "one");
-        for (to, (url, words)) in targets.iter().enumerate() {
-            for (kind, source) in sources(to) {
-                deploy(bed, "outside", &source).await?;
-                let message = says(bed, "outside", "ChartSourceNotAllowed").await?;
+        let led: Vec<_> = targets.iter().enumerate().map(|(to, target)| (sources(to), target)).collect();
+        ask_for_all(bed, &led).await?;
+        for (to, (sources, (url, words))) in led.iter().enumerate() {
+            for (kind, _) in sources {
+                let (app, reason) = (format!("{kind}-{to}"), "ChartSourceNotAllowed");
+                let message =
+                    says_now::<CompositeApp, _>(bed, "outside", &app, types::READY, reason).await?;
                 eprintln!("{kind} to {url}: {message}");
                 has(&message, &["app note", words]);
                 ensure!(!message.contains("hunter2"), "{message}");
             }
         }
+        // The one that runs is edited so, too.
+        let (sources, (_, words)) = led.first().context("there are no targets")?;
+        deploy(bed, "outside", &sources[0].1).await?;
+        has(&says(bed, "outside", "ChartSourceNotAllowed").await?, &["app note", words]);
         ensure!(reached.load(Ordering::SeqCst) == 0, "something inside was asked");
         let asked = Internet::get().asked();
         ensure!(asked.iter().all(|one| one.starts_with("203.0.113.")), "the proxy was asked for {asked:?}");
         ensure!(said(bed, "outside").await? == "one", "what runs stays");
         Ok(())
-    })
+    }))
     .await;
 }
