@@ -9,7 +9,7 @@ mod stages;
 
 use std::process::Stdio;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use emco_e2e::bed::Bed;
 use emco_e2e::programs::{Program, Programs};
 use serde_json::Value;
@@ -38,12 +38,16 @@ async fn ask(bed: &Bed, command: &str, question: &Value) -> Result<Vec<Value>> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-async fn live(bed: &Bed, kind: &str, namespace: &str, name: &str) -> Result<Value> {
-    let mut args = vec!["get", kind, name, "-o", "json", "--show-managed-fields"];
-    if !namespace.is_empty() {
-        args.extend(["-n", namespace]);
+/// All objects of our kinds, and more. One call for all of them: each starts a kubectl.
+async fn lives(bed: &Bed, more: &[&str]) -> Result<Vec<Value>> {
+    let resources: Vec<&str> =
+        KINDS.iter().map(|(_, resource)| *resource).chain(more.iter().copied()).collect();
+    let args = ["get", &resources.join(","), "-A", "-o", "json", "--show-managed-fields"];
+    let mut list: Value = serde_json::from_str(&bed.hub().kubectl().run(&args).await?)?;
+    match list["items"].take() {
+        Value::Array(items) => Ok(items),
+        other => bail!("no list: {other}"),
     }
-    serde_json::from_str(&bed.hub().kubectl().run(&args).await?).context("no JSON")
 }
 
 /// Resource names by kind, fully: `clusters` and `projects` are others' names, too.

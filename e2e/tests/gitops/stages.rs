@@ -13,7 +13,7 @@ use emco_e2e::operator::{
 use serde_json::{Value, json};
 
 use crate::objects::{GATED, MORE, REJECTED, SPARE};
-use crate::{ask, held, live, resource};
+use crate::{ask, held, lives, resource};
 
 /// What Flux's kstatus says, what Argo CD's health check says.
 async fn judged(bed: &Bed, objects: &[Value]) -> Result<Vec<(String, String)>> {
@@ -38,22 +38,41 @@ async fn judged(bed: &Bed, objects: &[Value]) -> Result<Vec<(String, String)>> {
     Ok(flux.iter().map(said).zip(argo.iter().map(said)).collect())
 }
 
-/// Waits until an object's condition has a status.
-async fn until(
-    bed: &Bed,
-    kind: &str,
-    namespace: &str,
-    name: &str,
-    condition: &str,
-    status: &str,
-) -> Result<()> {
-    let wanted = format!("--for=condition={condition}={status}");
-    let mut args = vec!["wait", kind, name, &wanted, "--timeout=120s"];
-    if !namespace.is_empty() {
-        args.extend(["-n", namespace]);
+/// Does something to each of these objects with one kubectl for each namespace.
+async fn with_all(bed: &Bed, objects: &[Object], args: &[&str]) -> Result<()> {
+    let mut spaces: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (kind, namespace, name) in objects {
+        spaces.entry(namespace).or_default().push(format!("{}/{name}", resource(kind)));
     }
-    bed.hub().kubectl().run(&args).await.map(drop)
+    for (namespace, names) in spaces {
+        let mut call = vec![args[0]];
+        call.extend(names.iter().map(String::as_str));
+        call.extend(&args[1..]);
+        if !namespace.is_empty() {
+            call.extend(["-n", namespace]);
+        }
+        bed.hub().kubectl().run(&call).await?;
+    }
+    Ok(())
 }
+
+/// These objects as the hub has them, in this order.
+async fn live(bed: &Bed, objects: &[Object]) -> Result<Vec<Value>> {
+    let all = lives(bed, &[]).await?;
+    let is = |live: &Value, (kind, namespace, name): &Object| {
+        let metadata = &live["metadata"];
+        live["kind"] == *kind
+            && metadata["namespace"].as_str().unwrap_or_default() == *namespace
+            && metadata["name"] == *name
+    };
+    let found = |object: &Object| {
+        all.iter().find(|live| is(live, object)).cloned().with_context(|| format!("{object:?} is not there"))
+    };
+    objects.iter().map(found).collect()
+}
+
+/// Kind, namespace and name on the hub.
+type Object = (&'static str, &'static str, String);
 
 /// Kind, namespace, name, and what Flux and Argo CD shall say.
 pub type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -202,26 +221,26 @@ async fn name_of(bed: &Bed, namespace: &str, name: &str) -> Result<String> {
 
 #[tokio::test]
 async fn flux_and_argo_cd_judge_every_kind_in_every_stage_as_it_is_meant() {
-    // No Pod has to run.
-    let edge = PlaneSpec::new("a", Parts::Controllers);
+    // No Pod has to run, and nothing that is deleted has to go.
+    let edge = PlaneSpec::new("a", Parts::ApiServer);
     let bed = Bed::start(BedSpec::bare_hub().with(edge)).await.unwrap();
     bed.explain(Box::pin(async {
         let operator = Operator::start(&bed, &program()?).await?;
         unless_ended(operator.process(), make_stages(&bed)).await?;
-        for (kind, namespace, name, flux, _) in STAGES {
-            let (condition, status) = shown_by(flux);
-            let name = name_of(&bed, namespace, name).await?;
-            until(&bed, resource(kind), namespace, &name, condition, status).await?;
-        }
         let stages = [&STAGES[..], &held::STAGES[..]].concat();
-        let mut names = Vec::new();
-        for &(_, namespace, name, ..) in &stages {
-            names.push(name_of(&bed, namespace, name).await?);
+        let mut all: Vec<Object> = Vec::new();
+        for &(kind, namespace, name, ..) in &stages {
+            all.push((kind, namespace, name_of(&bed, namespace, name).await?));
         }
-        let mut objects = Vec::new();
-        for ((kind, namespace, ..), name) in stages.iter().zip(&names) {
-            objects.push(live(&bed, resource(kind), namespace, name).await?);
+        let mut shown: BTreeMap<_, Vec<Object>> = BTreeMap::new();
+        for (object, (.., flux, _)) in all.iter().zip(STAGES) {
+            shown.entry(shown_by(flux)).or_default().push(object.clone());
         }
+        for ((condition, status), objects) in shown {
+            let wanted = format!("--for=condition={condition}={status}");
+            with_all(&bed, &objects, &["wait", &wanted, "--timeout=120s"]).await?;
+        }
+        let objects = live(&bed, &all).await?;
         let kinds: std::collections::BTreeSet<_> = stages.iter().map(|stage| stage.0).collect();
         assert_eq!(kinds.len(), emco_crds::crds::all().len(), "every kind is there");
         check(&bed, &objects, |at| (stages[at].3, stages[at].4)).await?;
@@ -241,25 +260,10 @@ async fn flux_and_argo_cd_judge_every_kind_in_every_stage_as_it_is_meant() {
         check(&bed, &changed, |_| ("InProgress", "Progressing")).await?;
 
         // Deleted, and held by a finalizer; of ours, or of somebody else's where we need none.
-        let mut deleted = Vec::new();
-        for ((kind, namespace, ..), name) in stages.iter().zip(&names) {
-            let mut args = vec!["patch", resource(kind), name, "--type=json"];
-            args.extend([
-                "-p",
-                r#"[{"op":"add","path":"/metadata/finalizers","value":["example.com/held"]}]"#,
-            ]);
-            if !namespace.is_empty() {
-                args.extend(["-n", namespace]);
-            }
-            bed.hub().kubectl().run(&args).await?;
-            let mut args = vec!["delete", resource(kind), name, "--wait=false"];
-            if !namespace.is_empty() {
-                args.extend(["-n", namespace]);
-            }
-            bed.hub().kubectl().run(&args).await?;
-            deleted.push(live(&bed, resource(kind), namespace, name).await?);
-        }
-        check(&bed, &deleted, |_| ("Terminating", "Progressing")).await
+        let held = r#"[{"op":"add","path":"/metadata/finalizers","value":["example.com/held"]}]"#;
+        with_all(&bed, &all, &["patch", "--type=json", "-p", held]).await?;
+        with_all(&bed, &all, &["delete", "--wait=false"]).await?;
+        check(&bed, &live(&bed, &all).await?, |_| ("Terminating", "Progressing")).await
     }))
     .await;
 }
