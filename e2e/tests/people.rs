@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -17,20 +18,27 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
 
-/// `a` signs for as long as it is asked, `short` for 60 s, and `unsigned` nothing. The hub collects the Secrets of a logical cloud that
-/// is gone.
+/// `a` signs for as long as it is asked, `short` for some seconds, and `unsigned` has nobody who signs. The hub collects the Secrets of a
+/// logical cloud that is gone.
 static STAGE: SharedOperator = SharedOperator::new(
     || {
         let plane = |name: &str| PlaneSpec::new(name, Parts::Controllers);
-        let no_signer = "--controllers=*,-certificatesigningrequest-signing-controller";
+        let life = format!("--cluster-signing-duration={}s", SHORT.as_secs());
         BedSpec::hub()
             .with(plane("a"))
-            .with(plane("short").controller_flag("--cluster-signing-duration=60s"))
-            .with(plane("unsigned").controller_flag(no_signer))
+            .with(plane("short").controller_flag(&life))
+            .with(PlaneSpec::new("unsigned", Parts::ApiServer))
     },
     &["a", "short", "unsigned"],
 );
+
+/// A certificate's life on `short`: a third of it is left for what is to be seen after it was renewed.
+const SHORT: Duration = Duration::from_secs(40);
+
+/// Controllers give role `edit` its rules, and `unsigned` has none.
+const EDIT: &str = "{rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, list, create]}]}";
 
 /// A logical cloud `team` on one cluster, in a project of its own.
 struct Team {
@@ -217,6 +225,7 @@ async fn certificates_that_end_soon_are_renewed_before() {
         .explain(async {
             team.apply(", user: {name: ann}, credentials: {type: ClientCertificate}").await?;
             let first = team.kubeconfig("").await?;
+            let issued = Instant::now();
             let old = team.kubectl(&first, "old").await?;
             let there = team.there();
             let reads = ["get", "configmaps", "-n", &there];
@@ -225,6 +234,7 @@ async fn certificates_that_end_soon_are_renewed_before() {
             // Both hold, until the first ends.
             old.run(&reads).await?;
             team.kubectl(&second, "new").await?.run(&reads).await?;
+            sleep_until(issued + SHORT).await;
             old.until(&reads, "", false).await?;
             let answer = old.output(&reads, "").await?;
             ensure!(
@@ -247,6 +257,8 @@ async fn a_cluster_without_a_signer_gives_a_token() {
     let team = Team::new("token", "unsigned").await.unwrap();
     team.bed
         .explain(async {
+            let unsigned = team.bed.edge("unsigned").kubectl();
+            unsigned.run(&["patch", "clusterrole", "edit", "--type=merge", "-p", EDIT]).await?;
             team.apply(", user: {name: ann}").await?;
             team.ready().await?;
             let text = team.kubeconfig("").await?;
