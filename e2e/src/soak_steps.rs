@@ -108,6 +108,12 @@ const STEPS: &[Step] = &[
     step("inventory", 4, Work::Tests, "restores an edge whose store is behind what was seen of it"),
     step("rollout", 4, Work::Tests, "rolls out on eight clusters of which some die and one joins"),
     step("demo", 2, Work::Tests, "deploys a folder of packaged charts as make demo does"),
+    step(
+        "install",
+        6,
+        Work::Tests,
+        "installs, keeps, releases and removes all, with everything that is said and held",
+    ),
     step("crashes", 15, Work::Crashes, "the histories of the unit tests die at every write, not at a sample"),
     step(
         "starts-60",

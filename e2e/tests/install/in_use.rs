@@ -1,6 +1,6 @@
 //! In: the chart with `policies.refuseDeletionInUse`. Out: what is in use cannot be deleted, what is not can, and a namespace goes.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use emco_crds::{ClusterProvider, Project};
@@ -74,7 +74,33 @@ const USED: [(&[&str], &str); 8] = [
 
 const POLICY: [&str; 2] = ["get", "validatingadmissionpolicies.admissionregistration.k8s.io"];
 
-pub async fn deletion_is_refused(bed: &Bed) -> Result<()> {
+/// At length, for every kind: that a Cluster in use stays is seen in each run, when an installation is removed.
+mod soak {
+    use std::collections::BTreeSet;
+
+    use emco_e2e::bed::Bed;
+    use emco_e2e::operator::{Operator, as_account, program, register};
+
+    use crate::{bed, install, rights};
+
+    #[tokio::test]
+    async fn nothing_that_is_in_use_can_be_deleted_where_the_chart_says_so() {
+        let bed = Bed::start(bed()).await.unwrap();
+        bed.explain(Box::pin(async {
+            let told = install(&bed).await?;
+            let operator = Operator::start_as(&bed, &program()?, as_account(&bed).await?, told).await?;
+            register(&bed, "acme", &["a"]).await?;
+            super::deletion_is_refused(&bed).await?;
+            operator.kill().await?;
+            let events = rights::everything_asked(&bed).await?;
+            assert_eq!(rights::refused(&events), BTreeSet::new(), "rights that are missing");
+            Ok(())
+        }))
+        .await;
+    }
+}
+
+async fn deletion_is_refused(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
     project(bed, "held").await?;
     let note =
@@ -144,7 +170,7 @@ pub async fn in_force(bed: &Bed, object: &[&str]) -> Result<()> {
 }
 
 /// No expression of any policy names a field that a kind does not have.
-async fn the_api_server_understands_all_policies(bed: &Bed) -> Result<()> {
+pub async fn the_api_server_understands_all_policies(bed: &Bed) -> Result<()> {
     let deadline = Instant::now() + SOON;
     loop {
         let list: Value =
@@ -161,5 +187,6 @@ async fn the_api_server_understands_all_policies(bed: &Bed) -> Result<()> {
             return Ok(());
         }
         ensure!(Instant::now() < deadline, "nobody has checked the policies");
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

@@ -39,10 +39,33 @@ async fn upgrade(bed: &Bed, set: &str) -> Result<()> {
     call(bed, bed.programs().path(Program::Helm)?, &args).await.map(drop)
 }
 
+/// A project that makes its namespace takes it along.
+async fn namespaces_go_along(bed: &Bed) -> Result<()> {
+    let made = "{apiVersion: emco.io/v1alpha1, kind: Project, metadata: {name: made}, spec: {}}";
+    bed.hub().kubectl().apply(made).await?;
+    let ready = ["wait", "--for=condition=Ready", "--timeout=60s", "projects.emco.io", "made"];
+    bed.hub().kubectl().run(&ready).await?;
+    bed.hub().kubectl().run(&["delete", "projects.emco.io", "made", "--wait=false"]).await?;
+    wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "made", SOON).await
+}
+
+/// A project whose namespace somebody deletes first lets go of it, too.
+async fn namespaces_go_first(bed: &Bed) -> Result<()> {
+    project(bed, "hasty").await?;
+    wait(bed, "hasty", "default", |cloud: &emco_crds::LogicalCloud| {
+        emco_e2e::operator::is(cloud.status.as_ref(), emco_crds::conditions::types::READY, "True")
+    })
+    .await?;
+    bed.hub().kubectl().run(&["delete", "namespace", "hasty", "--wait=false"]).await?;
+    bed.hub().kubectl().run(&["delete", "projects.emco.io", "hasty", "--wait=false"]).await?;
+    wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "hasty", SOON).await?;
+    wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "hasty", SOON).await
+}
+
 #[tokio::test]
 async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
     let bed = Bed::start(bed()).await.unwrap();
-    bed.explain(async {
+    bed.explain(Box::pin(async {
         render::helm_and_our_engine_agree(&bed).await?;
         render::wrong_values_are_refused_with_a_sentence(&bed).await?;
         let told = install(&bed).await?;
@@ -54,28 +77,14 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
         // Another replica waits for the Lease, with the same rights.
         let standby = Operator::standby_as(&bed, &program()?, "standby", account.clone()).await?;
         rights::stolen(&bed, &account).await?;
-        people::roles(&bed).await?;
-        people::policies(&bed).await?;
-        members::follow_the_project(&bed).await?;
+        let of_people = async {
+            people::roles(&bed).await?;
+            people::policies(&bed).await
+        };
+        // Each has a project of its own, and waits for a cluster most of the time.
+        let of_members = members::follow_the_project(&bed);
+        tokio::try_join!(of_people, of_members, namespaces_go_along(&bed), namespaces_go_first(&bed))?;
         members::stay_in_projects(&bed, &account).await?;
-        in_use::deletion_is_refused(&bed).await?;
-        // A project that makes its namespace takes it along.
-        let made = "{apiVersion: emco.io/v1alpha1, kind: Project, metadata: {name: made}, spec: {}}";
-        bed.hub().kubectl().apply(made).await?;
-        let ready = ["wait", "--for=condition=Ready", "--timeout=60s", "projects.emco.io", "made"];
-        bed.hub().kubectl().run(&ready).await?;
-        bed.hub().kubectl().run(&["delete", "projects.emco.io", "made", "--wait=false"]).await?;
-        wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "made", SOON).await?;
-        // One whose namespace somebody deletes first lets go of it, too.
-        project(&bed, "hasty").await?;
-        wait(&bed, "hasty", "default", |cloud: &emco_crds::LogicalCloud| {
-            emco_e2e::operator::is(cloud.status.as_ref(), emco_crds::conditions::types::READY, "True")
-        })
-        .await?;
-        bed.hub().kubectl().run(&["delete", "namespace", "hasty", "--wait=false"]).await?;
-        bed.hub().kubectl().run(&["delete", "projects.emco.io", "hasty", "--wait=false"]).await?;
-        wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "hasty", SOON).await?;
-        wait_until_gone(Api::<Namespace>::all(bed.hub().client().await?), "hasty", SOON).await?;
         life::removal(&bed).await?;
         life::packs_are_collected(&bed).await?;
         standby.kill().await?;
@@ -87,6 +96,6 @@ async fn the_operator_works_with_exactly_the_rights_of_its_chart() {
         let rendered = call(&bed, bed.programs().path(Program::Helm)?, &args).await?;
         rights::are_explained_and_used(&rendered, &events)?;
         Ok(())
-    })
+    }))
     .await;
 }
