@@ -114,6 +114,12 @@ const STEPS: &[Step] = &[
         Work::Tests,
         "installs, keeps, releases and removes all, with everything that is said and held",
     ),
+    step(
+        "pages",
+        5,
+        Work::Tests,
+        "follows the pages from an installation to a restored hub, and the one on k3d",
+    ),
     step("crashes", 15, Work::Crashes, "the histories of the unit tests die at every write, not at a sample"),
     step(
         "starts-60",

@@ -34,6 +34,27 @@ async fn marked(bed: &Bed) -> Result<u64> {
     Ok(map.data.as_ref().and_then(|data| data.get("seen")?.parse().ok()).unwrap_or(0))
 }
 
+/// Its commands, on a hub that is not restored: the story of one is told in the soak, and by tests of restores.
+pub async fn commands(bed: &Bed) -> Result<()> {
+    let mut page = Page::read(bed, "backup.md")?;
+    chart_map(bed, "shop", "charts", &[note()?]).await?;
+    say(bed, 1).await?;
+    page.run("kubectl get secret emco-installation").await?;
+    let kept = std::fs::read_to_string(folder(bed)?.join("emco-installation.yaml"))?;
+    ensure!(["id:", "digest-key:", "random-key:"].iter().all(|key| kept.contains(key)), "a key is missing");
+    page.run("kubectl -n emco-system scale deployment/emco-operator --replicas=0").await?;
+    page.run("kubectl -n emco-system scale deployment/emco-operator --replicas=1").await?;
+    page.run("kubectl get dig -A").await?;
+    ensure!(page.run("kubectl get ecl -A").await?.contains("berlin"));
+    let confirmed = page.run("kubectl get ecl -A -o jsonpath=").await?;
+    ensure!(!confirmed.contains("annotated"), "nothing is to be confirmed: {confirmed}");
+    for command in ["kubectl emco orphans --rebuild --dry-run", "kubectl emco orphans --rebuild"] {
+        let found = page.run(command).await?;
+        ensure!(found.contains("acme/berlin") && found.contains("known"), "{found}");
+    }
+    page.end()
+}
+
 pub async fn follow(bed: &Bed, operator: Operator) -> Result<()> {
     let mut page = Page::read(bed, "backup.md")?;
     project(bed, "shop").await?;

@@ -6,7 +6,7 @@ use emco_e2e::bed::{Bed, BedSpec};
 use emco_e2e::operator::{Operator, as_account, chart, chart_map, program, root};
 
 use super::kubeconfig;
-use super::page::{Page, folder};
+use super::page::{Page, commands, folder, is_read_by_bash};
 
 /// What podinfo is on the page.
 const WEB: &str = "
@@ -162,7 +162,27 @@ async fn the_page_on_kind_ends_with_pods_of_the_first_application() {
     followed(&KIND).await;
 }
 
+/// The page on k3d is the one on kind, but for what makes clusters: what is run of the one holds for the other.
 #[tokio::test]
-async fn the_page_on_k3d_ends_with_pods_of_the_first_application() {
-    followed(&K3D).await;
+async fn the_page_on_k3d_has_the_commands_of_the_one_on_kind() {
+    let of = |tool: &Tool| commands(&std::fs::read_to_string(root().join("docs").join(tool.page)).unwrap());
+    let common = of(&KIND).into_iter().skip(KIND.begin.len()).take_while(|command| command != KIND.end[0]);
+    let common = common.map(|command| {
+        if command == KIND.address { K3D.address.to_owned() } else { command.replace("kind-", "k3d-") }
+    });
+    let own = |commands: &[&'static str]| commands.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+    let wanted: Vec<String> = own(K3D.begin).into_iter().chain(common).chain(own(K3D.end)).collect();
+    let page: Vec<String> = of(&K3D).into();
+    assert_eq!(page, wanted);
+    assert!(page.iter().any(|command| command.starts_with("kubectl emco cluster add")), "{page:?}");
+    for command in K3D.begin.iter().chain([&K3D.address]).chain(K3D.end) {
+        is_read_by_bash(command).await.unwrap();
+    }
+}
+
+mod soak {
+    #[tokio::test]
+    async fn the_page_on_k3d_ends_with_pods_of_the_first_application() {
+        super::followed(&super::K3D).await;
+    }
 }

@@ -13,16 +13,8 @@ mod page;
 mod values;
 
 use anyhow::Result;
-use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
-
-/// `other` is a hub without anything; on `hub`, Pods become ready.
-fn spec() -> BedSpec {
-    BedSpec::default()
-        .with(PlaneSpec::edge("hub").own_etcd())
-        .with(PlaneSpec::new("other", Parts::ApiServer))
-        .with(PlaneSpec::new("berlin", Parts::Controllers).audit(Audit::Writes))
-        .with_helm()
-}
+use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
+use emco_e2e::operator::{Operator, as_account, install_charts, program, project, register};
 
 /// One kubeconfig as people have it: a context for each plane, by plane and name, the hub's the current one.
 fn kubeconfig(bed: &Bed, contexts: &[(&str, &str)]) -> Result<String> {
@@ -41,20 +33,58 @@ fn kubeconfig(bed: &Bed, contexts: &[(&str, &str)]) -> Result<String> {
     Ok(serde_yaml::to_string(&merged)?)
 }
 
+/// The pages of installing, registering and deploying are followed from the first to the last, and those on kind in each run.
+mod soak {
+    use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
+
+    use super::{actions, backup, cli, clusters, first, install, kubeconfig, more, page, values};
+
+    /// `other` is a hub without anything; on `hub`, Pods become ready.
+    fn spec() -> BedSpec {
+        BedSpec::default()
+            .with(PlaneSpec::edge("hub").own_etcd())
+            .with(PlaneSpec::new("other", Parts::ApiServer))
+            .with(PlaneSpec::new("berlin", Parts::Controllers).audit(Audit::Writes))
+            .with_helm()
+    }
+
+    #[tokio::test]
+    async fn whoever_follows_the_pages_installs_registers_a_cluster_deploys_and_restores_a_hub() {
+        let bed = Bed::start(spec()).await.unwrap();
+        bed.explain(Box::pin(async {
+            let contexts = ["hub", "other", "berlin"].map(|name| (name, name));
+            tokio::fs::write(page::folder(&bed)?.join("all.kubeconfig"), kubeconfig(&bed, &contexts)?)
+                .await?;
+            let operator = install::follow(&bed).await?;
+            clusters::follow(&bed).await?;
+            first::follow(&bed).await?;
+            more::observability(&bed).await?;
+            cli::follow(&bed).await?;
+            values::follow(&bed).await?;
+            actions::follow(&bed).await?;
+            backup::follow(&bed, operator).await
+        }))
+        .await;
+    }
+}
+
+/// What is installed and registered on the pages before is made by other means.
 #[tokio::test]
-async fn whoever_follows_the_pages_installs_registers_a_cluster_deploys_and_restores_a_hub() {
-    let bed = Bed::start(spec()).await.unwrap();
+async fn pages_on_a_hub_with_a_cluster_can_be_followed() {
+    let spec = BedSpec::bare_hub().with(PlaneSpec::new("berlin", Parts::Controllers)).with_helm();
+    let bed = Bed::start(spec).await.unwrap();
     bed.explain(Box::pin(async {
-        let contexts = ["hub", "other", "berlin"].map(|name| (name, name));
+        let contexts = ["hub", "berlin"].map(|name| (name, name));
         tokio::fs::write(page::folder(&bed)?.join("all.kubeconfig"), kubeconfig(&bed, &contexts)?).await?;
-        let operator = install::follow(&bed).await?;
-        clusters::follow(&bed).await?;
-        first::follow(&bed).await?;
-        more::observability(&bed).await?;
+        let installed = install_charts(&bed).await?;
+        let _operator = Operator::start_as(&bed, &program()?, as_account(&bed).await?, installed).await?;
+        register(&bed, "acme", &["berlin"]).await?;
+        project(&bed, "shop").await?;
         cli::follow(&bed).await?;
         values::follow(&bed).await?;
         actions::follow(&bed).await?;
-        backup::follow(&bed, operator).await
+        backup::commands(&bed).await?;
+        more::observability(&bed).await
     }))
     .await;
 }

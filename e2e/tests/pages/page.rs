@@ -42,7 +42,7 @@ pub fn folder(bed: &Bed) -> Result<PathBuf> {
 }
 
 /// The commands of the console blocks; what a command prints is left out.
-fn commands(text: &str) -> VecDeque<String> {
+pub fn commands(text: &str) -> VecDeque<String> {
     let mut found = VecDeque::new();
     for block in text.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()) {
         let mut open = false;
@@ -61,6 +61,13 @@ fn commands(text: &str) -> VecDeque<String> {
         }
     }
     found
+}
+
+/// Bash finds nothing wrong with how it is written.
+pub async fn is_read_by_bash(command: &str) -> Result<()> {
+    let read = Command::new("bash").args(["-n", "-c", command]).stdin(Stdio::null()).output().await?;
+    ensure!(read.status.success(), "{command}: {}", String::from_utf8_lossy(&read.stderr));
+    Ok(())
 }
 
 impl<'a> Page<'a> {
@@ -83,9 +90,7 @@ impl<'a> Page<'a> {
     pub async fn take_exactly(&mut self, command: &str) -> Result<()> {
         let next = self.take(command)?;
         ensure!(next == command, "the next command of {} is {next:?}, not {command:?}", self.name);
-        let read = Command::new("bash").args(["-n", "-c", &next]).stdin(Stdio::null()).output().await?;
-        ensure!(read.status.success(), "{next}: {}", String::from_utf8_lossy(&read.stderr));
-        Ok(())
+        is_read_by_bash(&next).await
     }
 
     /// Runs the next command, which begins so, as printed: on the hub.
