@@ -94,10 +94,10 @@ async fn ask_for_all<T>(bed: &Bed, led: &[([(&str, Value); 4], T)]) -> anyhow::R
             "spec": {"apps": [{"name": "note", "chart": source}]},
         })
     };
-    let of = |(to, (sources, _)): (usize, &([(&str, Value); 4], T))| {
-        sources.iter().map(|(kind, source)| app(format!("{kind}-{to}"), source)).collect::<Vec<_>>()
-    };
-    let all: Vec<Value> = led.iter().enumerate().flat_map(of).collect();
+    let mut all = Vec::new();
+    for (to, (sources, _)) in led.iter().enumerate() {
+        all.extend(sources.iter().map(|(kind, source)| app(format!("{kind}-{to}"), source)));
+    }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
     bed.hub().kubectl().apply(&list.to_string()).await.map(drop)
 }
