@@ -1,6 +1,6 @@
 //! Lists what the operator applied on a plane, and reads fields of objects there.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::bed::Bed;
@@ -28,7 +28,10 @@ async fn listed(bed: &Bed, plane: &str, served: &[(String, &str)]) -> Result<Vec
             .header(http::header::ACCEPT, METADATA)
             .body(Vec::new())?;
         let list: Value = client.request(request).await.with_context(|| format!("cannot list {path}"))?;
-        let items = list["items"].as_array().with_context(|| format!("{path} is no list: {list}"))?;
+        // A list of none may say so with null.
+        let is_list = list["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+        ensure!(is_list, "{path} is no list: {list}");
+        let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         names.extend(items.iter().map(|item| name(kind, &item["metadata"])));
     }
     Ok(names)
