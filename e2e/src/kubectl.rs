@@ -86,14 +86,15 @@ impl Kubectl {
     }
 
     /// Runs it and answers its standard output; an exit code other than 0 is an error with what it said. A patch, a label, an
-    /// annotation or the deletion of one object of a kind that tests know is sent without the program.
+    /// annotation or the deletion of one object of a kind that tests know is sent without the program; what is refused is said in
+    /// kubectl's own words.
     pub async fn run(&self, args: &[&str]) -> Result<String> {
-        match change::of(args).filter(|_| !self.low_priority) {
-            Some(change) => change::carry_out(&self.kubeconfig, change)
-                .await
-                .with_context(|| format!("kubectl {} failed", args.join(" "))),
-            None => self.run_with(args, "").await,
+        if let Some(change) = change::of(args).filter(|_| !self.low_priority)
+            && let Ok(said) = change::carry_out(&self.kubeconfig, change).await
+        {
+            return Ok(said);
         }
+        self.run_with(args, "").await
     }
 
     /// As [`Kubectl::run`], with text for its standard input.
