@@ -38,7 +38,8 @@ static STAGE: SharedOperator = SharedOperator::new(
 const SHORT: Duration = Duration::from_secs(40);
 
 /// Controllers give role `edit` its rules, and `unsigned` has none.
-const EDIT: &str = "{rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, list, create]}]}";
+const EDIT: &str =
+    r#"{"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create"]}]}"#;
 
 /// A logical cloud `team` on one cluster, in a project of its own.
 struct Team {
