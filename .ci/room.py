@@ -5,7 +5,7 @@ import time
 # One more begins only where this part of the processors was idle for so many seconds after the last one began. On a machine on which one
 # program fills both processors, each of three at once took three times as long, and what has a limit of time failed.
 IDLE = 0.25
-SECONDS = 15
+SECONDS = 6
 
 
 def read_processors():
