@@ -97,6 +97,14 @@ pub struct SyncContext {
 /// When a process begins, all it knows is to be read anew: every row, every deployment, every list of every cluster. So long, what
 /// was at rest waits: whoever changed something in the meantime goes first.
 const CALM: Duration = Duration::from_secs(1);
+/// How long a change waits at most, since the process began, for clusters that answered last and were not tried to the end yet. On a busy
+/// machine the first answers take longer than [`CALM`].
+const FIRST_ANSWERS: Duration = Duration::from_secs(15);
+
+/// The time until then, if it is still to come.
+fn left(until: Instant) -> Option<Duration> {
+    until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+}
 
 /// The engine.
 pub struct Sync {
@@ -112,6 +120,7 @@ pub struct Sync {
     // Namespaces whose project was suspended or resumed since the last look.
     resuspended: Mutex<BTreeSet<String>>,
     calm_until: Instant,
+    answers_until: Instant,
 }
 
 impl Sync {
@@ -131,6 +140,7 @@ impl Sync {
             repaced: Mutex::new(BTreeSet::new()),
             resuspended: Mutex::new(BTreeSet::new()),
             calm_until: Instant::now() + CALM,
+            answers_until: Instant::now() + FIRST_ANSWERS,
         })
     }
 
@@ -146,7 +156,12 @@ impl Sync {
 
     /// How long what is at rest is still left alone, since the process just began.
     pub fn calm(&self) -> Option<Duration> {
-        self.calm_until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+        left(self.calm_until)
+    }
+
+    /// How long a change may still wait for the first answers of clusters.
+    pub fn first_answers(&self) -> Option<Duration> {
+        left(self.answers_until)
     }
 
     /// Keeps a set that the hub has as a whole, so that it is not read back at once.

@@ -53,6 +53,9 @@ const LOST_CONTENT: Duration = Duration::from_mins(1);
 /// When a deployment looks again whose inputs or approvals are others on the hub than they were planned with: the watches bring the rest.
 const MOVED: Duration = Duration::from_millis(200);
 
+/// How soon a change that waits for clusters is looked at again; their answers bring a look, too.
+const ANSWERED: Duration = Duration::from_secs(1);
+
 /// Brings one deployment to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
@@ -64,10 +67,13 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if finalizers::add(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
-    if let Some(left) = ctx.revisions.calm()
-        && (is_at_rest(&dig) || awaits_clusters(ctx, &owner))
-    {
+    if let Some(left) = ctx.revisions.calm().filter(|_| is_at_rest(&dig)) {
         return Ok(Outcome::After(left));
+    }
+    if let Some(left) = ctx.revisions.first_answers()
+        && awaits_clusters(ctx, &owner)
+    {
+        return Ok(Outcome::After(left.min(ANSWERED)));
     }
     if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
         return Ok(Outcome::After(left));

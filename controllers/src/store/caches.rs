@@ -86,4 +86,9 @@ impl Revisions {
     pub fn calm(&self) -> Option<Duration> {
         self.workers.as_ref()?.calm()
     }
+
+    /// How long a change may still wait for the first answers of clusters, since the process just began.
+    pub fn first_answers(&self) -> Option<Duration> {
+        self.workers.as_ref()?.first_answers()
+    }
 }
