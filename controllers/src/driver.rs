@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::project::MemberRole;
-use emco_crds::{Cluster, SyncShard};
+use emco_crds::{Cluster, OwnerKind, SyncShard};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -165,7 +165,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
         |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::LogicalCloud>| {
             let cloud = change.object;
             triggers.cloud(stores, cloud, change.gone);
-            triggers.owner(namespace(cloud), "LogicalCloud", name(cloud));
+            triggers.owner(namespace(cloud), &OwnerKind::LogicalCloud, name(cloud));
             triggers
                 .referenced(stores, namespace(cloud), |dig| dig.spec.logical_cloud_ref.name == name(cloud));
         }
@@ -221,13 +221,13 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
                 planner.turns.changed(namespace(dig), name(dig), meta::generation(dig), meta::deleting(dig));
             if refs_changed.changed(&change) {
                 triggers.dig(stores, dig, change.gone);
-                triggers.owner(namespace(dig), "DeploymentIntentGroup", name(dig));
+                triggers.owner(namespace(dig), &OwnerKind::DeploymentIntentGroup, name(dig));
             }
             if plan_changed.changed(&change) {
                 triggers.plan(stores, dig);
             }
             if policy_changed.changed(&change) {
-                dig_sync.policy_changed("DeploymentIntentGroup", namespace(dig), name(dig));
+                dig_sync.policy_changed(&OwnerKind::DeploymentIntentGroup, namespace(dig), name(dig));
             }
         }
     );
@@ -278,8 +278,7 @@ async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveErr
             move |change| {
                 let owner = &change.object.spec.owner;
                 w.owner(namespace(change.object), &owner.kind, &owner.name);
-                let set = if owner.kind == "LogicalCloud" { &w.clouds } else { &w.digs };
-                set.enqueue(namespace(change.object), &owner.name);
+                w.producer(&owner.kind, namespace(change.object), &owner.name);
             },
         ),
     ));

@@ -5,7 +5,9 @@ pub mod events;
 pub mod finalizers;
 mod log_fields;
 pub mod meta;
+mod owner;
 pub mod status;
 pub mod transitions;
 
 pub use log_fields::{LogFields, one_line};
+pub use owner::Owner;

@@ -18,7 +18,6 @@ mod limit;
 mod load;
 mod outcome;
 pub(crate) mod own_shards;
-mod owner;
 mod packs;
 mod pending_report;
 pub mod plan_details;
@@ -48,7 +47,6 @@ pub use load::{
 };
 pub use outcome::{RevisionCounts, is_unreported, mark_targeted, record_outcome, report_delay, take_summary};
 pub use own_shards::all_shown;
-pub use owner::Owner;
 pub(crate) use packs::read_pack;
 pub use pending_report::RevisionSummary;
 pub use recent_placements::recent_placements;

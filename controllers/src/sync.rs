@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::SyncShard;
+use emco_crds::{OwnerKind, SyncShard};
 use emco_engine::marks;
 use emco_engine::snapshot::Installation;
 use futures::StreamExt;
@@ -48,7 +48,6 @@ pub use fence::{Fence, send_fenced};
 pub use job::{TRIES_TO_KNOW, leave_out};
 pub use metrics::SyncMetrics;
 pub use policy::{Policies, Policy};
-pub use work::Owner;
 
 use budget::Budget;
 use content::HubContent;
@@ -190,7 +189,7 @@ impl Sync {
     }
 
     /// What an owner says about its own pace changed: its jobs look again. Never waits.
-    pub fn policy_changed(&self, kind: &str, namespace: &str, name: &str) {
+    pub fn policy_changed(&self, kind: &OwnerKind, namespace: &str, name: &str) {
         let hash = marks::owner_hash(&self.ctx.installation.id, kind, namespace, name);
         self.repaced.lock().insert(hash);
         self.inbox.ring();

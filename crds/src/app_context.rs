@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::composite_app::{ChartPin, Dependency};
 use crate::conditions::Condition;
 use crate::deployment_intent_group::status::{Cause, Explain};
-use crate::fields::Level;
+use crate::fields::{Level, OwnerKind};
 use crate::schema;
 use crate::state::State;
 
@@ -116,8 +116,8 @@ pub struct AppContextSpec {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OwnerRef {
     /// `DeploymentIntentGroup` or `LogicalCloud`.
-    #[schemars(length(min = 1, max = 63))]
-    pub kind: String,
+    #[schemars(with = "String", length(min = 1, max = 63))]
+    pub kind: OwnerKind,
     /// Its name.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,

@@ -4,11 +4,13 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod owner_kind;
 pub mod reports;
 pub mod values;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, Time};
 
+pub use owner_kind::OwnerKind;
 pub use reports::{Failing, InUse, Summary};
 pub use values::{DurationText, IntOrText, PercentOrCount, Quantity, RawJson};
 

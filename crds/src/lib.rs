@@ -36,7 +36,7 @@ pub use deployment_intent_group::status::DeploymentIntentGroupStatus;
 pub use deployment_intent_group::{DeploymentIntentGroup, DeploymentIntentGroupSpec};
 pub use fields::{
     ClusterTerm, DurationText, Failing, InUse, IntOrText, KeyRef, LabelSelector, LabelSelectorRequirement,
-    Level, NameRef, PercentOrCount, Quantity, RawJson, SourceKind, Summary, Templating, Time,
+    Level, NameRef, OwnerKind, PercentOrCount, Quantity, RawJson, SourceKind, Summary, Templating, Time,
 };
 pub use generic_action_intent::{GenericActionIntent, GenericActionIntentSpec, GenericActionIntentStatus};
 pub use logical_cloud::{LogicalCloud, LogicalCloudSpec, LogicalCloudStatus};

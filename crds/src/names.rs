@@ -117,12 +117,3 @@ pub mod object {
     /// `RoleBinding` of [`EDGE_CEILING`], where a logical cloud makes roles: who gives rights away has to hold them.
     pub const EDGE_CEILING_BINDING: &str = "emco:hub-ceiling";
 }
-
-/// Short names of owner kinds in generated names: `dig-shop-3`, `lc-edge-s07`.
-pub fn owner_short(kind: &str) -> &'static str {
-    match kind {
-        "DeploymentIntentGroup" => "dig",
-        "LogicalCloud" => "lc",
-        _ => "obj",
-    }
-}

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use emco_controllers::object::Owner;
 use emco_controllers::reconcile::suspension;
 use emco_controllers::stores::Stores;
-use emco_controllers::sync::{Owner, Policies, Policy};
+use emco_controllers::sync::{Policies, Policy};
 use emco_crds::names::{annotation, label};
-use emco_crds::{DeploymentIntentGroup, LogicalCloud};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, OwnerKind};
 use emco_engine::role::{Derived, Reach};
 use kube::ResourceExt as _;
 
@@ -23,7 +24,7 @@ impl StoredPolicies {
 impl Policies for StoredPolicies {
     fn policy(&self, owner: &Owner) -> Policy {
         let default = Policy::of(owner);
-        if owner.kind != "DeploymentIntentGroup" {
+        if owner.kind != OwnerKind::DeploymentIntentGroup {
             return Policy { suspended: self.is_suspended(owner), ..default };
         }
         // By name, as shards and labels are: one that was made again, as by a restore, has another uid than its shards say until
@@ -52,7 +53,7 @@ impl Policies for StoredPolicies {
     }
 
     fn is_suspended(&self, owner: &Owner) -> bool {
-        suspension::holds(&self.0, owner.kind.as_str(), &owner.namespace, &owner.name)
+        suspension::holds(&self.0, &owner.kind, &owner.namespace, &owner.name)
     }
 
     fn project(&self, namespace: &str) -> Option<String> {
@@ -66,17 +67,14 @@ mod tests {
     use emco_controllers::stores::{Writers, stores};
     use emco_crds::deployment_intent_group::sync::DriftPolicy;
     use emco_crds::{DeploymentIntentGroup, Project};
+    use emco_engine::snapshot::Installation;
     use kube::runtime::watcher::Event;
 
     use super::*;
 
     fn owner(kind: &str, namespace: &str, name: &str) -> Owner {
-        Owner {
-            kind: kind.to_owned(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            uid: String::new(),
-        }
+        let of = Installation { id: "inst".to_owned(), digest_key: [7; 32], random_key: [8; 32] };
+        Owner::new(&of, OwnerKind::from(kind), namespace, name, "")
     }
 
     fn see(stores: &Stores, writers: &mut Writers, project: &Project) {

@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
-use emco_crds::{Cluster, DeploymentIntentGroup, InUse, LogicalCloud, Project, SyncShard};
+use emco_crds::{Cluster, DeploymentIntentGroup, InUse, LogicalCloud, OwnerKind, Project, SyncShard};
 use kube::core::Resource;
 
 use crate::identity::ClusterId;
 use crate::resolve::is_generic_action;
 
 /// The kind whose shards hold clusters.
-const DIG: &str = "DeploymentIntentGroup";
+const HOLDS: OwnerKind = OwnerKind::DeploymentIntentGroup;
 
 /// `Kind/namespace/name`.
 fn text<K: Resource<DynamicType = ()>>(object: &K) -> String {
@@ -32,11 +32,11 @@ pub fn clusters<'a>(shards: impl IntoIterator<Item = &'a SyncShard>) -> BTreeMap
     let mut holders: BTreeMap<ClusterId, BTreeSet<String>> = BTreeMap::new();
     for shard in shards {
         // What was given up holds nothing any more.
-        if shard.spec.owner.kind != DIG || shard.spec.abandoned.is_some() {
+        if shard.spec.owner.kind != HOLDS || shard.spec.abandoned.is_some() {
             continue;
         }
         let namespace = shard.metadata.namespace.as_deref().unwrap_or_default();
-        let holder = format!("{DIG}/{namespace}/{}", shard.spec.owner.name);
+        let holder = format!("{HOLDS}/{namespace}/{}", shard.spec.owner.name);
         for id in shard.spec.clusters.iter().filter_map(|row| ClusterId::parse(&row.cluster)) {
             holders.entry(id).or_default().insert(holder.clone());
         }

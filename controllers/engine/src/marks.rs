@@ -5,11 +5,12 @@ use json_patch::{Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestO
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use emco_crds::OwnerKind;
 use emco_crds::names::{annotation, label, manager};
 
 /// The owner hash: first 32 hexadecimal digits of SHA-256 over installation, kind, namespace and name of the owner.
-pub fn owner_hash(installation: &str, kind: &str, namespace: &str, name: &str) -> String {
-    let mut hash = hex::encode(Sha256::digest([installation, kind, namespace, name].join("\0")));
+pub fn owner_hash(installation: &str, kind: &OwnerKind, namespace: &str, name: &str) -> String {
+    let mut hash = hex::encode(Sha256::digest([installation, kind.as_str(), namespace, name].join("\0")));
     hash.truncate(32);
     hash
 }
@@ -131,10 +132,11 @@ mod tests {
     fn an_owner_hash_does_not_move_between_releases() {
         // Format 1, as on the edges. A failure here means that every edge object would become foreign.
         assert_eq!(
-            owner_hash("inst", "DeploymentIntentGroup", "team-a", "shop"),
+            owner_hash("inst", &OwnerKind::DeploymentIntentGroup, "team-a", "shop"),
             "ade79496f44871bd7cfed7e66027dfe1"
         );
-        assert_ne!(owner_hash("i", "a", "b", "c"), owner_hash("i", "ab", "", "c"));
+        let of = |kind: &str, namespace| owner_hash("i", &OwnerKind::from(kind), namespace, "c");
+        assert_ne!(of("a", "b"), of("ab", ""));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::app_context::FORMAT;
-use emco_crds::names::{finalizer, label, owner_short};
+use emco_crds::names::{finalizer, label};
 use emco_crds::sync_shard::{Abandoned, ShardRow};
 use emco_crds::{Cluster, ClusterProvider, SyncShard, SyncShardSpec};
 use emco_engine::identity::ClusterId;
@@ -16,11 +16,12 @@ use kube::Resource;
 use serde_json::{Value, json};
 
 use crate::api::{ApiServerExt, Method, Request, pages, parse};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::events;
 use crate::object::meta;
 use crate::rows::remove_shard;
-use crate::store::{Owner, StoreContext, empty, replace};
+use crate::store::{StoreContext, empty, replace};
 use crate::tenancy::facts;
 use crate::tenancy::owned_namespace;
 
@@ -203,7 +204,7 @@ async fn note_in(
 /// A name that is free: tenants may have owners of the same name.
 fn vacant(owner: &Owner, taken: &BTreeSet<String>) -> (String, i64) {
     let hash = owner.hash.get(..8).unwrap_or_default();
-    let name = |n: i64| format!("abandoned-{}-{}-{hash}-{n}", owner_short(owner.kind), owner.name);
+    let name = |n: i64| format!("abandoned-{}-{}-{hash}-{n}", owner.kind.short(), owner.name);
     let mut n = 0;
     while taken.contains(&name(n)) {
         n += 1;

@@ -6,9 +6,10 @@ use emco_crds::sync_shard::ShardOrder;
 use emco_engine::identity::{ClusterId, Combination};
 
 use super::ledger::{forget, noted};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::rows::{self, Retargeted};
-use crate::store::{Owner, StoreContext};
+use crate::store::StoreContext;
 
 /// Makes the owner's shards want this and nothing else, as [`rows::retarget()`] does. What was abandoned on a cluster that is wanted again
 /// is taken back by its row, and then forgotten by the ledger. Returns whether anything was written.

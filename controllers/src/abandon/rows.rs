@@ -18,12 +18,13 @@ use kube::Resource;
 
 use super::ledger;
 use crate::object::LogFields;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::events;
 use crate::object::meta;
 use crate::remote::{Admission, State};
 use crate::store::{
-    Contents, Owner, StoreContext, contents_of, replace, request_collection, store_pack, stored_shards,
+    Contents, StoreContext, contents_of, replace, request_collection, store_pack, stored_shards,
 };
 use crate::tenancy::facts;
 

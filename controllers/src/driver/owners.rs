@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use emco_crds::OwnerKind;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
@@ -33,7 +34,7 @@ pub async fn orphans(ctx: Arc<Context>, triggers: Arc<Triggers>, metrics: Arc<Me
     let orphaned: Mutex<BTreeMap<Key, usize>> = Mutex::default();
     each_key(&triggers.owners, AT_ONCE, async |key| {
         let (kind, name) = key.1.split_once('/').unwrap_or(("", key.1.as_str()));
-        let looked = orphans::reconcile(&ctx, &key.0, kind, name).await;
+        let looked = orphans::reconcile(&ctx, &key.0, &OwnerKind::from(kind), name).await;
         let mut orphaned = orphaned.lock();
         match looked {
             Ok(0) => drop(orphaned.remove(&key)),

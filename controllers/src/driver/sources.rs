@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use emco_crds::OwnerKind;
 use emco_crds::names::label;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -82,7 +83,7 @@ fn spawn(
 /// A Secret with kubeconfigs of people that somebody changed or removed is put right by its logical cloud.
 fn of_people(ctx: &Context, triggers: &Triggers, namespace: &str, meta: &ObjectMeta) {
     let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
-    if label(label::OWNER_KIND) != Some("LogicalCloud") {
+    if label(label::OWNER_KIND).map(OwnerKind::from) != Some(OwnerKind::LogicalCloud) {
         return;
     }
     let Some(cloud) = label(label::OWNER_NAME) else { return };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use emco_crds::names::label;
 use emco_crds::{
     Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
-    GenericActionIntent, LogicalCloud, Project, SyncShard,
+    GenericActionIntent, LogicalCloud, OwnerKind, Project, SyncShard,
 };
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
@@ -197,8 +197,17 @@ impl Triggers {
     }
 
     /// An owner of shards came or went, or something of its own did.
-    pub fn owner(&self, within: &str, kind: &str, name: &str) {
+    pub fn owner(&self, within: &str, kind: &OwnerKind, name: &str) {
         self.owners.enqueue(within, &format!("{kind}/{name}"));
+    }
+
+    /// The owner itself: something stored of it changed.
+    pub fn producer(&self, kind: &OwnerKind, within: &str, name: &str) {
+        match kind {
+            OwnerKind::DeploymentIntentGroup => self.digs.enqueue(within, name),
+            OwnerKind::LogicalCloud => self.clouds.enqueue(within, name),
+            OwnerKind::Other(_) => {}
+        }
     }
 
     /// A shard: whether its owner is still there; or the ledger that it is.
@@ -213,8 +222,7 @@ impl Triggers {
     /// A shard: its owner.
     pub fn shard(&self, shard: &SyncShard) {
         self.stored(shard);
-        let set = if shard.spec.owner.kind == "LogicalCloud" { &self.clouds } else { &self.digs };
-        set.enqueue(shard.owner_namespace(), &shard.spec.owner.name);
+        self.producer(&shard.spec.owner.kind, shard.owner_namespace(), &shard.spec.owner.name);
     }
 
     /// What clusters may have of a shard changed: logical clouds that derive rights from it.
@@ -239,7 +247,7 @@ impl Triggers {
         }
         self.clouds.all(&stores.clouds.within(namespace(shard)));
         let owner = &shard.spec.owner;
-        if owner.kind == "LogicalCloud"
+        if owner.kind == OwnerKind::LogicalCloud
             && let Some(cloud) = stores.clouds.named(shard.owner_namespace(), &owner.name)
         {
             self.sharing(stores, &cloud);
@@ -297,7 +305,7 @@ impl Triggers {
 /// Logical clouds whose rights are derived from a shard: that of its deployment, or all of its namespace while nobody knows which.
 pub fn deriving(stores: &Stores, shard: &SyncShard) -> Vec<Arc<LogicalCloud>> {
     let owner = &shard.spec.owner;
-    if owner.kind != "DeploymentIntentGroup" || shard.spec.abandoned.is_some() {
+    if owner.kind != OwnerKind::DeploymentIntentGroup || shard.spec.abandoned.is_some() {
         return Vec::new();
     }
     let within = namespace(shard);

@@ -1,5 +1,6 @@
 //! Names objects in log lines, in the words that people filter by, and makes texts of others fit there.
 
+use emco_crds::OwnerKind;
 use emco_engine::conditions::truncate;
 
 use crate::api;
@@ -21,7 +22,7 @@ pub struct LogFields {
 impl LogFields {
     /// The fields of an object. `project` is that of its namespace, if one owns it.
     pub fn of(project: Option<String>, kind: &str, namespace: &str, name: &str) -> Self {
-        if kind == "DeploymentIntentGroup" {
+        if OwnerKind::from(kind) == OwnerKind::DeploymentIntentGroup {
             return Self { project, deployment: Some(name.to_owned()), object: None };
         }
         let path: Vec<&str> = [kind, namespace, name].into_iter().filter(|part| !part.is_empty()).collect();

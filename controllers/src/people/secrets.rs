@@ -20,9 +20,10 @@ use zeroize::Zeroizing;
 use super::Issued;
 use super::index::{Entry, Index, Kept};
 use crate::api::{ApiResult, ApiServerExt, Method, Request, pages};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
-use crate::store::{Owner, StoreContext};
+use crate::store::StoreContext;
 use crate::tenancy::namespace_access;
 
 /// How the names of the Secrets of a logical cloud begin; the name of the one with the kubeconfig of all clusters.

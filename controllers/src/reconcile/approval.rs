@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use emco_crds::deployment_approval::ApprovalState;
 use emco_crds::reasons::DeploymentApprovalReason as Reason;
-use emco_crds::{DeploymentApproval, DeploymentIntentGroup};
+use emco_crds::{DeploymentApproval, DeploymentIntentGroup, OwnerKind};
 use emco_engine::approval::{Fate, Standing, fate, fate_of_wave};
 
 use super::deployment::approved;
+use crate::object::Owner;
 use crate::object::context::{Outcome, Reconciled};
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
-use crate::store::{self, Owner};
+use crate::store;
 
 /// Brings the status of one approval to what is true of it.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
@@ -51,7 +52,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
 fn waves(ctx: &Context, namespace: &str, group: &str) -> BTreeSet<String> {
     let Some(dig) = ctx.stores.digs.named(namespace, group) else { return BTreeSet::new() };
     let asked = dig.spec.rollout.iter().flat_map(|rollout| &rollout.waves).map(|wave| wave.name.clone());
-    let contexts = store::contexts(ctx, &Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref()));
+    let contexts = store::contexts(ctx, &Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref()));
     let stored = contexts.iter().flat_map(|context| &context.spec.waves).map(|wave| wave.name.clone());
     asked.chain(stored).collect()
 }
@@ -86,7 +87,7 @@ fn standing(ctx: &Context, namespace: &str, approval: &DeploymentApproval) -> St
 fn of(ctx: &Context, dig: &DeploymentIntentGroup, digest: &str) -> Option<Standing> {
     let status = dig.status.as_ref();
     let runs = status.and_then(|status| status.revision);
-    let contexts = store::contexts(ctx, &Owner::of(ctx, "DeploymentIntentGroup", dig));
+    let contexts = store::contexts(ctx, &Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig));
     let has = contexts
         .iter()
         .map(|context| &context.spec)

@@ -8,7 +8,7 @@ use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::{Conditioned, DeploymentIntentGroup};
+use emco_crds::{Conditioned, DeploymentIntentGroup, OwnerKind};
 use emco_engine::conditions;
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::Plan;
@@ -18,13 +18,14 @@ use k8s_openapi::jiff::Timestamp;
 use crate::abandon;
 use crate::api::plan_turns::{self, PlanTurn};
 use crate::api::renders::PlanRenders;
+use crate::object::Owner;
 use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::rows;
-use crate::store::{self, Owner, Stored};
+use crate::store::{self, Stored};
 use crate::tenancy::facts;
 
 pub mod approved;
@@ -60,7 +61,7 @@ const ANSWERED: Duration = Duration::from_secs(1);
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
     let dig = suspension::with_project(&ctx.stores, dig);
-    let owner = Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref());
+    let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
     if meta::deleting(dig.as_ref()) || dig.spec.desired_state == DesiredState::Terminated {
         return Box::pin(terminate::reconcile(ctx, &dig, &owner)).await;
     }

@@ -10,7 +10,7 @@ use emco_crds::fields::{Level, Summary};
 use emco_crds::logical_cloud::LogicalCloudStatus;
 use emco_crds::names::finalizer;
 use emco_crds::reasons::LogicalCloudReason;
-use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, OwnerKind, Project};
 use emco_engine::cloud::{self, CloudFacts};
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
@@ -21,6 +21,7 @@ use emco_engine::text::counted;
 use emco_engine::{holders, unsupported};
 
 use crate::abandon::{self, AbandonPolicy};
+use crate::object::Owner;
 use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
@@ -32,7 +33,7 @@ use crate::reconcile::in_use::Holders;
 use crate::reconcile::results;
 use crate::reconcile::suspension;
 use crate::rows::{self, Removal};
-use crate::store::{self, Draft, Limit, Owner, TooMuch, mebibytes};
+use crate::store::{self, Draft, Limit, TooMuch, mebibytes};
 use crate::tenancy::facts;
 
 mod derived;
@@ -110,7 +111,7 @@ fn leave_what_ends(ctx: &Context, clusters: &mut BTreeMap<ClusterId, ClusterFact
 /// Brings one logical cloud to where it should be.
 pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconciled {
     let Some(cloud) = ctx.stores.clouds.named(namespace_, name) else { return Ok(Outcome::Settled) };
-    let owner = Owner::of(ctx, "LogicalCloud", cloud.as_ref());
+    let owner = Owner::of(ctx, OwnerKind::LogicalCloud, cloud.as_ref());
     let generation = meta::generation(cloud.as_ref());
     let mut status = cloud.status.clone().unwrap_or_default();
     let digs = ctx.stores.digs.within(namespace_);

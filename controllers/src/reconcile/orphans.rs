@@ -7,37 +7,42 @@
 use std::sync::Arc;
 
 use emco_crds::reasons::SyncShardReason;
-use emco_crds::{AppContext, DeploymentIntentGroup, LogicalCloud, SyncShard};
+use emco_crds::{AppContext, DeploymentIntentGroup, LogicalCloud, OwnerKind, SyncShard};
+use emco_engine::conditions;
 use emco_engine::path::ApiPath;
-use emco_engine::{conditions, marks};
 
 use crate::api::ApiServerExt;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::events;
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::context::Context;
 use crate::rows;
-use crate::store::{self, Owner, own_shards, plan_details};
+use crate::store::{self, own_shards, plan_details};
 
 /// Condition of a shard that nobody owns; absent from all others.
 pub const ORPHANED: &str = "Orphaned";
 
 /// One owner; the number of shards that are orphaned.
-pub async fn reconcile(ctx: &Context, namespace: &str, kind: &str, name: &str) -> Result<usize, Failure> {
-    let kind = if kind == "LogicalCloud" { "LogicalCloud" } else { "DeploymentIntentGroup" };
-    let hash = marks::owner_hash(&ctx.installation.id, kind, namespace, name);
-    let owner =
-        Owner { kind, namespace: namespace.to_owned(), name: name.to_owned(), uid: String::new(), hash };
+pub async fn reconcile(
+    ctx: &Context,
+    namespace: &str,
+    kind: &OwnerKind,
+    name: &str,
+) -> Result<usize, Failure> {
+    let owner = Owner::new(&ctx.installation, kind.clone(), namespace, name, "");
+    // Whether an owner of another kind ended, a later version knows: what it has stays as it is.
+    let Some(there) = exists(ctx, &owner) else { return Ok(0) };
     let shards = store::shards(ctx, &owner);
     let contexts = store::contexts(ctx, &owner);
-    if !exists(ctx, &owner) && plan_details::forget(ctx, &owner.hash) {
+    if !there && plan_details::forget(ctx, &owner.hash) {
         store::request_collection(ctx);
     }
     if shards.is_empty() && contexts.is_empty() {
         return Ok(0);
     }
-    if exists(ctx, &owner) {
+    if there {
         for shard in &shards {
             adopted(ctx, shard).await?;
         }
@@ -60,12 +65,13 @@ pub async fn reconcile(ctx: &Context, namespace: &str, kind: &str, name: &str) -
     Ok(shards.len())
 }
 
-/// Whether the owner is there, as the watch saw it: an owner was seen before anything of it was stored.
-fn exists(ctx: &Context, owner: &Owner) -> bool {
+/// Whether the owner is there, as the watch saw it: an owner was seen before anything of it was stored. `None`: nothing watches its kind.
+fn exists(ctx: &Context, owner: &Owner) -> Option<bool> {
     let (namespace, name) = (owner.namespace.as_str(), owner.name.as_str());
     match owner.kind {
-        "LogicalCloud" => ctx.stores.clouds.named(namespace, name).is_some(),
-        _ => ctx.stores.digs.named(namespace, name).is_some(),
+        OwnerKind::DeploymentIntentGroup => Some(ctx.stores.digs.named(namespace, name).is_some()),
+        OwnerKind::LogicalCloud => Some(ctx.stores.clouds.named(namespace, name).is_some()),
+        OwnerKind::Other(_) => None,
     }
 }
 
@@ -73,8 +79,10 @@ fn exists(ctx: &Context, owner: &Owner) -> bool {
 async fn exists_on_hub(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
     let (space, name) = (Some(owner.namespace.as_str()), owner.name.as_str());
     let collection = match owner.kind {
-        "LogicalCloud" => meta::collection::<LogicalCloud>(space),
-        _ => meta::collection::<DeploymentIntentGroup>(space),
+        OwnerKind::DeploymentIntentGroup => meta::collection::<DeploymentIntentGroup>(space),
+        OwnerKind::LogicalCloud => meta::collection::<LogicalCloud>(space),
+        // What cannot be asked for is taken to be there.
+        OwnerKind::Other(_) => return Ok(true),
     };
     Ok(ctx.hub().get_opt(collection.then(name)).await?.is_some())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use emco_crds::DeploymentIntentGroup;
+use emco_crds::{DeploymentIntentGroup, OwnerKind};
 use emco_engine::hold::{self, Hold};
 
 use crate::object::meta;
@@ -14,8 +14,8 @@ pub fn of_project(stores: &Stores, namespace: &str) -> bool {
 }
 
 /// Whether nothing may be written to clusters for an owner of shards.
-pub fn holds(stores: &Stores, kind: &str, namespace: &str, name: &str) -> bool {
-    let own = kind == "DeploymentIntentGroup"
+pub fn holds(stores: &Stores, kind: &OwnerKind, namespace: &str, name: &str) -> bool {
+    let own = *kind == OwnerKind::DeploymentIntentGroup
         && stores.digs.named(namespace, name).is_some_and(|dig| dig.spec.is_suspended());
     own || of_project(stores, namespace)
 }

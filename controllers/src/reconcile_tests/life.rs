@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use emco_crds::{RowStatus, SyncShard};
+use emco_crds::{OwnerKind, RowStatus, SyncShard};
 use emco_engine::health::rules::Rules;
 use emco_engine::{marks, shard};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl Engine {
             let text = |key: &str| dig["metadata"][key].as_str().unwrap().to_owned();
             let (key, suspend) = ((text("namespace"), text("name")), dig["spec"]["suspend"] == true);
             if self.suspended.insert(key.clone(), suspend) != Some(suspend) {
-                self.sync.policy_changed("DeploymentIntentGroup", &key.0, &key.1);
+                self.sync.policy_changed(&OwnerKind::DeploymentIntentGroup, &key.0, &key.1);
             }
         }
         for namespace in std::mem::take(resuspended) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use emco_crds::OwnerKind;
 use serde_json::{Value, json};
 
 use super::approvals::project;
@@ -113,9 +114,9 @@ async fn a_namespace_with_another_label_is_as_suspended_as_its_project() {
         life.restart().await;
         life.settle().await;
         let stores = &life.rig.ctx.stores;
-        assert!(suspension::holds(stores, "LogicalCloud", "team-a", "default"));
-        assert!(suspension::holds(stores, "DeploymentIntentGroup", "team-a", "gone"));
-        assert!(!suspension::holds(stores, "DeploymentIntentGroup", "team-b", "shop"));
+        assert!(suspension::holds(stores, &OwnerKind::LogicalCloud, "team-a", "default"));
+        assert!(suspension::holds(stores, &OwnerKind::DeploymentIntentGroup, "team-a", "gone"));
+        assert!(!suspension::holds(stores, &OwnerKind::DeploymentIntentGroup, "team-b", "shop"));
         assert_eq!(
             (before[1].clone(), None),
             (edges(&life)[1].clone(), life.on("a").get("namespaces.//team-a"))

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use emco_crds::OwnerKind;
 use serde_json::{Value, json};
 
 use super::rig::*;
 use super::shop::packed;
+use crate::object::Owner;
 use crate::object::context::Outcome;
 use crate::reconcile::composite_app;
 use crate::reconcile::deployment;
-use crate::store::{self, Owner};
+use crate::store;
 
 const CLUSTERS: usize = 1000;
 const MOST_OBJECTS: usize = 20;
@@ -121,7 +123,7 @@ async fn a_revision_of_a_thousand_clusters_is_at_most_twenty_objects_and_five_me
     rig.restart();
     rig.see();
     let dig = rig.ctx.stores.digs.state().pop().unwrap();
-    let owner = Owner::of(&rig.ctx, "DeploymentIntentGroup", dig.as_ref());
+    let owner = Owner::of(&rig.ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
     let read = store::newest(&rig.ctx, &owner).await.unwrap().unwrap();
     assert_eq!((read.spec.revision, read.running.sets.len()), (2, CLUSTERS));
     let passwords: BTreeSet<String> = read

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use emco_crds::OwnerKind;
 use serde_json::{Value, json};
 
 use super::abandoned::{CLUSTER, ledgers, with_cloud_alone};
@@ -107,7 +108,7 @@ async fn an_owner_that_the_watch_does_not_show_yet_is_not_brought_to_an_end() {
     }
     life.restart().await;
     life.rig.see_all_but_shards_and_groups();
-    orphans::reconcile(&life.rig.ctx, "team-a", "DeploymentIntentGroup", "shop").await.unwrap();
+    orphans::reconcile(&life.rig.ctx, "team-a", &OwnerKind::DeploymentIntentGroup, "shop").await.unwrap();
     life.tell().await;
     assert!(of_shop(&life, "SyncShard").iter().all(|shard| {
         shard["spec"]["clusters"].as_array().unwrap().iter().all(|row| row["target"] != Value::Null)

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use emco_crds::OwnerKind;
 use emco_engine::role::Derived;
 
+use crate::object::Owner;
 use crate::reconcile::suspension;
 use crate::stores::Stores;
-use crate::sync::{Fence, Owner, Policies, Policy};
+use crate::sync::{Fence, Policies, Policy};
 
 /// Always held.
 pub struct Open;
@@ -22,9 +24,9 @@ pub struct Usual(pub Stores, pub Arc<AtomicBool>);
 impl Policies for Usual {
     fn policy(&self, owner: &Owner) -> Policy {
         let dig = self.0.digs.named(&owner.namespace, &owner.name);
-        let dig = dig.filter(|_| owner.kind == "DeploymentIntentGroup");
+        let dig = dig.filter(|_| owner.kind == OwnerKind::DeploymentIntentGroup);
         let usual = match &dig {
-            None if owner.kind == "DeploymentIntentGroup" => Policy::of_missing(owner),
+            None if owner.kind == OwnerKind::DeploymentIntentGroup => Policy::of_missing(owner),
             None => Policy::of(owner),
             Some(dig) => Policy {
                 drift: dig.spec.sync.drift,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::SyncShard;
 use emco_crds::SyncShardSpec;
-use emco_crds::names::{finalizer, label, owner_short};
+use emco_crds::names::{finalizer, label};
 use emco_crds::sync_shard::ShardOrder;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::shard;
@@ -14,9 +14,10 @@ use serde_json::json;
 
 use crate::api::{ApiServerExt, parse};
 use crate::object::LogFields;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
-use crate::store::{Owner, StoreContext, body, empty, replace};
+use crate::store::{StoreContext, body, empty, replace};
 use crate::tenancy::owned_namespace;
 
 /// What the clusters of one shard are to have.
@@ -200,7 +201,7 @@ pub async fn make(
         0 => "0".to_owned(),
         bits => format!("{}of{}", spec.slot, 1_i64 << bits),
     };
-    let name = format!("{}-{}-s{slot}-{revision}", owner_short(owner.kind), owner.name);
+    let name = format!("{}-{}-s{slot}-{revision}", owner.kind.short(), owner.name);
     let mut labels = owner.labels();
     labels.insert(label::SLOT, spec.slot.to_string());
     let spec = SyncShardSpec { epoch: ctx.epoch.max(spec.epoch), writes: 1, ..spec };

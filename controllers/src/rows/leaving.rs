@@ -7,8 +7,9 @@ use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::set::ManifestSet;
 use emco_engine::shard::{self, Content, Row};
 
+use crate::object::Owner;
 use crate::object::context::Failure;
-use crate::store::{Owner, StoreContext, Stored, contexts, load, shards};
+use crate::store::{StoreContext, Stored, contexts, load, shards};
 
 /// By cluster and app; `None` where it cannot be read.
 pub type Leaving = BTreeMap<(ClusterId, String), Option<Arc<ManifestSet>>>;

@@ -10,9 +10,10 @@ use emco_engine::shard::{self, Content};
 use kube::Resource;
 use sha2::{Digest, Sha256};
 
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
-use crate::store::{Owner, StoreContext, contents_of, replace, stored_shards};
+use crate::store::{StoreContext, contents_of, replace, stored_shards};
 
 /// What nobody can read any more.
 pub struct Lost {

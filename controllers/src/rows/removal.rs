@@ -8,9 +8,10 @@ use emco_engine::snapshot::uids;
 
 use super::retarget;
 use crate::api::ApiServerExt;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::{finalizers, meta};
-use crate::store::{Owner, StoreContext, contexts, own_shards, remove_context, sweep_explanations};
+use crate::store::{StoreContext, contexts, own_shards, remove_context, sweep_explanations};
 use crate::tenancy::facts;
 
 /// How far an owner's removal is.

@@ -10,11 +10,10 @@ use emco_engine::set::ManifestSet;
 use emco_engine::shard;
 
 use crate::object::LogFields;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
-use crate::store::{
-    Owner, StoreContext, Stored, contexts, load, read_pack, replace, store_pack, stored_shards,
-};
+use crate::store::{StoreContext, Stored, contexts, load, read_pack, replace, store_pack, stored_shards};
 
 /// What a row says whose content cannot be read.
 const LOST: &str = "ContentLost";

@@ -14,11 +14,10 @@ use futures::future::try_join_all;
 use super::grow::{self, Share};
 use super::repair::repoint;
 use crate::object::LogFields;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
-use crate::store::{
-    Owner, StoreContext, contents_of, empty, own_shards, replace, request_collection, store_pack,
-};
+use crate::store::{StoreContext, contents_of, empty, own_shards, replace, request_collection, store_pack};
 
 /// Shards written at once.
 const AT_ONCE: usize = 8;

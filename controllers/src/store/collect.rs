@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use emco_crds::app_context::{FORMAT, PackKind};
 use emco_crds::names::{annotation, label};
-use emco_crds::{AppContext, CompositeApp, DeploymentIntentGroup, SyncShard};
+use emco_crds::{AppContext, CompositeApp, DeploymentIntentGroup, OwnerKind, SyncShard};
 use emco_engine::path::ApiPath;
 use emco_engine::selector::LabelSelector;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -365,7 +365,7 @@ fn of_app(app: &CompositeApp, names: &mut BTreeSet<String>) {
 
 /// Archives that revisions were made of, by namespace and owner.
 #[derive(Default)]
-struct Revisions(BTreeMap<(String, String, String), BTreeMap<i64, Vec<String>>>);
+struct Revisions(BTreeMap<(String, OwnerKind, String), BTreeMap<i64, Vec<String>>>);
 
 impl Revisions {
     fn add(&mut self, context: &AppContext) {

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use super::context::StoreContext;
 use super::limit::{self, Limit, TooMuch};
 use super::load::{Stored, contexts};
-use super::owner::Owner;
 use super::packs::{pack_bytes, pack_collection, pack_object, reference};
 use super::{collect, explain};
 use crate::api::{ApiError, ApiServerExt, parse};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::sync::prepared::Prepared;
@@ -112,7 +112,7 @@ async fn write(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Stored, To
     let mut spec = AppContextSpec {
         format: FORMAT,
         owner: OwnerRef {
-            kind: draft.owner.kind.to_owned(),
+            kind: draft.owner.kind.clone(),
             name: draft.owner.name.clone(),
             uid: draft.owner.uid.clone(),
         },

@@ -13,9 +13,9 @@ use emco_engine::snapshot::Running;
 
 use super::context::StoreContext;
 use super::load::{contexts, load};
-use super::owner::Owner;
 use super::packs::{pack_bytes, pack_collection};
 use crate::api::ApiServerExt;
+use crate::object::Owner;
 use crate::object::context::Failure;
 
 /// Revisions and identity sets that a shard names, read.

@@ -15,9 +15,9 @@ use emco_engine::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use super::context::StoreContext;
-use super::owner::Owner;
 use crate::api::{ApiResult, ApiServerExt, Method, Request};
 use crate::object::LogFields;
+use crate::object::Owner;
 
 /// The ConfigMaps that a revision's explanation is in; `None` where there is none.
 pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {

@@ -9,9 +9,9 @@ use emco_crds::{AppContext, AppContextSpec, State};
 use super::context::StoreContext;
 use super::load::contexts;
 use super::own_shards::stored;
-use super::owner::Owner;
 use super::{collect, explain};
 use crate::api::ApiServerExt;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::{finalizers, meta};
 

@@ -8,8 +8,8 @@ use emco_engine::pack::PackObject;
 use super::context::StoreContext;
 use super::history::last_complete;
 use super::load::contexts;
-use super::owner::Owner;
 use super::shards::named_by_shards;
+use crate::object::Owner;
 
 /// What an owner may store where its Project says nothing: 256 MiB.
 const USUAL: u64 = 256 * 1024 * 1024;

@@ -13,10 +13,10 @@ use emco_engine::shard;
 use emco_engine::snapshot::Running;
 
 use super::context::StoreContext;
-use super::owner::Owner;
 use super::packs::read_pack;
 use super::shards::{shards, stored_shards};
 use crate::object::LogFields;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 

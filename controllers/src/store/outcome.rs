@@ -11,10 +11,10 @@ use kube::runtime::reflector::ObjectRef;
 
 use super::context::StoreContext;
 use super::load::contexts;
-use super::owner::Owner;
 use super::pending_report::RevisionSummary;
 use super::shards::stored_shards;
 use crate::object::LogFields;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::object::status;

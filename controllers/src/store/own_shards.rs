@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::context::StoreContext;
-use super::owner::Owner;
 use super::shards::stored_shards;
 use crate::api::{Method, Request, parse};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::context::StoreContext;
-use super::owner::Owner;
 use crate::api::{ApiResult, ApiServerExt};
+use crate::object::Owner;
 
 pub(crate) fn pack_collection(namespace: &str, kind: PackKind) -> ApiPath {
     let plural = if kind == PackKind::Secret { "secrets" } else { "configmaps" };

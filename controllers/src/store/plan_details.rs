@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use emco_crds::DeploymentIntentGroup;
-use emco_crds::names::{label, owner_short};
+use emco_crds::names::label;
+use emco_crds::{DeploymentIntentGroup, OwnerKind};
 use emco_engine::changes::{DETAILS, DIFFERENCES, Details, Differences, DryRun, SECRET_TYPE, digest};
 use emco_engine::path::ApiPath;
 use kube::Resource as _;
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::StoreContext;
-use super::owner::Owner;
 use crate::api::{ApiError, ApiResult, ApiServerExt};
 use crate::object::LogFields;
+use crate::object::Owner;
 
 /// Codes by which the hub refuses what it would refuse again: no right, a quota, an end that has begun, too much.
 const REFUSED: std::ops::RangeInclusive<u16> = 403..=422;
@@ -27,7 +27,7 @@ pub const PREFIX: &str = "emco-plan-";
 
 /// Name of the ConfigMap with the names.
 pub fn config_map_name(owner: &Owner) -> String {
-    format!("{}-{}-plan", owner_short(owner.kind), owner.name)
+    format!("{}-{}-plan", owner.kind.short(), owner.name)
 }
 
 /// Name of the Secret with the differences.
@@ -37,7 +37,7 @@ pub fn secret_name(owner_hash: &str) -> String {
 
 /// The same, of a deployment.
 pub fn secret_of(ctx: &StoreContext, dig: &DeploymentIntentGroup) -> String {
-    secret_name(&Owner::of(ctx, "DeploymentIntentGroup", dig).hash)
+    secret_name(&Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig).hash)
 }
 
 /// Forgets a deployment that is gone. Whether something of it may still be written down.

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::cache::PlacementSummary;
 use super::context::StoreContext;
 use super::load::{contexts, load};
-use super::owner::Owner;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 

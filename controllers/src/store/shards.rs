@@ -11,8 +11,8 @@ use emco_engine::shard;
 
 use super::collect::{each_of, later};
 use super::context::StoreContext;
-use super::owner::Owner;
 use crate::api::{ApiServerExt, parse};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 
@@ -113,7 +113,7 @@ pub(crate) fn body(object: &SyncShard) -> Result<serde_json::Value, Failure> {
 pub(crate) fn empty(owner: &Owner, epoch: i64, (slot, bits): (i64, i32)) -> SyncShardSpec {
     SyncShardSpec {
         format: FORMAT,
-        owner: OwnerRef { kind: owner.kind.to_owned(), name: owner.name.clone(), uid: owner.uid.clone() },
+        owner: OwnerRef { kind: owner.kind.clone(), name: owner.name.clone(), uid: owner.uid.clone() },
         slot,
         bits,
         part: 0,

@@ -16,9 +16,9 @@ use super::inbox::ShardKey;
 use super::job::{Job, JobContext};
 use super::report::Reporter;
 use super::suspension::Suspension;
-use super::work::{Owner, Work, works};
+use super::work::{Work, works};
 use super::{Sync, mark, observe};
-use crate::object::LogFields;
+use crate::object::{LogFields, Owner};
 
 /// Who is at work on what.
 pub(super) struct Dispatcher {
@@ -34,7 +34,6 @@ pub(super) struct Dispatcher {
 
 /// A shard we know.
 struct Known {
-    hash: String,
     owner: Owner,
     depth: Depth,
     /// It is a ledger.
@@ -100,7 +99,7 @@ impl Dispatcher {
     pub fn ring_within(&self, namespaces: &BTreeSet<String>) {
         for known in self.shards.values().filter(|known| namespaces.contains(&known.owner.namespace)) {
             for (edge, _) in known.works.keys().filter_map(|cluster| self.edges.get(cluster)) {
-                edge.observed.ring(&known.hash);
+                edge.observed.ring(&known.owner.hash);
             }
         }
     }
@@ -131,7 +130,7 @@ impl Dispatcher {
             None => {
                 let Some(known) = self.shards.remove(key) else { return };
                 known.stop.cancel();
-                known.hash
+                known.owner.hash
             }
             Some(shard) => self.know(key, shard),
         };
@@ -174,15 +173,10 @@ impl Dispatcher {
             known.depth = depth(key, &shard);
             known.owner.uid.clone_from(&shard.spec.owner.uid);
             known.reporter.refresh(shard);
-            return known.hash.clone();
+            return known.owner.hash.clone();
         }
-        let owner = Owner {
-            kind: shard.spec.owner.kind.clone(),
-            namespace: shard.owner_namespace().to_owned(),
-            name: shard.spec.owner.name.clone(),
-            uid: shard.spec.owner.uid.clone(),
-        };
-        let hash = marks::owner_hash(&ctx.installation.id, &owner.kind, &owner.namespace, &owner.name);
+        let owner = Owner::of_shard(&ctx.installation, &shard);
+        let hash = owner.hash.clone();
         let (depth, abandoned) = (depth(key, &shard), shard.spec.abandoned.is_some());
         let (clock, random) = (ctx.world.clock.clone(), ctx.world.random.clone());
         let (metrics, budget) = (self.sync.metrics.clone(), self.sync.budget.clone());
@@ -190,10 +184,7 @@ impl Dispatcher {
         let reporter = Reporter::new(ctx.world.hub.clone(), clock, random, metrics, budget, project, shard);
         let stop = self.stop.child_token();
         self.tasks.spawn(reporter.clone().run(stop.clone()));
-        self.shards.insert(
-            key.clone(),
-            Known { hash: hash.clone(), owner, depth, abandoned, works, reporter, stop },
-        );
+        self.shards.insert(key.clone(), Known { owner, depth, abandoned, works, reporter, stop });
         hash
     }
 
@@ -202,7 +193,7 @@ impl Dispatcher {
         let named: Vec<(&ShardKey, &Known, &Work)> = self
             .shards
             .iter()
-            .filter(|(_, known)| known.hash == hash)
+            .filter(|(_, known)| known.owner.hash == hash)
             .filter_map(|(key, known)| known.works.get(cluster).map(|work| (key, known, work)))
             .collect();
         let Some((shard, known, work)) = named.iter().max_by(|a, b| a.1.depth.cmp(&b.1.depth)).copied()
@@ -239,9 +230,8 @@ impl Dispatcher {
         let ctx = Arc::new(JobContext {
             edge,
             manager: marks::field_manager(hash),
-            hash: hash.to_owned(),
             claimant: Claimant::new(&owner.namespace, &owner.kind, &owner.name),
-            log: LogFields::of(project, &owner.kind, &owner.namespace, &owner.name),
+            log: LogFields::of(project, owner.kind.as_str(), &owner.namespace, &owner.name),
             suspension: Suspension::new(self.sync.ctx.policies.clone(), owner.clone()),
             owner,
             content: self.sync.content.clone(),

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use emco_crds::OwnerKind;
+
 /// Who asks: a project's namespace, and an owner in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claimant {
@@ -17,7 +19,7 @@ pub struct Claimant {
 
 impl Claimant {
     /// An owner in a namespace.
-    pub fn new(project: &str, kind: &str, name: &str) -> Self {
+    pub fn new(project: &str, kind: &OwnerKind, name: &str) -> Self {
         Self { project: project.to_owned(), owner: format!("{kind}/{name}") }
     }
 }
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     fn who(project: &str, owner: &str) -> Claimant {
-        Claimant::new(project, "DeploymentIntentGroup", owner)
+        Claimant::new(project, &OwnerKind::DeploymentIntentGroup, owner)
     }
 
     fn order(queue: &mut FairQueue<&'static str>) -> Vec<&'static str> {

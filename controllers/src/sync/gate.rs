@@ -129,12 +129,13 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
+    use emco_crds::OwnerKind;
     use futures::FutureExt;
 
     use super::*;
 
     fn who(project: &str, owner: &str) -> Claimant {
-        Claimant::new(project, "DeploymentIntentGroup", owner)
+        Claimant::new(project, &OwnerKind::DeploymentIntentGroup, owner)
     }
 
     #[tokio::test]

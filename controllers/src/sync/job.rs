@@ -20,9 +20,9 @@ use super::metrics::RowTime;
 use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::suspension::Suspension;
-use super::work::{Named, Owner, Work};
+use super::work::{Named, Work};
 use crate::api::world::{Clock, Random};
-use crate::object::LogFields;
+use crate::object::{LogFields, Owner};
 
 mod anew;
 mod apply;
@@ -64,8 +64,6 @@ pub(super) struct JobContext {
     pub log: LogFields,
     /// The owner at the gate of the cluster.
     pub claimant: Claimant,
-    /// Owner hash: label value.
-    pub hash: String,
     /// Field manager.
     pub manager: String,
     pub content: Arc<dyn Content>,
@@ -130,7 +128,7 @@ impl Job {
     }
 
     async fn work(&mut self) {
-        let mut bell = self.ctx.edge.observed.bell(&self.ctx.hash);
+        let mut bell = self.ctx.edge.observed.bell(&self.ctx.owner.hash);
         let mut link = self.ctx.edge.link();
         let mut before: Option<Arc<Work>> = None;
         loop {
@@ -297,7 +295,7 @@ impl Job {
     }
 
     fn source(&self, named: &Named) -> Source {
-        let (namespace, owner) = (self.ctx.owner.namespace.clone(), self.ctx.hash.clone());
+        let (namespace, owner) = (self.ctx.owner.namespace.clone(), self.ctx.owner.hash.clone());
         Source { namespace, owner, revision: named.revision }
     }
 

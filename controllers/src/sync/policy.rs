@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use emco_crds::OwnerKind;
 use emco_crds::deployment_intent_group::sync::{
     ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
 };
 use emco_engine::role::Derived;
 
-use super::work::Owner;
+use crate::object::Owner;
 
 /// What a deployment says about its own pace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub struct Policy {
 impl Policy {
     /// What holds where an owner says nothing else.
     pub fn of(owner: &Owner) -> Self {
-        let cloud = owner.kind == "LogicalCloud";
+        let cloud = owner.kind == OwnerKind::LogicalCloud;
         Self {
             hook_timeout: Duration::from_mins(5),
             progress_deadline: Duration::from_mins(10),
@@ -71,7 +72,8 @@ impl Policy {
     /// What holds while the object of an owner is missing. Nobody knows then which changes by others it allowed: they are reported, and
     /// stay. A logical cloud allows none.
     pub fn of_missing(owner: &Owner) -> Self {
-        let drift = if owner.kind == "LogicalCloud" { DriftPolicy::Correct } else { DriftPolicy::Report };
+        let drift =
+            if owner.kind == OwnerKind::LogicalCloud { DriftPolicy::Correct } else { DriftPolicy::Report };
         Self { drift, ..Self::of(owner) }
     }
 

@@ -130,9 +130,9 @@ impl Reporter {
         project: Option<String>,
         shard: SyncShard,
     ) -> Arc<Self> {
-        let (kind, name) = (shard.spec.owner.kind.as_str(), shard.spec.owner.name.as_str());
+        let (kind, name) = (&shard.spec.owner.kind, shard.spec.owner.name.as_str());
         let who = Claimant::new(shard.owner_namespace(), kind, name);
-        let log = RowLog::new(LogFields::of(project, kind, shard.owner_namespace(), name));
+        let log = RowLog::new(LogFields::of(project, kind.as_str(), shard.owner_namespace(), name));
         let rows = shard.status.as_ref().map(|s| shard::decode_status(&shard.spec, s)).unwrap_or_default();
         let state = Mutex::new(State {
             shard,

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
 use super::policy::Policies;
-use super::work::{Owner, Work};
+use super::work::Work;
+use crate::object::Owner;
 
 /// What a write that is held back is answered with.
 pub const HELD_BACK: &str = "its owner is suspended: nothing is written to its clusters";

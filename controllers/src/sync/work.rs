@@ -11,19 +11,6 @@ use emco_engine::shard::{FOUND, rows};
 
 use crate::object::meta;
 
-/// An owner of objects on clusters: a deployment intent group or a logical cloud.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner {
-    /// `DeploymentIntentGroup` or `LogicalCloud`.
-    pub kind: String,
-    /// Namespace on the hub.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-    /// UID when the shard was written.
-    pub uid: String,
-}
-
 /// A combination with its name in the shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {

@@ -7,11 +7,14 @@ mod known;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use emco_controllers::object::Owner;
 use emco_controllers::reconcile::deployment;
-use emco_controllers::store::{self, Owner};
+use emco_controllers::store;
 use emco_e2e::bed::{Bed, BedSpec};
 use emco_e2e::operator::root;
 use serde_json::Value;
+
+use emco_crds::OwnerKind;
 
 use super::record::Entry;
 use known::Process;
@@ -49,7 +52,7 @@ async fn on(bed: &Bed) -> Result<Vec<Entry>> {
         let reading = Instant::now();
         reader.see().await?;
         let dig = reader.deployment()?;
-        let owner = Owner::of(&reader.ctx, "DeploymentIntentGroup", dig.as_ref());
+        let owner = Owner::of(&reader.ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
         let read = store::newest(&reader.ctx, &owner).await.map_err(|error| anyhow::anyhow!("{error}"))?;
         let read = read.context("no revision can be read back")?;
         let took = start.elapsed();

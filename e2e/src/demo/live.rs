@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use emco_crds::names::label;
-use emco_crds::{DeploymentIntentGroup, SyncShard};
+use emco_crds::{DeploymentIntentGroup, OwnerKind, SyncShard};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
 use k8s_openapi::api::core::v1::Pod;
@@ -38,11 +37,7 @@ impl<'a> Live<'a> {
     pub async fn start(stage: &'a Stage, screen: &'a Screen, project: &str, name: &str) -> Result<Self> {
         let hub = stage.bed.hub();
         let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let owned = watcher::Config::default().labels(&format!(
-            "{}=DeploymentIntentGroup,{}={name}",
-            label::OWNER_KIND,
-            label::OWNER_NAME
-        ));
+        let owned = watcher::Config::default().labels(&OwnerKind::DeploymentIntentGroup.selector(name));
         let (digs, dig_events) = follow(hub.api(project).await?, one);
         let (shards, shard_events) = follow(hub.api(project).await?, owned);
         let mut all = vec![dig_events, shard_events];

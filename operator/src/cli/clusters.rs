@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use emco_crds::conditions::{Conditioned as _, types};
+use emco_crds::names::label;
 use emco_crds::sync_shard::status::Connectivity;
-use emco_crds::{Cluster, SyncShard};
+use emco_crds::{Cluster, OwnerKind, SyncShard};
 use emco_engine::shard::decode_status;
 use jiff::Timestamp;
 use kube::Api;
@@ -157,7 +158,7 @@ async fn find(hub: &Hub, args: &ClustersArgs) -> anyhow::Result<Found> {
         // An older chart gives members no right to them.
         Written::Nothing | Written::Forbidden => {}
     }
-    let params = ListParams::default().labels("emco.io/owner-kind=LogicalCloud");
+    let params = ListParams::default().labels(&format!("{}={}", label::OWNER_KIND, OwnerKind::LogicalCloud));
     let shards = hub.try_list(Api::<SyncShard>::namespaced(hub.client.clone(), &namespace), &params).await;
     match (shards, refused) {
         (Ok(shards), _) if args.selector.is_some() && !shards.is_empty() => bail!(

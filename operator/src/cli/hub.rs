@@ -3,8 +3,7 @@
 use std::fmt::Debug;
 
 use anyhow::{Context as _, anyhow, bail};
-use emco_crds::names::label;
-use emco_crds::{DeploymentIntentGroup, Project, SyncShard};
+use emco_crds::{DeploymentIntentGroup, OwnerKind, Project, SyncShard};
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Resource};
@@ -213,12 +212,12 @@ impl Hub {
 
 /// Selects the shards of a deployment intent group.
 pub fn shards_of(name: &str) -> String {
-    format!("{}=DeploymentIntentGroup,{}={name}", label::OWNER_KIND, label::OWNER_NAME)
+    OwnerKind::DeploymentIntentGroup.selector(name)
 }
 
 /// Labels are for people; the spec says whose a shard is.
 pub fn is_of(shard: &SyncShard, name: &str) -> bool {
-    shard.spec.owner.kind == "DeploymentIntentGroup" && shard.spec.owner.name == name
+    shard.spec.owner.kind == OwnerKind::DeploymentIntentGroup && shard.spec.owner.name == name
 }
 
 /// Whether the user lacks a right.

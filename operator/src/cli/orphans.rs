@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use emco_crds::{DeploymentIntentGroup, LogicalCloud, SyncShard};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, OwnerKind, SyncShard};
 use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -34,20 +34,21 @@ pub async fn run(args: OrphansArgs) -> anyhow::Result<Outcome> {
     let shards = list::<SyncShard>(&hub, namespace, "shards").await?;
     let groups = list::<DeploymentIntentGroup>(&hub, namespace, "deployment intent groups").await?;
     let clouds = list::<LogicalCloud>(&hub, namespace, "logical clouds").await?;
-    let owners: BTreeSet<(&str, String, String)> = groups
-        .iter()
-        .map(|group| ("DeploymentIntentGroup", group.namespace().unwrap_or_default(), group.name_any()))
-        .chain(
-            clouds
-                .iter()
-                .map(|cloud| ("LogicalCloud", cloud.namespace().unwrap_or_default(), cloud.name_any())),
-        )
-        .collect();
+    let owners: BTreeSet<(OwnerKind, String, String)> =
+        groups
+            .iter()
+            .map(|group| {
+                (OwnerKind::DeploymentIntentGroup, group.namespace().unwrap_or_default(), group.name_any())
+            })
+            .chain(clouds.iter().map(|cloud| {
+                (OwnerKind::LogicalCloud, cloud.namespace().unwrap_or_default(), cloud.name_any())
+            }))
+            .collect();
     let mut orphans: Vec<Orphan> = shards
         .iter()
         .filter(|shard| {
             let owner = &shard.spec.owner;
-            let key = (owner.kind.as_str(), shard.namespace().unwrap_or_default(), owner.name.clone());
+            let key = (owner.kind.clone(), shard.namespace().unwrap_or_default(), owner.name.clone());
             // A ledger of what was given up is no orphan: it ends by itself when its clusters return.
             shard.spec.abandoned.is_none() && !owners.contains(&key)
         })

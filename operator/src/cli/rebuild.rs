@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use emco_crds::names::object;
-use emco_crds::{Cluster, DeploymentIntentGroup, LogicalCloud, SyncShard};
+use emco_crds::{Cluster, DeploymentIntentGroup, LogicalCloud, OwnerKind, SyncShard};
 use emco_engine::identity::ClusterId;
 use emco_engine::marks;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -72,7 +72,7 @@ impl Verdict {
 }
 
 /// An owner: kind, namespace, name.
-type Owner = (&'static str, String, String);
+type Owner = (OwnerKind, String, String);
 
 /// What the hub knows.
 struct Known {
@@ -155,11 +155,11 @@ async fn known(hub: &Hub) -> anyhow::Result<Known> {
     let uid = |uid: Option<String>| uid.unwrap_or_default();
     let mut owners: BTreeMap<Owner, String> = BTreeMap::new();
     for group in groups {
-        let key = ("DeploymentIntentGroup", group.namespace().unwrap_or_default(), group.name_any());
+        let key = (OwnerKind::DeploymentIntentGroup, group.namespace().unwrap_or_default(), group.name_any());
         owners.insert(key, uid(group.uid()));
     }
     for cloud in clouds {
-        let key = ("LogicalCloud", cloud.namespace().unwrap_or_default(), cloud.name_any());
+        let key = (OwnerKind::LogicalCloud, cloud.namespace().unwrap_or_default(), cloud.name_any());
         owners.insert(key, uid(cloud.uid()));
     }
     let namespaces = namespaces.iter().map(Namespace::name_any).collect();
@@ -176,9 +176,8 @@ impl Known {
         let there = self.owners.keys().find(|owner| self.hash(owner) == hash).cloned();
         there.or_else(|| {
             placed_by.iter().filter_map(|text| text.split_once('/')).find_map(|(namespace, name)| {
-                let kinds = ["DeploymentIntentGroup", "LogicalCloud"];
                 let of = |kind| (kind, namespace.to_owned(), name.to_owned());
-                kinds.into_iter().map(of).find(|owner| self.hash(owner) == hash)
+                OwnerKind::KNOWN.into_iter().map(of).find(|owner| self.hash(owner) == hash)
             })
         })
     }
@@ -193,11 +192,8 @@ impl Known {
     fn shards_of<'a>(&'a self, owner: &'a Owner, ledgers: bool) -> impl Iterator<Item = &'a SyncShard> {
         self.shards.iter().filter(move |stored| {
             (ledgers || stored.spec.abandoned.is_none())
-                && (
-                    stored.spec.owner.kind.as_str(),
-                    stored.owner_namespace(),
-                    stored.spec.owner.name.as_str(),
-                ) == (owner.0, owner.1.as_str(), owner.2.as_str())
+                && (&stored.spec.owner.kind, stored.owner_namespace(), stored.spec.owner.name.as_str())
+                    == (&owner.0, owner.1.as_str(), owner.2.as_str())
         })
     }
 

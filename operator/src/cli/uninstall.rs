@@ -7,7 +7,7 @@ use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::names::object;
 use emco_crds::{
     AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
-    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project, SyncShard,
+    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, OwnerKind, Project, SyncShard,
 };
 use emco_engine::shard::decode_status;
 use k8s_openapi::api::core::v1::Secret;
@@ -144,7 +144,7 @@ impl Inventory {
         let placed: i64 = self
             .shards
             .iter()
-            .filter(|shard| shard.spec.owner.kind == "DeploymentIntentGroup")
+            .filter(|shard| shard.spec.owner.kind == OwnerKind::DeploymentIntentGroup)
             .filter_map(|shard| Some(decode_status(&shard.spec, shard.status.as_ref()?)))
             .flat_map(std::collections::BTreeMap::into_values)
             .map(|row| row.total)

@@ -166,3 +166,22 @@ fn a_release_wakes_those_that_share_it_and_nobody_else_with_a_revision() {
     triggers.dig(&stores, &deployment("a", "shop", "pos"), false);
     assert_eq!(woken(), ["a/shop"]);
 }
+
+#[test]
+fn a_shard_wakes_its_owner_and_none_of_another_kind() {
+    let (none, web) = (Vec::new(), vec!["shop/web".to_owned()]);
+    let cases = [
+        ("DeploymentIntentGroup", none.clone(), web.clone()),
+        ("LogicalCloud", web, none.clone()),
+        ("ClusterNetwork", none.clone(), none),
+    ];
+    for (kind, clouds, digs) in cases {
+        let mut shard = SyncShard::new("s", SyncShardSpec::default());
+        shard.metadata.namespace = Some("shop".to_owned());
+        (shard.spec.owner.kind, shard.spec.owner.name) = (OwnerKind::from(kind), "web".to_owned());
+        let triggers = Triggers::default();
+        triggers.shard(&shard);
+        assert_eq!((taken(&triggers.clouds), taken(&triggers.digs)), (clouds, digs), "{kind}");
+        assert_eq!(taken(&triggers.owners), [format!("shop/{kind}/web")]);
+    }
+}

@@ -10,12 +10,13 @@ use emco_engine::plan::{Plan, over_budget};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::api::ApiResult;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::store::{self, Owner, Stored};
+use crate::store::{self, Stored};
 
 /// Removals within this time count together.
 const BUDGET_WINDOW: SignedDuration = SignedDuration::from_hours(24);

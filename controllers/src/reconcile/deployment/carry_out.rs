@@ -17,12 +17,13 @@ use super::held;
 use super::order::order_of;
 use super::rollout::{self, Way};
 use crate::abandon;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::{meta, one_line};
 use crate::reconcile::context::Context;
 use crate::reconcile::{composite_app, suspension};
 use crate::rows;
-use crate::store::{self, Draft, Owner, RevisionSummary, Stored, TooMuch, mebibytes};
+use crate::store::{self, Draft, RevisionSummary, Stored, TooMuch, mebibytes};
 
 /// What is new in a revision that is stored a second time.
 const STORED_ANEW: &str = "its content was lost and is stored anew";

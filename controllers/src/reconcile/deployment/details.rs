@@ -15,9 +15,10 @@ use emco_engine::snapshot::Running;
 use super::gather::installed;
 use super::held;
 use super::planned::{PendingChange, Planned};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::reconcile::context::Context;
-use crate::store::{self, Owner, plan_details};
+use crate::store::{self, plan_details};
 
 /// For `status.pending`.
 pub fn reference(owner: &Owner, change: &PendingChange) -> PendingDetails {

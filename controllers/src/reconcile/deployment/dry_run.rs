@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use emco_crds::DeploymentIntentGroup;
+use emco_crds::{DeploymentIntentGroup, OwnerKind};
 use emco_engine::canonical;
 use emco_engine::changes::{DryRun, MOST_ASKED, RecreatedRow, RefusedRow, Variant, What};
 use emco_engine::identity::{ClusterId, Id};
@@ -16,12 +16,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::planned::PendingChange;
+use crate::object::Owner;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::results;
 use crate::remote::Admission;
 use crate::store::plan_details::{self, Answers};
-use crate::store::{self, Owner, Turn};
+use crate::store::{self, Turn};
 
 mod anew;
 mod verdict;
@@ -247,7 +248,7 @@ fn accounts(
     let Some(cloud) = cloud.filter(|_| manifests.any(|manifest| manifest.account.is_some())) else {
         return BTreeMap::new();
     };
-    let shards = store::shards(ctx, &Owner::of(ctx, "LogicalCloud", cloud.as_ref()));
+    let shards = store::shards(ctx, &Owner::of(ctx, OwnerKind::LogicalCloud, cloud.as_ref()));
     let rows = results::of(&shards).into_iter().filter(|(_, result)| result.row.complete);
     rows.filter_map(|(id, result)| Some((id, result.row.target?.name))).collect()
 }

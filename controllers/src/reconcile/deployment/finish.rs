@@ -7,10 +7,11 @@ use emco_engine::rollup::DigRollup;
 
 use super::held;
 use super::planned::{Held, Planned};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::events;
 use crate::reconcile::context::Context;
-use crate::store::{self, Owner, RevisionCounts, RevisionSummary};
+use crate::store::{self, RevisionCounts, RevisionSummary};
 
 /// Warnings that become Events.
 const MOST_WARNINGS: usize = 5;

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::release;
 use crate::api::{ApiResult, ApiServerExt};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::composite_app;
@@ -24,7 +25,7 @@ use crate::reconcile::logical_cloud;
 use crate::reconcile::results;
 use crate::reconcile::sources;
 use crate::rows;
-use crate::store::{self, Limit, Owner, Stored};
+use crate::store::{self, Limit, Stored};
 use crate::tenancy::facts;
 
 /// When a deployment looks again whose charts are being downloaded; it is woken when they came.

@@ -23,12 +23,13 @@ use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
 use super::rollout;
 use crate::abandon;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::rows;
-use crate::store::{self, Owner, Stored};
+use crate::store::{self, Stored};
 use crate::tenancy::facts;
 
 /// Key of a plan that waits, among the contents of stored revisions.

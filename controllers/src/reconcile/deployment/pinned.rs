@@ -17,11 +17,12 @@ use emco_engine::snapshot::uids;
 use super::order::order_of;
 use crate::abandon;
 use crate::object::LogFields;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::{composite_app, logical_cloud};
-use crate::store::{self, Owner, Stored, Unavailable};
+use crate::store::{self, Stored, Unavailable};
 use crate::tenancy::facts;
 
 /// Revisions that a refusal names.

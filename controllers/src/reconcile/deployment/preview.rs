@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::deployment_intent_group::status::{Pending, PendingRequires};
+use emco_crds::{DeploymentIntentGroup, OwnerKind};
 use emco_engine::changes::{self, Details, Differences};
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::Plan;
@@ -16,12 +16,13 @@ use emco_engine::refusal::Refusal;
 use super::gather::{self, Gathered};
 use super::planned::{Held, PendingChange};
 use super::{Worked, approved, details, held, pinned, report};
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::rows;
-use crate::store::{self, Owner};
+use crate::store;
 
 mod mask;
 
@@ -65,7 +66,7 @@ pub async fn preview(
 ) -> Result<Preview, Failure> {
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Preview::default()) };
     let dig = suspension::with_project(&ctx.stores, dig);
-    let owner = Owner::of(ctx, "DeploymentIntentGroup", dig.as_ref());
+    let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
     // Of another look.
     held::forget(ctx, &owner);
     if dig.spec.desired_state == DesiredState::Terminated || meta::deleting(dig.as_ref()) {

@@ -12,10 +12,11 @@ use emco_engine::identity::ClusterId;
 use emco_engine::text::{counted, listed};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::object::Owner;
 use crate::object::{events, meta};
 use crate::reconcile::context::Context;
 use crate::reconcile::logical_cloud;
-use crate::store::{self, Owner};
+use crate::store;
 use crate::stores::Release;
 
 /// Reason of the Event that says so to the deployment that has the release.

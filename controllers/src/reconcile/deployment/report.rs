@@ -22,13 +22,14 @@ use k8s_openapi::jiff::Timestamp;
 use super::planned::{Held, Planned};
 use super::{approved, details, events, release};
 use crate::abandon;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::rows;
-use crate::store::{self, Owner};
+use crate::store;
 
 mod unseen;
 

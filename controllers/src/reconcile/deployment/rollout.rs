@@ -20,11 +20,12 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::approved;
 use super::order::order_of;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::{meta, status};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::store::{self, Owner, Stored};
+use crate::store::{self, Stored};
 
 /// What a wave waits for that has not begun.
 pub const BEFORE_IT_BEGINS: &str = "an approval before it begins";

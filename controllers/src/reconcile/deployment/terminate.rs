@@ -17,6 +17,7 @@ use emco_engine::text::counted;
 use super::report::{before, fill};
 use super::{details, held};
 use crate::abandon;
+use crate::object::Owner;
 use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
@@ -26,7 +27,7 @@ use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::rows::{self, Removal};
-use crate::store::{self, Owner};
+use crate::store;
 
 /// Brings a deployment to its end. `desiredState: Terminated` keeps the definition and its history.
 pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {

@@ -8,20 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use emco_crds::{DeploymentIntentGroup, LogicalCloud, SyncShard};
+use emco_engine::cloud;
 use emco_engine::cloud::CloudPlan;
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::role::Derived;
 use emco_engine::role::{Asked, Rights};
 use emco_engine::shard::{self, Content};
 use emco_engine::snapshot::ClusterFacts;
-use emco_engine::{cloud, marks};
 
 use super::held;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
-use crate::store::{self, Owner};
+use crate::store;
 
 /// Rights by cluster; `None` where they cannot be told now.
 pub(super) type OfClusters = BTreeMap<ClusterId, Option<Rights>>;
@@ -88,7 +89,8 @@ async fn of(
     let mut asked: BTreeMap<SetDigest, Asked> = BTreeMap::new();
     let mut there: BTreeMap<ClusterId, OnCluster> = BTreeMap::new();
     for shard in shards {
-        let contents = store::contents_of(ctx, &owner(ctx, shard), &shard.spec).await?;
+        let contents =
+            store::contents_of(ctx, &Owner::of_shard(&ctx.installation, shard), &shard.spec).await?;
         for row in shard::rows(&shard.spec, shard.status.as_ref()) {
             let here = there.entry(row.cluster).or_default();
             here.unread |= !row.lost.is_empty();
@@ -125,12 +127,4 @@ async fn of(
         Some(all.rights(apis, derived))
     };
     Ok(there.iter().map(|(id, here)| (id.clone(), rights(id, here))).collect())
-}
-
-/// The deployment of a shard.
-fn owner(ctx: &Context, shard: &SyncShard) -> Owner {
-    let (kind, namespace) = ("DeploymentIntentGroup", meta::namespace(shard).to_owned());
-    let name = shard.spec.owner.name.clone();
-    let hash = marks::owner_hash(&ctx.installation.id, kind, &namespace, &name);
-    Owner { kind, namespace, uid: shard.spec.owner.uid.clone(), name, hash }
 }

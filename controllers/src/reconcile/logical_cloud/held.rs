@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use emco_crds::{DeploymentIntentGroup, LogicalCloud, SyncShard};
+use emco_crds::{DeploymentIntentGroup, LogicalCloud, OwnerKind, SyncShard};
 use emco_engine::cloud::CloudPlan;
 use emco_engine::identity::ClusterId;
 use emco_engine::snapshot::Running;
@@ -24,7 +24,7 @@ pub(super) fn of_deployments<'a>(
     let holds = |shard: &&SyncShard| {
         let owner = &shard.spec.owner;
         meta::namespace(*shard) == meta::namespace(cloud)
-            && owner.kind == "DeploymentIntentGroup"
+            && owner.kind == OwnerKind::DeploymentIntentGroup
             && shard.spec.abandoned.is_none()
             && clouds.get(owner.name.as_str()).is_none_or(|named| *named == meta::name(cloud))
     };

@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::report;
 use crate::api::key_queue::Key;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::people::index::Index;
@@ -27,7 +28,6 @@ use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::remote::Admission;
 use crate::remote::wire::cut;
-use crate::store::Owner;
 use crate::tenancy::facts;
 
 /// A Secret of somebody else that is in the way is looked at again.

@@ -16,12 +16,13 @@ use emco_engine::text::counted;
 use emco_engine::{conditions, rollup};
 
 use super::taken;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
-use crate::store::{self, Owner, Stored};
+use crate::store::{self, Stored};
 
 /// Names the revision that runs.
 pub(super) fn runs(status: &mut LogicalCloudStatus, stored: &Stored) {

@@ -10,9 +10,10 @@ use emco_engine::hold::{Hold, Next};
 use emco_engine::rollup::People;
 use emco_engine::set::combinations;
 
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::reconcile::context::Context;
-use crate::store::{self, Owner, Stored};
+use crate::store::{self, Stored};
 
 /// What runs, and the revision that comes: a change, or the newest one, where that was stored and its clusters were not told.
 pub(super) async fn report(

@@ -6,22 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::LogicalCloud;
+use emco_crds::{LogicalCloud, OwnerKind};
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
 use emco_engine::snapshot::ClusterFacts;
 use emco_engine::{cloud, unsupported};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::object::Owner;
 use crate::object::meta;
 use crate::reconcile::composite_app::project;
 use crate::reconcile::context::Context;
-use crate::store::{self, Owner};
+use crate::store;
 use crate::tenancy::facts;
 
 /// Clusters where a cloud has rows: it is recorded there.
 fn recorded(ctx: &Context, cloud: &LogicalCloud) -> BTreeSet<ClusterId> {
-    store::shards(ctx, &Owner::of(ctx, "LogicalCloud", cloud))
+    store::shards(ctx, &Owner::of(ctx, OwnerKind::LogicalCloud, cloud))
         .iter()
         .flat_map(|shard| &shard.spec.clusters)
         .filter_map(|row| ClusterId::parse(&row.cluster))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use emco_crds::LogicalCloud;
+use emco_crds::{LogicalCloud, OwnerKind};
 use emco_engine::identity::ClusterId;
 use emco_engine::people::{self, Endpoint, Person, Proof};
 use k8s_openapi::jiff::Timestamp;
@@ -15,11 +15,11 @@ use super::super::rig::{Rig, emco, namespace};
 use crate::api::Method;
 use crate::crash_points;
 use crate::memory::Fault;
+use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::people::Issued;
 use crate::people::index::Index;
 use crate::people::secrets::Secrets;
-use crate::store::Owner;
 
 struct Hub {
     rig: Rig,
@@ -56,7 +56,7 @@ impl Hub {
         let mut cloud = emco("LogicalCloud", Some("team-a"), "edge", &json!({}));
         cloud["metadata"]["uid"] = json!("u1");
         let cloud: LogicalCloud = serde_json::from_value(cloud).unwrap();
-        let owner = Owner::of(&rig.ctx, "LogicalCloud", &cloud);
+        let owner = Owner::of(&rig.ctx, OwnerKind::LogicalCloud, &cloud);
         Self { rig, cloud, owner }
     }
 

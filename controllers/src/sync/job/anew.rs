@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use emco_crds::OwnerKind;
 use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
 use emco_engine::{drift, marks, recreate};
 use futures::StreamExt;
@@ -71,7 +72,7 @@ impl Job {
         // A cluster heeds a binding a moment after it has it: that of the account, or in a logical cloud the operator's own, whose rights
         // are also what it may give away.
         let tries = self.memory.backoff.last(&Key::Object(item.id.clone())).map_or(0, |tries| tries.count);
-        let cloud = self.ctx.owner.kind == "LogicalCloud" && error.code() == 403;
+        let cloud = self.ctx.owner.kind == OwnerKind::LogicalCloud && error.code() == 403;
         if (item.account().is_some() && error.lacks_right() || cloud) && tries < RIGHTS_COME {
             trouble.retry = Retry::Soon;
         }
@@ -188,7 +189,7 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
     };
     let Some(seen) = Seen::of(id, &live).filter(|seen| seen.uid == refused.uid) else { return changed() };
     match marks::owner_of(&live) {
-        Some(owner) if owner == ctx.hash => {}
+        Some(owner) if owner == ctx.owner.hash => {}
         Some(_) => return changed(),
         None => return Outcome::Trouble(Trouble::fixed(recreate::UNMARKED, &refused.words)),
     }

@@ -120,7 +120,7 @@ impl Job {
         let Some(manifest) = item.manifest() else { return Need::Wait };
         // Nearly all of them nearly always: nothing else has to be found out.
         if seen.as_ref().is_some_and(|seen| {
-            seen.owner.as_ref() == Some(&self.ctx.hash)
+            seen.owner.as_ref() == Some(&self.ctx.owner.hash)
                 && seen.manifest.as_deref() == Some(&*item.token)
                 && !seen.deleting
         }) {
@@ -170,7 +170,7 @@ impl Job {
 
     /// What an object that is there and carries somebody's owner label asks for.
     pub(super) fn compare(&self, item: &Item, seen: &Seen) -> Need {
-        let ours = seen.owner.as_ref() == Some(&self.ctx.hash);
+        let ours = seen.owner.as_ref() == Some(&self.ctx.owner.hash);
         if !ours && (self.left_alone(item) || self.take_existing(item)) {
             return Need::Taken;
         }

@@ -190,7 +190,7 @@ impl Job {
         }
         facts.awaits_fleet = true;
         facts.wake_at(Instant::now() + RENEW);
-        let (owner, fleet) = (&self.ctx.hash, &self.ctx.fleet);
+        let (owner, fleet) = (&self.ctx.owner.hash, &self.ctx.fleet);
         // Before it is asked: what changes from then on rings.
         fleet.wait(owner, &self.ctx.edge.id, Some(&self.ctx.edge), &self.ctx.stop);
         let deadline = i64::try_from(self.policy().progress_deadline.as_secs()).unwrap_or(i64::MAX);
@@ -275,7 +275,7 @@ impl Job {
 
     /// Tells the jobs of other clusters how far the apps are here that they wait for.
     pub(super) fn tell_fleet(&self, work: &Work, facts: &Facts, status: &RowStatus) {
-        let (owner, fleet, cluster) = (&self.ctx.hash, &self.ctx.fleet, &self.ctx.edge.id);
+        let (owner, fleet, cluster) = (&self.ctx.owner.hash, &self.ctx.fleet, &self.ctx.edge.id);
         // One whose turn has not come has another content: it says nothing of this revision.
         let Some(target) = work.target.as_ref().filter(|target| work.order.hears(&target.name)) else {
             fleet.leave(owner, cluster, facts.awaits_fleet, Some(&self.ctx.stop));

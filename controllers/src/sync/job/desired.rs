@@ -255,7 +255,7 @@ impl Job {
     pub(super) fn unowned(&self, keep: &[App], pruned: &PruneSet) -> PruneSet {
         let known =
             |id: &Identity| keep.iter().any(|app| app.set.names(id)) || pruned.objects.contains_key(id);
-        let unowned = self.ctx.edge.observed.owned(&self.ctx.hash, known).into_iter();
+        let unowned = self.ctx.edge.observed.owned(&self.ctx.owner.hash, known).into_iter();
         let ours = unowned.filter(|(_, seen)| seen.fields.is_some());
         PruneSet { objects: ours.map(|(id, _)| (id, false)).collect(), ..PruneSet::default() }
     }
@@ -279,6 +279,6 @@ impl Job {
         if wanted.is_empty() {
             return;
         }
-        self.ctx.edge.observed.want(&self.ctx.hash, &wanted, self.memory.account.as_ref());
+        self.ctx.edge.observed.want(&self.ctx.owner.hash, &wanted, self.memory.account.as_ref());
     }
 }

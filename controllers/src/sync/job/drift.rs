@@ -168,7 +168,7 @@ impl Job {
                 }
                 Look::Absent | Look::Unknown => continue,
             };
-            if seen.owner.as_ref() != Some(&self.ctx.hash) || seen.deleting {
+            if seen.owner.as_ref() != Some(&self.ctx.owner.hash) || seen.deleting {
                 continue;
             }
             if seen.adopted {
@@ -290,8 +290,12 @@ impl Job {
             let known = self.memory.drift.differ.remove(&name);
             let Some(now) = Seen::of(&item.id, &live).filter(|now| now.uid == seen.uid) else { continue };
             let Some(manifest) = item.manifest() else { continue };
-            let marked =
-                marks::mark(manifest.json.clone(), &self.ctx.hash, &item.token, &self.memory.pace.placed_by);
+            let marked = marks::mark(
+                manifest.json.clone(),
+                &self.ctx.owner.hash,
+                &item.token,
+                &self.memory.pace.placed_by,
+            );
             let marked = if self.is_adopted(&item.id, &now.uid) { marks::adopt(marked) } else { marked };
             let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
             let entries = entries.map_or(&[][..], Vec::as_slice);

@@ -15,7 +15,8 @@ impl Job {
             return false;
         }
         let ended = self.ctx.edge.observed.ended(&item.id).filter(|seen| {
-            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_deref() == Some(&*item.token)
+            seen.owner.as_ref() == Some(&self.ctx.owner.hash)
+                && seen.manifest.as_deref() == Some(&*item.token)
         });
         if let Some(seen) = ended {
             return seen.outcome == Some(Ok(()));

@@ -165,7 +165,7 @@ impl Job {
         } else {
             // What another run left, or this one's last try, makes room first.
             if let Look::There(seen) = self.ctx.edge.observed.look(&hook.id)
-                && seen.owner.as_ref() == Some(&self.ctx.hash)
+                && seen.owner.as_ref() == Some(&self.ctx.owner.hash)
                 && (seen.manifest.as_deref() != Some(&*hook.token) || failed_before || seen.deleting)
                 && !self.memory.running.contains_key(&*hook.token)
             {
@@ -229,8 +229,8 @@ impl Job {
             Look::Absent if running => observed.ended(&hook.id)?,
             _ => return None,
         };
-        let this_run =
-            seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_deref() == Some(&*hook.token);
+        let this_run = seen.owner.as_ref() == Some(&self.ctx.owner.hash)
+            && seen.manifest.as_deref() == Some(&*hook.token);
         if !this_run {
             return None;
         }
@@ -322,7 +322,7 @@ impl Job {
                 }
             }
         };
-        Ok(Absent::of_others(&seen, &self.ctx.hash).map_or(Left::Object(seen), Left::Nothing))
+        Ok(Absent::of_others(&seen, &self.ctx.owner.hash).map_or(Left::Object(seen), Left::Nothing))
     }
 }
 

@@ -311,7 +311,7 @@ impl Job {
                     count.ready += 1;
                     continue;
                 }
-                let Some(seen) = seen.filter(|seen| seen.owner.as_ref() == Some(&self.ctx.hash)) else {
+                let Some(seen) = seen.filter(|seen| seen.owner.as_ref() == Some(&self.ctx.owner.hash)) else {
                     let done = i64::from(self.finished_and_gone(item));
                     count.applied += done;
                     count.ready += done;
@@ -359,7 +359,9 @@ impl Job {
         self.memory.taken.contains(&item.id)
             || self.finished_and_gone(item)
             || self.ctx.edge.observed.get(&item.id).is_some_and(|seen| {
-                seen.owner.as_ref() == Some(&self.ctx.hash) && !seen.deleting && seen.health == Health::Ready
+                seen.owner.as_ref() == Some(&self.ctx.owner.hash)
+                    && !seen.deleting
+                    && seen.health == Health::Ready
             })
     }
 }

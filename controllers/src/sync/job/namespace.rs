@@ -77,7 +77,7 @@ pub(super) async fn holds_others(
             Err(error) => return Err(Trouble::of_request(&error)),
         };
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        if items.iter().any(|item| counts(item, resource, &ctx.hash)) {
+        if items.iter().any(|item| counts(item, resource, &ctx.owner.hash)) {
             return Ok(true);
         }
         if page.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|more| !more.is_empty()) {

@@ -272,7 +272,7 @@ impl End<'_> {
                 }
             }
         };
-        if let Some(absent) = Absent::of_others(&seen, &ctx.hash) {
+        if let Some(absent) = Absent::of_others(&seen, &ctx.owner.hash) {
             return Outcome::Gone(absent);
         }
         if wanted.contains(&seen.uid) {
@@ -358,7 +358,7 @@ impl End<'_> {
             Ok(live) => live,
             Err(error) => return self.refused(&error).await,
         };
-        let Some(patch) = marks::release_patch(&live, &ctx.hash) else { return Outcome::Released };
+        let Some(patch) = marks::release_patch(&live, &ctx.owner.hash) else { return Outcome::Released };
         let body = match serde_json::to_value(&patch) {
             Ok(body) => body,
             Err(error) => {

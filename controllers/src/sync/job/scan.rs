@@ -87,7 +87,7 @@ async fn list(ctx: &JobContext, session: &Session, kind: ApiResource) -> Result<
     let mut next: Option<String> = None;
     loop {
         let mut request = Request::new(Method::Get, kind.path("", None))
-            .labels(&LabelSelector::is(label::OWNER, &ctx.hash))
+            .labels(&LabelSelector::is(label::OWNER, &ctx.owner.hash))
             .query("limit", PAGE)
             .metadata();
         if let Some(next) = next.take() {

@@ -150,7 +150,7 @@ pub(super) async fn apply(
         Over::Others(_) => drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs),
         Over::Ours(_) | Over::Stripped(_) | Over::Nothing => {}
     }
-    let mut marked = marks::mark(body, &ctx.hash, &item.token, placed_by);
+    let mut marked = marks::mark(body, &ctx.owner.hash, &item.token, placed_by);
     if adopted {
         marked = marks::adopt(marked);
     }

@@ -67,7 +67,7 @@ impl Job {
                 .edge
                 .observed
                 .get(&item.id)
-                .is_some_and(|seen| seen.owner.as_ref() == Some(&self.ctx.hash))
+                .is_some_and(|seen| seen.owner.as_ref() == Some(&self.ctx.owner.hash))
         };
         let items = apps.iter().flat_map(App::items).filter(|item| {
             (self.left_alone(item) || self.take_existing(item))

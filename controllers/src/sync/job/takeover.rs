@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use emco_crds::OwnerKind;
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_crds::names::annotation;
 use emco_engine::adopt::Holder;
@@ -69,7 +70,7 @@ impl Job {
 
     /// Whether the owner says how it is kept as wanted: a logical cloud has no `spec.sync`.
     pub(super) fn has_sync_policy(&self) -> bool {
-        self.ctx.owner.kind == "DeploymentIntentGroup"
+        self.ctx.owner.kind == OwnerKind::DeploymentIntentGroup
     }
 
     /// An object of ours that others stripped of our label, as it is applied again.

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use emco_crds::app_context::{OwnerRef, PackKind};
 use emco_crds::composite_app::Dependency;
 use emco_crds::deployment_intent_group::sync::{ConflictPolicy, DriftPolicy, ImmutablePolicy, PrunePolicy};
-use emco_crds::{RowStatus, SyncShard, SyncShardSpec};
+use emco_crds::{OwnerKind, RowStatus, SyncShard, SyncShardSpec};
 use emco_engine::health::rules::Rules;
 use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::pack;
@@ -90,7 +90,7 @@ impl Rig {
             edges: FakeEdges::new(servers),
             fence: Arc::new(Open(AtomicBool::new(true))),
             policy: Arc::new(Paced::default()),
-            hash: marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", "shop"),
+            hash: marks::owner_hash("inst", &OwnerKind::DeploymentIntentGroup, "team-a", "shop"),
             in_flight: SyncSettings::default().in_flight,
             given: Mutex::default(),
             revision: AtomicI64::new(0),
@@ -192,7 +192,7 @@ impl Rig {
 
     fn edited(&self) {
         if let Some(sync) = &*self.sync.lock() {
-            sync.policy_changed("DeploymentIntentGroup", "team-a", "shop");
+            sync.policy_changed(&OwnerKind::DeploymentIntentGroup, "team-a", "shop");
         }
     }
 
@@ -221,7 +221,7 @@ impl Rig {
 
     /// The same of another deployment beside `shop`.
     pub async fn target_of(&self, owner: &str, wanted: &BTreeMap<ClusterId, Vec<Arc<ManifestSet>>>) {
-        let hash = marks::owner_hash("inst", "DeploymentIntentGroup", "team-a", owner);
+        let hash = marks::owner_hash("inst", &OwnerKind::DeploymentIntentGroup, "team-a", owner);
         let revision = self.revision.fetch_add(1, Ordering::Relaxed) + 1;
         let sets: Vec<Arc<ManifestSet>> = wanted.values().flatten().cloned().collect();
         let mut packs = Vec::new();
@@ -283,7 +283,7 @@ impl Rig {
         let Some(live) = self.hub.get_as::<SyncShard>(&path).await.unwrap() else {
             let name = format!("dig-{owner}-s00");
             let owner = OwnerRef {
-                kind: "DeploymentIntentGroup".to_owned(),
+                kind: OwnerKind::DeploymentIntentGroup,
                 name: owner.to_owned(),
                 uid: "uid-1".to_owned(),
             };

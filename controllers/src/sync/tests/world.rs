@@ -17,8 +17,9 @@ use tokio::sync::broadcast;
 use crate::api::ApiServer;
 use crate::api::world::{Clock, Edges};
 use crate::memory::MemoryServer;
+use crate::object::Owner;
 use crate::remote::{Connections, Observation, State as Link};
-use crate::sync::{Fence, Owner, Policies, Policy};
+use crate::sync::{Fence, Policies, Policy};
 
 pub struct FixedClock;
 impl Clock for FixedClock {

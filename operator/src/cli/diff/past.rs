@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, anyhow, bail};
 use emco_controllers::sync::content::{HubContent, Source};
-use emco_crds::AppContext;
 use emco_crds::names::label;
+use emco_crds::{AppContext, OwnerKind};
 use emco_engine::identity::ClusterId;
 use emco_engine::shard::Target;
 use kube::api::ListParams;
@@ -15,8 +15,7 @@ use crate::cli::hub::Hub;
 
 /// The stored revisions of a deployment.
 pub async fn contexts(hub: &Hub, namespace: &str, name: &str) -> anyhow::Result<Vec<AppContext>> {
-    let owner = format!("{}=DeploymentIntentGroup,{}={name}", label::OWNER_KIND, label::OWNER_NAME);
-    let params = ListParams::default().labels(&owner);
+    let params = ListParams::default().labels(&OwnerKind::DeploymentIntentGroup.selector(name));
     let api = Api::<AppContext>::namespaced(hub.client.clone(), namespace);
     hub.list(api, &params, "appcontexts", Some(namespace)).await
 }

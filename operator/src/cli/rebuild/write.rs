@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, anyhow};
 use emco_crds::app_context::{FORMAT, OwnerRef};
-use emco_crds::names::{finalizer, label, owner_short};
+use emco_crds::names::{finalizer, label};
 use emco_crds::{SyncShard, SyncShardSpec};
 use emco_engine::identity::ClusterId;
 use emco_engine::shard;
@@ -79,19 +79,19 @@ fn first(
     let uid = known.owners.get(owner).cloned().unwrap_or_else(|| NO_UID.to_owned());
     let empty = SyncShardSpec {
         format: FORMAT,
-        owner: OwnerRef { kind: (*kind).to_owned(), name: name.clone(), uid },
+        owner: OwnerRef { kind: kind.clone(), name: name.clone(), uid },
         next_id: 1,
         writes: 1,
         ..SyncShardSpec::default()
     };
     let spec = shard::adopt(&empty, clusters).context("there is nothing to adopt")?;
-    let mut made = SyncShard::new(&format!("{}-{name}-s0-0", owner_short(kind)), spec);
+    let mut made = SyncShard::new(&format!("{}-{name}-s0-0", kind.short()), spec);
     made.metadata.namespace = Some(namespace.clone());
     made.metadata.finalizers = Some(vec![finalizer::INVENTORY.to_owned()]);
     made.metadata.labels = Some(
         [
             (label::OWNER, known.hash(owner)),
-            (label::OWNER_KIND, (*kind).to_owned()),
+            (label::OWNER_KIND, kind.to_string()),
             (label::OWNER_NAME, name.clone()),
             (label::SLOT, "0".to_owned()),
         ]

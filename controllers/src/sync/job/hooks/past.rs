@@ -60,7 +60,7 @@ impl Job {
         let there = |item: &Item| {
             let seen = self.ctx.edge.observed.get(&item.id);
             seen.is_some_and(|seen| {
-                seen.owner.as_ref() == Some(&self.ctx.hash)
+                seen.owner.as_ref() == Some(&self.ctx.owner.hash)
                     && counts(seen.manifest.as_deref() == Some(&*item.token))
             })
         };
@@ -71,7 +71,8 @@ impl Job {
     fn ran_as_upgrade(&self, app: &App) -> bool {
         ["pre-upgrade", "post-upgrade"].iter().flat_map(|event| app.hooks(event)).any(|hook| {
             self.ctx.edge.observed.get(&hook.id).is_some_and(|seen| {
-                seen.owner.as_ref() == Some(&self.ctx.hash) && seen.manifest.as_deref() == Some(&*hook.token)
+                seen.owner.as_ref() == Some(&self.ctx.owner.hash)
+                    && seen.manifest.as_deref() == Some(&*hook.token)
             })
         })
     }
