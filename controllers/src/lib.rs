@@ -15,6 +15,7 @@ pub mod driver;
 pub mod memory;
 pub mod object;
 pub mod people;
+pub mod producer;
 pub mod reconcile;
 #[cfg(test)]
 mod reconcile_tests;

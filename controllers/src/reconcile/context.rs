@@ -9,6 +9,7 @@ use crate::api::renders::Renders;
 use crate::chart::ChartStore;
 use crate::object::context::HubContext;
 use crate::people::People;
+use crate::producer::Producers;
 use crate::reconcile::cluster::Renewals;
 use crate::store::{Revisions, StoreContext};
 
@@ -16,6 +17,8 @@ use crate::store::{Revisions, StoreContext};
 pub struct Context {
     /// The hub, revisions and charts.
     pub store: StoreContext,
+    /// Kinds of owners.
+    pub producers: Producers,
     /// What is known of people's credentials, and is being made of them.
     pub people: Arc<People>,
     /// What the last renewals of clusters' tokens came to.
@@ -38,6 +41,7 @@ impl Context {
     ) -> Self {
         Self {
             store: StoreContext { hub, revisions, charts },
+            producers: Producers::default(),
             people: Arc::default(),
             renewals: Arc::default(),
             planning,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use emco_crds::reasons::SyncShardReason;
-use emco_crds::{AppContext, DeploymentIntentGroup, LogicalCloud, OwnerKind, SyncShard};
+use emco_crds::{AppContext, OwnerKind, SyncShard};
 use emco_engine::conditions;
 use emco_engine::path::ApiPath;
 
@@ -17,6 +17,7 @@ use crate::object::context::Failure;
 use crate::object::events;
 use crate::object::meta;
 use crate::object::status;
+use crate::producer::Producer;
 use crate::reconcile::context::Context;
 use crate::rows;
 use crate::store::{self, own_shards, plan_details};
@@ -31,9 +32,11 @@ pub async fn reconcile(
     kind: &OwnerKind,
     name: &str,
 ) -> Result<usize, Failure> {
-    let owner = Owner::new(&ctx.installation, kind.clone(), namespace, name, "");
     // Whether an owner of another kind ended, a later version knows: what it has stays as it is.
-    let Some(there) = exists(ctx, &owner) else { return Ok(0) };
+    let Some(producer) = ctx.producers.of(kind) else { return Ok(0) };
+    let owner = Owner::new(&ctx.installation, kind.clone(), namespace, name, "");
+    // An owner was seen before anything of it was stored.
+    let there = producer.exists(&ctx.stores, namespace, name);
     let shards = store::shards(ctx, &owner);
     let contexts = store::contexts(ctx, &owner);
     if !there && plan_details::forget(ctx, &owner.hash) {
@@ -51,7 +54,7 @@ pub async fn reconcile(
     let uid =
         shards.first().map(|s| &s.spec.owner.uid).or_else(|| contexts.first().map(|c| &c.spec.owner.uid));
     let owner = Owner { uid: uid.cloned().unwrap_or_default(), ..owner };
-    if ended(ctx, &owner, &shards, &contexts).await? {
+    if ended(ctx, producer, &owner, (&shards, &contexts)).await? {
         // The deletion of the revisions is the proof that outlives the shards.
         for context in contexts.iter().filter(|context| !meta::deleting(context.as_ref())) {
             ctx.hub().delete(meta::path(context.as_ref()), Some(meta::uid(context.as_ref())), None).await?;
@@ -65,34 +68,12 @@ pub async fn reconcile(
     Ok(shards.len())
 }
 
-/// Whether the owner is there, as the watch saw it: an owner was seen before anything of it was stored. `None`: nothing watches its kind.
-fn exists(ctx: &Context, owner: &Owner) -> Option<bool> {
-    let (namespace, name) = (owner.namespace.as_str(), owner.name.as_str());
-    match owner.kind {
-        OwnerKind::DeploymentIntentGroup => Some(ctx.stores.digs.named(namespace, name).is_some()),
-        OwnerKind::LogicalCloud => Some(ctx.stores.clouds.named(namespace, name).is_some()),
-        OwnerKind::Other(_) => None,
-    }
-}
-
-/// The same, asked of the hub.
-async fn exists_on_hub(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
-    let (space, name) = (Some(owner.namespace.as_str()), owner.name.as_str());
-    let collection = match owner.kind {
-        OwnerKind::DeploymentIntentGroup => meta::collection::<DeploymentIntentGroup>(space),
-        OwnerKind::LogicalCloud => meta::collection::<LogicalCloud>(space),
-        // What cannot be asked for is taken to be there.
-        OwnerKind::Other(_) => return Ok(true),
-    };
-    Ok(ctx.hub().get_opt(collection.then(name)).await?.is_some())
-}
-
 /// Whether the end of a missing owner is proved.
 async fn ended(
     ctx: &Context,
+    producer: &dyn Producer,
     owner: &Owner,
-    shards: &[Arc<SyncShard>],
-    contexts: &[Arc<AppContext>],
+    (shards, contexts): (&[Arc<SyncShard>], &[Arc<AppContext>]),
 ) -> Result<bool, Failure> {
     let leaves = |shard: &SyncShard| shard.spec.clusters.iter().all(|row| row.target.is_none());
     let proved = if shards.is_empty() {
@@ -101,7 +82,8 @@ async fn ended(
         shards.iter().all(|shard| leaves(shard))
     };
     // Watches may be behind each other: an owner that is there ends by itself, and a shard that was not shown may want something.
-    if proved && !exists_on_hub(ctx, owner).await? {
+    let object = producer.collection(&owner.namespace).then(&owner.name);
+    if proved && ctx.hub().get_opt(object).await?.is_none() {
         let stored: Vec<SyncShard> = own_shards::live(ctx, owner).await?;
         if stored.iter().all(leaves) {
             return Ok(true);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use emco_crds::{DeploymentIntentGroup, OwnerKind};
+use emco_crds::DeploymentIntentGroup;
 use emco_engine::hold::{self, Hold};
 
 use crate::object::meta;
@@ -11,13 +11,6 @@ use crate::stores::Stores;
 /// Whether the project that claims a namespace of the hub is suspended.
 pub fn of_project(stores: &Stores, namespace: &str) -> bool {
     stores.suspended.project(namespace).is_some()
-}
-
-/// Whether nothing may be written to clusters for an owner of shards.
-pub fn holds(stores: &Stores, kind: &OwnerKind, namespace: &str, name: &str) -> bool {
-    let own = *kind == OwnerKind::DeploymentIntentGroup
-        && stores.digs.named(namespace, name).is_some_and(|dig| dig.spec.is_suspended());
-    own || of_project(stores, namespace)
 }
 
 /// A deployment as its project lets it be: suspended where the project is.

@@ -54,7 +54,11 @@ impl Engine {
             connections: ctx.connector.clone(),
             installation: ctx.installation.clone(),
             namespace: ctx.namespace.clone(),
-            policies: Arc::new(Usual(ctx.stores.clone(), Arc::clone(suspended))),
+            policies: Arc::new(Usual {
+                stores: ctx.stores.clone(),
+                producers: ctx.producers.clone(),
+                suspended: Arc::clone(suspended),
+            }),
             fence: Arc::new(Open),
             epoch: ctx.epoch,
             settings: SyncSettings::default(),

@@ -12,7 +12,6 @@ use super::shop::{TENANT, deployment, labelled, objects, values};
 use super::suspended::{SHOP, edges, installed, page, suspended};
 use crate::api::{ApiServerExt as _, Method};
 use crate::memory::MemoryServer;
-use crate::reconcile::suspension;
 
 const PROJECT: &str = "/apis/emco.io/v1alpha1/projects/team-a";
 
@@ -113,10 +112,10 @@ async fn a_namespace_with_another_label_is_as_suspended_as_its_project() {
         life.settle().await;
         life.restart().await;
         life.settle().await;
-        let stores = &life.rig.ctx.stores;
-        assert!(suspension::holds(stores, &OwnerKind::LogicalCloud, "team-a", "default"));
-        assert!(suspension::holds(stores, &OwnerKind::DeploymentIntentGroup, "team-a", "gone"));
-        assert!(!suspension::holds(stores, &OwnerKind::DeploymentIntentGroup, "team-b", "shop"));
+        let (stores, producers) = (&life.rig.ctx.stores, &life.rig.ctx.producers);
+        assert!(producers.is_suspended(stores, &OwnerKind::LogicalCloud, "team-a", "default"));
+        assert!(producers.is_suspended(stores, &OwnerKind::DeploymentIntentGroup, "team-a", "gone"));
+        assert!(!producers.is_suspended(stores, &OwnerKind::DeploymentIntentGroup, "team-b", "shop"));
         assert_eq!(
             (before[1].clone(), None),
             (edges(&life)[1].clone(), life.on("a").get("namespaces.//team-a"))

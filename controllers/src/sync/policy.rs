@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use emco_crds::OwnerKind;
 use emco_crds::deployment_intent_group::sync::{
     ConflictPolicy, DriftPolicy, IgnoreRule, ImmutablePolicy, PrunePolicy,
 };
@@ -46,7 +45,6 @@ pub struct Policy {
 impl Policy {
     /// What holds where an owner says nothing else.
     pub fn of(owner: &Owner) -> Self {
-        let cloud = owner.kind == OwnerKind::LogicalCloud;
         Self {
             hook_timeout: Duration::from_mins(5),
             progress_deadline: Duration::from_mins(10),
@@ -54,27 +52,15 @@ impl Policy {
             drift: DriftPolicy::Correct,
             ignore: Vec::new(),
             conflicts: ConflictPolicy::Fail,
-            // A binding cannot be given another role: it is made anew. (What holds something never is.)
-            immutable: if cloud { ImmutablePolicy::Recreate } else { ImmutablePolicy::Fail },
+            immutable: ImmutablePolicy::Fail,
             prune: PrunePolicy::AfterReady,
             namespace: None,
-            // A logical cloud is a namespace on its clusters.
-            whole_cluster: cloud,
+            whole_cluster: false,
             derived: None,
             requested: None,
             suspended: false,
             pinned: None,
         }
-    }
-}
-
-impl Policy {
-    /// What holds while the object of an owner is missing. Nobody knows then which changes by others it allowed: they are reported, and
-    /// stay. A logical cloud allows none.
-    pub fn of_missing(owner: &Owner) -> Self {
-        let drift =
-            if owner.kind == OwnerKind::LogicalCloud { DriftPolicy::Correct } else { DriftPolicy::Report };
-        Self { drift, ..Self::of(owner) }
     }
 
     /// Whether what failed under another policy may work now.
@@ -87,7 +73,7 @@ impl Policy {
 
 /// What the hub's objects say of owners.
 pub trait Policies: Send + Sync + 'static {
-    /// The policy of an owner; [`Policy::of_missing`] where the hub has no such object.
+    /// The policy of an owner, also where the hub has no such object.
     fn policy(&self, owner: &Owner) -> Policy;
     /// Whether nothing may be written to the owner's clusters. Asked right before every write.
     fn is_suspended(&self, owner: &Owner) -> bool {

@@ -85,7 +85,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         connections: pool.clone(),
         installation: Arc::clone(&keys),
         namespace: args.namespace.clone(),
-        policies: Arc::new(StoredPolicies(stores.clone())),
+        policies: Arc::new(StoredPolicies::new(stores.clone())),
         fence,
         epoch,
         settings: SyncSettings { in_flight, ..SyncSettings::default() },
