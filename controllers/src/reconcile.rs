@@ -16,5 +16,6 @@ pub mod members;
 pub mod orphans;
 pub mod project;
 pub mod results;
+pub mod revision;
 pub mod sources;
 pub mod suspension;

@@ -32,7 +32,7 @@ pub use caches::{RevisionSettings, Revisions};
 pub(crate) use collect::each_of;
 pub use collect::{Collector, request as request_collection};
 pub(crate) use commit::store_pack;
-pub use commit::{Draft, commit};
+pub use commit::{Draft, OfDeployment, commit};
 pub(crate) use content::{Contents, contents as contents_of};
 pub use context::StoreContext;
 pub use explain::explain;

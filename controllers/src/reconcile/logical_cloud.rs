@@ -26,14 +26,14 @@ use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
-use crate::object::transitions;
 use crate::reconcile::composite_app::project;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
 use crate::reconcile::results;
+use crate::reconcile::revision::{self, Storing};
 use crate::reconcile::suspension;
 use crate::rows::{self, Removal};
-use crate::store::{self, Draft, Limit, TooMuch, mebibytes};
+use crate::store::{self, Draft, Limit, Stored, TooMuch, mebibytes};
 use crate::tenancy::facts;
 
 mod derived;
@@ -217,19 +217,16 @@ async fn plan(
         suspended::report(ctx, cloud, owner, &planned, newest.as_ref(), hold, status).await?;
         return Ok(Ok(None));
     }
-    let stored = match (&planned.change, newest) {
-        (None, Some(stored)) if rows::repair_packs(ctx, owner, &stored, &planned.sets).await? => Some(stored),
-        (None, None) => None,
-        _ => {
-            let draft = draft(cloud, owner, status.revision, &planned);
-            match store::commit(ctx, draft).await? {
-                Ok(stored) => Some(stored),
-                Err(TooMuch { bytes, .. }) => {
-                    let message =
-                        format!("what is stored of the logical cloud would take {}", mebibytes(bytes));
-                    return Ok(Err(Refusal::of(READY, "QuotaRejected", true, message)));
-                }
-            }
+    let draft = |_: Option<&Stored>| draft(cloud, owner, status.revision, &planned);
+    let plan = (planned.change.is_some(), &planned.sets);
+    let stored = match revision::store(ctx, owner, newest, plan, draft, async { Ok(true) }).await? {
+        Storing::Kept(stored) => stored,
+        Storing::New(stored) => Some(stored),
+        // The project was suspended a moment ago: the next look says so.
+        Storing::Moved => return Ok(Ok(Some(store::SHOWN))),
+        Storing::TooMuch(TooMuch { bytes, .. }) => {
+            let message = format!("what is stored of the logical cloud would take {}", mebibytes(bytes));
+            return Ok(Err(Refusal::of(READY, "QuotaRejected", true, message)));
         }
     };
     // Storing takes its time.
@@ -261,19 +258,13 @@ fn draft<'a>(
         digest: planned.plan_digest.clone(),
         inputs_digest: planned.inputs_digest.clone(),
         cause: planned.change.as_ref().map_or(Cause::Update, |change| change.cause),
-        release: None,
         namespace: cloud.cluster_namespace().to_owned(),
         level: cloud.spec.level,
-        logical_cloud: None,
-        composite_app: None,
         apps: vec![cloud::APP.to_owned()],
-        depends_on: BTreeMap::new(),
-        charts: Vec::new(),
         assignment: planned.assignment.clone(),
-        waves: None,
         sets: planned.sets.clone(),
-        explanation: Vec::new(),
         limit: Limit::of(None, HISTORY),
+        deployment: None,
     }
 }
 
@@ -299,16 +290,10 @@ async fn terminate(
         if !suspended && abandon::abandon(ctx, cloud, owner, give_up).await? {
             return Ok(Outcome::Settled);
         }
-        let ending = if suspended && rows::has_rows(ctx, owner).await? {
-            Removal::Waiting
-        } else {
-            rows::remove_all(ctx, owner, false).await?
-        };
-        unseen = ending == Removal::Unseen;
-        if ending == Removal::Done {
-            if finalizers::remove(ctx, cloud, finalizer::TERMINATE).await? {
-                transitions::removed(ctx, cloud);
-            }
+        let removal = revision::remove(ctx, owner, suspended, false).await?;
+        unseen = removal == Some(Removal::Unseen);
+        if removal == Some(Removal::Done) {
+            revision::release(ctx, cloud).await?;
             return Ok(Outcome::Settled);
         }
         let shards = store::shards(ctx, owner);

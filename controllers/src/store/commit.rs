@@ -46,32 +46,39 @@ pub struct Draft<'a> {
     pub inputs_digest: String,
     /// Why.
     pub cause: Cause,
-    /// Helm release; `None` for logical clouds.
-    pub release: Option<String>,
     /// Namespace on the clusters.
     pub namespace: String,
     /// Rights it is applied with.
     pub level: Level,
+    /// Apps, in order.
+    pub apps: Vec<String>,
+    /// Who gets what.
+    pub assignment: Assignment,
+    /// The sets.
+    pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
+    /// How much may be stored.
+    pub limit: Limit,
+    /// What only deployments have.
+    pub deployment: Option<OfDeployment>,
+}
+
+/// What only a revision of a deployment has.
+#[derive(Default)]
+pub struct OfDeployment {
+    /// Helm release.
+    pub release: Option<String>,
     /// The logical cloud.
     pub logical_cloud: Option<String>,
     /// The composite application.
     pub composite_app: Option<String>,
-    /// Apps, in order.
-    pub apps: Vec<String>,
     /// What each app waits for.
     pub depends_on: BTreeMap<String, Vec<Dependency>>,
-    /// The charts it was made of; none for logical clouds.
+    /// The charts it was made of.
     pub charts: Vec<ChartPin>,
-    /// Who gets what.
-    pub assignment: Assignment,
     /// How it reaches its clusters; `None`: all at once.
     pub waves: Option<Arc<Waves>>,
-    /// The sets.
-    pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
-    /// Why each cluster was chosen or not, in parts, which are stored later; none for logical clouds.
+    /// Why each cluster was chosen or not, in parts, which are stored later.
     pub explanation: Vec<Vec<u8>>,
-    /// How much may be stored.
-    pub limit: Limit,
 }
 
 fn context_waves(waves: &Waves) -> Vec<ContextWave> {
@@ -92,7 +99,8 @@ pub async fn commit(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Store
     committed
 }
 
-async fn write(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
+async fn write(ctx: &StoreContext, mut draft: Draft<'_>) -> Result<Result<Stored, TooMuch>, Failure> {
+    let of = draft.deployment.take().unwrap_or_default();
     let known = contexts(ctx, draft.owner);
     let previous = known.first().map(|context| context.spec.revision);
     let revision = previous.unwrap_or(0).max(draft.at_least) + 1;
@@ -103,7 +111,7 @@ async fn write(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Stored, To
     let assignment = pack::write_assignment(&draft.owner.uid, &draft.assignment).map_err(unwritable)?;
     let assignment_ref = assignment.first().map(|first| AssignmentRef { pack: first.name.clone() });
     packs.extend(assignment);
-    if let Some(waves) = &draft.waves {
+    if let Some(waves) = &of.waves {
         packs.push(pack::write_waves(&draft.owner.uid, waves).map_err(unwritable)?);
     }
     if let Err(too_much) = limit::fits(ctx, draft.owner, &packs, &draft.limit) {
@@ -121,17 +129,17 @@ async fn write(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Stored, To
         inputs_digest: Some(draft.inputs_digest.clone()),
         previous,
         cause: draft.cause,
-        release: draft.release.clone(),
+        release: of.release,
         namespace: Some(draft.namespace.clone()),
         level: Some(draft.level),
-        logical_cloud: draft.logical_cloud.clone(),
-        composite_app: draft.composite_app.clone(),
-        apps: draft.apps.iter().map(|app| context_app(app, &draft)).collect(),
-        charts: draft.charts.clone(),
-        waves: draft.waves.as_deref().map(context_waves).unwrap_or_default(),
+        logical_cloud: of.logical_cloud,
+        composite_app: of.composite_app.clone(),
+        apps: draft.apps.iter().map(|app| context_app(app, &draft, &of.depends_on)).collect(),
+        charts: of.charts,
+        waves: of.waves.as_deref().map(context_waves).unwrap_or_default(),
         packs: packs.iter().map(reference).collect(),
         assignment: assignment_ref,
-        explain: explain::names(&draft.owner.context_name(revision), &draft.explanation),
+        explain: explain::names(&draft.owner.context_name(revision), &of.explanation),
     };
     let unfinished = unfinished(ctx, known.first(), &spec).await?;
     if let Some(context) = &unfinished {
@@ -174,11 +182,11 @@ async fn write(ctx: &StoreContext, draft: Draft<'_>) -> Result<Result<Stored, To
         revision,
         plan_digest: draft.digest,
         inputs_digest: draft.inputs_digest,
-        composite_app: draft.composite_app.unwrap_or_default(),
+        composite_app: of.composite_app.unwrap_or_default(),
         assignment: draft.assignment,
         sets: draft.sets,
         parts: BTreeMap::new(),
-        waves: draft.waves,
+        waves: of.waves,
     });
     let uid = meta::uid(&context);
     ctx.revisions.contents.lock().put(uid.to_owned(), Arc::clone(&running));
@@ -211,7 +219,7 @@ async fn unfinished(
     Ok(live.filter(|live| !meta::deleting(live) && same(&live.spec)))
 }
 
-fn context_app(app: &str, draft: &Draft<'_>) -> ContextApp {
+fn context_app(app: &str, draft: &Draft<'_>, depends_on: &BTreeMap<String, Vec<Dependency>>) -> ContextApp {
     let mut clusters: BTreeMap<&SetDigest, i64> = BTreeMap::new();
     for assigned in draft.assignment.values().filter_map(|apps| apps.get(app)) {
         *clusters.entry(&assigned.set).or_default() += 1;
@@ -229,7 +237,7 @@ fn context_app(app: &str, draft: &Draft<'_>) -> ContextApp {
         .collect();
     variants.sort_by(|a, b| b.clusters.cmp(&a.clusters).then_with(|| a.set.cmp(&b.set)));
     variants.truncate(MOST_VARIANTS);
-    let depends_on = draft.depends_on.get(app).cloned().unwrap_or_default();
+    let depends_on = depends_on.get(app).cloned().unwrap_or_default();
     ContextApp { name: app.to_owned(), depends_on, variants }
 }
 

@@ -10,7 +10,7 @@ use emco_engine::refusal::Refusal;
 use emco_engine::rollout::{Earlier, Waves};
 use emco_engine::set::combinations;
 use emco_engine::snapshot::uids;
-use futures::future::{join, try_join};
+use futures::future::try_join;
 
 use super::gather::Gathered;
 use super::held;
@@ -21,9 +21,9 @@ use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::{meta, one_line};
 use crate::reconcile::context::Context;
+use crate::reconcile::revision::{self, Storing};
 use crate::reconcile::{composite_app, suspension};
-use crate::rows;
-use crate::store::{self, Draft, RevisionSummary, Stored, TooMuch, mebibytes};
+use crate::store::{self, Draft, OfDeployment, RevisionSummary, Stored, TooMuch, mebibytes};
 
 /// What is new in a revision that is stored a second time.
 const STORED_ANEW: &str = "its content was lost and is stored anew";
@@ -49,82 +49,38 @@ pub async fn carry_out(
     newest: Option<Stored>,
     begun: tokio::time::Instant,
 ) -> Result<Carried, Failure> {
-    let whole = match (&plan.change, &newest) {
-        (None, Some(stored)) => rows::repair_packs(ctx, owner, stored, &plan.sets).await?,
-        (change, _) => change.is_none(),
+    let draft = |newest: Option<&Stored>| draft(ctx, dig, owner, (gathered, plan), newest);
+    let still_true = async {
+        let (still, goes_on) = try_join(gathered.still_true(ctx, dig), gathered.goes_on(ctx)).await?;
+        Ok(still && goes_on)
     };
-    // Whether the hub said meanwhile that the project is not suspended: the watch may be behind.
-    let mut was_asked = false;
-    let waves = if whole { None } else { waves_of(ctx, dig, owner, plan, newest.as_ref()) };
-    let stored = match (&plan.change, newest) {
-        (_, newest) if whole => newest,
-        _ if suspension::of_project(&ctx.stores, &owner.namespace) => return Ok(Carried::Moved),
-        (change, _) => {
-            let draft = Draft {
-                owner,
-                at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
-                digest: plan.plan_digest.clone(),
-                inputs_digest: plan.inputs_digest.clone(),
-                cause: change.as_ref().map_or(Cause::Update, |change| change.cause),
-                release: Some(dig.release().to_owned()),
-                namespace: gathered.cloud_namespace.clone(),
-                level: gathered.level,
-                logical_cloud: Some(dig.spec.logical_cloud_ref.name.clone()),
-                composite_app: Some(dig.spec.composite_app_ref.name.clone()),
-                apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
-                depends_on: gathered
-                    .snapshot
-                    .composite_app
-                    .as_deref()
-                    .map(composite_app::dependencies)
-                    .unwrap_or_default(),
-                charts: gathered
-                    .snapshot
-                    .composite_app
-                    .as_deref()
-                    .map(composite_app::pins)
-                    .unwrap_or_default(),
-                assignment: plan.assignment.clone(),
-                waves,
-                sets: plan.sets.clone(),
-                explanation: plan.explanation.clone(),
-                limit: gathered.limit.clone(),
-            };
-            // Written together with the last look at the inputs: a mixture that never existed is never targeted.
-            let looked = try_join(gathered.still_true(ctx, dig), gathered.goes_on(ctx));
-            let (stored, still) = join(store::commit(ctx, draft), looked).await;
-            let stored = match stored? {
-                Ok(stored) => stored,
-                Err(too_much) => return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much))),
-            };
-            let (still, goes_on) = still?;
-            if !(still && goes_on) {
-                return Ok(Carried::Moved);
+    let changed = plan.change.is_some();
+    let (stored, is_new) =
+        match revision::store(ctx, owner, newest, (changed, &plan.sets), draft, still_true).await? {
+            Storing::Kept(stored) => (stored, false),
+            Storing::New(stored) => (Some(stored), true),
+            Storing::Moved => return Ok(Carried::Moved),
+            Storing::TooMuch(too_much) => {
+                return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much)));
             }
-            was_asked = true;
-            Some(stored)
-        }
-    };
+        };
     let mut way = None;
     if let Some(stored) = &stored {
         let wanted = combinations(&plan.assignment);
         way = rollout::way(ctx, dig, owner, stored, &wanted).await?;
         let now = way.as_ref().map_or(&wanted, |way| &way.wanted);
-        let is_new = store::targets(ctx, owner) != held::having_apps(now.clone());
-        let may_go_on = was_asked && !suspension::of_project(&ctx.stores, &owner.namespace);
-        if is_new && !may_go_on && !gathered.goes_on(ctx).await? {
+        let moves = store::targets(ctx, owner) != held::having_apps(now.clone());
+        // Of a new revision the hub said meanwhile that the project is not suspended: the watch may be behind.
+        let may_go_on = is_new && !suspension::of_project(&ctx.stores, &owner.namespace);
+        if moves && !may_go_on && !gathered.goes_on(ctx).await? {
             return Ok(Carried::Moved);
         }
-        let summary = || RevisionSummary {
-            text: plan.change.as_ref().map_or(STORED_ANEW, |change| change.summary.as_str()).to_owned(),
-            warnings: plan.warnings.clone(),
-        };
         if let Some(way) = &way
             && rollout::remember(ctx, dig, way).await?
         {
-            if !whole {
+            if is_new {
                 // It is targeted by the next look, which does not know what is new in it.
-                store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary());
+                store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary(plan));
             }
             return Ok(Carried::Moved);
         }
@@ -134,22 +90,64 @@ pub async fn carry_out(
         };
         let uids = uids(&gathered.snapshot.clusters);
         abandon::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
-        if !whole {
-            let summary = summary();
-            let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
-            tracing::info!(
-                project = gathered.snapshot.project,
-                deployment = meta::name(dig),
-                revision = stored.spec.revision,
-                clusters = plan.assignment.len(),
-                seconds,
-                "revision planned and stored: {}",
-                one_line(&summary.text)
-            );
-            store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary);
+        if is_new {
+            log(&gathered.snapshot.project, dig, plan, stored.spec.revision, begun);
+            store::mark_targeted(ctx, owner, meta::generation(dig), stored.spec.revision, summary(plan));
         }
     }
     Ok(Carried::Out(Box::new((stored, way.map(Box::new)))))
+}
+
+/// What is new in a revision.
+fn summary(plan: &Plan) -> RevisionSummary {
+    let text = plan.change.as_ref().map_or(STORED_ANEW, |change| change.summary.as_str());
+    RevisionSummary { text: text.to_owned(), warnings: plan.warnings.clone() }
+}
+
+fn log(project: &str, dig: &DeploymentIntentGroup, plan: &Plan, revision: i64, begun: tokio::time::Instant) {
+    let seconds = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
+    tracing::info!(
+        project,
+        deployment = meta::name(dig),
+        revision,
+        clusters = plan.assignment.len(),
+        seconds,
+        "revision planned and stored: {}",
+        one_line(&summary(plan).text)
+    );
+}
+
+/// What is stored of a plan.
+fn draft<'a>(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &'a Owner,
+    (gathered, plan): (&Gathered, &Plan),
+    newest: Option<&Stored>,
+) -> Draft<'a> {
+    let app = gathered.snapshot.composite_app.as_deref();
+    Draft {
+        owner,
+        at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
+        digest: plan.plan_digest.clone(),
+        inputs_digest: plan.inputs_digest.clone(),
+        cause: plan.change.as_ref().map_or(Cause::Update, |change| change.cause),
+        namespace: gathered.cloud_namespace.clone(),
+        level: gathered.level,
+        apps: plan.placement.iter().map(|(app, _)| app.clone()).collect(),
+        assignment: plan.assignment.clone(),
+        sets: plan.sets.clone(),
+        limit: gathered.limit.clone(),
+        deployment: Some(OfDeployment {
+            release: Some(dig.release().to_owned()),
+            logical_cloud: Some(dig.spec.logical_cloud_ref.name.clone()),
+            composite_app: Some(dig.spec.composite_app_ref.name.clone()),
+            depends_on: app.map(composite_app::dependencies).unwrap_or_default(),
+            charts: app.map(composite_app::pins).unwrap_or_default(),
+            waves: waves_of(ctx, dig, owner, plan, newest),
+            explanation: plan.explanation.clone(),
+        }),
+    }
 }
 
 /// How a revision of this plan reaches its clusters. One that is only stored anew keeps its waves.

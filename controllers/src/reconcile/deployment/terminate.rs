@@ -6,7 +6,7 @@ use emco_crds::conditions::types;
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::deployment_intent_group::status::PendingRequires;
 use emco_crds::deployment_intent_group::sync::UnreachableAction;
-use emco_crds::names::{annotation, finalizer};
+use emco_crds::names::annotation;
 use emco_crds::project::ConfirmDeletion;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
@@ -19,12 +19,11 @@ use super::{details, held};
 use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::{Outcome, Reconciled};
-use crate::object::finalizers;
 use crate::object::meta;
 use crate::object::status;
-use crate::object::transitions;
 use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
+use crate::reconcile::revision;
 use crate::reconcile::suspension;
 use crate::rows::{self, Removal};
 use crate::store;
@@ -49,17 +48,14 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         return Ok(Outcome::Settled);
     }
     rows::invalidate_lost(ctx, owner);
-    let ending = if waits && rows::has_rows(ctx, owner).await? {
-        Removal::Waiting
-    } else {
+    let removal = revision::remove(ctx, owner, waits, !deleting).await?;
+    if removal.is_some() {
         unconfirmed = None;
-        rows::remove_all(ctx, owner, !deleting).await?
-    };
+    }
+    let ending = removal.unwrap_or(Removal::Waiting);
     if ending == Removal::Done && deleting {
         details::remove(ctx, dig, owner).await?;
-        if finalizers::remove(ctx, dig, finalizer::TERMINATE).await? {
-            transitions::removed(ctx, dig);
-        }
+        revision::release(ctx, dig).await?;
         return Ok(Outcome::Settled);
     }
     let mut status = dig.status.clone().unwrap_or_default();
