@@ -12,6 +12,7 @@ use emco_engine::{marks, shard};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::beacon;
 use super::rig::Rig;
 use super::shop::TENANT;
 use super::usual::{Open, Usual};
@@ -43,8 +44,8 @@ struct Engine {
     task: tokio::task::JoinHandle<()>,
     /// Shards it was told of, with their versions.
     told: BTreeMap<(String, String), String>,
-    /// Deployments it was told of, and whether they were suspended.
-    suspended: BTreeMap<(String, String), bool>,
+    /// Owners it was told of, and whether they were suspended.
+    suspended: BTreeMap<(OwnerKind, String, String), bool>,
 }
 
 impl Engine {
@@ -70,13 +71,16 @@ impl Engine {
         Self { sync, stop, task, told: BTreeMap::new(), suspended: BTreeMap::new() }
     }
 
-    /// Tells what the watches of shards and deployments would tell, and which namespaces that of projects has suspended or resumed.
+    /// Tells what the watches of shards and their owners would tell, and which namespaces that of projects has suspended or resumed.
     fn tell(&mut self, hub: &MemoryServer, resuspended: &mut BTreeSet<String>) {
-        for dig in hub.of_kind("DeploymentIntentGroup") {
-            let text = |key: &str| dig["metadata"][key].as_str().unwrap().to_owned();
-            let (key, suspend) = ((text("namespace"), text("name")), dig["spec"]["suspend"] == true);
-            if self.suspended.insert(key.clone(), suspend) != Some(suspend) {
-                self.sync.policy_changed(&OwnerKind::DeploymentIntentGroup, &key.0, &key.1);
+        for kind in [OwnerKind::DeploymentIntentGroup, beacon::kind()] {
+            for owner in hub.of_kind(kind.as_str()) {
+                let text = |key: &str| owner["metadata"][key].as_str().unwrap().to_owned();
+                let key = (kind.clone(), text("namespace"), text("name"));
+                let suspend = owner["spec"]["suspend"] == true;
+                if self.suspended.insert(key.clone(), suspend) != Some(suspend) {
+                    self.sync.policy_changed(&key.0, &key.1, &key.2);
+                }
             }
         }
         for namespace in std::mem::take(resuspended) {

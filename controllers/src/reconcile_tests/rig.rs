@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use emco_engine::snapshot::Installation;
 use serde_json::{Value, json};
 
+use super::beacon::{self, Beacons};
 use super::rights::Guarded;
 use super::world::{Seeing, TestClock};
 use crate::abandon;
@@ -56,7 +57,7 @@ pub struct Rig {
 }
 
 fn context(
-    hub: Arc<dyn ApiServer>,
+    (hub, beacons): (Arc<dyn ApiServer>, &MemoryServer),
     clock: &TestClock,
     seeing: &Arc<Seeing>,
     charts: &tempfile::TempDir,
@@ -78,7 +79,8 @@ fn context(
         ..HubContext::new(world, stores, seeing.clone(), Arc::new(keys), "emco-system")
     };
     let charts = ChartStore::new(charts.path().join("charts"), dialer, ChartLimits::default()).unwrap();
-    let ctx = Context::new(reached, Revisions::new(settings.clone()), charts, Arc::default());
+    let mut ctx = Context::new(reached, Revisions::new(settings.clone()), charts, Arc::default());
+    ctx.producers = ctx.producers.and(Arc::new(Beacons(beacons.clone())));
     (ctx, Box::new(writers))
 }
 
@@ -90,7 +92,7 @@ impl Rig {
         let clock = TestClock::new();
         // Everything is told in the round that targets it.
         let settings = RevisionSettings { report_delay: Duration::ZERO, ..RevisionSettings::default() };
-        let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts, &settings);
+        let (ctx, writers) = context((Arc::new(hub.clone()), &hub), &clock, &seeing, &charts, &settings);
         Self {
             hub,
             seeing,
@@ -109,7 +111,7 @@ impl Rig {
     pub fn beside(&self, hub: Arc<dyn ApiServer>) -> Self {
         let charts = Arc::new(tempfile::tempdir().unwrap());
         let settings = self.settings.clone();
-        let (ctx, writers) = context(hub, &self.clock, &self.seeing, &charts, &settings);
+        let (ctx, writers) = context((hub, &self.hub), &self.clock, &self.seeing, &charts, &settings);
         let (hub, seeing, clock) = (self.hub.clone(), self.seeing.clone(), self.clock.clone());
         Self {
             hub,
@@ -134,7 +136,8 @@ impl Rig {
     pub fn restart(&mut self) {
         let hub = Arc::new(self.hub.clone());
         self.shown.clear();
-        (self.ctx, self.writers) = context(hub, &self.clock, &self.seeing, &self.charts, &self.settings);
+        (self.ctx, self.writers) =
+            context((hub, &self.hub), &self.clock, &self.seeing, &self.charts, &self.settings);
     }
 
     /// Every Project once, as the watches have shown things.
@@ -167,6 +170,9 @@ impl Rig {
         each!(apps, o => composite_app::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(digs, o => deployment::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
         each!(approvals, o => approval::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        for o in beacon::all(&self.hub) {
+            failures.extend(beacon::reconcile(ctx, &o).await.err());
+        }
         let owner = |namespace: &str, owner: &emco_crds::app_context::OwnerRef| {
             (namespace.to_owned(), owner.kind.clone(), owner.name.clone())
         };

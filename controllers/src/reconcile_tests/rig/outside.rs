@@ -51,7 +51,7 @@ impl Rig {
     /// A process that begins there.
     pub fn on(outside: Outside) -> Self {
         let Outside { hub, seeing, clock, settings, hidden_namespace, charts } = outside;
-        let (ctx, writers) = context(Arc::new(hub.clone()), &clock, &seeing, &charts, &settings);
+        let (ctx, writers) = context((Arc::new(hub.clone()), &hub), &clock, &seeing, &charts, &settings);
         Self {
             hub,
             seeing,
