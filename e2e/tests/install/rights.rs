@@ -106,8 +106,9 @@ fn is_after_conflicts((group, resource, verb): &Right) -> bool {
     (group.as_str(), resource.as_str(), verb.as_str()) == ("emco.io", "syncshards", "get")
 }
 
-/// The audit log with the watches of an operator that has ended: they are told when they end.
-pub async fn everything_asked(bed: &Bed) -> Result<Vec<AuditEvent>> {
+/// The audit log with the watches of an operator that has ended: they are told when they end. `watched` names resources of which there
+/// were any; Leases are watched by a replica that waits for one.
+pub async fn everything_asked(bed: &Bed, watched: &[&str]) -> Result<Vec<AuditEvent>> {
     let deadline = Instant::now() + SOON;
     loop {
         let events = bed.hub().audit()?;
@@ -116,7 +117,7 @@ pub async fn everything_asked(bed: &Bed) -> Result<Vec<AuditEvent>> {
                 .iter()
                 .any(|event| is_operators(event) && event.verb == "watch" && event.resource == resource)
         };
-        if ["syncshards", "projects", "namespaces", "leases"].iter().all(|resource| told(resource)) {
+        if watched.iter().all(|resource| told(resource)) {
             return Ok(events);
         }
         ensure!(Instant::now() < deadline, "the ends of the operator's watches are not in the audit log");
