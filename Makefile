@@ -138,8 +138,8 @@ LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS='-D__CLIPPY_HACKERY_
 # else they would be built once more for the tests.
 BINS := $(LINTED) $(CARGO) build --workspace --bins --example crdgen
 
-# Writes into the folder $(1) what is generated: the kinds, their pages of the book, the page of all commands, the health checks
-# for Argo CD, the alerts for the Prometheus operator, and the chart as plain manifests for those who have no Helm.
+# Writes into the folder $(1) what is generated: the kinds, their pages of the book, the resources of rights and policies, the page of
+# all commands, the health checks for Argo CD, the alerts for the Prometheus operator, and the chart as plain manifests for those who have no Helm.
 define generate
 $(BINS); \
 $(TARGET)/debug/examples/crdgen "$(1)"; \
@@ -152,6 +152,7 @@ mkdir -p "$(1)/config/operator" "$(1)/config/observability"; \
   $(TARGET)/debug/emco-helm template emco charts/emco --namespace emco-system --kube-version 1.33.0 --set policies.holdUninstall=false; } > "$(1)/config/operator/operator.yaml"
 endef
 GENERATED := config/crd charts/emco-crds/templates docs/reference config/operator/operator.yaml \
+  charts/emco/templates/_kinds.tpl \
   config/observability/prometheusrule.yaml config/argocd/argocd-cm.yaml
 
 .PHONY: generate

@@ -1,33 +1,34 @@
 //! Runs the watches of the hub and a controller per kind. Every kind has one watch, one store and one controller;
 //! everything runs until it is told to stop, and what runs then is brought to its end.
 
+use std::fmt::Debug;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::project::MemberRole;
-use emco_crds::{Cluster, OwnerKind, SyncShard};
+use emco_crds::{AppContext, SyncShard};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::Resource;
 use kube::api::Api;
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::key_queue::KeyQueue;
 use crate::driver::metrics::Metrics;
-use crate::driver::triggers::Triggers;
-use crate::object::context::Reconciled;
-use crate::object::meta::{self, name, namespace};
+use crate::kinds::{self, each_kind};
+use crate::object::meta::{name, namespace};
 use crate::reconcile::context::Context;
-use crate::reconcile::{
-    approval, cluster, cluster_maps, cluster_provider, composite_app, composite_profile, deployment,
-    generic_action_intent, health_rules, logical_cloud, project,
-};
+use crate::reconcile::kind::{Controlled, Reach};
+use crate::reconcile::{cluster_maps, health_rules};
 use crate::store::{Collector, give_back};
-use crate::stores::{Stores, Writers};
+use crate::stores::{Feed, NamespaceMeta, Objects, Writers};
 use crate::sync::Sync;
 use crate::tenancy::owned_namespace;
+use crate::triggers::{Change, ContentChanged, RowsChanged};
 
-mod cluster_maps_changed;
 mod control;
 mod forward;
 pub mod hub;
@@ -35,19 +36,12 @@ pub mod installation;
 pub mod lease;
 pub mod metrics;
 mod owners;
-mod predicates;
 mod sources;
 mod stream;
-pub mod triggers;
 
-use cluster_maps_changed::ClusterMapsChanged;
 use control::control;
 use forward::{charts, connections, people};
-use predicates::{
-    ApprovalChanged, ClusterChanged, ContentChanged, IntentChanged, PlanChanged, RefsChanged, RowsChanged,
-    SyncPolicyChanged,
-};
-use stream::{Change, watch, watch_named};
+use stream::{watch, watch_named};
 
 /// What the driver drives.
 pub struct Parts {
@@ -71,253 +65,146 @@ pub enum DriveError {
     Ended(&'static str),
 }
 
-/// Objects of one kind reconciled at once, divided by `api/places.rs` among namespaces.
-const AT_ONCE: u16 = 12;
-/// Deployments looked at once. How many of them plan is for [`deployment::PlanTurns`] to say.
-const DEPLOYMENTS_AT_ONCE: u16 = 16;
-
 /// Runs all watches and controllers until `stop`. Boxed, so that they are compiled here and not by who awaits them.
 pub fn drive(parts: Parts, stop: CancellationToken) -> BoxFuture<'static, Result<(), DriveError>> {
     drive_all(parts, stop).boxed()
 }
 
-#[allow(clippy::too_many_lines)] // one paragraph per kind
 async fn drive_all(parts: Parts, stop: CancellationToken) -> Result<(), DriveError> {
     let Parts { ctx, writers, client, sync, metrics } = parts;
-    let triggers = Arc::new(Triggers::default());
-    let stores = ctx.stores.clone();
-    let mut tasks: Vec<BoxFuture<'static, &'static str>> = Vec::new();
+    let reach = Reach { ctx, triggers: Arc::default(), sync, maps: Arc::default() };
+    let driver = Driver { reach, client, metrics, stop };
+    let (stores, triggers) = (&driver.reach.ctx.stores, &driver.reach.triggers);
+    let mut tasks: Vec<Task> = Vec::new();
+    macro_rules! controllers {
+        ($($store:ident: $kind:ident, $($column:tt),*;)*) => {$(
+            let (kind, feed) = (stringify!($kind), writers.$store);
+            let run = driver.controller::<kinds::$kind>(kind, feed, &stores.$store, &triggers.$store);
+            tasks.push(run.map(|()| stringify!($store)).boxed());
+        )*};
+    }
+    each_kind!(reconciled => controllers);
+    tasks.push(driver.shards(writers.shards));
+    tasks.push(driver.contexts(writers.contexts));
+    tasks.push(driver.namespaces(writers.namespaces));
+    tasks.extend(MemberRole::ALL.into_iter().zip(writers.members).map(|(role, of)| driver.members(role, of)));
+    tasks.extend(driver.followers());
+    until_stopped(tasks, &driver.stop).await
+}
 
-    macro_rules! kind {
-        ($field:ident, $type:ty, $at_once:expr, $reconcile:expr, $tell:expr) => {{
-            let queued = triggers.$field.stream::<$type>();
-            let (stores, triggers) = (stores.clone(), Arc::clone(&triggers));
-            let tell = $tell;
-            let stream = watch::<$type>(
-                Api::all(client.clone()),
-                writers.$field,
-                Arc::clone(&ctx.stores.listed),
-                move |change| {
-                    tell(&stores, &triggers, change);
-                },
-            );
-            let reconcile = $reconcile;
-            let run = control(
-                stream,
-                ctx.stores.$field.store(),
-                queued,
-                (Arc::clone(&ctx), Arc::clone(&metrics)),
-                $at_once,
-                reconcile,
-                stop.clone(),
-            );
-            tasks.push(run.map(|()| stringify!($field)).boxed());
-        }};
+type Task = BoxFuture<'static, &'static str>;
+
+/// Watches and controllers begin with what is here.
+struct Driver {
+    reach: Reach,
+    client: kube::Client,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+}
+
+impl Driver {
+    /// The watch and the controller of a kind of the table.
+    fn controller<K: Controlled>(
+        &self,
+        kind: &'static str,
+        feed: Feed<K>,
+        store: &Objects<K>,
+        queue: &Arc<KeyQueue>,
+    ) -> BoxFuture<'static, ()> {
+        let (reach, mut listener) = (self.reach.clone(), K::listener(&self.reach));
+        let listed = Arc::clone(&self.reach.ctx.stores.listed);
+        let stream =
+            watch(Api::all(self.client.clone()), feed, listed, move |change| listener(&reach, &change));
+        let reconcile = |ctx: Arc<Context>, namespace: String, name: String| {
+            async move { K::reconcile(&ctx, &namespace, &name).await }.boxed()
+        };
+        let shared = (Arc::clone(&self.reach.ctx), Arc::clone(&self.metrics));
+        let of = (kind, K::AT_ONCE);
+        control(stream, store.store(), queue.stream::<K>(), shared, of, reconcile, self.stop.clone()).boxed()
     }
 
-    let maps_changed = Arc::new(ClusterMapsChanged::default());
-    let maps = Arc::clone(&maps_changed);
-    kind!(
-        providers,
-        emco_crds::ClusterProvider,
-        AT_ONCE,
-        global(|c, n| Box::pin(async move { cluster_provider::reconcile(&c, &n).await })),
-        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::ClusterProvider>| {
-            triggers.provider(stores);
-            maps.provider(stores, &change);
-        }
-    );
-    let cluster_changed = ClusterChanged::default();
-    kind!(
-        clusters,
-        Cluster,
-        AT_ONCE,
-        local(|c, ns, n| Box::pin(async move { cluster::reconcile(&c, &ns, &n).await })),
-        move |stores: &Stores, triggers: &Triggers, change: Change<'_, Cluster>| if cluster_changed
-            .changed(&change)
-        {
-            triggers.cluster(stores, change.object);
-            cluster_maps_changed::cluster(stores, &change);
-        }
-    );
-    let (project_sync, project_turns) = (Arc::clone(&sync), Arc::clone(&ctx));
-    let maps = Arc::clone(&maps_changed);
-    kind!(
-        projects,
-        emco_crds::Project,
-        AT_ONCE,
-        global(|c, n| Box::pin(async move { project::reconcile(&c, &n).await })),
-        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::Project>| {
-            // Before anybody looks again.
-            for namespace in stores.suspended.note(change.object, change.gone) {
-                project_turns.turns.stop_all(&namespace);
-                project_sync.suspension_changed(&namespace);
-            }
-            triggers.project(stores, change.object);
-            maps.project(stores, &change);
-        }
-    );
-    kind!(
-        clouds,
-        emco_crds::LogicalCloud,
-        AT_ONCE,
-        local(|c, ns, n| Box::pin(async move { logical_cloud::reconcile(&c, &ns, &n).await })),
-        |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::LogicalCloud>| {
-            let cloud = change.object;
-            triggers.cloud(stores, cloud, change.gone);
-            triggers.owner(namespace(cloud), &OwnerKind::LogicalCloud, name(cloud));
-            triggers
-                .referenced(stores, namespace(cloud), |dig| dig.spec.logical_cloud_ref.name == name(cloud));
-        }
-    );
-    kind!(
-        apps,
-        emco_crds::CompositeApp,
-        AT_ONCE,
-        local(|c, ns, n| Box::pin(async move { composite_app::reconcile(&c, &ns, &n).await })),
-        |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::CompositeApp>| {
-            let app = change.object;
-            triggers.referenced(stores, namespace(app), |dig| dig.spec.composite_app_ref.name == name(app));
-        }
-    );
-    kind!(
-        profiles,
-        emco_crds::CompositeProfile,
-        AT_ONCE,
-        local(|c, ns, n| Box::pin(async move { composite_profile::reconcile(&c, &ns, &n).await })),
-        |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::CompositeProfile>| {
-            let profile = change.object;
-            triggers.referenced(stores, namespace(profile), |dig| {
-                dig.spec.composite_profile_ref.as_ref().is_some_and(|named| named.name == name(profile))
-            });
-        }
-    );
-    let intent_changed = IntentChanged::default();
-    kind!(
-        intents,
-        emco_crds::GenericActionIntent,
-        AT_ONCE,
-        local(|c, ns, n| Box::pin(async move { generic_action_intent::reconcile(&c, &ns, &n).await })),
-        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::GenericActionIntent>| {
-            if intent_changed.changed(&change) {
-                triggers.intent(stores, namespace(change.object), name(change.object));
-            }
-        }
-    );
-    let (refs_changed, policy_changed) = (RefsChanged::default(), SyncPolicyChanged::default());
-    let plan_changed = PlanChanged::default();
-    let dig_sync = Arc::clone(&sync);
-    let planner = Arc::clone(&ctx);
-    let planned = Arc::clone(&triggers);
-    ctx.turns.wake_with(move |namespace, name| planned.digs.enqueue(namespace, name));
-    kind!(
-        digs,
-        emco_crds::DeploymentIntentGroup,
-        DEPLOYMENTS_AT_ONCE,
-        local(|c, ns, n| Box::pin(async move { deployment::reconcile(&c, &ns, &n).await })),
-        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::DeploymentIntentGroup>| {
-            let dig = change.object;
-            let _stopped =
-                planner.turns.changed(namespace(dig), name(dig), meta::generation(dig), meta::deleting(dig));
-            if refs_changed.changed(&change) {
-                triggers.dig(stores, dig, change.gone);
-                triggers.owner(namespace(dig), &OwnerKind::DeploymentIntentGroup, name(dig));
-            }
-            if plan_changed.changed(&change) {
-                triggers.plan(stores, dig);
-            }
-            if policy_changed.changed(&change) {
-                dig_sync.policy_changed(&OwnerKind::DeploymentIntentGroup, namespace(dig), name(dig));
-            }
-        }
-    );
-    let approval_changed = ApprovalChanged::default();
-    kind!(
-        approvals,
-        emco_crds::DeploymentApproval,
-        AT_ONCE,
-        local(|c, ns, n| Box::pin(async move { approval::reconcile(&c, &ns, &n).await })),
-        move |stores: &Stores, triggers: &Triggers, change: Change<'_, emco_crds::DeploymentApproval>| {
-            if approval_changed.changed(&change) {
-                triggers.approval(stores, change.object);
-            }
-        }
-    );
-
-    let (rows_changed, content_changed) = (RowsChanged::default(), ContentChanged::default());
-    let (s, w, shard_sync) = (stores.clone(), Arc::clone(&triggers), Arc::clone(&sync));
-    tasks.push(drained(
-        "shards",
-        watch::<SyncShard>(
-            Api::all(client.clone()),
-            writers.shards,
-            Arc::clone(&ctx.stores.listed),
-            move |change| {
-                if change.gone {
-                    shard_sync.shard_gone(namespace(change.object), name(change.object));
-                } else {
-                    shard_sync.shard(change.object.clone());
-                }
-                w.shard(change.object);
-                if let Some(clusters) = rows_changed.changed(&change) {
-                    w.rows(&s, &clusters, change.object);
-                }
-                if content_changed.changed(&s, &change) {
-                    w.content(&s, change.object);
-                }
-            },
-        ),
-    ));
-    let w = Arc::clone(&triggers);
-    tasks.push(drained(
-        "appcontexts",
-        watch::<emco_crds::AppContext>(
-            Api::all(client.clone()),
-            writers.contexts,
-            Arc::clone(&ctx.stores.listed),
-            move |change| {
-                let owner = &change.object.spec.owner;
-                w.owner(namespace(change.object), &owner.kind, &owner.name);
-                w.producer(&owner.kind, namespace(change.object), &owner.name);
-            },
-        ),
-    ));
-    let (s, w) = (stores.clone(), Arc::clone(&triggers));
-    tasks.push(drained(
-        "namespaces",
-        watch(Api::all(client.clone()), writers.namespaces, Arc::clone(&ctx.stores.listed), move |change| {
-            w.namespace(&s, name(change.object));
-            maps_changed.namespace(&s, &change);
-        }),
-    ));
-    for (role, writer) in MemberRole::ALL.into_iter().zip(writers.members) {
-        let (of, w) = (Arc::clone(&ctx), Arc::clone(&triggers));
-        let bindings =
-            watch_named(Api::<RoleBinding>::all(client.clone()), role.binding(), writer, move |change| {
-                if let Some(project) = owned_namespace::project_of(&of, namespace(change.object)) {
-                    w.projects.enqueue("", &project);
-                }
-            });
-        tasks.push(drained(role.binding(), bindings));
+    /// A watch that nothing is reconciled for.
+    fn watched<K>(
+        &self,
+        what: &'static str,
+        feed: Feed<K>,
+        mut listener: impl FnMut(&Reach, &Change<'_, K>) + Send + 'static,
+    ) -> Task
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + std::marker::Sync + 'static,
+    {
+        let (reach, listed) = (self.reach.clone(), Arc::clone(&self.reach.ctx.stores.listed));
+        let api = Api::all(self.client.clone());
+        drained(what, watch(api, feed, listed, move |change| listener(&reach, &change)))
     }
-    tasks.push(
-        sources::follow(client, Arc::clone(&ctx), Arc::clone(&triggers), stop.clone())
-            .map(|()| "sources")
-            .boxed(),
-    );
-    tasks.push(Collector::default().run(Arc::clone(&ctx)).map(|()| "collector").boxed());
-    let following = health_rules::follow(Arc::clone(&ctx), sync.health_rules());
-    tasks.push(following.map(|()| "health rules").boxed());
-    tasks.push(give_back(Arc::clone(&ctx)).map(|()| "memory").boxed());
-    let following = owners::orphans(Arc::clone(&ctx), Arc::clone(&triggers), Arc::clone(&metrics));
-    tasks.push(following.map(|()| "orphans").boxed());
-    let following = owners::ledgers(Arc::clone(&ctx), Arc::clone(&triggers));
-    tasks.push(following.map(|()| "ledgers").boxed());
-    tasks.push(cluster_maps::follow(Arc::clone(&ctx)).map(|()| "cluster maps").boxed());
-    tasks.push(people(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "people").boxed());
-    tasks.push(charts(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "charts").boxed());
-    tasks.push(connections(Arc::clone(&ctx), Arc::clone(&triggers)).map(|()| "connections").boxed());
 
+    fn shards(&self, feed: Feed<SyncShard>) -> Task {
+        let (rows_changed, content_changed) = (RowsChanged::default(), ContentChanged::default());
+        self.watched("shards", feed, move |Reach { ctx, triggers, sync, .. }, change| {
+            if change.gone {
+                sync.shard_gone(namespace(change.object), name(change.object));
+            } else {
+                sync.shard(change.object.clone());
+            }
+            triggers.shard(change.object);
+            if let Some(clusters) = rows_changed.changed(change) {
+                triggers.rows(&ctx.stores, &clusters, change.object);
+            }
+            if content_changed.changed(&ctx.stores, change) {
+                triggers.content(&ctx.stores, change.object);
+            }
+        })
+    }
+
+    fn contexts(&self, feed: Feed<AppContext>) -> Task {
+        self.watched("appcontexts", feed, |Reach { triggers, .. }, change| {
+            let owner = &change.object.spec.owner;
+            triggers.owner(namespace(change.object), &owner.kind, &owner.name);
+            triggers.producer(&owner.kind, namespace(change.object), &owner.name);
+        })
+    }
+
+    fn namespaces(&self, feed: Feed<NamespaceMeta>) -> Task {
+        self.watched("namespaces", feed, |Reach { ctx, triggers, maps, .. }, change| {
+            triggers.namespace(&ctx.stores, name(change.object));
+            maps.namespace(&ctx.stores, change);
+        })
+    }
+
+    /// Bindings of one role in the namespaces of projects.
+    fn members(&self, role: MemberRole, feed: Feed<RoleBinding>) -> Task {
+        let reach = self.reach.clone();
+        let api = Api::<RoleBinding>::all(self.client.clone());
+        let bindings = watch_named(api, role.binding(), feed, move |change| {
+            if let Some(project) = owned_namespace::project_of(&reach.ctx, namespace(change.object)) {
+                reach.triggers.projects.enqueue("", &project);
+            }
+        });
+        drained(role.binding(), bindings)
+    }
+
+    /// What else runs beside controllers.
+    fn followers(&self) -> Vec<Task> {
+        let (ctx, triggers) = (|| Arc::clone(&self.reach.ctx), || Arc::clone(&self.reach.triggers));
+        let sources = sources::follow(self.client.clone(), ctx(), triggers(), self.stop.clone());
+        let orphans = owners::orphans(ctx(), triggers(), Arc::clone(&self.metrics));
+        vec![
+            sources.map(|()| "sources").boxed(),
+            Collector::default().run(ctx()).map(|()| "collector").boxed(),
+            health_rules::follow(ctx(), self.reach.sync.health_rules()).map(|()| "health rules").boxed(),
+            give_back(ctx()).map(|()| "memory").boxed(),
+            orphans.map(|()| "orphans").boxed(),
+            owners::ledgers(ctx(), triggers()).map(|()| "ledgers").boxed(),
+            cluster_maps::follow(ctx()).map(|()| "cluster maps").boxed(),
+            people(ctx(), triggers()).map(|()| "people").boxed(),
+            charts(ctx(), triggers()).map(|()| "charts").boxed(),
+            connections(ctx(), triggers()).map(|()| "connections").boxed(),
+        ]
+    }
+}
+
+/// Runs tasks until `stop`; none of them ends before.
+async fn until_stopped(tasks: Vec<Task>, stop: &CancellationToken) -> Result<(), DriveError> {
     let mut running: futures::stream::FuturesUnordered<_> =
         tasks.into_iter().map(tokio::spawn).map(AbortOnDrop).collect();
     tokio::select! {
@@ -349,18 +236,6 @@ impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-type Step = BoxFuture<'static, Reconciled>;
-
-fn global(run: impl Fn(Arc<Context>, String) -> Step) -> impl Fn(Arc<Context>, String, String) -> Step {
-    move |ctx, _, name| run(ctx, name)
-}
-
-fn local(
-    run: impl Fn(Arc<Context>, String, String) -> Step,
-) -> impl Fn(Arc<Context>, String, String) -> Step {
-    run
 }
 
 fn drained<S: futures::Stream + Send + 'static>(

@@ -11,6 +11,7 @@ pub mod chart;
 #[cfg(test)]
 mod crash_points;
 pub mod driver;
+pub mod kinds;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
 pub mod object;
@@ -25,3 +26,4 @@ pub mod store;
 pub mod stores;
 pub mod sync;
 pub mod tenancy;
+pub mod triggers;

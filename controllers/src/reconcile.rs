@@ -11,6 +11,7 @@ pub mod deployment;
 pub mod generic_action_intent;
 pub mod health_rules;
 mod in_use;
+pub mod kind;
 pub mod logical_cloud;
 pub mod members;
 pub mod orphans;

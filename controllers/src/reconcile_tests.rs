@@ -24,6 +24,7 @@ mod derived;
 mod explained;
 mod faults;
 mod forgotten;
+pub mod gadget;
 mod growing;
 mod halfway;
 mod health_rules;

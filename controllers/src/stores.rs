@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use emco_crds::{
-    AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
-    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project, SyncShard,
-};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::PartialObjectMeta;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+
+use crate::kinds::{self, each_kind};
 
 mod cloud_namespaces;
 mod cluster_maps;
@@ -32,51 +30,66 @@ pub use suspended_namespaces::SuspendedNamespaces;
 /// A namespace of the hub, as metadata.
 pub type NamespaceMeta = PartialObjectMeta<Namespace>;
 
-/// Readers of every kind.
-#[derive(Clone)]
-pub struct Stores {
-    /// Cluster providers.
-    pub providers: Objects<ClusterProvider>,
-    /// Clusters.
-    pub clusters: Objects<Cluster>,
-    /// Projects.
-    pub projects: Objects<Project>,
-    /// Logical clouds.
-    pub clouds: Objects<LogicalCloud>,
-    /// Composite applications.
-    pub apps: Objects<CompositeApp>,
-    /// Composite profiles.
-    pub profiles: Objects<CompositeProfile>,
-    /// Intents that change what charts make.
-    pub intents: Objects<GenericActionIntent>,
-    /// Deployment intent groups.
-    pub digs: Objects<DeploymentIntentGroup>,
-    /// Approvals.
-    pub approvals: Objects<DeploymentApproval>,
-    /// Revisions.
-    pub contexts: Objects<AppContext>,
-    /// Shards.
-    pub shards: Objects<SyncShard>,
-    /// Namespaces of the hub.
-    pub namespaces: Objects<NamespaceMeta>,
-    /// Role bindings of members, those of each role in the order of `MemberRole::ALL`. They are not waited for before work begins: one
-    /// that is not shown yet is found when it is made again.
-    pub members: [Objects<RoleBinding>; 4],
-    /// Logical clouds by their namespace on clusters.
-    pub cloud_namespaces: Arc<CloudNamespaces>,
-    /// ConfigMaps that say to members of projects which clusters there are.
-    pub cluster_maps: Arc<ClusterMaps>,
-    /// Deployments by namespace and age.
-    pub deployment_places: Arc<DeploymentPlaces>,
-    /// What deployments name.
-    pub named: Arc<Named>,
-    /// Deployments by logical cloud and release.
-    pub releases: Arc<Releases>,
-    /// Namespaces whose project is suspended.
-    pub suspended: Arc<SuspendedNamespaces>,
-    /// What was listed.
-    pub listed: Arc<Listed>,
+macro_rules! stores {
+    ($($store:ident: $kind:ident, $called:literal, $($column:ident),*;)*) => {
+        /// Readers of every kind.
+        #[derive(Clone)]
+        pub struct Stores {
+            $(#[doc = concat!("All ", $called, ".")] pub $store: Objects<kinds::$kind>,)*
+            /// Namespaces of the hub.
+            pub namespaces: Objects<NamespaceMeta>,
+            /// Role bindings of members, those of each role in the order of `MemberRole::ALL`. They are not waited for before work begins: one
+            /// that is not shown yet is found when it is made again.
+            pub members: [Objects<RoleBinding>; 4],
+            /// Logical clouds by their namespace on clusters.
+            pub cloud_namespaces: Arc<CloudNamespaces>,
+            /// ConfigMaps that say to members of projects which clusters there are.
+            pub cluster_maps: Arc<ClusterMaps>,
+            /// Deployments by namespace and age.
+            pub deployment_places: Arc<DeploymentPlaces>,
+            /// What deployments name.
+            pub named: Arc<Named>,
+            /// Deployments by logical cloud and release.
+            pub releases: Arc<Releases>,
+            /// Namespaces whose project is suspended.
+            pub suspended: Arc<SuspendedNamespaces>,
+            /// What was listed.
+            pub listed: Arc<Listed>,
+        }
+
+        /// Writers of the same, for whoever feeds them.
+        #[derive(Default)]
+        pub struct Writers {
+            $(#[doc = concat!("Of ", $called, ".")] pub $store: Feed<kinds::$kind>,)*
+            /// Of namespaces.
+            pub namespaces: Feed<NamespaceMeta>,
+            /// Of role bindings of members.
+            pub members: [Feed<RoleBinding>; 4],
+        }
+
+        /// Empty stores and their writers.
+        pub fn stores() -> (Stores, Writers) {
+            let writers = Writers::default();
+            let stores = Stores {
+                $($store: writers.$store.as_reader(),)*
+                namespaces: writers.namespaces.as_reader(),
+                members: writers.members.each_ref().map(Feed::as_reader),
+                cloud_namespaces: Arc::default(),
+                cluster_maps: Arc::default(),
+                deployment_places: Arc::default(),
+                named: Arc::default(),
+                releases: Arc::default(),
+                suspended: Arc::default(),
+                listed: Arc::default(),
+            };
+            (stores, writers)
+        }
+
+        /// Kinds that have a store which is waited for.
+        pub(crate) const KINDS: &[&str] = &[$(stringify!($kind),)* "Namespace"];
+    };
 }
+each_kind!(all => stores);
 
 /// Which kinds were not listed yet.
 pub struct Listed {
@@ -88,26 +101,10 @@ pub struct Listed {
 /// Kinds that say who is suspended.
 const SUSPENDING: [&str; 2] = ["DeploymentIntentGroup", "Project"];
 
-/// Kinds that have a store.
-pub(crate) const KINDS: [&str; 12] = [
-    "ClusterProvider",
-    "Cluster",
-    "Project",
-    "LogicalCloud",
-    "CompositeApp",
-    "CompositeProfile",
-    "GenericActionIntent",
-    "DeploymentIntentGroup",
-    "DeploymentApproval",
-    "AppContext",
-    "SyncShard",
-    "Namespace",
-];
-
 impl Default for Listed {
     fn default() -> Self {
         Self {
-            missing: Mutex::new(KINDS.into_iter().collect()),
+            missing: Mutex::new(KINDS.iter().copied().collect()),
             suspensions: CancellationToken::new(),
             all: CancellationToken::new(),
         }
@@ -144,78 +141,4 @@ impl Stores {
     pub fn missing(&self) -> Option<&'static str> {
         self.listed.missing.lock().first().copied()
     }
-}
-
-/// Writers of the same, for whoever feeds them.
-#[allow(missing_docs)] // the fields of `Stores`
-pub struct Writers {
-    pub providers: Feed<ClusterProvider>,
-    pub clusters: Feed<Cluster>,
-    pub projects: Feed<Project>,
-    pub clouds: Feed<LogicalCloud>,
-    pub apps: Feed<CompositeApp>,
-    pub profiles: Feed<CompositeProfile>,
-    pub intents: Feed<GenericActionIntent>,
-    pub digs: Feed<DeploymentIntentGroup>,
-    pub approvals: Feed<DeploymentApproval>,
-    pub contexts: Feed<AppContext>,
-    pub shards: Feed<SyncShard>,
-    pub namespaces: Feed<NamespaceMeta>,
-    pub members: [Feed<RoleBinding>; 4],
-}
-
-/// Empty stores and their writers.
-pub fn stores() -> (Stores, Writers) {
-    let (providers, providers_writer) = objects();
-    let (clusters, clusters_writer) = objects();
-    let (projects, projects_writer) = objects();
-    let (clouds, clouds_writer) = objects();
-    let (apps, apps_writer) = objects();
-    let (profiles, profiles_writer) = objects();
-    let (intents, intents_writer) = objects();
-    let (digs, digs_writer) = objects();
-    let (approvals, approvals_writer) = objects();
-    let (contexts, contexts_writer) = objects();
-    let (shards, shards_writer) = objects();
-    let (namespaces, namespaces_writer) = objects();
-    let members: [Feed<RoleBinding>; 4] = std::array::from_fn(|_| Feed::default());
-    (
-        Stores {
-            providers,
-            clusters,
-            projects,
-            clouds,
-            apps,
-            profiles,
-            intents,
-            digs,
-            approvals,
-            contexts,
-            shards,
-            namespaces,
-            members: members.each_ref().map(Feed::as_reader),
-            cloud_namespaces: Arc::default(),
-            cluster_maps: Arc::default(),
-            deployment_places: Arc::default(),
-            named: Arc::default(),
-            releases: Arc::default(),
-            suspended: Arc::default(),
-            listed: Arc::default(),
-        },
-        Writers {
-            providers: providers_writer,
-            clusters: clusters_writer,
-            projects: projects_writer,
-            clouds: clouds_writer,
-            apps: apps_writer,
-            profiles: profiles_writer,
-            intents: intents_writer,
-            digs: digs_writer,
-            approvals: approvals_writer,
-            contexts: contexts_writer,
-            shards: shards_writer,
-            namespaces: namespaces_writer,
-            members,
-        },
-    )
 }

@@ -3,27 +3,15 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use kube::CustomResourceExt;
 
 use crate::later;
 
+pub mod kinds;
+pub mod rights;
+
 /// Every kind, owners before what refers to them.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    [
-        crate::ClusterProvider::crd(),
-        crate::Cluster::crd(),
-        crate::Project::crd(),
-        crate::LogicalCloud::crd(),
-        crate::CompositeApp::crd(),
-        crate::CompositeProfile::crd(),
-        crate::GenericActionIntent::crd(),
-        crate::DeploymentIntentGroup::crd(),
-        crate::DeploymentApproval::crd(),
-        crate::AppContext::crd(),
-        crate::SyncShard::crd(),
-    ]
-    .map(finish)
-    .into()
+    kinds::ALL.iter().map(|row| finish((row.definition)())).collect()
 }
 
 /// File names and contents of the folder `config/crd`, the kustomization that lists them included.

@@ -30,7 +30,7 @@ pub use cluster_provider::{ClusterProvider, ClusterProviderSpec, ClusterProvider
 pub use composite_app::{CompositeApp, CompositeAppSpec, CompositeAppStatus};
 pub use composite_profile::{CompositeProfile, CompositeProfileSpec, CompositeProfileStatus};
 pub use conditions::{Condition, Conditioned};
-pub use crds::all;
+pub use crds::{all, kinds};
 pub use deployment_approval::{DeploymentApproval, DeploymentApprovalSpec, DeploymentApprovalStatus};
 pub use deployment_intent_group::status::DeploymentIntentGroupStatus;
 pub use deployment_intent_group::{DeploymentIntentGroup, DeploymentIntentGroupSpec};

@@ -4,11 +4,9 @@
 #[path = "support/files.rs"]
 mod support;
 
-use emco_crds as api;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
-use support::schemas;
 
 /// Values that the API server's validation of `schema` accepts.
 fn accepted(schema: &Value) -> BoxedStrategy<Value> {
@@ -114,40 +112,37 @@ fn kept(whole: &Value, part: &Value, at: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-macro_rules! every_accepted_object_is_read {
-    ($($test:ident: $kind:ident),+ $(,)?) => {$(
-        #[test]
-        fn $test() {
-            let schema = schemas().remove(stringify!($kind)).unwrap();
-            let parts = (accepted(&schema["properties"]["spec"]), accepted(&schema["properties"]["status"]));
-            proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) }, |(parts in parts)| {
-                let object = json!({
-                    "apiVersion": api::names::API_VERSION,
-                    "kind": stringify!($kind),
-                    "metadata": {"name": "any"},
-                    "spec": parts.0,
-                    "status": parts.1,
+macro_rules! laws {
+    ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+        mod every_accepted_object_is_read {
+            use emco_crds as api;
+            use proptest::prelude::*;
+            use serde_json::json;
+
+            use super::support::schemas;
+            use super::{accepted, kept};
+
+            $(#[test]
+            fn $store() {
+                let schema = schemas().remove(stringify!($kind)).unwrap();
+                let parts = (accepted(&schema["properties"]["spec"]), accepted(&schema["properties"]["status"]));
+                proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) }, |(parts in parts)| {
+                    let object = json!({
+                        "apiVersion": api::names::API_VERSION,
+                        "kind": stringify!($kind),
+                        "metadata": {"name": "any"},
+                        "spec": parts.0,
+                        "status": parts.1,
+                    });
+                    let read: api::$kind = match serde_json::from_value(object.clone()) {
+                        Ok(read) => read,
+                        Err(error) => return Err(TestCaseError::fail(format!("{error} in {object:#}"))),
+                    };
+                    kept(&serde_json::to_value(&read).unwrap(), &object, stringify!($kind))?;
                 });
-                let read: api::$kind = match serde_json::from_value(object.clone()) {
-                    Ok(read) => read,
-                    Err(error) => return Err(TestCaseError::fail(format!("{error} in {object:#}"))),
-                };
-                kept(&serde_json::to_value(&read).unwrap(), &object, stringify!($kind))?;
-            });
+            })*
         }
-    )+};
+    };
 }
 
-every_accepted_object_is_read!(
-    every_accepted_cluster_provider_is_read: ClusterProvider,
-    every_accepted_cluster_is_read: Cluster,
-    every_accepted_project_is_read: Project,
-    every_accepted_logical_cloud_is_read: LogicalCloud,
-    every_accepted_composite_app_is_read: CompositeApp,
-    every_accepted_composite_profile_is_read: CompositeProfile,
-    every_accepted_generic_action_intent_is_read: GenericActionIntent,
-    every_accepted_deployment_intent_group_is_read: DeploymentIntentGroup,
-    every_accepted_deployment_approval_is_read: DeploymentApproval,
-    every_accepted_app_context_is_read: AppContext,
-    every_accepted_sync_shard_is_read: SyncShard,
-);
+emco_crds::each_kind!(all => laws);

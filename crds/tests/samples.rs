@@ -73,30 +73,30 @@ fn every_rule_has_an_invalid_sample() {
     assert_eq!(stated, shown);
 }
 
-/// What a type does not know would be lost when the operator writes it back.
-#[test]
-fn types_keep_every_field_of_every_sample() {
+/// An object as its type has it.
+fn through_type(document: &Value) -> Value {
     fn kept<T: serde::de::DeserializeOwned + serde::Serialize>(document: &Value) -> Value {
         let object: T =
             serde_json::from_value(document.clone()).unwrap_or_else(|e| panic!("{e}: {document:#}"));
         serde_json::to_value(&object).unwrap()
     }
+    macro_rules! kinds {
+        ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+            match document["kind"].as_str().unwrap() {
+                $(stringify!($kind) => kept::<api::$kind>(document),)*
+                other => panic!("{other}: no type"),
+            }
+        };
+    }
+    api::each_kind!(all => kinds)
+}
+
+/// What a type does not know would be lost when the operator writes it back.
+#[test]
+fn types_keep_every_field_of_every_sample() {
     for folder in VALID {
         for (name, document) in ours(folder) {
-            let back = match document["kind"].as_str().unwrap() {
-                "ClusterProvider" => kept::<api::ClusterProvider>(&document),
-                "Cluster" => kept::<api::Cluster>(&document),
-                "Project" => kept::<api::Project>(&document),
-                "LogicalCloud" => kept::<api::LogicalCloud>(&document),
-                "CompositeApp" => kept::<api::CompositeApp>(&document),
-                "CompositeProfile" => kept::<api::CompositeProfile>(&document),
-                "GenericActionIntent" => kept::<api::GenericActionIntent>(&document),
-                "DeploymentIntentGroup" => kept::<api::DeploymentIntentGroup>(&document),
-                "DeploymentApproval" => kept::<api::DeploymentApproval>(&document),
-                "AppContext" => kept::<api::AppContext>(&document),
-                "SyncShard" => kept::<api::SyncShard>(&document),
-                other => panic!("{other}: no type"),
-            };
+            let back = through_type(&document);
             contains(&back, &document, &format!("{folder}/{name}"));
         }
     }

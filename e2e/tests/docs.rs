@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use emco_crds::kinds::{self, Row};
 use emco_crds::reasons;
 use emco_e2e::bed::{BedSpec, SharedBed};
 use emco_e2e::package::Package;
@@ -108,6 +109,28 @@ fn links(text: &str) -> Vec<&str> {
     targets
         .filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with('#'))
         .collect()
+}
+
+/// What stands of a kind at a place.
+type Naming = fn(&Row) -> String;
+
+/// Where the book names every kind, and what stands there.
+const NAMING: [(&str, Naming); 4] = [
+    ("docs/SUMMARY.md", |row| format!("- [{}](reference/{}.md)", row.kind, row.kind.to_lowercase())),
+    ("docs/concepts.md", |row| format!("| {} | `", row.kind)),
+    ("docs/troubleshooting.md", |row| format!("\n## {}\n", row.kind)),
+    ("docs/rights.md", |row| format!("`{}/status`", row.plural())),
+];
+
+#[test]
+fn every_kind_of_the_table_has_its_places_in_the_book() {
+    let mut missing = Vec::new();
+    for (page, naming) in NAMING {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let lines = kinds::ALL.iter().map(naming).filter(|line| !text.contains(line.as_str()));
+        missing.extend(lines.map(|line| format!("{page} lacks {line:?}")));
+    }
+    assert_eq!(missing, Vec::<String>::new());
 }
 
 fn names<T: Copy + Into<&'static str>>(all: &[T]) -> BTreeSet<&'static str> {

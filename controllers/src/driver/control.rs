@@ -42,19 +42,6 @@ pub async fn idle() {
     let _ = RUNNING.subscribe().wait_for(|running| *running == 0).await;
 }
 
-/// Kinds as metrics name them.
-const KINDS: [&str; 9] = [
-    "ClusterProvider",
-    "Cluster",
-    "Project",
-    "LogicalCloud",
-    "CompositeApp",
-    "CompositeProfile",
-    "GenericActionIntent",
-    "DeploymentIntentGroup",
-    "DeploymentApproval",
-];
-
 struct Shared<F> {
     ctx: Arc<Context>,
     metrics: Arc<Metrics>,
@@ -79,7 +66,7 @@ impl Drop for Counted {
     }
 }
 
-/// Runs a controller until `stop`. Every change of an object is looked at, those of its status by ourselves too: a status that
+/// Runs a controller until `stop`; metrics have its `kind`. Every change of an object is looked at, those of its status by ourselves too: a status that
 /// was worked out while the store had an older one is compared with what is really stored then. (Filtered, a status that went
 /// from one value to another and back within a moment would stay at the other.)
 pub async fn control<K, F>(
@@ -87,7 +74,7 @@ pub async fn control<K, F>(
     store: Store<K>,
     enqueued: impl Stream<Item = ObjectRef<K>> + Send + 'static,
     (ctx, metrics): (Arc<Context>, Arc<Metrics>),
-    at_once: u16,
+    (kind, at_once): (&'static str, u16),
     reconcile: F,
     stop: CancellationToken,
 ) where
@@ -95,7 +82,6 @@ pub async fn control<K, F>(
     K::DynamicType: Eq + Hash + Clone + Debug + Unpin,
     F: Fn(Arc<Context>, String, String) -> BoxFuture<'static, Reconciled> + Send + Sync + 'static,
 {
-    let kind: &'static str = KINDS.iter().find(|kind| **kind == K::kind(&())).copied().unwrap_or("Other");
     let queued = |object: &K| (namespace(object).to_owned(), name(object).to_owned());
     let (changed, asked, queue) = (Arc::clone(&metrics), Arc::clone(&metrics), Arc::clone(&metrics));
     let stream = stream.inspect_ok(move |object| changed.queue().woken(kind, queued(object)));
@@ -255,7 +241,7 @@ mod tests {
             store,
             futures::stream::pending(),
             (ctx, Arc::clone(&metrics)),
-            1,
+            ("Project", 1),
             reconcile,
             stop.clone(),
         ));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 
-use crate::driver::triggers::Triggers;
 use crate::object::meta::{name, namespace};
 use crate::reconcile::context::Context;
 use crate::tenancy::facts;
+use crate::triggers::Triggers;
 
 /// What clusters issued to people, to the logical clouds that keep it.
 pub async fn people(ctx: Arc<Context>, triggers: Arc<Triggers>) {

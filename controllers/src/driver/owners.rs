@@ -12,10 +12,10 @@ use crate::abandon;
 use crate::api::each_key::each_key;
 use crate::api::key_queue::Key;
 use crate::driver::metrics::Metrics;
-use crate::driver::triggers::Triggers;
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::reconcile::orphans;
+use crate::triggers::Triggers;
 
 /// Before the same owner is looked at again after a failure.
 const AGAIN: Duration = Duration::from_secs(5);

@@ -16,9 +16,9 @@ use kube::runtime::{WatchStreamExt, watcher as watch_events};
 use kube::{Client, Resource};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::driver::triggers::Triggers;
 use crate::object::meta::name;
 use crate::reconcile::context::Context;
+use crate::triggers::Triggers;
 
 /// The failure in a row that is logged: the first ones are those of a namespace whose `RoleBinding` is not effective yet.
 const TOLD: u32 = 5;

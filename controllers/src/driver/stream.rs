@@ -15,14 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch_events};
 use serde::de::DeserializeOwned;
 
 use crate::stores::{Feed, Listed};
-
-/// One object that came, changed or went.
-pub struct Change<'a, K> {
-    /// Its last known state.
-    pub object: &'a K,
-    /// It is no more.
-    pub gone: bool,
-}
+use crate::triggers::Change;
 
 /// Objects of a kind that their own controller has to look at. `tell` hears of every change, after the store has it.
 pub fn watch<K>(

@@ -1,6 +1,11 @@
 //! The kinds an empty server has.
 
+use std::sync::LazyLock;
+
 use emco_engine::apis::ApiResource;
+use kube::CustomResourceExt;
+
+use crate::kinds::{self, each_kind};
 
 /// `(group, version, kind, plural, namespaced)`
 const KINDS: &[(&str, &str, &str, &str, bool)] = &[
@@ -35,18 +40,19 @@ const KINDS: &[(&str, &str, &str, &str, bool)] = &[
     ("events.k8s.io", "v1", "Event", "events", true),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
     ("apiregistration.k8s.io", "v1", "APIService", "apiservices", false),
-    ("emco.io", "v1alpha1", "ClusterProvider", "clusterproviders", false),
-    ("emco.io", "v1alpha1", "Cluster", "clusters", true),
-    ("emco.io", "v1alpha1", "Project", "projects", false),
-    ("emco.io", "v1alpha1", "LogicalCloud", "logicalclouds", true),
-    ("emco.io", "v1alpha1", "CompositeApp", "compositeapps", true),
-    ("emco.io", "v1alpha1", "CompositeProfile", "compositeprofiles", true),
-    ("emco.io", "v1alpha1", "GenericActionIntent", "genericactionintents", true),
-    ("emco.io", "v1alpha1", "DeploymentIntentGroup", "deploymentintentgroups", true),
-    ("emco.io", "v1alpha1", "DeploymentApproval", "deploymentapprovals", true),
-    ("emco.io", "v1alpha1", "AppContext", "appcontexts", true),
-    ("emco.io", "v1alpha1", "SyncShard", "syncshards", true),
 ];
+
+/// The kinds of the table.
+static OURS: LazyLock<Vec<ApiResource>> = LazyLock::new(|| {
+    macro_rules! definitions {
+        ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+            [$(<kinds::$kind as CustomResourceExt>::crd(),)*]
+        };
+    }
+    let definitions = each_kind!(all => definitions);
+    let definitions = definitions.iter().filter_map(|crd| serde_json::to_value(crd).ok());
+    definitions.flat_map(|crd| of_definition(&crd)).collect()
+});
 
 /// What a fresh server serves.
 pub(super) fn all() -> Vec<ApiResource> {
@@ -61,6 +67,7 @@ pub(super) fn all() -> Vec<ApiResource> {
             listable: true,
             watchable: true,
         })
+        .chain(OURS.iter().cloned())
         .collect()
 }
 

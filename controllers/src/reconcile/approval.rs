@@ -6,6 +6,7 @@ use emco_crds::deployment_approval::ApprovalState;
 use emco_crds::reasons::DeploymentApprovalReason as Reason;
 use emco_crds::{DeploymentApproval, DeploymentIntentGroup, OwnerKind};
 use emco_engine::approval::{Fate, Standing, fate, fate_of_wave};
+use futures::future::BoxFuture;
 
 use super::deployment::approved;
 use crate::object::Owner;
@@ -13,7 +14,25 @@ use crate::object::context::{Outcome, Reconciled};
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
+use crate::reconcile::kind::{Controlled, Listener, Reach};
 use crate::store;
+use crate::triggers::ApprovalChanged;
+
+impl Controlled for DeploymentApproval {
+    fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
+        Box::pin(reconcile(ctx, namespace, name))
+    }
+
+    /// The deployment that it names looks again, and other approvals of the digest.
+    fn listener(_: &Reach) -> Listener<Self> {
+        let seen = ApprovalChanged::default();
+        Box::new(move |reach, change| {
+            if seen.changed(change) {
+                reach.triggers.approval(&reach.ctx.stores, change.object);
+            }
+        })
+    }
+}
 
 /// Brings the status of one approval to what is true of it.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

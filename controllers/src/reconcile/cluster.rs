@@ -32,6 +32,7 @@ use crate::tenancy::namespace_access;
 
 mod expiry;
 mod identity;
+mod kind;
 mod leaving;
 mod proof;
 mod renewal;

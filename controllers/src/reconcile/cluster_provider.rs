@@ -4,8 +4,9 @@ use emco_crds::cluster_provider::ProviderClusters;
 use emco_crds::conditions::types::READY;
 use emco_crds::fields::Summary;
 use emco_crds::names::{finalizer, label};
-use emco_crds::{Cluster, Conditioned};
+use emco_crds::{Cluster, ClusterProvider, Conditioned};
 use emco_engine::holders;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 use crate::object::context::{Outcome, Reconciled};
@@ -15,7 +16,22 @@ use crate::object::status::{self, ReadyState};
 use crate::object::transitions;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
+use crate::reconcile::kind::{Controlled, Listener, Reach};
 use crate::tenancy::owned_namespace::{self, Owner};
+
+impl Controlled for ClusterProvider {
+    fn reconcile<'a>(ctx: &'a Context, _: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
+        Box::pin(reconcile(ctx, name))
+    }
+
+    /// Its clusters look again, and all that it may grant some.
+    fn listener(_: &Reach) -> Listener<Self> {
+        Box::new(|reach, change| {
+            reach.triggers.provider(&reach.ctx.stores);
+            reach.maps.provider(&reach.ctx.stores, change);
+        })
+    }
+}
 
 /// Brings one provider to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {

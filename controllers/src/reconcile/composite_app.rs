@@ -10,6 +10,7 @@ use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup, Project};
 use emco_engine::snapshot::ChartFacts;
 use emco_engine::{canonical, conditions, depends, holders};
 use emco_helm::Compiled;
+use futures::future::BoxFuture;
 
 use crate::api::ApiResult;
 use crate::chart::{BUSY, Turn};
@@ -19,8 +20,10 @@ use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
+use crate::reconcile::kind::{Controlled, Listener, Reach};
 use crate::store;
 use crate::tenancy::owned_namespace;
+use crate::triggers::Change;
 
 mod kept;
 mod look;
@@ -36,6 +39,20 @@ const AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// A reason of the condition Ready, and its message.
 type Refused = (&'static str, String);
+
+impl Controlled for CompositeApp {
+    fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
+        Box::pin(reconcile(ctx, namespace, name))
+    }
+
+    /// Deployments of it look again, and the project that counts it.
+    fn listener(_: &Reach) -> Listener<Self> {
+        Box::new(|reach, Change { object: app, .. }| {
+            let names = |dig: &DeploymentIntentGroup| dig.spec.composite_app_ref.name == meta::name(*app);
+            reach.triggers.referenced(&reach.ctx.stores, meta::namespace(*app), names);
+        })
+    }
+}
 
 /// Brings one composite application to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

@@ -4,6 +4,7 @@ use emco_crds::names::finalizer;
 use emco_crds::{CompositeProfile, Conditioned, DeploymentIntentGroup};
 use emco_engine::snapshot::{Source, SourceKey};
 use emco_engine::{holders, resolve, unsupported};
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,7 +14,28 @@ use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
+use crate::reconcile::kind::{Controlled, Listener, Reach};
 use crate::reconcile::sources;
+use crate::triggers::Change;
+
+impl Controlled for CompositeProfile {
+    fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
+        Box::pin(reconcile(ctx, namespace, name))
+    }
+
+    /// Deployments with it look again, and the project that counts it.
+    fn listener(_: &Reach) -> Listener<Self> {
+        Box::new(|reach, Change { object: profile, .. }| {
+            let names = |dig: &DeploymentIntentGroup| {
+                dig.spec
+                    .composite_profile_ref
+                    .as_ref()
+                    .is_some_and(|named| named.name == meta::name(*profile))
+            };
+            reach.triggers.referenced(&reach.ctx.stores, meta::namespace(*profile), names);
+        })
+    }
+}
 
 /// Brings one profile to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

@@ -36,6 +36,7 @@ mod events;
 mod finish;
 mod gather;
 mod held;
+mod kind;
 mod order;
 mod pinned;
 mod planned;

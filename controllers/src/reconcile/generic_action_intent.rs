@@ -10,6 +10,7 @@ use emco_crds::reasons::GenericActionIntentReason as Reason;
 use emco_crds::{Conditioned, DeploymentIntentGroup, GenericActionIntent};
 use emco_engine::snapshot::{Source, SourceKey};
 use emco_engine::{act, holders, resolve};
+use futures::future::BoxFuture;
 
 use crate::object::context::{Outcome, Reconciled};
 use crate::object::finalizers;
@@ -17,7 +18,26 @@ use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::Holders;
+use crate::reconcile::kind::{Controlled, Listener, Reach};
 use crate::reconcile::sources;
+use crate::triggers::IntentChanged;
+
+impl Controlled for GenericActionIntent {
+    fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
+        Box::pin(reconcile(ctx, namespace, name))
+    }
+
+    /// Deployments that list it look again.
+    fn listener(_: &Reach) -> Listener<Self> {
+        let seen = IntentChanged::default();
+        Box::new(move |reach, change| {
+            if seen.changed(change) {
+                let (namespace, name) = (meta::namespace(change.object), meta::name(change.object));
+                reach.triggers.intent(&reach.ctx.stores, namespace, name);
+            }
+        })
+    }
+}
 
 /// Brings one intent to where it should be.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {

@@ -38,6 +38,7 @@ use crate::tenancy::facts;
 
 mod derived;
 mod held;
+mod kind;
 mod people;
 mod report;
 mod suspended;

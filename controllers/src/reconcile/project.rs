@@ -6,6 +6,7 @@ use emco_crds::project::{ProjectCounts, ProjectStatus};
 use emco_crds::{DeploymentIntentGroup, LogicalCloud, Project};
 use emco_engine::text::counted;
 use emco_engine::{cloud, holders, unsupported};
+use futures::future::BoxFuture;
 use kube::Resource;
 use serde_json::json;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::object::status::{self, ReadyState};
 use crate::object::transitions;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use::{self, Holders};
+use crate::reconcile::kind::{Controlled, Listener, Reach};
 use crate::reconcile::members;
 use crate::store;
 use crate::tenancy::facts;
@@ -26,6 +28,26 @@ use crate::tenancy::owned_namespace::{self, Owner, Refused};
 
 /// When what nobody tells of is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+impl Controlled for Project {
+    fn reconcile<'a>(ctx: &'a Context, _: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
+        Box::pin(reconcile(ctx, name))
+    }
+
+    /// Everything in its namespace looks again.
+    fn listener(_: &Reach) -> Listener<Self> {
+        Box::new(|reach, change| {
+            let stores = &reach.ctx.stores;
+            // Before anybody looks again.
+            for namespace in stores.suspended.note(change.object, change.gone) {
+                reach.ctx.turns.stop_all(&namespace);
+                reach.sync.suspension_changed(&namespace);
+            }
+            reach.triggers.project(stores, change.object);
+            reach.maps.project(stores, change);
+        })
+    }
+}
 
 /// Brings one project to where it should be.
 pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {

@@ -18,14 +18,13 @@ use crate::api::world::World;
 use crate::api::world::testing::Counter;
 use crate::api::{ApiServer, Method};
 use crate::chart::{ChartLimits, ChartStore};
+use crate::kinds::{self, each_kind};
 use crate::memory::{MemoryServer, Seen};
 use crate::object::context::{Failure, HubContext};
 use crate::object::meta::{name, namespace as namespace_of};
 use crate::reconcile::context::Context;
-use crate::reconcile::{
-    approval, cluster, cluster_provider, composite_app, composite_profile, deployment, generic_action_intent,
-    logical_cloud, orphans, project,
-};
+use crate::reconcile::kind::Controlled as _;
+use crate::reconcile::{orphans, project};
 use crate::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::remote::testing::kubeconfig;
 use crate::store::{RevisionSettings, Revisions};
@@ -154,22 +153,15 @@ impl Rig {
         self.see();
         let ctx = &self.ctx;
         let mut failures = Vec::new();
-        macro_rules! each {
-            ($store:ident, $object:ident => $reconcile:expr) => {
-                for $object in ctx.stores.$store.sorted() {
-                    failures.extend($reconcile.await.err());
+        macro_rules! reconcile_each {
+            ($($store:ident: $kind:ident, $($column:tt),*;)*) => {$(
+                for object in ctx.stores.$store.sorted() {
+                    let (namespace, name) = (namespace_of(object.as_ref()), name(object.as_ref()));
+                    failures.extend(kinds::$kind::reconcile(ctx, namespace, name).await.err());
                 }
-            };
+            )*};
         }
-        each!(providers, o => cluster_provider::reconcile(ctx, name(o.as_ref())));
-        each!(clusters, o => cluster::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
-        each!(projects, o => project::reconcile(ctx, name(o.as_ref())));
-        each!(clouds, o => logical_cloud::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
-        each!(profiles, o => composite_profile::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
-        each!(intents, o => generic_action_intent::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
-        each!(apps, o => composite_app::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
-        each!(digs, o => deployment::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
-        each!(approvals, o => approval::reconcile(ctx, namespace_of(o.as_ref()), name(o.as_ref())));
+        each_kind!(reconciled => reconcile_each);
         for o in beacon::all(&self.hub) {
             failures.extend(beacon::reconcile(ctx, &o).await.err());
         }

@@ -11,28 +11,28 @@ use crate::object::meta;
 
 /// Something in its own namespace that a deployment names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reference {
-    /// A `CompositeApp`.
-    App(String),
-    /// A `CompositeProfile`.
-    Profile(String),
-    /// A `LogicalCloud`.
-    Cloud(String),
-    /// A `GenericActionIntent`.
-    Intent(String),
+pub struct Reference {
+    /// A kind of the table.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
 }
 
 impl Reference {
+    fn new(kind: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), name: name.to_owned() }
+    }
+
     /// All that a deployment names.
     pub fn of(dig: &DeploymentIntentGroup) -> BTreeSet<Self> {
         let spec = &dig.spec;
-        let profile = spec.composite_profile_ref.iter().map(|profile| Self::Profile(profile.name.clone()));
+        let profile = spec.composite_profile_ref.iter();
+        let profile = profile.map(|profile| Self::new("CompositeProfile", &profile.name));
         let listed = spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
-        [Self::App(spec.composite_app_ref.name.clone()), Self::Cloud(spec.logical_cloud_ref.name.clone())]
-            .into_iter()
-            .chain(profile)
-            .chain(listed.map(|listed| Self::Intent(listed.name.clone())))
-            .collect()
+        let app = Self::new("CompositeApp", &spec.composite_app_ref.name);
+        let cloud = Self::new("LogicalCloud", &spec.logical_cloud_ref.name);
+        let listed = listed.map(|listed| Self::new(&listed.kind, &listed.name));
+        [app, cloud].into_iter().chain(profile).chain(listed).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use emco_crds::kinds::{self, Writer};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -18,19 +19,6 @@ use crate::bed::Bed;
 
 /// A plane that a test has stopped does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// All of these are generated: names, digests and messages.
-const WHOLE: [&str; 2] = ["appcontexts", "syncshards"];
-const STATUSES: [&str; 9] = [
-    "clusterproviders",
-    "clusters",
-    "projects",
-    "logicalclouds",
-    "compositeapps",
-    "compositeprofiles",
-    "genericactionintents",
-    "deploymentintentgroups",
-    "deploymentapprovals",
-];
 /// Logs of programs that are not under test.
 const OTHERS: [&str; 5] = ["kube-", "etcd", "kwok", "prometheus", "registry"];
 
@@ -55,12 +43,14 @@ impl Bed {
         if let Some(events) = list(&client, "/api/v1/events").await? {
             text.push_str(&events.to_string());
         }
-        for kind in WHOLE.iter().chain(&STATUSES) {
+        for row in kinds::ALL {
+            let kind = row.plural();
             let Some(objects) = list(&client, &format!("/apis/emco.io/v1alpha1/{kind}")).await? else {
                 continue;
             };
             for object in objects["items"].as_array().into_iter().flatten() {
-                let shown = if WHOLE.contains(kind) { object } else { &object["status"] };
+                // What the operator writes is names, digests and messages.
+                let shown = if row.writer == Writer::Operator { object } else { &object["status"] };
                 text.push_str(&format!("\n{kind} {}: {shown}", object["metadata"]["name"]));
             }
         }

@@ -40,8 +40,8 @@ async fn ask(bed: &Bed, command: &str, question: &Value) -> Result<Vec<Value>> {
 
 /// All objects of our kinds, and more. One call for all of them: each starts a kubectl.
 async fn lives(bed: &Bed, more: &[&str]) -> Result<Vec<Value>> {
-    let resources: Vec<&str> =
-        KINDS.iter().map(|(_, resource)| *resource).chain(more.iter().copied()).collect();
+    let ours = emco_crds::kinds::ALL.iter().map(|row| resource(row.kind));
+    let resources: Vec<String> = ours.chain(more.iter().map(|&kind| kind.to_owned())).collect();
     let args = ["get", &resources.join(","), "-A", "-o", "json", "--show-managed-fields"];
     let mut list: Value = serde_json::from_str(&bed.hub().kubectl().run(&args).await?)?;
     match list["items"].take() {
@@ -50,21 +50,7 @@ async fn lives(bed: &Bed, more: &[&str]) -> Result<Vec<Value>> {
     }
 }
 
-/// Resource names by kind, fully: `clusters` and `projects` are others' names, too.
-const KINDS: [(&str, &str); 11] = [
-    ("ClusterProvider", "clusterproviders.emco.io"),
-    ("Cluster", "clusters.emco.io"),
-    ("Project", "projects.emco.io"),
-    ("LogicalCloud", "logicalclouds.emco.io"),
-    ("CompositeApp", "compositeapps.emco.io"),
-    ("CompositeProfile", "compositeprofiles.emco.io"),
-    ("GenericActionIntent", "genericactionintents.emco.io"),
-    ("DeploymentIntentGroup", "deploymentintentgroups.emco.io"),
-    ("DeploymentApproval", "deploymentapprovals.emco.io"),
-    ("AppContext", "appcontexts.emco.io"),
-    ("SyncShard", "syncshards.emco.io"),
-];
-
-fn resource(kind: &str) -> &'static str {
-    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, resource)| *resource).unwrap()
+/// The resource of a kind, fully: `clusters` and `projects` are others' names, too.
+fn resource(kind: &str) -> String {
+    format!("{}.emco.io", emco_crds::kinds::row(kind).unwrap().plural())
 }

@@ -17,7 +17,6 @@ use super::in_use::{in_force, the_api_server_understands_all_policies};
 use super::{install, upgrade};
 
 const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
-const KINDS: &str = "projects,clusterproviders,clusters,logicalclouds,compositeapps,compositeprofiles,genericactionintents,deploymentintentgroups,appcontexts,syncshards";
 
 /// It said this, with this exit code.
 struct Said {
@@ -169,7 +168,9 @@ async fn is_clean(bed: &Bed, edge: &str) -> Result<()> {
 }
 
 async fn on_hub(bed: &Bed) -> Result<String> {
-    bed.hub().kubectl().run(&["get", KINDS, "-A", "-o", "name"]).await
+    let all: Vec<String> =
+        emco_crds::kinds::ALL.iter().map(|row| format!("{}.emco.io", row.plural())).collect();
+    bed.hub().kubectl().run(&["get", &all.join(","), "-A", "-o", "name"]).await
 }
 
 /// Makes a Cluster that nobody answers for, of a provider that grants it to nobody.

@@ -5,10 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::names::object;
-use emco_crds::{
-    AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
-    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, OwnerKind, Project, SyncShard,
-};
+use emco_crds::{Cluster, OwnerKind};
 use emco_engine::shard::decode_status;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
@@ -24,19 +21,17 @@ mod free;
 mod release;
 mod remove;
 
-/// All that EMCO has on the hub.
-pub struct Inventory {
-    projects: Vec<Project>,
-    deployments: Vec<DeploymentIntentGroup>,
-    clouds: Vec<LogicalCloud>,
-    apps: Vec<CompositeApp>,
-    profiles: Vec<CompositeProfile>,
-    intents: Vec<GenericActionIntent>,
-    approvals: Vec<DeploymentApproval>,
-    revisions: Vec<AppContext>,
-    shards: Vec<SyncShard>,
-    providers: Vec<ClusterProvider>,
-    clusters: Vec<Cluster>,
+macro_rules! inventory {
+    ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+        /// All that EMCO has on the hub.
+        pub struct Inventory { $($store: Vec<emco_crds::$kind>,)* }
+    };
+}
+emco_crds::each_kind!(all => inventory);
+
+/// Several of a kind, as people who uninstall know them.
+fn called(kind: &str, called: &'static str) -> &'static str {
+    if kind == "AppContext" { "revisions" } else { called }
 }
 
 /// `kubectl emco uninstall`.
@@ -125,19 +120,12 @@ pub fn count(number: usize, noun: &str) -> String {
 
 impl Inventory {
     async fn read(hub: &Hub) -> anyhow::Result<Self> {
-        Ok(Self {
-            projects: all(hub, "projects").await?,
-            deployments: all(hub, "deployment intent groups").await?,
-            clouds: all(hub, "logical clouds").await?,
-            apps: all(hub, "composite apps").await?,
-            profiles: all(hub, "composite profiles").await?,
-            intents: all(hub, "generic action intents").await?,
-            approvals: all(hub, "deployment approvals").await?,
-            revisions: all(hub, "revisions").await?,
-            shards: all(hub, "shards").await?,
-            providers: all(hub, "cluster providers").await?,
-            clusters: all(hub, "clusters").await?,
-        })
+        macro_rules! read {
+            ($($store:ident: $kind:ident, $called:literal, $($column:ident),*;)*) => {
+                Self { $($store: all(hub, called(stringify!($kind), $called)).await?,)* }
+            };
+        }
+        Ok(emco_crds::each_kind!(all => read))
     }
 
     fn said(&self, hub: &Hub) -> String {
@@ -153,7 +141,7 @@ impl Inventory {
             "on the hub {}: {}, {}, {} of {}; {} on clusters\n",
             hub.url,
             count(self.projects.len(), "project"),
-            count(self.deployments.len(), "deployment"),
+            count(self.digs.len(), "deployment"),
             count(self.clusters.len(), "cluster"),
             count(self.providers.len(), "provider"),
             count(usize::try_from(placed).unwrap_or_default(), "object"),
@@ -168,7 +156,7 @@ impl Inventory {
     }
 
     fn being_deleted(&self) -> Vec<String> {
-        let mut found = ended(&self.deployments, "DeploymentIntentGroup");
+        let mut found = ended(&self.digs, "DeploymentIntentGroup");
         found.extend(ended(&self.clouds, "LogicalCloud"));
         found.extend(ended(&self.projects, "Project"));
         found.extend(ended(&self.clusters, "Cluster"));

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Rig;
+use crate::kinds::each_kind;
 use crate::memory::MemoryServer;
 use crate::stores::Feed;
 
@@ -53,6 +54,9 @@ where
     writer.apply_watcher_event(&Event::InitDone);
 }
 
+/// Kinds that something is kept of beside their store, or whose watch may be behind.
+const BY_THEMSELVES: [&str; 3] = ["Project", "DeploymentIntentGroup", "SyncShard"];
+
 /// What stores were shown of each kind.
 pub type Shown = BTreeMap<&'static str, Vec<String>>;
 
@@ -73,17 +77,17 @@ impl Rig {
     /// The same while that of deployments is, too.
     pub fn see_all_but_shards_and_groups(&mut self) {
         let Self { hub, writers, shown, .. } = self;
-        list(&mut writers.providers, hub, shown, "ClusterProvider");
-        list(&mut writers.clusters, hub, shown, "Cluster");
+        macro_rules! list_each {
+            ($($store:ident: $kind:ident, $($column:tt),*;)*) => {$(
+                if !BY_THEMSELVES.contains(&stringify!($kind)) {
+                    list(&mut writers.$store, hub, shown, stringify!($kind));
+                }
+            )*};
+        }
+        each_kind!(all => list_each);
         self.see_projects();
-        let Self { hub, writers, shown, .. } = self;
-        list(&mut writers.clouds, hub, shown, "LogicalCloud");
         self.ctx.stores.cloud_namespaces.rebuild(&self.ctx.stores.clouds.sorted());
-        list(&mut writers.apps, hub, shown, "CompositeApp");
-        list(&mut writers.profiles, hub, shown, "CompositeProfile");
-        list(&mut writers.intents, hub, shown, "GenericActionIntent");
-        list(&mut writers.approvals, hub, shown, "DeploymentApproval");
-        list(&mut writers.contexts, hub, shown, "AppContext");
+        let Self { hub, writers, shown, .. } = self;
         if let Some(hidden) = &self.hidden_namespace {
             let mut namespaces = hub.of_kind("Namespace");
             namespaces.retain(|namespace| namespace["metadata"]["name"] != hidden["metadata"]["name"]);

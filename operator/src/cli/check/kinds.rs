@@ -10,28 +10,13 @@ use crate::cli::hub::{Hub, chain, is_forbidden};
 const WHAT: &str = "kinds";
 const CURE: &str = "helm upgrade --install emco-crds charts/emco-crds";
 
-/// The definitions, as files.
-const FILES: [&str; 11] = [
-    include_str!("../../../../config/crd/appcontexts.yaml"),
-    include_str!("../../../../config/crd/clusterproviders.yaml"),
-    include_str!("../../../../config/crd/clusters.yaml"),
-    include_str!("../../../../config/crd/compositeapps.yaml"),
-    include_str!("../../../../config/crd/compositeprofiles.yaml"),
-    include_str!("../../../../config/crd/deploymentapprovals.yaml"),
-    include_str!("../../../../config/crd/deploymentintentgroups.yaml"),
-    include_str!("../../../../config/crd/genericactionintents.yaml"),
-    include_str!("../../../../config/crd/logicalclouds.yaml"),
-    include_str!("../../../../config/crd/projects.yaml"),
-    include_str!("../../../../config/crd/syncshards.yaml"),
-];
-
 /// The kinds are there, and as this program knows them.
 pub async fn check(hub: &Hub) -> Finding {
     let api = Api::<CustomResourceDefinition>::all(hub.client.clone());
     let (mut missing, mut other) = (Vec::new(), Vec::new());
-    // Both through the same type, which leaves out what only one side writes.
-    let known = FILES.iter().filter_map(|file| serde_yaml::from_str::<CustomResourceDefinition>(file).ok());
-    for known in known.filter_map(|known| serde_json::to_value(known).ok()) {
+    // Both are of the same type, which leaves out what only one side writes.
+    let all = emco_crds::all();
+    for known in all.iter().filter_map(|known| serde_json::to_value(known).ok()) {
         let name = text(&known, "/metadata/name");
         match api.get_opt(&name).await {
             Ok(None) => missing.push(name),
@@ -51,7 +36,7 @@ pub async fn check(hub: &Hub) -> Finding {
     match (missing.as_slice(), other.as_slice()) {
         ([], []) => Finding::ok(
             WHAT,
-            format!("all {} are there, of version {}", FILES.len(), env!("CARGO_PKG_VERSION")),
+            format!("all {} are there, of version {}", all.len(), env!("CARGO_PKG_VERSION")),
         ),
         ([], other) => Finding::bad(
             Level::Warn,

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use emco_crds::kinds::{Files, Row};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,46 +23,25 @@ const DEEPEST: usize = 32;
 const STDIN: &str = "-";
 
 const MAP: &str = "ConfigMap";
-/// Kinds of ours without a namespace.
-const OF_THE_HUB: [&str; 2] = ["Project", "ClusterProvider"];
 
 /// Which objects a command reads; all others in the files are not looked at.
 pub struct Kinds {
     /// The command, as people give it the standard input.
     command: &'static str,
     /// Kinds of ours.
-    ours: &'static [&'static str],
+    ours: fn(&Row) -> bool,
     /// Kinds of the core group.
     core: &'static [&'static str],
 }
 
 /// What a digest is made of.
-pub const OF_DIGESTS: Kinds = Kinds {
-    command: "kubectl emco digest -f -",
-    ours: &[
-        "DeploymentIntentGroup",
-        "CompositeApp",
-        "CompositeProfile",
-        "GenericActionIntent",
-        "LogicalCloud",
-        "Project",
-    ],
-    core: &[MAP],
-};
+pub const OF_DIGESTS: Kinds =
+    Kinds { command: "kubectl emco digest -f -", ours: |row| row.files == Files::Digests, core: &[MAP] };
 
 /// What a plan depends on.
 pub const OF_PLANS: Kinds = Kinds {
     command: "kubectl emco plan -f -",
-    ours: &[
-        "DeploymentIntentGroup",
-        "CompositeApp",
-        "CompositeProfile",
-        "GenericActionIntent",
-        "LogicalCloud",
-        "Project",
-        "ClusterProvider",
-        "Cluster",
-    ],
+    ours: |row| row.files != Files::Nowhere,
     core: &[MAP, "Secret"],
 };
 
@@ -225,7 +205,7 @@ impl Reader<'_> {
         let (group, known) = (emco_crds::names::GROUP, emco_crds::names::API_VERSION);
         let ours = version.split_once('/').is_some_and(|(of, _)| of == group);
         let is_read = if ours {
-            self.kinds.ours.contains(&kind.as_str())
+            self.schemas.has(&kind)
         } else {
             version == "v1" && self.kinds.core.contains(&kind.as_str())
         };
@@ -248,7 +228,7 @@ impl Reader<'_> {
             );
         }
         let namespace = match (own.as_str(), self.namespace) {
-            _ if OF_THE_HUB.contains(&kind.as_str()) => String::new(),
+            _ if ours && !self.schemas.namespaced(&kind) => String::new(),
             ("", None) if ours => return Err(unplaced(path, &kind, &name)),
             ("", named) => named.unwrap_or_default().to_owned(),
             (own, _) => own.to_owned(),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use emco_crds::Cluster;
 use emco_crds::names::{label, object};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -77,15 +79,8 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
     }
     // Read again: the operator may have written until it stopped.
     let there = Inventory::read(hub).await?;
-    free_all(hub, "DeploymentIntentGroup", &there.deployments).await?;
-    free_all(hub, "DeploymentApproval", &there.approvals).await?;
-    free_all(hub, "AppContext", &there.revisions).await?;
-    free_all(hub, "SyncShard", &there.shards).await?;
-    free_all(hub, "GenericActionIntent", &there.intents).await?;
-    free_all(hub, "CompositeProfile", &there.profiles).await?;
-    free_all(hub, "CompositeApp", &there.apps).await?;
-    free_all(hub, "LogicalCloud", &there.clouds).await?;
-    print(&format!("released: {}\n", count(there.deployments.len(), "deployment")))?;
+    free_namespaced(hub, &there).await?;
+    print(&format!("released: {}\n", count(there.digs.len(), "deployment")))?;
     let ours = installation(hub).await?;
     let mut ended = Ended::Wholly;
     for (seen, client) in clusters {
@@ -108,6 +103,30 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
         eprintln!("warning: EMCO is released, but for what is named above on clusters");
     }
     Ok(ended)
+}
+
+/// Frees deployments, what was made of them, and then what they name, the last row of the table first.
+async fn free_namespaced(hub: &Hub, there: &Inventory) -> anyhow::Result<()> {
+    let (mut made, mut named): (Vec<BoxFuture<'_, _>>, Vec<BoxFuture<'_, _>>) = (Vec::new(), Vec::new());
+    macro_rules! free_each {
+        ($($store:ident: $kind:ident, $called:literal, $writer:ident, $($column:ident),*;)*) => {
+            $(free_each!(@$writer $store $kind);)*
+        };
+        (@Hub $store:ident $kind:ident) => {};
+        (@Editor digs $kind:ident) => { made.push(free_all(hub, stringify!($kind), &there.digs).boxed()) };
+        (@Editor $store:ident $kind:ident) => {
+            named.push(free_all(hub, stringify!($kind), &there.$store).boxed())
+        };
+        (@Admin $store:ident $kind:ident) => { named.push(free_all(hub, stringify!($kind), &there.$store).boxed()) };
+        (@$writer:ident $store:ident $kind:ident) => {
+            made.push(free_all(hub, stringify!($kind), &there.$store).boxed())
+        };
+    }
+    emco_crds::each_kind!(all => free_each);
+    for step in made.into_iter().chain(named.into_iter().rev()) {
+        step.await?;
+    }
+    Ok(())
 }
 
 /// What is EMCO's own on a cluster; what runs there stays on purpose, with its namespaces.

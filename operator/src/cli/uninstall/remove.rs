@@ -7,7 +7,8 @@ use anyhow::bail;
 use emco_crds::conditions::types;
 use emco_crds::names::object;
 use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, LogicalCloud, Project};
-use futures::TryStreamExt as _;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, TryStreamExt as _};
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::WatchStreamExt as _;
@@ -93,14 +94,38 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
     Ok(ended)
 }
 
-/// The deployments go, and what they were made of; whether all of it did.
-async fn deployments(hub: &Hub, there: &Inventory, left: &impl Fn() -> Duration) -> anyhow::Result<bool> {
-    Ok(delete_all(hub, "DeploymentIntentGroup", &there.deployments, left).await?
-        && until_gone::<DeploymentIntentGroup>(hub, "deployment", left(), |_| true).await?
-        && delete_all(hub, "DeploymentApproval", &there.approvals, left).await?
-        && delete_all(hub, "GenericActionIntent", &there.intents, left).await?
-        && delete_all(hub, "CompositeProfile", &there.profiles, left).await?
-        && delete_all(hub, "CompositeApp", &there.apps, left).await?)
+/// The deployments go, their approvals, and what they were made of, the last row of the table first; whether all of it did.
+async fn deployments(
+    hub: &Hub,
+    there: &Inventory,
+    left: &(impl Fn() -> Duration + Sync),
+) -> anyhow::Result<bool> {
+    if !delete_all(hub, "DeploymentIntentGroup", &there.digs, left).await?
+        || !until_gone::<DeploymentIntentGroup>(hub, "deployment", left(), |_| true).await?
+    {
+        return Ok(false);
+    }
+    let (mut made, mut named): (Vec<BoxFuture<'_, _>>, Vec<BoxFuture<'_, _>>) = (Vec::new(), Vec::new());
+    macro_rules! delete_each {
+        ($($store:ident: $kind:ident, $called:literal, $writer:ident, $($column:ident),*;)*) => {
+            $(delete_each!(@$writer $store $kind);)*
+        };
+        (@Editor digs $kind:ident) => {};
+        (@Editor $store:ident $kind:ident) => {
+            named.push(delete_all(hub, stringify!($kind), &there.$store, left).boxed())
+        };
+        (@Approver $store:ident $kind:ident) => {
+            made.push(delete_all(hub, stringify!($kind), &there.$store, left).boxed())
+        };
+        (@$writer:ident $store:ident $kind:ident) => {};
+    }
+    emco_crds::each_kind!(all => delete_each);
+    for step in made.into_iter().chain(named.into_iter().rev()) {
+        if !step.await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Objects of the hub whose end is watched.
@@ -192,7 +217,7 @@ async fn delete_all<K>(
     hub: &Hub,
     kind: &str,
     objects: &[K],
-    left: &impl Fn() -> Duration,
+    left: &(impl Fn() -> Duration + Sync),
 ) -> anyhow::Result<bool>
 where
     K: Watched + Resource<DynamicType = (), Scope = NamespaceResourceScope>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use emco_crds::kinds::{self, Row};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
@@ -49,24 +50,43 @@ pub fn nulls(spec: &Value) -> Vec<String> {
     found
 }
 
-/// Schemas of specs, by kind, as they are installed with this release.
-pub struct Schemas(BTreeMap<String, JSONSchemaProps>);
+/// A kind, as it is installed with this release.
+struct Installed {
+    /// Whether its objects live in namespaces.
+    namespaced: bool,
+    /// The schema of the spec.
+    spec: JSONSchemaProps,
+}
+
+/// Kinds by name.
+pub struct Schemas(BTreeMap<String, Installed>);
 
 impl Schemas {
     /// Of some kinds.
-    pub fn of(kinds: &[&str]) -> Self {
+    pub fn of(which: fn(&Row) -> bool) -> Self {
         let all = emco_crds::crds::all().into_iter().map(|crd| crd.spec);
-        let of = all.filter(|spec| kinds.contains(&spec.names.kind.as_str())).filter_map(|mut spec| {
+        let of = all.filter(|spec| kinds::row(&spec.names.kind).is_some_and(which)).filter_map(|mut spec| {
             let version = spec.versions.pop()?;
             let mut properties = version.schema?.open_api_v3_schema?.properties?;
-            Some((spec.names.kind, properties.remove("spec")?))
+            let namespaced = spec.scope == "Namespaced";
+            Some((spec.names.kind, Installed { namespaced, spec: properties.remove("spec")? }))
         });
         Self(of.collect())
     }
 
+    /// Whether a kind is one of them.
+    pub fn has(&self, kind: &str) -> bool {
+        self.0.contains_key(kind)
+    }
+
+    /// Whether objects of a kind live in namespaces.
+    pub fn namespaced(&self, kind: &str) -> bool {
+        self.0.get(kind).is_none_or(|installed| installed.namespaced)
+    }
+
     /// A field of an object's spec that the API server would drop.
     pub fn unknown(&self, kind: &str, object: &Value) -> Option<String> {
-        unknown(object.get("spec")?, self.0.get(kind)?, "spec")
+        unknown(object.get("spec")?, &self.0.get(kind)?.spec, "spec")
     }
 }
 
@@ -117,7 +137,7 @@ mod tests {
 
     #[test]
     fn fields_that_the_api_server_drops_are_found_and_values_are_free() {
-        let schemas = Schemas::of(&["CompositeApp", "DeploymentIntentGroup"]);
+        let schemas = Schemas::of(|row| ["CompositeApp", "DeploymentIntentGroup"].contains(&row.kind));
         let app = |app: Value| json!({"kind": "CompositeApp", "spec": {"apps": [{"name": "web"}, app]}});
         assert_eq!(
             schemas.unknown("CompositeApp", &app(json!({"name": "db", "chart": {"digest": "x"}}))),

@@ -1,11 +1,8 @@
 //! Asks the hub whether it would store objects of files: a dry run, which stores nothing. Rules of fields are the API server's.
 
+use emco_crds::kinds::Writer;
 use emco_crds::names::manager;
-use emco_crds::{
-    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project,
-};
 use kube::api::PostParams;
-use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,20 +18,36 @@ pub struct Unaccepted {
     pub message: String,
 }
 
-/// What the hub would not store, and notes on what it was not asked about.
+/// What the hub would not store, and notes on what it was not asked about: deployments first, then what stands ever further from them.
 pub async fn ask(hub: &Hub, edits: &Edits) -> anyhow::Result<(Vec<Unaccepted>, Vec<String>)> {
-    let mut asked = Asked { hub, unaccepted: Vec::new(), unasked: Vec::new() };
-    let Edits { deployments, apps, profiles, intents, clouds, projects } = edits;
-    asked.within::<DeploymentIntentGroup>(deployments).await?;
-    asked.within::<CompositeApp>(apps).await?;
-    asked.within::<CompositeProfile>(profiles).await?;
-    asked.within::<GenericActionIntent>(intents).await?;
-    asked.within::<LogicalCloud>(clouds).await?;
-    let api = Api::<Project>::all(hub.client.clone());
-    for laid in projects {
-        asked.one(&api, laid).await?;
+    let mut answers: Vec<((Writer, bool), Asked<'_>)> = Vec::new();
+    macro_rules! ask_each {
+        ($($store:ident: $kind:ident, $called:literal, $writer:ident, $files:ident, $($column:ident),*;)*) => {
+            $(ask_each!(@$files $writer $store $kind);)*
+        };
+        (@Digests $writer:ident $store:ident $kind:ident) => {
+            let mut asked = Asked { hub, unaccepted: Vec::new(), unasked: Vec::new() };
+            for laid in &edits.$store {
+                asked.one(&ask_each!(@$writer $kind laid), laid).await?;
+            }
+            answers.push(((Writer::$writer, stringify!($kind) != "DeploymentIntentGroup"), asked));
+        };
+        // What only plans read is laid over the hub's, and the hub is not asked about it.
+        (@$files:ident $writer:ident $store:ident $kind:ident) => { let _ = &edits.$store; };
+        (@Hub $kind:ident $laid:ident) => { Api::<emco_crds::$kind>::all(hub.client.clone()) };
+        (@$writer:ident $kind:ident $laid:ident) => {{
+            let namespace = $laid.object.namespace().unwrap_or_default();
+            Api::<emco_crds::$kind>::namespaced(hub.client.clone(), &namespace)
+        }};
     }
-    Ok((asked.unaccepted, asked.unasked))
+    emco_crds::each_kind!(all => ask_each);
+    answers.sort_by_key(|(rank, _)| *rank);
+    let (mut unaccepted, mut unasked) = (Vec::new(), Vec::new());
+    for (_, asked) in answers {
+        unaccepted.extend(asked.unaccepted);
+        unasked.extend(asked.unasked);
+    }
+    Ok((unaccepted, unasked))
 }
 
 struct Asked<'a> {
@@ -44,21 +57,6 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    async fn within<K>(&mut self, edits: &[Laid<K>]) -> anyhow::Result<()>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        for laid in edits {
-            let namespace = laid.object.namespace().unwrap_or_default();
-            self.one(&Api::<K>::namespaced(self.hub.client.clone(), &namespace), laid).await?;
-        }
-        Ok(())
-    }
-
     async fn one<K>(&mut self, api: &Api<K>, laid: &Laid<K>) -> anyhow::Result<()>
     where
         K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Serialize + DeserializeOwned,

@@ -28,7 +28,7 @@ impl Earlier {
             .iter()
             .map(|intent| ((intent.namespace().unwrap_or_default(), intent.name_any()), intent))
             .collect();
-        let keys = lists.deployments.iter().map(|dig| {
+        let keys = lists.digs.iter().map(|dig| {
             let namespace = dig.namespace().unwrap_or_default();
             let profile = dig.spec.composite_profile_ref.as_ref();
             let profile = profile.and_then(|named| profiles.get(&(namespace.clone(), named.name.clone())));

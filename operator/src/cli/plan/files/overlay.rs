@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use emco_crds::{
-    Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent,
-    LogicalCloud, Project,
-};
+use emco_crds::{DeploymentIntentGroup, Project};
 use emco_engine::path::ApiPath;
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
@@ -89,19 +86,22 @@ where
     Ok(Laid { object, exists: on_hub.is_some(), changes: edited || labels, kept })
 }
 
-/// Everything of the files.
-pub struct Files {
-    pub deployments: Vec<DeploymentIntentGroup>,
-    pub apps: Vec<CompositeApp>,
-    pub profiles: Vec<CompositeProfile>,
-    pub intents: Vec<GenericActionIntent>,
-    pub clouds: Vec<LogicalCloud>,
-    pub projects: Vec<Project>,
-    pub clusters: Vec<Cluster>,
-    pub providers: Vec<ClusterProvider>,
-    /// ConfigMaps and Secrets, as the API server stores them.
-    pub data: BTreeMap<Key, Value>,
+macro_rules! files {
+    ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+        /// Everything of the files.
+        pub struct Files {
+            $(pub $store: Vec<emco_crds::$kind>,)*
+            /// ConfigMaps and Secrets, as the API server stores them.
+            pub data: BTreeMap<Key, Value>,
+        }
+
+        /// Objects that the hub would store.
+        pub struct Edits {
+            $(pub $store: Vec<Laid<emco_crds::$kind>>,)*
+        }
+    };
 }
+emco_crds::each_kind!(all => files);
 
 impl Files {
     /// Reads each into its type.
@@ -111,24 +111,20 @@ impl Files {
             let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
             data.insert(key, stored(object.clone()));
         }
-        Ok(Self {
-            deployments: objects.all()?,
-            apps: objects.all()?,
-            profiles: objects.all()?,
-            intents: objects.all()?,
-            clouds: objects.all()?,
-            projects: objects.all()?,
-            clusters: objects.all()?,
-            providers: objects.all()?,
-            data,
-        })
+        macro_rules! read {
+            ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+                Self { $($store: objects.all()?,)* data }
+            };
+        }
+        Ok(emco_crds::each_kind!(all => read))
     }
 
     /// Whether there is nothing that a plan depends on.
     pub fn is_empty(&self) -> bool {
-        let ours = self.deployments.len() + self.apps.len() + self.profiles.len() + self.clouds.len();
-        let ours = ours + self.intents.len();
-        ours + self.projects.len() + self.clusters.len() + self.providers.len() + self.data.len() == 0
+        macro_rules! none {
+            ($($store:ident: $kind:ident, $($column:tt),*;)*) => { true $(&& self.$store.is_empty())* };
+        }
+        self.data.is_empty() && emco_crds::each_kind!(all => none)
     }
 
     /// Namespaces of projects that are looked at.
@@ -136,11 +132,17 @@ impl Files {
         fn of<K: Resource>(objects: &[K]) -> impl Iterator<Item = String> + '_ {
             objects.iter().filter_map(|object| object.meta().namespace.clone())
         }
-        let data = self.data.keys().map(|(_, namespace, _)| namespace.clone());
-        let projects = self.projects.iter().map(namespace_of);
-        let all =
-            of(&self.deployments).chain(of(&self.apps)).chain(of(&self.profiles)).chain(of(&self.clouds));
-        all.chain(of(&self.intents)).chain(data).chain(projects).collect()
+        let mut all: BTreeSet<String> = self.data.keys().map(|(_, namespace, _)| namespace.clone()).collect();
+        all.extend(self.projects.iter().map(namespace_of));
+        macro_rules! of_projects {
+            ($($store:ident: $kind:ident, $called:literal, $writer:ident, $($column:ident),*;)*) => {
+                $(of_projects!(@$writer $store);)*
+            };
+            (@Hub $store:ident) => {};
+            (@$writer:ident $store:ident) => { all.extend(of(&self.$store)) };
+        }
+        emco_crds::each_kind!(all => of_projects);
+        all
     }
 
     /// ConfigMaps and Secrets by their path.
@@ -190,14 +192,12 @@ pub struct Touched {
 /// Lays everything over the lists of the hub.
 pub fn lay(files: &Files, lists: &mut Lists, now: Timestamp) -> anyhow::Result<(Touched, Edits)> {
     let mut touched = Touched::default();
-    let edits = Edits {
-        deployments: each(&files.deployments, &mut lists.deployments, now, &mut touched)?,
-        apps: each(&files.apps, &mut lists.apps, now, &mut touched)?,
-        profiles: each(&files.profiles, &mut lists.profiles, now, &mut touched)?,
-        intents: each(&files.intents, &mut lists.intents, now, &mut touched)?,
-        clouds: each(&files.clouds, &mut lists.clouds, now, &mut touched)?,
-        projects: each(&files.projects, &mut lists.projects, now, &mut touched)?,
-    };
+    macro_rules! lay_each {
+        ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+            Edits { $($store: each(&files.$store, &mut lists.$store, now, &mut touched)?,)* }
+        };
+    }
+    let edits = emco_crds::each_kind!(all => lay_each);
     for Laid { object: project, exists, .. } in &edits.projects {
         let (namespace, name) = (namespace_of(project), project.name_any());
         if !exists {
@@ -205,25 +205,13 @@ pub fn lay(files: &Files, lists: &mut Lists, now: Timestamp) -> anyhow::Result<(
         }
         touched.objects.insert(("Project".to_owned(), namespace, name));
     }
-    each(&files.clusters, &mut lists.clusters, now, &mut touched)?;
-    each(&files.providers, &mut lists.providers, now, &mut touched)?;
     let is_place = |kind: &str| ["Cluster", "ClusterProvider"].contains(&kind);
     let places = touched.objects.iter().filter(|(kind, ..)| is_place(kind));
     touched.places = places.map(|(kind, _, name)| format!("{kind} {name}")).collect();
     touched.objects.extend(files.data.keys().cloned());
     let named = |dig: &DeploymentIntentGroup| (dig.namespace().unwrap_or_default(), dig.name_any());
-    touched.deployments = files.deployments.iter().map(named).collect();
+    touched.deployments = files.digs.iter().map(named).collect();
     Ok((touched, edits))
-}
-
-/// Objects that the hub would store.
-pub struct Edits {
-    pub deployments: Vec<Laid<DeploymentIntentGroup>>,
-    pub apps: Vec<Laid<CompositeApp>>,
-    pub profiles: Vec<Laid<CompositeProfile>>,
-    pub intents: Vec<Laid<GenericActionIntent>>,
-    pub clouds: Vec<Laid<LogicalCloud>>,
-    pub projects: Vec<Laid<Project>>,
 }
 
 /// Lays those of one kind over their list; those that differ are returned.

@@ -18,10 +18,7 @@ use emco_controllers::remote::dialer::{Dialer, DialerSettings, HubHosts, SystemR
 use emco_controllers::store::Revisions;
 use emco_controllers::stores::{Feed, NamespaceMeta, Writers, stores};
 use emco_crds::names::object::INSTALLATION;
-use emco_crds::{
-    AppContext, Cluster, ClusterProvider, CompositeApp, CompositeProfile, DeploymentApproval,
-    DeploymentIntentGroup, GenericActionIntent, LogicalCloud, Project, SyncShard,
-};
+use emco_crds::{CompositeApp, LogicalCloud, SyncShard};
 use emco_engine::path::ApiPath;
 use emco_engine::snapshot::Installation;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -38,20 +35,43 @@ use crate::cli::hub::{Hub, is_forbidden};
 /// Objects of one page of a list.
 const PAGE: u32 = 500;
 
-/// What the operator watches, as far as plans of some namespaces depend on it.
-pub struct Lists {
-    pub providers: Vec<ClusterProvider>,
-    pub clusters: Vec<Cluster>,
-    pub projects: Vec<Project>,
-    pub clouds: Vec<LogicalCloud>,
-    pub apps: Vec<CompositeApp>,
-    pub profiles: Vec<CompositeProfile>,
-    pub intents: Vec<GenericActionIntent>,
-    pub deployments: Vec<DeploymentIntentGroup>,
-    approvals: Vec<DeploymentApproval>,
-    contexts: Vec<AppContext>,
-    shards: Vec<SyncShard>,
-    namespaces: Vec<NamespaceMeta>,
+macro_rules! lists {
+    ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+        /// What the operator watches, as far as plans of some namespaces depend on it.
+        pub struct Lists {
+            $(pub $store: Vec<emco_crds::$kind>,)*
+            namespaces: Vec<NamespaceMeta>,
+        }
+    };
+}
+emco_crds::each_kind!(all => lists);
+
+/// Where objects are listed.
+struct Places<'a> {
+    hub: &'a Hub,
+    /// Namespaces of projects.
+    wanted: &'a BTreeSet<String>,
+    /// Namespaces whose shards count.
+    sharing: &'a BTreeSet<String>,
+    /// Listed before: they say which namespaces share.
+    clouds: Vec<LogicalCloud>,
+}
+
+/// The objects of one row: all of them where they are of the hub, else those of the namespaces that are looked at.
+macro_rules! list {
+    ($places:ident, LogicalCloud $called:literal $writer:ident) => {
+        std::mem::take(&mut $places.clouds)
+    };
+    ($places:ident, SyncShard $called:literal $writer:ident) => {
+        within!($places.hub, $places.sharing, SyncShard, $called)
+    };
+    ($places:ident, $kind:ident $called:literal Hub) => {{
+        let api = Api::<emco_crds::$kind>::all($places.hub.client.clone());
+        $places.hub.list(api, &ListParams::default(), $called, None).await?
+    }};
+    ($places:ident, $kind:ident $called:literal $writer:ident) => {
+        within!($places.hub, $places.wanted, emco_crds::$kind, $called)
+    };
 }
 
 /// Those of some namespaces.
@@ -70,25 +90,16 @@ impl Lists {
     /// Lists what the files are laid over: what lies in the namespaces of their projects, and all clusters.
     pub async fn read(hub: &Hub, files: &Files) -> anyhow::Result<Self> {
         let wanted = &files.namespaces();
-        let (client, params) = (|| hub.client.clone(), ListParams::default());
-        let clouds = hub.list(Api::<LogicalCloud>::all(client()), &params, "logical clouds", None).await?;
-        let sharing = sharing(&clouds, &files.clouds, wanted);
-        Ok(Self {
-            providers: hub
-                .list(Api::<ClusterProvider>::all(client()), &params, "cluster providers", None)
-                .await?,
-            clusters: hub.list(Api::<Cluster>::all(client()), &params, "clusters", None).await?,
-            projects: hub.list(Api::<Project>::all(client()), &params, "projects", None).await?,
-            clouds,
-            apps: within!(hub, wanted, CompositeApp, "composite apps"),
-            profiles: within!(hub, wanted, CompositeProfile, "composite profiles"),
-            intents: within!(hub, wanted, GenericActionIntent, "generic action intents"),
-            deployments: within!(hub, wanted, DeploymentIntentGroup, "deployment intent groups"),
-            approvals: within!(hub, wanted, DeploymentApproval, "deployment approvals"),
-            contexts: within!(hub, wanted, AppContext, "app contexts"),
-            shards: within!(hub, &sharing, SyncShard, "shards"),
-            namespaces: namespaces(hub).await?,
-        })
+        let api = Api::<LogicalCloud>::all(hub.client.clone());
+        let clouds = hub.list(api, &ListParams::default(), "logical clouds", None).await?;
+        let sharing = &sharing(&clouds, &files.clouds, wanted);
+        let mut places = Places { hub, wanted, sharing, clouds };
+        macro_rules! read {
+            ($($store:ident: $kind:ident, $called:literal, $writer:ident, $($column:ident),*;)*) => {
+                Self { $($store: list!(places, $kind $called $writer),)* namespaces: namespaces(hub).await? }
+            };
+        }
+        Ok(emco_crds::each_kind!(all => read))
     }
 }
 
@@ -204,7 +215,7 @@ impl World {
         for cloud in &lists.clouds {
             stores.cloud_namespaces.note(cloud, false);
         }
-        for dig in &lists.deployments {
+        for dig in &lists.digs {
             stores.deployment_places.note(dig, false);
             stores.releases.note(dig, false);
         }
@@ -212,17 +223,12 @@ impl World {
             stores.suspended.note(project, false);
         }
         let writers = &mut self.writers;
-        show(&mut writers.providers, lists.providers);
-        show(&mut writers.clusters, lists.clusters);
-        show(&mut writers.projects, lists.projects);
-        show(&mut writers.clouds, lists.clouds);
-        show(&mut writers.apps, lists.apps);
-        show(&mut writers.profiles, lists.profiles);
-        show(&mut writers.intents, lists.intents);
-        show(&mut writers.digs, lists.deployments);
-        show(&mut writers.approvals, lists.approvals);
-        show(&mut writers.contexts, lists.contexts);
-        show(&mut writers.shards, lists.shards);
+        macro_rules! show_each {
+            ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+                $(show(&mut writers.$store, lists.$store);)*
+            };
+        }
+        emco_crds::each_kind!(all => show_each);
         show(&mut writers.namespaces, lists.namespaces);
     }
 

@@ -9,8 +9,8 @@ use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::change::Change;
 use super::predicates::changed;
-use super::stream::Change;
 use crate::object::meta;
 use crate::stores::{NamespaceMeta, Stores};
 use crate::tenancy::facts;

@@ -14,31 +14,48 @@ use emco_engine::role::Derived;
 use tokio::sync::Notify;
 
 use crate::api::key_queue::KeyQueue;
+use crate::kinds::each_kind;
 use crate::object::meta::{name, namespace};
 use crate::stores::{Reference, Stores};
 
+mod change;
+mod cluster_maps_changed;
+mod predicates;
 mod releases;
 
-/// Sets of all kinds that are reconciled.
-#[derive(Default)]
-#[allow(missing_docs)] // one set per kind
-pub struct Triggers {
-    pub providers: Arc<KeyQueue>,
-    pub clusters: Arc<KeyQueue>,
-    pub projects: Arc<KeyQueue>,
-    pub clouds: Arc<KeyQueue>,
-    pub apps: Arc<KeyQueue>,
-    pub profiles: Arc<KeyQueue>,
-    pub intents: Arc<KeyQueue>,
-    pub digs: Arc<KeyQueue>,
-    pub approvals: Arc<KeyQueue>,
-    /// Owners of what is stored, as kind/name: whether they are still there.
-    pub owners: Arc<KeyQueue>,
-    /// Ledgers of what was given up.
-    pub ledgers: Arc<KeyQueue>,
-    /// Rings when a namespace came, went or changed its owner.
-    pub namespaces: Arc<Notify>,
+pub use change::Change;
+pub use cluster_maps_changed::{ClusterMapsChanged, cluster as cluster_maps_of};
+pub use predicates::{
+    ApprovalChanged, ClusterChanged, ContentChanged, IntentChanged, PlanChanged, RefsChanged, RowsChanged,
+    SyncPolicyChanged,
+};
+
+macro_rules! triggers {
+    ($($store:ident: $kind:ident, $called:literal, $($column:ident),*;)*) => {
+        /// The queues of all kinds that are reconciled, and of what else looks again.
+        #[derive(Default)]
+        pub struct Triggers {
+            $(#[doc = concat!("Those of ", $called, ".")] pub $store: Arc<KeyQueue>,)*
+            /// Owners of what is stored, as kind/name: whether they are still there.
+            pub owners: Arc<KeyQueue>,
+            /// Ledgers of what was given up.
+            pub ledgers: Arc<KeyQueue>,
+            /// Rings when a namespace came, went or changed its owner.
+            pub namespaces: Arc<Notify>,
+        }
+
+        impl Triggers {
+            /// The queue of a kind.
+            fn queue(&self, kind: &str) -> Option<&KeyQueue> {
+                match kind {
+                    $(stringify!($kind) => Some(&self.$store),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
+each_kind!(reconciled => triggers);
 
 impl Triggers {
     /// A provider came, changed or went: its clusters, and everybody who may be granted some.
@@ -158,12 +175,9 @@ impl Triggers {
     pub fn dig(&self, stores: &Stores, dig: &DeploymentIntentGroup, gone: bool) {
         let within = namespace(dig);
         stores.deployment_places.note(dig, gone);
-        for reference in stores.named.note(dig, gone) {
-            match reference {
-                Reference::App(app) => self.apps.enqueue(within, &app),
-                Reference::Profile(profile) => self.profiles.enqueue(within, &profile),
-                Reference::Cloud(cloud) => self.clouds.enqueue(within, &cloud),
-                Reference::Intent(intent) => self.intents.enqueue(within, &intent),
+        for Reference { kind, name } in stores.named.note(dig, gone) {
+            if let Some(queue) = self.queue(&kind) {
+                queue.enqueue(within, &name);
             }
         }
         self.counted(stores, within);

@@ -12,8 +12,8 @@ use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::stream::Change;
-use crate::driver::triggers::deriving;
+use super::change::Change;
+use super::deriving;
 use crate::object::meta;
 use crate::stores::Stores;
 
