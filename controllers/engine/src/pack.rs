@@ -3,9 +3,11 @@
 //! A pack is one immutable `ConfigMap` or `Secret` (for manifests of kind Secret) of at most [`LARGEST`] bytes under the key
 //! [`KEY`]. Format 1: the magic `EMCOPK01`, SHA-256 of all that follows, the length of the index (four bytes, little
 //! endian), the index as JSON, zstd frames. A frame may need another one of its pack as dictionary: the first variant of an
-//! app stands whole, its siblings cost what differs.
+//! app stands whole, its siblings cost what differs. Format 2 has pieces of manifests besides: one that no pack can hold
+//! stands in several. A pack without pieces has format 1.
 
 mod codec;
+mod read;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClusterId, Identity, SetDigest};
 use crate::rollout::Waves;
-use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
+use crate::set::{Assigned, Assignment, Findings};
 
+pub use read::{assemble, salvage};
 pub use write::{write_assignment, write_identities, write_sets, write_waves};
 
 /// Largest pack, in bytes: below the limit of `ConfigMaps` and Secrets with room for metadata.
@@ -49,19 +52,19 @@ pub enum PackError {
     #[error("the content is no pack: it does not begin with EMCOPK")]
     NotAPack,
     /// Written by a later version.
-    #[error("the pack has format {0} and this version reads format 1: upgrade the operator")]
+    #[error("the pack has format {0} and this version reads formats up to {FORMAT}: upgrade the operator", FORMAT = codec::FORMAT)]
     Newer(u32),
     /// Bytes are missing or changed.
     #[error("the pack is torn or was changed: its bytes do not have the digest it states")]
     Torn,
-    /// The digest is right and the content is not what format 1 says.
+    /// The digest is right and the content is not what its format says.
     #[error("the pack cannot be read: {0}")]
     Corrupt(String),
     /// No pack at hand holds it, or not all of it.
     #[error("no pack holds all of {0}")]
     Missing(String),
-    /// One manifest that no pack can hold.
-    #[error("{0} is too large: compressed, a manifest must fit into {LARGEST} bytes")]
+    /// Something besides manifests that no pack can hold.
+    #[error("{0} is too large: compressed, it must fit into {LARGEST} bytes")]
     TooLarge(String),
 }
 
@@ -119,6 +122,20 @@ struct Part {
     /// Their places in the set; absent = all, in order.
     #[serde(rename = "at", default, skip_serializing_if = "Option::is_none")]
     positions: Option<Vec<usize>>,
+    /// The frame is a piece of that list, which no pack can hold as a whole.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    piece: Option<Piece>,
+}
+
+/// One of several frames that make a list of manifests one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Piece {
+    /// Which one, from 0.
+    #[serde(rename = "i")]
+    number: usize,
+    /// Of how many.
+    #[serde(rename = "n")]
+    pieces: usize,
 }
 
 /// One of several packs that together hold an assignment.
@@ -202,52 +219,6 @@ impl Pack {
     fn frame(&self, frame: usize) -> Result<&Frame, PackError> {
         self.index.frames.get(frame).ok_or_else(|| PackError::Corrupt(format!("it has no frame {frame}")))
     }
-}
-
-/// Puts a set together from the packs that hold parts of it. Packs without a part of it do no harm. (Two apps without any
-/// manifest have one digest; the app named is then one of them.)
-pub fn assemble(set: &SetDigest, packs: &[&Pack]) -> Result<ManifestSet, PackError> {
-    let missing = || PackError::Missing(format!("set {set}"));
-    let mut app = None;
-    let mut total = 0;
-    let mut places: BTreeMap<usize, SetManifest> = BTreeMap::new();
-    for (pack, part) in packs.iter().flat_map(|p| p.index.sets.iter().map(move |part| (p, part))) {
-        if part.set != *set {
-            continue;
-        }
-        let manifests: Vec<SetManifest> = parse(&pack.content(part.frame)?)?;
-        let positions = part.positions.clone().unwrap_or_else(|| (0..part.total).collect());
-        if positions.len() != manifests.len() || positions.iter().any(|at| *at >= part.total) {
-            return Err(PackError::Corrupt(format!("set {set} does not say where its manifests belong")));
-        }
-        app = pack.index.apps.get(part.app).cloned();
-        total = part.total;
-        places.extend(positions.into_iter().zip(manifests));
-    }
-    if places.len() != total {
-        return Err(missing());
-    }
-    Ok(ManifestSet {
-        digest: set.clone(),
-        app: app.ok_or_else(missing)?,
-        manifests: places.into_values().collect(),
-    })
-}
-
-/// What can still be read of a set where not all can: those of its manifests, in their order. `None` where nothing can.
-pub fn salvage(set: &SetDigest, packs: &[&Pack]) -> Option<ManifestSet> {
-    let parts = packs.iter().flat_map(|pack| pack.index.sets.iter().map(move |part| (pack, part)));
-    let mut app = None;
-    let mut places: BTreeMap<usize, SetManifest> = BTreeMap::new();
-    for (pack, part) in parts.filter(|(_, part)| part.set == *set) {
-        let Ok(content) = pack.content(part.frame) else { continue };
-        let Ok(manifests) = parse::<Vec<SetManifest>>(&content) else { continue };
-        let positions = part.positions.clone().unwrap_or_else(|| (0..manifests.len()).collect());
-        app = pack.index.apps.get(part.app).cloned();
-        places.extend(positions.into_iter().zip(manifests));
-    }
-    let manifests = places.into_values().collect();
-    app.map(|app| ManifestSet { digest: set.clone(), app, manifests })
 }
 
 /// Puts an assignment together from all its packs; others do no harm.

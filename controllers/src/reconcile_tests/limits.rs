@@ -234,3 +234,43 @@ async fn an_app_beyond_the_limit_of_objects_goes_to_no_other_cluster() {
     assert_eq!(life.names_on("a"), ["namespaces.//team-a"]);
     assert_eq!(life.names_on("b").len(), 3);
 }
+
+/// Text of 64 signs that compresses to three quarters: more than one pack, and an object that an API server takes.
+fn noise() -> String {
+    use base64::Engine as _;
+    use sha2::{Digest, Sha256};
+    let blocks = (0..32_400_u64).flat_map(|block| Sha256::digest(block.to_le_bytes()));
+    base64::engine::general_purpose::STANDARD.encode(blocks.collect::<Vec<u8>>())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_no_pack_can_hold_alone_is_deployed_and_read_again() {
+    let noise = noise();
+    let mut life = begun(&json!({}));
+    life.put(&on_a("fat", &json!({"say": noise})));
+    life.settle().await;
+    assert_eq!(ready(&life, &["fat"]), [true], "{}", says(&life, "fat", "Ready").2);
+    let said = |life: &Life| life.on("a")["configmaps./team-a/fat-0"]["data"]["say"] == noise;
+    assert!(said(&life));
+    // What is stored is all that the next process has.
+    life.edges["a"].remove("/api/v1/namespaces/team-a/configmaps/fat-0");
+    life.restart().await;
+    life.settle().await;
+    assert!(said(&life));
+    life.put(&on_a("fat", &json!({"say": "little"})));
+    life.settle().await;
+    assert_eq!(ready(&life, &["fat"]), [true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_no_api_server_stores_is_refused_by_name_and_limit() {
+    let mut life = begun(&json!({}));
+    life.put(&on_a("fat", &json!({})));
+    life.settle().await;
+    life.put(&on_a("fat", &json!({"say": "x".repeat(1_400_000)})));
+    life.settle().await;
+    let (status, reason, message) = says(&life, "fat", "Rendered");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "OutputTooLarge"), "{message}");
+    assert!(message.contains("/fat-0 of 14") && message.contains("more than 1400000"), "{message}");
+    assert_eq!(life.on("a")["configmaps./team-a/fat-0"]["data"]["say"], "hello", "what runs stays");
+}

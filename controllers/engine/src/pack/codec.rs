@@ -7,8 +7,10 @@ use super::{Frame, Index, LARGEST_FRAME, PackError};
 
 /// The magic without its number.
 const MAGIC: &[u8] = b"EMCOPK";
-/// The number of the format, two digits.
-const FORMAT: u32 = 1;
+/// The newest format, two digits: with pieces of manifests.
+pub const FORMAT: u32 = 2;
+/// The format without any.
+const WHOLE: u32 = 1;
 /// Magic, digest, length of the index.
 pub const HEADER: usize = 8 + 32 + 4;
 /// Compression level: the fourth part of the time of level 9 for a tenth more bytes.
@@ -17,6 +19,8 @@ const LEVEL: i32 = 6;
 /// The bytes of a pack. Fails only for an index of 4 GiB.
 pub fn encode(index: &Index, frames: &[Vec<u8>]) -> Result<Vec<u8>, PackError> {
     let corrupt = |error: &dyn std::fmt::Display| PackError::Corrupt(error.to_string());
+    // An operator of before goes on reading all that it can.
+    let format = if index.sets.iter().any(|part| part.piece.is_some()) { FORMAT } else { WHOLE };
     let index = serde_json::to_vec(index).map_err(|e| corrupt(&e))?;
     let length = u32::try_from(index.len()).map_err(|e| corrupt(&e))?;
     let mut body = Vec::with_capacity(4 + index.len() + frames.iter().map(Vec::len).sum::<usize>());
@@ -25,7 +29,7 @@ pub fn encode(index: &Index, frames: &[Vec<u8>]) -> Result<Vec<u8>, PackError> {
     for frame in frames {
         body.extend_from_slice(frame);
     }
-    let mut bytes = format!("EMCOPK{FORMAT:02}").into_bytes();
+    let mut bytes = format!("EMCOPK{format:02}").into_bytes();
     bytes.extend_from_slice(&Sha256::digest(&body));
     bytes.append(&mut body);
     Ok(bytes)

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 
 use super::*;
-use crate::set::{HookSpec, Phase};
+use crate::set::{HookSpec, ManifestSet, Phase, SetManifest};
 use std::sync::Arc;
 
 #[allow(clippy::needless_pass_by_value)] // reads better where it is called
@@ -113,11 +113,32 @@ fn more_than_fits_goes_to_several_packs() {
 }
 
 #[test]
-fn a_manifest_larger_than_a_pack_is_refused_by_name() {
-    let error =
-        write_sets("uid", &[set("web", "s", vec![manifest("ConfigMap", "fat", json!(noise(1, 3_000_000)))])])
-            .unwrap_err();
-    assert!(error.to_string().starts_with("ConfigMap/fat is too large"), "{error}");
+fn a_manifest_larger_than_a_pack_stands_in_pieces() {
+    let fat = |kind: &str, seed| manifest(kind, "fat", json!(noise(seed, 2_200_000)));
+    let whole = [
+        set("web", "alone", vec![fat("ConfigMap", 1)]),
+        set("web", "beside", vec![manifest("ConfigMap", "c", json!("v")), fat("Secret", 2)]),
+        set("web", "sibling", vec![manifest("ConfigMap", "c", json!("w")), fat("ConfigMap", 1)]),
+    ];
+    let objects = round_trip(&whole);
+    assert!(objects.iter().all(|object| object.bytes.starts_with(b"EMCOPK0")));
+    // One without pieces is read by versions that know of none.
+    assert!(
+        round_trip(&[set("web", "s", vec![manifest("ConfigMap", "c", json!("v"))])])[0]
+            .bytes
+            .starts_with(b"EMCOPK01")
+    );
+    let packs = read(&objects);
+    let lacks = |at: usize| -> Vec<&Pack> {
+        packs.iter().enumerate().filter(|(place, _)| *place != at).map(|(_, pack)| pack).collect()
+    };
+    for (at, pack) in packs.iter().enumerate() {
+        for set in whole.iter().filter(|set| pack.holds(&set.digest)) {
+            assert!(matches!(assemble(&set.digest, &lacks(at)), Err(PackError::Missing(_))), "{at}");
+            let left = salvage(&set.digest, &lacks(at)).map_or(0, |left| left.manifests.len());
+            assert!(left < set.manifests.len(), "{at}");
+        }
+    }
 }
 
 #[test]
@@ -196,11 +217,11 @@ fn every_torn_or_changed_byte_is_noticed() {
 #[test]
 fn a_later_format_is_refused_and_says_what_to_do() {
     let mut bytes = write_sets("uid", &[set("a", "s", vec![])]).unwrap().remove(0).bytes;
-    bytes[7] = b'2';
+    bytes[7] = b'3';
     let error = Pack::read(&bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the pack has format 2 and this version reads format 1: upgrade the operator"
+        "the pack has format 3 and this version reads formats up to 2: upgrade the operator"
     );
     assert_eq!(Pack::read(b"something else"), Err(PackError::NotAPack));
 }
@@ -225,6 +246,7 @@ fn an_index_that_lies_is_an_error_and_no_memory_is_taken_for_it() {
         forged(|i| i.frames[0].dictionary = Some(0)),
         forged(|i| i.sets[0].frame = 7),
         forged(|i| i.sets[0].positions = Some(vec![5])),
+        forged(|i| i.sets[0].piece = Some(Piece { number: 1, pieces: 1 })),
     ] {
         assert!(matches!(assemble(&digest, &[&pack]), Err(PackError::Corrupt(_))), "{:?}", pack.index);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use emco_crds::app_context::PackKind;
 use sha2::{Digest, Sha256};
 
-use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Slice, codec};
+use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Piece, Slice, codec};
 use crate::identity::{self, ClusterId, Identity, SetDigest};
 use crate::rollout::Waves;
 use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet, SetManifest};
@@ -158,22 +158,33 @@ impl<'a> Writer<'a> {
         let part: Vec<&SetManifest> = at.iter().filter_map(|i| set.manifests.get(*i)).collect();
         let content = json(&part)?;
         if content.len() > LARGEST_FRAME {
-            return self.halve(set, at);
+            return self.divide(set, at, &content);
         }
-        if self.try_add(set, at, &content)? {
+        if self.try_add(set, at, &content, None)? {
             return Ok(());
         }
         self.seal()?;
-        if self.try_add(set, at, &content)? {
+        if self.try_add(set, at, &content, None)? {
             return Ok(());
         }
-        self.halve(set, at)
+        self.divide(set, at, &content)
     }
 
-    fn halve(&mut self, set: &ManifestSet, at: &[usize]) -> Result<(), PackError> {
-        if let ([only], Some(manifest)) = (at, at.first().and_then(|i| set.manifests.get(*i))) {
-            let _ = only;
-            return Err(PackError::TooLarge(manifest.identity().to_string()));
+    /// Adds half by half what no pack can hold; one manifest, piece by piece.
+    fn divide(&mut self, set: &ManifestSet, at: &[usize], content: &[u8]) -> Result<(), PackError> {
+        if at.len() < 2 {
+            let pieces = content.len().div_ceil(PIECE);
+            for (number, piece) in content.chunks(PIECE).enumerate() {
+                let of = Some(Piece { number, pieces });
+                if self.try_add(set, at, piece, of)? {
+                    continue;
+                }
+                self.seal()?;
+                if !self.try_add(set, at, piece, of)? {
+                    return Err(PackError::TooLarge(format!("a piece of {} bytes", piece.len())));
+                }
+            }
+            return Ok(());
         }
         let (left, right) = at.split_at(at.len() / 2);
         self.add(set, left)?;
@@ -181,14 +192,23 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds to the current pack; false where it does not fit.
-    fn try_add(&mut self, set: &ManifestSet, at: &[usize], content: &[u8]) -> Result<bool, PackError> {
+    fn try_add(
+        &mut self,
+        set: &ManifestSet,
+        at: &[usize],
+        content: &[u8],
+        piece: Option<Piece>,
+    ) -> Result<bool, PackError> {
         let base = self.base.as_ref().filter(|(app, ..)| *app == set.app);
         let (dictionary, place) =
             base.map_or((&[][..], None), |(_, at, bytes)| (bytes.as_slice(), Some(*at)));
         let (frame, bytes) = frame(content, dictionary, place)?;
         let whole = at.len() == set.manifests.len();
-        // The longest an entry can be: the digest, five numbers and their names, and the places.
-        let entry = 192 + set.app.len() + if whole { 0 } else { 12 * at.len() };
+        // The longest an entry can be: the digest, five numbers and their names, the places, and two numbers of a piece.
+        let entry = 192
+            + set.app.len()
+            + if piece.is_some() { 64 } else { 0 }
+            + if whole { 0 } else { 12 * at.len() };
         if self.size + bytes.len() + entry > LARGEST {
             return Ok(false);
         }
@@ -204,6 +224,7 @@ impl<'a> Writer<'a> {
             frame: self.frames.len(),
             total: set.manifests.len(),
             positions: (!whole).then(|| at.to_vec()),
+            piece,
         });
         self.index.frames.push(frame);
         self.size += bytes.len() + entry;
@@ -227,6 +248,8 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Bytes of a piece, before it is compressed: what does not compress at all fits into a pack, too.
+const PIECE: usize = 800 * 1024;
 /// Bytes of a pack without anything in it.
 const EMPTY: usize = codec::HEADER + 128;
 

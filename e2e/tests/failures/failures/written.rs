@@ -41,6 +41,14 @@ pub const WRITTEN: &[Row] = &[
         ],
     ),
     (
+        "One object is larger than what an API server stores",
+        &[
+            "an_object_that_no_pack_can_hold_alone_is_deployed_and_read_again",
+            "a_manifest_larger_than_a_pack_stands_in_pieces",
+            "an_object_that_no_api_server_stores_is_refused_by_name_and_limit",
+        ],
+    ),
+    (
         "A project has more deployments than its `limits.deploymentIntentGroups`",
         &[
             "limits_of_a_project_are_kept_and_what_runs_stays",
