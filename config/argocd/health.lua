@@ -39,6 +39,10 @@ local ready = conditions.Ready
 if ready == nil then
   return health("Progressing", "the operator has not looked at it yet")
 end
+-- Whatever else it says may be about an older generation.
+if ready.reason == "ReconcileFailed" then
+  return health("Degraded", ready.message)
+end
 local observed = obj.status.observedGeneration
 if observed ~= nil and obj.metadata.generation ~= nil and observed ~= obj.metadata.generation then
   return health("Progressing", "the operator has not looked at the last change yet")

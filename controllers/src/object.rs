@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod events;
+pub mod failing;
 pub mod finalizers;
 mod log_fields;
 pub mod meta;

@@ -2,6 +2,8 @@
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::reasons::RECONCILE_FAILED;
+
 mod kinds;
 
 /// Condition types.
@@ -57,5 +59,12 @@ pub trait Conditioned {
     /// Whether a condition is present and True.
     fn is_true(&self, type_: &str) -> bool {
         self.condition(type_).is_some_and(|c| c.status == "True")
+    }
+
+    /// The condition Ready where it says that the reconcile of this generation fails again and again; all else in the status may be
+    /// about an older one.
+    fn failing(&self, generation: Option<i64>) -> Option<&Condition> {
+        let ready = self.condition(types::READY)?;
+        (ready.reason == RECONCILE_FAILED && ready.observed_generation == generation).then_some(ready)
     }
 }

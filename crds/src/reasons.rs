@@ -38,7 +38,15 @@ macro_rules! reasons {
 
 reasons!(
     /// Of a `ClusterProvider`.
-    ClusterProviderReason { NamespaceOwned, NamespaceTaken, NamespaceNotOurs, Terminating, HeldBy, NotSupportedYet }
+    ClusterProviderReason {
+        NamespaceOwned,
+        NamespaceTaken,
+        NamespaceNotOurs,
+        Terminating,
+        HeldBy,
+        ReconcileFailed,
+        NotSupportedYet,
+    }
 );
 
 reasons!(
@@ -68,6 +76,7 @@ reasons!(
         RenewalRefused,
         Terminating,
         HeldBy,
+        ReconcileFailed,
         NotSupportedYet,
     }
 );
@@ -82,6 +91,7 @@ reasons!(
         NoClustersGranted,
         Terminating,
         HeldBy,
+        ReconcileFailed,
         NotSupportedYet,
     }
 );
@@ -122,6 +132,7 @@ reasons!(
         Suspended,
         Terminating,
         HeldBy,
+        ReconcileFailed,
         NotSupportedYet,
     }
 );
@@ -145,6 +156,7 @@ reasons!(
         NoProject,
         Terminating,
         HeldBy,
+        ReconcileFailed,
         NotSupportedYet,
     }
 );
@@ -161,6 +173,7 @@ reasons!(
         TemplateInvalid,
         Terminating,
         HeldBy,
+        ReconcileFailed,
         NotSupportedYet,
     }
 );
@@ -177,6 +190,7 @@ reasons!(
         TemplateInvalid,
         Terminating,
         HeldBy,
+        ReconcileFailed,
     }
 );
 
@@ -267,12 +281,13 @@ reasons!(
         Terminated,
         Abandoned,
         HeldBy,
+        ReconcileFailed,
     }
 );
 
 reasons!(
     /// Of a `DeploymentApproval`.
-    DeploymentApprovalReason { InEffect, Waiting, Stale, Superseded, NotSupportedYet }
+    DeploymentApprovalReason { InEffect, Waiting, Stale, Superseded, ReconcileFailed, NotSupportedYet }
 );
 
 reasons!(
@@ -284,6 +299,9 @@ reasons!(
     /// Of a `SyncShard`.
     SyncShardReason { Ready, Progressing, Unreachable, Failed, ContentLost, Orphaned, FormatUnknown, Terminating }
 );
+
+/// Reason of Ready=False of an object of any kind whose reconcile fails again and again.
+pub const RECONCILE_FAILED: &str = "ReconcileFailed";
 
 /// Reasons of Ready=False, of any kind, that are a step on the way: work that goes on, a wait for something that comes by itself, or
 /// what a person asked for.

@@ -1,18 +1,19 @@
 //! Reconciles a stream of objects: each one at a time, failures with a growing pause.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use emco_crds::Conditioned;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
 use kube::Resource;
+use kube::core::object::HasStatus;
 use kube::runtime::controller::{Action, Config, Controller, Error};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
-use parking_lot::Mutex;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ use crate::api::places::{self, Places};
 use crate::driver::metrics::{Metrics, ReconcileResult};
 use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::meta::{name, namespace};
+use crate::object::status;
 use crate::reconcile::context::Context;
 
 /// Pause after the first failure; doubles.
@@ -47,7 +49,6 @@ struct Shared<F> {
     metrics: Arc<Metrics>,
     kind: &'static str,
     reconcile: F,
-    failures: Mutex<BTreeMap<Key, u32>>,
     places: Arc<Places>,
 }
 
@@ -78,7 +79,16 @@ pub async fn control<K, F>(
     reconcile: F,
     stop: CancellationToken,
 ) where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K: Resource<DynamicType = ()>
+        + HasStatus
+        + Clone
+        + Serialize
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static,
+    K::Status: Conditioned + Serialize + Clone + Default + Send + Sync,
     K::DynamicType: Eq + Hash + Clone + Debug + Unpin,
     F: Fn(Arc<Context>, String, String) -> BoxFuture<'static, Reconciled> + Send + Sync + 'static,
 {
@@ -88,7 +98,8 @@ pub async fn control<K, F>(
     let enqueued = enqueued.inspect(move |object| asked.queue().woken(kind, key_of(object)));
     let places = Arc::new(Places::new(at_once));
     let enqueued = futures::stream::select(enqueued, places.freed.stream::<K>());
-    let shared = Arc::new(Shared { ctx, metrics, kind, reconcile, failures: Mutex::default(), places });
+    let gone = Arc::clone(&ctx);
+    let shared = Arc::new(Shared { ctx, metrics, kind, reconcile, places });
     Controller::for_stream(stream, store)
         .with_config(Config::default().concurrency(at_once))
         .reconcile_on(enqueued)
@@ -97,8 +108,9 @@ pub async fn control<K, F>(
         .for_each(move |result| {
             // What went before its turn came.
             if let Err(Error::ObjectNotFound(object)) = &result {
-                let namespace = object.namespace.clone().unwrap_or_default();
-                queue.queue().gone(kind, &(namespace, object.name.clone()));
+                let key = (object.namespace.clone().unwrap_or_default(), object.name.clone());
+                queue.queue().gone(kind, &key);
+                gone.failing.ended(kind, &key);
             }
             futures::future::ready(())
         })
@@ -111,7 +123,8 @@ fn key_of<K: Resource>(object: &ObjectRef<K>) -> Key {
 
 async fn step<K, F>(object: Arc<K>, shared: Arc<Shared<F>>) -> Result<Action, Failure>
 where
-    K: Resource<DynamicType = ()>,
+    K: Resource<DynamicType = ()> + HasStatus + Serialize,
+    K::Status: Conditioned + Serialize + Clone + Default,
     F: Fn(Arc<Context>, String, String) -> BoxFuture<'static, Reconciled>,
 {
     let _counted = Counted::new();
@@ -127,17 +140,41 @@ where
         Ok(Outcome::Settled) => ReconcileResult::Settled,
         Ok(Outcome::After(_)) => ReconcileResult::Again,
         Err(failure) => {
-            let before = shared.failures.lock().get(&key).copied().unwrap_or_default();
+            let before = shared.ctx.failing.count(shared.kind, &key);
             if lost_race(before, failure) { ReconcileResult::Conflict } else { ReconcileResult::Failed }
         }
     };
     shared.metrics.reconciled(shared.kind, result, begun.elapsed());
-    let outcome = outcome?;
-    shared.failures.lock().remove(&key);
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            if shared.ctx.failing.failed(shared.kind, &key, &failure) {
+                tell(&shared.ctx, object.as_ref()).await;
+            }
+            return Err(failure);
+        }
+    };
+    if shared.ctx.failing.ended(shared.kind, &key) {
+        // The status that was written meanwhile speaks of failures: the next look says how things are.
+        return Ok(Action::requeue(A_MOMENT));
+    }
     Ok(match outcome {
         Outcome::Settled => Action::await_change(),
         Outcome::After(pause) => Action::requeue(pause),
     })
+}
+
+/// Writes into the status of an object that its reconcile fails, where it does not say so yet. Where another write was faster, the next
+/// failure is told.
+async fn tell<K>(ctx: &Context, object: &K)
+where
+    K: Resource<DynamicType = ()> + HasStatus + Serialize,
+    K::Status: Conditioned + Serialize + Clone + Default,
+{
+    let known = object.status().cloned().unwrap_or_default();
+    if let Err(error) = status::write(ctx, object, object.status(), &known).await {
+        tracing::debug!(kind = %K::kind(&()), name = name(object), %error, "a failure was not written down");
+    }
 }
 
 #[allow(clippy::needless_pass_by_value)] // the signature of kube's Controller
@@ -146,13 +183,8 @@ where
     K: Resource<DynamicType = ()>,
 {
     let key = (namespace(object.as_ref()).to_owned(), name(object.as_ref()).to_owned());
-    let mut failures = shared.failures.lock();
-    let count = failures.entry(key.clone()).or_insert(0);
-    let before = *count;
-    *count = count.saturating_add(1);
-    let count = *count;
-    drop(failures);
-    if lost_race(before, failure) {
+    let count = shared.ctx.failing.count(shared.kind, &key);
+    if lost_race(count.saturating_sub(1), failure) {
         tracing::debug!(kind = %K::kind(&()), namespace = key.0, name = key.1, %failure, "tried again");
         return Action::requeue(A_MOMENT);
     }
@@ -177,10 +209,14 @@ fn until_again(count: u32, failure: &Failure) -> Duration {
 }
 
 #[cfg(test)]
+mod told;
+
+#[cfg(test)]
 mod tests {
     use emco_crds::Project;
     use futures::FutureExt;
     use kube::runtime::reflector;
+    use parking_lot::Mutex;
     use tokio::sync::mpsc;
     use tokio::time::Instant;
 

@@ -11,6 +11,7 @@ use crate::api::unreachable::UnreachableSince;
 use crate::api::world::World;
 use crate::api::{ApiError, ApiServer};
 use crate::object::events::EventDedup;
+use crate::object::failing::Failing;
 use crate::remote::{Admission, Connections, Credentials, Pool, Target};
 use crate::stores::Stores;
 
@@ -71,6 +72,8 @@ pub struct HubContext {
     pub epoch: i64,
     /// Events of this second.
     pub events: EventDedup,
+    /// Reconciles that failed when they ran last.
+    pub failing: Failing,
     /// How long clusters do not answer.
     pub unreachable: UnreachableSince,
 }
@@ -93,6 +96,7 @@ impl HubContext {
             namespace: namespace.to_owned(),
             epoch: 0,
             events: EventDedup::default(),
+            failing: Failing::default(),
             unreachable: UnreachableSince::default(),
         }
     }

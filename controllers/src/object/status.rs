@@ -10,15 +10,17 @@ use serde_json::{Value, json};
 use crate::api::{ApiError, ApiResult, ApiServerExt};
 use crate::object::context::HubContext;
 use crate::object::meta::path;
-use crate::object::transitions;
+use crate::object::{failing, transitions};
 
-/// Writes a status that differs from the stored one, with the resourceVersion that was read, and reports a transition. Returns whether
-/// it wrote.
+/// Writes a status that differs from the stored one, with the resourceVersion that was read, and reports a transition. While the
+/// reconcile of the object fails again and again, its condition Ready says so instead. Returns whether it wrote.
 pub async fn write<K, S>(ctx: &HubContext, object: &K, old: Option<&S>, new: &S) -> ApiResult<bool>
 where
     K: Resource<DynamicType = ()> + Serialize,
-    S: Serialize + Conditioned,
+    S: Serialize + Conditioned + Clone,
 {
+    let failing = failing::with_failure(ctx, object, new);
+    let new = failing.as_ref().unwrap_or(new);
     let before = old.map(serde_json::to_value).transpose().map_err(unwritable)?;
     if before.as_ref() == Some(&serde_json::to_value(new).map_err(unwritable)?) {
         return Ok(false);

@@ -5,7 +5,7 @@
 
 use emco_crds::Conditioned;
 use emco_crds::conditions::types;
-use emco_crds::reasons::is_progress;
+use emco_crds::reasons::{RECONCILE_FAILED, is_progress};
 use kube::Resource;
 use kube::core::object::HasStatus;
 
@@ -104,6 +104,7 @@ fn log<K: Resource<DynamicType = ()>>(
     let ends = now.reason.starts_with("Terminat");
     let what = match (now.ready, cluster.is_some()) {
         _ if ends => "removing",
+        _ if now.reason == RECONCILE_FAILED => "fails again and again",
         (true, true) if known => "cluster is back",
         (true, true) => "cluster found",
         (true, false) => "ready",

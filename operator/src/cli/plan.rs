@@ -163,6 +163,9 @@ async fn looked_at(
 /// Whether the operator has come to an end with the last change of the deployment; the error is what it says until then.
 fn judged(group: &DeploymentIntentGroup) -> Result<(), String> {
     let status = group.status.clone().unwrap_or_default();
+    if let Some(failing) = status.failing(group.metadata.generation) {
+        return Err(format!("Ready=False {}: {}", failing.reason, failing.message));
+    }
     if status.observed_generation != group.metadata.generation {
         return Err(String::new());
     }

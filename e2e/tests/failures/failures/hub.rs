@@ -49,6 +49,10 @@ pub const HUB: &[Row] = &[
         ],
     ),
     (
+        "The operator cannot work off an object, again and again: the hub refuses a read or write, a webhook of the hub fails, something cannot be stored",
+        &["a_reconcile_that_fails_again_and_again_is_told_until_it_works"],
+    ),
+    (
         "The clock of the hub jumps",
         &[
             "a_wall_clock_that_jumps_by_hours_neither_loses_nor_takes_the_lease",

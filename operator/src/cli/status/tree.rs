@@ -168,7 +168,8 @@ impl Group {
         let status = group.status.clone().unwrap_or_default();
         let ready = status.condition(types::READY);
         // What was last said speaks of an older spec until it is looked at.
-        let looked_at = status.observed_generation == group.metadata.generation;
+        let generation = group.metadata.generation;
+        let looked_at = status.observed_generation == generation || status.failing(generation).is_some();
         let unknown = || "Unknown".to_owned();
         let state = status.state.map_or_else(unknown, |state| state.to_string());
         let summary = status.summary.clone().unwrap_or_default();

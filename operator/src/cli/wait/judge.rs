@@ -26,6 +26,9 @@ pub fn leaves(group: &DeploymentIntentGroup) -> String {
 /// Whether a deployment is as asked for; `Err` says what is missing.
 pub fn judge(awaited: &Awaited, group: &DeploymentIntentGroup) -> Result<Met, String> {
     let generation = group.metadata.generation;
+    if let Some(failing) = group.status.as_ref().and_then(|status| status.failing(generation)) {
+        return Err(said(failing));
+    }
     let Some(status) = group.status.as_ref().filter(|status| {
         status.observed_generation.is_some_and(|seen| generation.is_none_or(|now| seen >= now))
     }) else {
@@ -145,6 +148,17 @@ mod tests {
             let old = group(3, 3, &with("Ready", "True"));
             assert_eq!(judge(&awaited, &old).unwrap_err(), "the operator has not looked at generation 3 yet");
             assert!(judge(&awaited, &group(2, 3, &with("Ready", "True"))).is_ok(), "{awaited}");
+        }
+    }
+
+    #[test]
+    fn a_change_whose_reconcile_fails_is_not_applied_and_says_why() {
+        let mut fails = group(3, 3, &with("Ready", "False"));
+        let ready = fails.status.as_mut().unwrap().conditions.last_mut().unwrap();
+        ready.reason = emco_crds::reasons::RECONCILE_FAILED.to_owned();
+        ready.observed_generation = Some(3);
+        for awaited in [Awaited::Applied, Awaited::Ready, Awaited::Revision(3)] {
+            assert_eq!(judge(&awaited, &fails).unwrap_err(), "Ready is False (ReconcileFailed): so it is");
         }
     }
 
