@@ -251,6 +251,11 @@ impl MemoryServer {
         }
     }
 
+    /// Takes the definition of a kind away, with its objects.
+    pub fn undefine(&self, plural: &str, group: &str) {
+        self.inner.lock().store.undefine(plural, group);
+    }
+
     /// Serves one more kind.
     pub fn register(&self, resource: ApiResource) {
         self.inner.lock().store.register(resource);

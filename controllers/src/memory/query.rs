@@ -150,6 +150,9 @@ pub(super) fn watch(store: &mut Store, request: &Request) -> ApiResult<Unbounded
     let target = store.resolve_path(&request.path)?;
     let selects = selector(request)?;
     let since = value(request, "resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0);
+    if store.is_too_old(&target, since) {
+        return Err(status(410, "Expired", format!("too old resource version: {since}")));
+    }
     let namespace = target.namespace.clone();
     let in_namespace = move |object: &Value| {
         namespace.is_empty()

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{kinds, refusals, status, workloads};
 use crate::api::{Accept, ApiResult, WatchEvent};
 
+mod definitions;
 mod namespaces;
 mod tokens;
 mod watches;
@@ -59,6 +60,8 @@ struct Watcher {
 
 pub(super) struct Store {
     resources: Vec<ApiResource>,
+    /// By kind: when its definition was last made or changed. Watches that begin before are refused.
+    defined: BTreeMap<String, u64>,
     objects: Objects,
     revision: u64,
     made: u64,
@@ -75,6 +78,7 @@ impl Store {
     pub fn new() -> Self {
         let mut store = Self {
             resources: kinds::all(),
+            defined: BTreeMap::new(),
             objects: Objects::new(),
             revision: 0,
             made: 0,
@@ -97,6 +101,7 @@ impl Store {
     pub fn copied(&self) -> Self {
         Self {
             resources: self.resources.clone(),
+            defined: self.defined.clone(),
             objects: self.objects.clone(),
             revision: self.revision,
             made: self.made,
@@ -241,9 +246,7 @@ impl Store {
             None => drop(objects.remove(&key)),
         }
         if target.resource.kind == "CustomResourceDefinition" && !gone {
-            for resource in kinds::of_definition(&object) {
-                self.register(resource);
-            }
+            self.define(kinds::of_definition(&object));
         }
         let version = before.as_ref().and_then(|b| b.pointer("/metadata/resourceVersion")).cloned();
         self.tell(target.kind_key(), before.map(Arc::new), stored);

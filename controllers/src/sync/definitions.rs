@@ -1,6 +1,8 @@
 //! Reads what a cluster says of its own kinds: its definitions and its aggregated APIs. Used to prove that something is not
 //! there (`docs/decisions/proof-of-absence.md`). Nothing is asked here.
 
+use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::identity::split_api_version;
 use serde_json::Value;
 
 /// `v1.example.com` and `widgets.example.com` are of `example.com`; `v1.` is of the core group.
@@ -21,6 +23,22 @@ pub fn is_available(service: &Value) -> bool {
 /// A definition whose names were never accepted never had an object.
 pub fn was_established(definition: &Value) -> bool {
     has_condition(definition, "Established")
+}
+
+/// A kind that is not served in the version of an object, and what the cluster has of it instead.
+pub fn not_served(apis: &ApiList, api_version: &str, kind: &str) -> String {
+    let (group, _) = split_api_version(api_version);
+    let text = format!("the cluster serves no kind {kind} of {api_version}");
+    let others: Vec<&ApiResource> =
+        apis.resources.iter().filter(|other| other.group == group && other.kind == kind).collect();
+    let Some(first) = others.first() else { return text };
+    let definition =
+        if group.is_empty() { first.plural.clone() } else { format!("{}.{group}", first.plural) };
+    let versions: Vec<&str> = others.iter().map(|other| other.version.as_str()).collect();
+    format!(
+        "{text}: its definition {definition} stays, with {} alone: change the apiVersion of the object, or have the version served",
+        versions.join(", ")
+    )
 }
 
 /// A definition whose kind is not served.
@@ -44,6 +62,29 @@ fn has_condition(object: &Value, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_that_is_gone_is_named_beside_the_definition_that_stays() {
+        let resource = |version: &str| ApiResource {
+            group: "example.com".to_owned(),
+            version: version.to_owned(),
+            kind: "Widget".to_owned(),
+            plural: "widgets".to_owned(),
+            namespaced: true,
+            listable: true,
+            watchable: true,
+        };
+        let apis = ApiList { resources: vec![resource("v2"), resource("v1")] };
+        assert_eq!(
+            not_served(&apis, "example.com/v1beta1", "Widget"),
+            "the cluster serves no kind Widget of example.com/v1beta1: its definition widgets.example.com stays, with v2, v1 \
+             alone: change the apiVersion of the object, or have the version served"
+        );
+        assert_eq!(
+            not_served(&apis, "example.org/v1", "Widget"),
+            "the cluster serves no kind Widget of example.org/v1"
+        );
+    }
 
     #[test]
     fn names_of_definitions_and_services_end_with_the_group() {

@@ -68,6 +68,8 @@ impl Trouble {
             409 => Self::conflict(error),
             404 if lacks_namespace(error) => Self::new("Progressing", text, Retry::Soon),
             404 => Self::new("KindMissing", text, Retry::Soon),
+            // Its definition goes, and may come back.
+            405 if text.contains(GOES) => Self::new("KindMissing", text, Retry::Soon),
             // The name is another object's by now.
             422 if names_another(error) => Self::new("Progressing", text, Retry::Soon),
             422 if recreate::cannot_change(text) => Self::new(IMMUTABLE, text, Retry::Slowly),
@@ -147,6 +149,9 @@ impl Trouble {
 fn names_another(error: &ApiError) -> bool {
     matches!(error, ApiError::Status { causes, .. } if causes.iter().any(|(field, _)| field == "metadata.uid"))
 }
+
+/// What a server says of objects whose definition is being deleted.
+const GOES: &str = "custom resource definition is terminating";
 
 /// What stands for the field of a rule about a whole object.
 const NO_FIELD: &str = "<nil>";
@@ -262,6 +267,7 @@ mod tests {
             (403, "deployments.apps is forbidden: User cannot patch", "Forbidden"),
             (404, "namespaces \"shop\" not found", "Progressing"),
             (404, "the server could not find the requested resource", "KindMissing"),
+            (405, "create not allowed while custom resource definition is terminating", "KindMissing"),
         ] {
             let trouble = Trouble::of_apply(&status(code, message));
             assert_eq!(trouble.reason, reason, "{message}");

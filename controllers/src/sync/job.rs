@@ -209,17 +209,7 @@ impl Job {
             Ok(session) => session,
             Err(why) => return self.without(work, why, facts),
         };
-        if self.memory.epoch != Some(session.epoch) {
-            // Another state of the cluster answers: it may have what no revision of today knows, of any kind.
-            let fresh = self.memory.epoch.is_none();
-            let has_a_past = session.returned && self.memory.applied.is_none();
-            self.memory.searched &= fresh && !has_a_past;
-            self.memory.epoch = Some(session.epoch);
-            self.memory.gone.clear();
-            self.memory.taken.clear();
-            self.memory.deletes.clear();
-            self.memory.backoff.back();
-        }
+        self.memory.meets(&session);
         if let (Some(want), Some(have)) = (&work.uid, &session.uid)
             && want != have
         {

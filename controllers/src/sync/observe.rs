@@ -90,13 +90,16 @@ impl<'a> Near<'a> {
 pub struct Observed {
     inner: Mutex<Inner>,
     wanted: watch::Sender<BTreeMap<WatchKey, Watched>>,
+    // The kind of which an answer last showed that it is served, where it was not.
+    proven: watch::Sender<KindKey>,
     rules: Arc<HealthRules>,
 }
 
 impl Observed {
     /// An empty store, whose objects are judged by these rules.
     pub fn new(rules: Arc<HealthRules>) -> Self {
-        Self { inner: Mutex::new(Inner::default()), wanted: watch::channel(BTreeMap::new()).0, rules }
+        let (wanted, proven) = (watch::channel(BTreeMap::new()).0, watch::channel(KindKey::default()).0);
+        Self { inner: Mutex::new(Inner::default()), wanted, proven, rules }
     }
 
     /// The rules that objects are judged by.
@@ -146,6 +149,11 @@ impl Observed {
     /// The watches that there have to be.
     pub(super) fn wanted(&self) -> watch::Receiver<BTreeMap<WatchKey, Watched>> {
         self.wanted.subscribe()
+    }
+
+    /// Kinds that an answer shows to be served, where lists were refused because they were not.
+    pub(super) fn proven(&self) -> watch::Receiver<KindKey> {
+        self.proven.subscribe()
     }
 
     /// How much is known of a kind in a namespace ("": of objects that are in none).
@@ -251,6 +259,12 @@ impl Observed {
         let Some(seen) = self.rules.judged(id, object) else { return };
         let mut inner = self.inner.lock();
         let Some(store) = inner.kinds.get_mut(&id.group, &id.kind) else { return };
+        if let Some(part) = store.part_mut(&id.namespace)
+            && matches!(&part.known, Known::Refused(trouble) if trouble.reason == "KindMissing")
+        {
+            part.known = Known::Nothing;
+            self.proven.send_replace((id.group.clone(), id.kind.clone()));
+        }
         let told = store.part(&id.namespace).map_or(0, |part| part.version);
         match store.get(id) {
             Some(before) if before.version >= seen.version => {}

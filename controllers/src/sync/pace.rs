@@ -62,6 +62,11 @@ impl<K: Ord + Clone> Backoff<K> {
         self.tries.retain(|_, tries| !matches!(tries.trouble.reason, "Unreachable" | "ServerError"));
     }
 
+    /// Forgets that the kinds of these were not served.
+    pub fn served(&mut self, is: impl Fn(&K) -> bool) {
+        self.tries.retain(|key, tries| tries.trouble.reason != "KindMissing" || !is(key));
+    }
+
     /// Makes these due, because somebody asks for a try now. What a server said of its next request holds all the same.
     pub fn retry_now(&mut self, which: impl Fn(&K) -> bool) {
         let now = Instant::now();

@@ -20,6 +20,7 @@ mod namespaces;
 mod notes;
 mod prune;
 mod recreate;
+mod redefined;
 mod restored;
 mod rig;
 mod rivals;

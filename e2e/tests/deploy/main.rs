@@ -10,6 +10,7 @@ mod on_demand;
 mod ordered;
 mod passwords;
 mod privileged;
+mod redefined;
 mod standard;
 mod tenant;
 mod unready;

@@ -69,6 +69,14 @@ impl Job {
             return Trouble::no_namespace(&item.id.namespace, cure);
         }
         let mut trouble = words(item, error);
+        if trouble.reason == "KindMissing" {
+            // What it says that it serves is older than that.
+            self.ctx.edge.refresh_apis();
+            let version = item.manifest().and_then(|manifest| manifest.json.get("apiVersion")?.as_str());
+            let (kind, version) = (&item.id.kind, version.unwrap_or_default());
+            let text = format!("the cluster answers for no kind {kind} of {version}: {}", trouble.message);
+            return Trouble::new("KindMissing", &text, Retry::Soon);
+        }
         // A cluster heeds a binding a moment after it has it: that of the account, or in a logical cloud the operator's own, whose rights
         // are also what it may give away.
         let tries = self.memory.backoff.last(&Key::Object(item.id.clone())).map_or(0, |tries| tries.count);

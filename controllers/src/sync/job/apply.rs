@@ -10,6 +10,7 @@ use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
 
+use super::super::definitions;
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble, lacks_namespace};
 use super::super::metrics::Applied;
@@ -128,7 +129,7 @@ impl Job {
         }
         if session.resource_of(&manifest.json).is_none() {
             let version = manifest.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-            let text = format!("the cluster serves no kind {} of {version}", item.id.kind);
+            let text = definitions::not_served(&session.apis, version, &item.id.kind);
             self.ctx.edge.refresh_apis();
             return Need::Trouble(Trouble::new("KindMissing", &text, Retry::Soon));
         }

@@ -11,6 +11,7 @@ use emco_engine::identity::{Id, Identity, SetDigest};
 use tokio::time::Instant;
 
 use super::super::absence::Gone;
+use super::super::edge::Session;
 use super::super::fleet::FleetGate;
 use super::super::pace::Backoff;
 use super::super::policy::Policy;
@@ -76,6 +77,8 @@ pub struct Memory {
     pub progress: (Instant, (i64, i64, i64)),
     pub deleted: i64,
     pub epoch: Option<u64>,
+    /// What the cluster served at the last pass.
+    pub apis: Option<Arc<ApiList>>,
     /// The connection on which nothing was found that is in no inventory.
     pub swept: Option<u64>,
     /// There is nothing for which all kinds would have to be listed: no other state of the cluster, no work that began on a
@@ -146,6 +149,7 @@ impl Memory {
             progress: (Instant::now(), (0, 0, 0)),
             deleted: 0,
             epoch: None,
+            apis: None,
             swept: None,
             searched: true,
             scanned: None,
@@ -153,6 +157,26 @@ impl Memory {
             early: None,
             status,
             naming: Naming::default(),
+        }
+    }
+
+    /// Takes in which cluster answers, and what it serves.
+    pub fn meets(&mut self, session: &Session) {
+        if self.epoch != Some(session.epoch) {
+            // Another state of the cluster answers: it may have what no revision of today knows, of any kind.
+            let fresh = self.epoch.is_none();
+            let has_a_past = session.returned && self.applied.is_none();
+            self.searched &= fresh && !has_a_past;
+            self.epoch = Some(session.epoch);
+            self.gone.clear();
+            self.taken.clear();
+            self.deletes.clear();
+            self.backoff.back();
+        }
+        if self.apis.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &session.apis)) {
+            let is_served = |id: &Identity| session.resource(id).is_some();
+            self.backoff.served(|key| matches!(key, Key::Object(id) | Key::Hook(id) if is_served(id)));
+            self.apis = Some(Arc::clone(&session.apis));
         }
     }
 }

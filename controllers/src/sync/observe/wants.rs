@@ -53,13 +53,16 @@ impl Wants {
     /// Records what an owner needs; an owner that needs none is forgotten. Whether that is something else than before.
     pub fn set(&mut self, owner: &str, wanted: &[Wanted], account: Option<&Arc<str>>) -> bool {
         let key = |one: &Wanted| (one.resource.group.clone(), one.resource.kind.clone());
-        let kinds = wanted.iter().map(|one| (key(one), one.namespaces.clone())).collect();
+        let kinds: BTreeMap<_, _> = wanted.iter().map(|one| (key(one), one.namespaces.clone())).collect();
         let want = Want { kinds, account: account.cloned() };
-        if self.owners.get(owner).is_some_and(|before| *before == want) {
-            return false;
-        }
+        let mut changed = self.owners.get(owner).is_none_or(|before| *before != want);
         for one in wanted {
-            self.resources.entry(key(one)).or_insert_with(|| one.resource.clone());
+            // The last word counts: the version that a kind was watched in may not be served any more.
+            let known = self.resources.insert(key(one), one.resource.clone());
+            changed |= known.is_none_or(|known| known != one.resource);
+        }
+        if !changed {
+            return false;
         }
         if wanted.is_empty() {
             self.owners.remove(owner);

@@ -6,11 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::names::label;
-use emco_engine::apis::ApiResource;
-use emco_engine::health;
-use emco_engine::identity::Identity;
-use emco_engine::selector::{FieldSelector, LabelSelector};
+use emco_engine::apis::{ApiList, ApiResource};
+use emco_engine::selector::FieldSelector;
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -19,23 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::edge::{Edge, Link};
 use super::super::errors::Trouble;
-use super::super::metrics::count;
+use super::KindKey;
 use super::store::Place;
-use super::{KindKey, Seen};
 use crate::api::{ApiError, ApiResult, ApiServer, Method, Request, WatchEvent};
 use hearing::{Hearing, LIVED};
 
 mod hearing;
 mod kinds;
+mod listing;
 
 pub use kinds::run;
 
-/// Objects per page of a list.
-const PAGE: u64 = 500;
-/// Objects judged one after the other without a pause.
-const TOGETHER: usize = 10;
-/// Pages of a list: more objects of ours of one kind on one cluster than this are not worked with.
-const PAGES: usize = 400;
 /// After so much silence there was a probe at least, which cannot have seen less than the watch told, unless the store went back.
 const PROBED: Duration = Duration::from_secs(70);
 /// Between two tries to list a kind on the whole cluster that is known in the namespaces where it is needed.
@@ -56,6 +47,8 @@ struct Watcher {
     trouble: Option<Trouble>,
     /// How the last watch that did not live ended.
     error: Option<ApiError>,
+    /// The last list was refused because the kind is not served.
+    missing: bool,
 }
 
 /// Where the watch goes on, and how it ended where it did not live.
@@ -73,6 +66,11 @@ impl Position {
     fn number(&self) -> u64 {
         self.version.parse().unwrap_or_default()
     }
+}
+
+/// Whether a watch that ends so cannot go on where it was: what it was told to begin with is too old, or its kind is not served.
+fn cannot_go_on(error: &ApiError) -> bool {
+    error.code() == 410 || hearing::is_unserved(error)
 }
 
 impl Watcher {
@@ -117,6 +115,9 @@ impl Watcher {
     async fn listed(&mut self, server: &Arc<dyn ApiServer>, epoch: u64) -> Option<Position> {
         match self.list(server, epoch).await {
             Ok((position, missed)) => {
+                if std::mem::take(&mut self.missing) {
+                    self.hearing.returned();
+                }
                 self.hearing.listed(missed);
                 let kind = &self.resource.kind;
                 let trouble = match &self.error {
@@ -129,12 +130,21 @@ impl Watcher {
             }
             Err(error) if self.asks_otherwise(&error) => None,
             Err(error) => {
-                let early = self.place != Place::Everywhere && self.hearing.may_be_early();
-                let trouble = hearing::refusal(&error).filter(|_| !early);
-                self.edge.observed.unlisted(&self.kind, &self.place, trouble);
+                self.missing = hearing::is_unserved(&error);
+                let early = self.hearing.may_be_early();
+                if self.missing {
+                    self.edge.refresh_apis();
+                }
+                // A definition that is made anew is not there for moments.
+                if !(self.missing && early) {
+                    let early = self.place != Place::Everywhere && early;
+                    let trouble = hearing::refusal(&self.resource, &error).filter(|_| !early);
+                    self.edge.observed.unlisted(&self.kind, &self.place, trouble);
+                }
                 self.hearing.failed();
                 let kind = &self.resource.kind;
-                self.tell(self.hearing.fails_for_long().then(|| hearing::unlistable(kind, &error)));
+                let lasts = self.hearing.fails_for_long() && !self.missing;
+                self.tell(lasts.then(|| hearing::unlistable(kind, &error)));
                 self.pause().await;
                 None
             }
@@ -155,7 +165,8 @@ impl Watcher {
         self.account.as_deref().filter(|_| self.acts)
     }
 
-    /// Notes how a watch ended. One that ended at once is followed by a pause, whatever it ended with.
+    /// Notes how a watch ended. One that ended at once is followed by a pause, whatever it ended with; but the first that cannot go on
+    /// where it was is followed by a list at once.
     async fn ended(&mut self, opened: Instant, outcome: Outcome) -> Option<Position> {
         let (position, error) = match outcome {
             Ok(position) => (position, None),
@@ -164,10 +175,13 @@ impl Watcher {
         if opened.elapsed() >= LIVED {
             return position;
         }
+        let begins_anew = position.is_none() && self.hearing.works();
         let message = "each watch ends at once".to_owned();
         self.error = Some(error.unwrap_or(ApiError::Unreachable { reason: "ConnectionLost", message }));
         self.hearing.failed();
-        self.pause().await;
+        if !begins_anew {
+            self.pause().await;
+        }
         position
     }
 
@@ -196,57 +210,28 @@ impl Watcher {
         }
     }
 
-    /// Waits before the next try, less when the connection becomes another. (Nodes that come and go are no reason.)
+    /// Waits before the next try, less when the connection becomes another, or the kind is served again. (Nodes that come and go are no
+    /// reason.)
     async fn pause(&mut self) {
-        let which = |link: &Link| link.as_ref().map(|link| (link.epoch, link.connected()));
+        let (ApiResource { group, version, kind, .. }, observed) = (&self.resource, &self.edge.observed);
+        let serves = |apis: &Arc<ApiList>| apis.find(group, version, kind).is_some();
+        let which = |link: &Link| {
+            link.as_ref().map(|link| (link.epoch, link.connected(), link.apis.as_ref().is_some_and(serves)))
+        };
         let before = which(&self.link.borrow_and_update());
-        let seldom = self.place == Place::Everywhere && self.edge.observed.is_known_in_parts(&self.kind);
+        let seldom = self.place == Place::Everywhere && observed.is_known_in_parts(&self.kind);
         let pause = if seldom { SELDOM } else { self.hearing.pause() };
-        let _ = timeout(pause, self.link.wait_for(|link| which(link) != before)).await;
-    }
-
-    fn request(&self) -> Request {
-        let request = Request::new(Method::Get, self.resource.path(self.place.namespace(), None))
-            .labels(&LabelSelector::has(label::OWNER))
-            .acting_as(self.actor());
-        // The content matters only where it says how the object is.
-        if health::has_rule(&self.resource.group, &self.resource.kind) { request } else { request.metadata() }
-    }
-
-    /// A complete list; also whether it shows what the watch before it did not deliver.
-    async fn list(&self, server: &Arc<dyn ApiServer>, epoch: u64) -> ApiResult<(Position, bool)> {
-        count(&self.edge.metrics.lists);
-        let mut all = Vec::new();
-        let mut next: Option<String> = None;
-        for _ in 0..PAGES {
-            let mut request = self.request().query("limit", PAGE.to_string());
-            if let Some(next) = next.take() {
-                request = request.query("continue", next);
+        let mut proven = observed.proven();
+        let (own, missing, link) = (&self.kind, self.missing, &mut self.link);
+        let is_proven =
+            async { while proven.changed().await.is_ok() && *proven.borrow_and_update() != *own {} };
+        let changed = async {
+            tokio::select! {
+                _ = link.wait_for(|link| which(link) != before) => {}
+                () = is_proven, if missing => {}
             }
-            let page = self.edge.send(server, request).await?;
-            let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            for some in items.chunks(TOGETHER) {
-                all.extend(some.iter().filter_map(|item| self.seen(item)));
-                // Rules of users take their time, and others use this thread.
-                tokio::task::yield_now().await;
-            }
-            let metadata = page.get("metadata");
-            let text =
-                |key: &str| metadata.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or_default();
-            if text("continue").is_empty() {
-                let version = text("resourceVersion").to_owned();
-                let read = version.parse().unwrap_or_default();
-                let missed = self.edge.observed.listed(&self.kind, &self.place, read, all);
-                return Ok((Position { epoch, version, doubtful: false }, missed));
-            }
-            next = Some(text("continue").to_owned());
-        }
-        let text = format!(
-            "more than {} objects of kind {} carry our label",
-            PAGES as u64 * PAGE,
-            self.resource.kind
-        );
-        Err(ApiError::Protocol(text))
+        };
+        let _ = timeout(pause, changed).await;
     }
 
     async fn watch(&mut self, server: &Arc<dyn ApiServer>, mut at: Position) -> Outcome {
@@ -254,6 +239,7 @@ impl Watcher {
             match self.went_back(server, &at).await {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
+                Err(error) if cannot_go_on(&error) => return Err((None, error)),
                 Err(error) => return Err((Some(at), error)),
             }
         }
@@ -264,7 +250,7 @@ impl Watcher {
             .query("resourceVersion", at.version.clone());
         let mut events = match server.watch(request).await {
             Ok(events) => events,
-            Err(error) if error.code() == 410 => return Err((None, error)),
+            Err(error) if cannot_go_on(&error) => return Err((None, error)),
             Err(error) => return Err((Some(at), error)),
         };
         let mut asked = Instant::now();
@@ -319,7 +305,7 @@ impl Watcher {
                     self.edge.observed.bookmark(&self.kind, &self.place, told);
                     Some(version)
                 }
-                Some(Err(error)) if error.code() == 410 => return Err((None, error)),
+                Some(Err(error)) if cannot_go_on(&error) => return Err((None, error)),
                 Some(Err(error)) => return Err((Some(at), error)),
                 // An ordinary end, after minutes. One that comes at once is a server that cannot serve us.
                 None if delivered => return Ok(Some(at)),
@@ -376,24 +362,5 @@ impl Watcher {
         let version = seen.version_text.clone();
         self.edge.observed.event(&id, seen, there);
         Some(version)
-    }
-
-    fn seen(&self, object: &Value) -> Option<(Identity, Seen)> {
-        let metadata = object.get("metadata")?;
-        let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let id = Identity {
-            group: self.resource.group.clone(),
-            kind: self.resource.kind.clone(),
-            namespace: text("namespace"),
-            name: text("name"),
-        };
-        // Items of a list do not say what kind they are; the rules of health want to know.
-        let mut whole = object.clone();
-        if let Some(map) = whole.as_object_mut() {
-            map.insert("apiVersion".to_owned(), Value::from(self.resource.api_version()));
-            map.insert("kind".to_owned(), Value::from(self.resource.kind.clone()));
-        }
-        let seen = self.edge.observed.rules().judged(&id, &whole)?;
-        Some((id, seen))
     }
 }

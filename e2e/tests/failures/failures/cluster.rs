@@ -20,6 +20,14 @@ pub const CLUSTER: &[Row] = &[
         ],
     ),
     (
+        "The definition of a kind is made anew, or comes back with fewer versions",
+        &[
+            "a_definition_made_anew_is_answered_by_a_list_at_once",
+            "an_object_that_is_there_is_seen_when_a_version_of_its_kind_is_gone",
+            "a_version_that_is_gone_is_named_with_the_definition_that_stays",
+        ],
+    ),
+    (
         "A manifest names a namespace that is not there",
         &[
             "a_namespace_that_nobody_makes_fails_at_once_with_its_cure",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use emco_engine::apis::ApiResource;
 use tokio::time::Instant;
 
 use super::super::super::errors::{Retry, Trouble, server_reason};
@@ -81,6 +82,16 @@ impl Hearing {
         self.failing.get_or_insert_with(Instant::now);
     }
 
+    /// Whether nothing failed since a watch lived.
+    pub const fn works(&self) -> bool {
+        self.failures == 0
+    }
+
+    /// The kind is served again: what failed meanwhile says nothing of its watches. Pauses stay until one lives.
+    pub fn returned(&mut self) {
+        self.failing = None;
+    }
+
     /// Whether so few tries failed in a row that a right may be on its way: a cluster heeds a binding a moment after it has it.
     pub const fn may_be_early(&self) -> bool {
         self.failures < HEEDED
@@ -126,11 +137,20 @@ impl Hearing {
     }
 }
 
+/// Whether a server answers so for a kind that it does not serve in this version.
+pub const fn is_unserved(error: &ApiError) -> bool {
+    matches!(error.code(), 404 | 405)
+}
+
 /// What a refused list means for those who need it; `None` while it may still come.
-pub fn refusal(error: &ApiError) -> Option<Trouble> {
+pub fn refusal(resource: &ApiResource, error: &ApiError) -> Option<Trouble> {
     match error.code() {
         401 | 403 => Some(Trouble::new("Forbidden", &error.to_string(), Retry::Soon)),
-        404 | 405 => Some(Trouble::new("KindMissing", &error.to_string(), Retry::Soon)),
+        _ if is_unserved(error) => {
+            let (kind, version) = (&resource.kind, resource.api_version());
+            let text = format!("the cluster answers for no kind {kind} of {version}: {error}");
+            Some(Trouble::new("KindMissing", &text, Retry::Soon))
+        }
         _ => None,
     }
 }

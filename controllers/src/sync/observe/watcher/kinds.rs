@@ -63,6 +63,7 @@ pub async fn run(edge: Arc<Edge>, stop: CancellationToken) {
                 hearing: Hearing::new(),
                 trouble: None,
                 error: None,
+                missing: false,
             });
             let stop = stop.child_token();
             let task = tokio::spawn(watcher.run(stop.clone()));
