@@ -246,6 +246,9 @@ impl Job {
         if !self.stale() {
             self.name_unready(&session, &mut facts).await;
         }
+        if let Some(at) = self.next_look_at_taken() {
+            facts.wake_at(at);
+        }
         // At rest a job keeps no set in memory: they are shared by a cache that is bounded.
         self.memory.sets.clear();
         Pass::of(facts)

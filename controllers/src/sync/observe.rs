@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_engine::identity::Identity;
+use emco_engine::identity::{Id, Identity};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ mod inner;
 mod pairs;
 mod seen;
 mod store;
+mod taken;
 mod wants;
 pub(super) mod watcher;
 
@@ -117,6 +118,24 @@ impl Observed {
         self.inner.lock().ring(owner);
     }
 
+    /// Says which objects of others an owner takes as they are.
+    pub fn takes<'a>(&self, owner: &str, ids: impl Iterator<Item = &'a Id>) {
+        self.inner.lock().taken.set(owner, ids);
+    }
+
+    /// Somebody misses objects that owners may take as they are: these look again.
+    pub fn doubt(&self, misses: impl Fn(&Identity) -> bool) {
+        let mut inner = self.inner.lock();
+        for owner in inner.taken.doubt(misses) {
+            inner.ring(&owner);
+        }
+    }
+
+    /// What an owner takes and somebody misses, once.
+    pub fn doubted(&self, owner: &str) -> Vec<Id> {
+        self.inner.lock().taken.doubted(owner)
+    }
+
     /// Says which kinds an owner needs, where, and as which account it writes; an owner that needs none is forgotten.
     pub fn want(&self, owner: &str, wanted: &[Wanted], account: Option<&Arc<str>>) {
         let mut inner = self.inner.lock();
@@ -125,6 +144,7 @@ impl Observed {
         }
         if wanted.is_empty() {
             inner.bells.remove(owner);
+            inner.taken.set(owner, std::iter::empty());
         }
         let needed: BTreeSet<KindKey> = inner.wants.resources().map(|(kind, _)| kind.clone()).collect();
         inner.kinds.retain(|group, kind, _| needed.contains(&(group.to_owned(), kind.to_owned())));

@@ -27,6 +27,7 @@ mod rivals;
 mod scope;
 mod silence;
 mod suspended;
+mod taken;
 mod together;
 mod told;
 mod unready;

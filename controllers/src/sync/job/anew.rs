@@ -64,6 +64,9 @@ enum Outcome {
 impl Job {
     /// What the refusal of an object means.
     pub(super) fn refusal(&self, item: &Item, error: &ApiError) -> Trouble {
+        if lacks_namespace(error) {
+            self.misses_namespace(&item.id.namespace);
+        }
         if lacks_namespace(error) && !self.comes_by_itself(&item.id.namespace) {
             let cure = if self.has_sync_policy() { A_CHART_NAMES_IT } else { A_PERMISSION_NAMES_IT };
             return Trouble::no_namespace(&item.id.namespace, cure);

@@ -61,7 +61,7 @@ impl Job {
             }
             match self.need(item, seen, session) {
                 Need::Nothing => {}
-                Need::Taken => drop(self.memory.taken.insert(item.id.clone())),
+                Need::Taken => self.take(&item.id),
                 Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
                 Need::Look if self.may_be_there(item) => look.push(item.clone()),
                 Need::Look => send.push((item.clone(), Over::Nothing)),
@@ -131,6 +131,7 @@ impl Job {
             let version = manifest.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
             let text = definitions::not_served(&session.apis, version, &item.id.kind);
             self.ctx.edge.refresh_apis();
+            self.misses_definition(&item.id.group);
             return Need::Trouble(Trouble::new("KindMissing", &text, Retry::Soon));
         }
         if item.spans() && !self.memory.pace.whole_cluster {
@@ -141,7 +142,7 @@ impl Job {
             );
             return Need::Trouble(Trouble::new("NotAllowedByLevel", &text, Retry::Slowly));
         }
-        if self.memory.taken.contains(&item.id) {
+        if self.memory.taken.contains_key(&item.id) {
             return Need::Nothing;
         }
         if let Some(account) = item.account()

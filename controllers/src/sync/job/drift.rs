@@ -236,7 +236,7 @@ impl Job {
 
     /// An object of a complete row that is not there and should be.
     fn is_missed(&self, item: &Item) -> bool {
-        self.memory.settled && !self.finished_and_gone(item) && !self.memory.taken.contains(&item.id)
+        self.memory.settled && !self.finished_and_gone(item) && !self.memory.taken.contains_key(&item.id)
     }
 
     fn differs(&mut self, item: &Item, known: bool, baseline: String, by: String) {

@@ -63,6 +63,7 @@ impl Job {
             return;
         }
         self.record_past(work, &apps).await;
+        self.look_at_taken(&apps, session).await;
         if suspended {
             self.find_taken(&apps, session, facts).await;
             self.drifted(&apps, session, facts).await;
@@ -306,7 +307,7 @@ impl Job {
             let found = self.ctx.edge.observed.find(app.items().map(|item| &*item.id));
             for (item, Found { seen, .. }) in app.items().zip(found) {
                 count.total += 1;
-                if self.memory.taken.contains(&item.id) {
+                if self.memory.taken.contains_key(&item.id) {
                     count.applied += 1;
                     count.ready += 1;
                     continue;
@@ -356,7 +357,7 @@ impl Job {
 
     /// Applied and ready, as far as the watches know.
     pub(super) fn is_ready(&self, item: &Item) -> bool {
-        self.memory.taken.contains(&item.id)
+        self.memory.taken.contains_key(&item.id)
             || self.finished_and_gone(item)
             || self.ctx.edge.observed.get(&item.id).is_some_and(|seen| {
                 seen.owner.as_ref() == Some(&self.ctx.owner.hash)

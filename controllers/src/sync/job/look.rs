@@ -1,15 +1,17 @@
 //! Looks for objects under the names we want that the watch of our label does not show, and decides about each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use emco_engine::adopt;
-use emco_engine::identity::Identity;
+use emco_engine::identity::{Id, Identity};
+use emco_engine::{adopt, order};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::observe::Seen;
-use super::desired::Item;
+use super::desired::{App, Item};
 use super::foreign::{self, Foreign};
 use super::row::Facts;
 use super::send::Over;
@@ -20,6 +22,11 @@ use crate::api::{Method, Request};
 const FEW: usize = 4;
 /// Pages of such a list.
 const PAGES: usize = 40;
+
+/// Between two looks at an object of others that is taken as it is.
+const TAKEN: Duration = Duration::from_mins(3);
+/// The next look at one that could not be read.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What becomes of an object that carries nobody's label, or not ours.
 enum Met {
@@ -88,7 +95,7 @@ impl Job {
             return Met::Over(self.over_stripped(item, found));
         }
         if self.take_existing(item) || self.left_alone(item) {
-            self.memory.taken.insert(item.id.clone());
+            self.take(&item.id);
             self.memory.backoff.worked(&Key::Object(item.id.clone()));
             return Met::Taken;
         }
@@ -107,6 +114,64 @@ impl Job {
             return Met::Trouble;
         }
         if self.may_mark_again(item, found, facts) { Met::Over(over) } else { Met::Trouble }
+    }
+
+    /// Takes an object of others as it is.
+    pub(super) fn take(&mut self, id: &Id) {
+        self.memory.taken.insert(id.clone(), Instant::now() + TAKEN);
+    }
+
+    /// Looks again at what is taken as it is, after some minutes or when somebody misses it: no watch of ours shows its end. What is not
+    /// there any more is wanted like all else.
+    pub(super) async fn look_at_taken(&mut self, apps: &[App], session: &Session) {
+        let now = Instant::now();
+        for id in self.ctx.edge.observed.doubted(&self.ctx.hash) {
+            if let Some(due) = self.memory.taken.get_mut(&id) {
+                *due = now;
+            }
+        }
+        let is_due = |item: &&Item| self.memory.taken.get(&item.id).is_some_and(|due| *due <= now);
+        let served = |item: &&Item| {
+            item.manifest().is_some_and(|manifest| session.resource_of(&manifest.json).is_some())
+        };
+        let due = apps.iter().flat_map(App::items).filter(is_due).filter(served);
+        for group in by_kind(due.cloned().collect()) {
+            if self.stale() {
+                return;
+            }
+            let found = self.find(&group, session).await;
+            for item in group {
+                match &found {
+                    Ok(found) if matches!(found.get(&item.id.name), Some(Found::Object(_))) => {
+                        self.take(&item.id);
+                    }
+                    Ok(_) => {
+                        self.memory.taken.remove(&item.id);
+                    }
+                    Err(_) => {
+                        self.memory.taken.insert(item.id, now + AGAIN);
+                    }
+                }
+            }
+        }
+    }
+
+    /// When something that is taken is looked at next. Others who miss it are heard until then.
+    pub(super) fn next_look_at_taken(&self) -> Option<Instant> {
+        self.ctx.edge.observed.takes(&self.ctx.hash, self.memory.taken.keys());
+        self.memory.taken.values().min().copied()
+    }
+
+    /// The cluster says that a namespace is not there: who takes it as it is looks again.
+    pub(super) fn misses_namespace(&self, namespace: &str) {
+        let is_it = |id: &Identity| id.kind() == ("", "Namespace") && id.name == namespace;
+        self.ctx.edge.observed.doubt(is_it);
+    }
+
+    /// The cluster does not serve a kind of a group: who takes definitions of it as they are looks again.
+    pub(super) fn misses_definition(&self, group: &str) {
+        let of_group = |name: &str| name.split_once('.').is_some_and(|(_, of)| of == group);
+        self.ctx.edge.observed.doubt(|id| order::is_crd(id.kind()) && of_group(&id.name));
     }
 
     pub(super) async fn find(

@@ -33,8 +33,8 @@ pub struct Memory {
     pub gone: Gone,
     /// Sets as the cluster has them, where it serves kinds otherwise than was assumed; with what it served then.
     pub fitted: BTreeMap<SetDigest, (Arc<ApiList>, Arc<Prepared>)>,
-    /// Objects of others that are taken as they are.
-    pub taken: BTreeSet<Id>,
+    /// Objects of others that are taken as they are, and when each is looked at again.
+    pub taken: BTreeMap<Id, Instant>,
     /// Objects that were there before they were ours, by UID: their mark is said again where it was taken off.
     pub adopted: BTreeMap<Identity, String>,
     /// Hooks that ran.
@@ -126,7 +126,7 @@ impl Memory {
             deletes: BTreeMap::new(),
             gone: Gone::default(),
             fitted: BTreeMap::new(),
-            taken: BTreeSet::new(),
+            taken: BTreeMap::new(),
             adopted: BTreeMap::new(),
             hooks: status.hooks.clone(),
             blank,

@@ -71,7 +71,7 @@ impl Job {
         };
         let items = apps.iter().flat_map(App::items).filter(|item| {
             (self.left_alone(item) || self.take_existing(item))
-                && !self.memory.taken.contains(&item.id)
+                && !self.memory.taken.contains_key(&item.id)
                 && !ours(item)
         });
         for group in by_kind(items.cloned().collect()) {
@@ -83,8 +83,9 @@ impl Job {
                 continue;
             };
             let there = |item: &Item| matches!(found.get(&item.id.name), Some(Found::Object(_)));
-            let taken = group.into_iter().filter(there).map(|item| item.id);
-            self.memory.taken.extend(taken);
+            for item in group.iter().filter(|item| there(item)) {
+                self.take(&item.id);
+            }
         }
     }
 

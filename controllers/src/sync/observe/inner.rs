@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::KindKey;
 use super::pairs::Pairs;
 use super::store::{KindStore, Place};
+use super::taken::Taken;
 use super::wants::{Wants, WatchKey, Watched};
 
 #[derive(Default)]
@@ -14,6 +15,7 @@ pub struct Inner {
     pub kinds: Pairs<KindStore>,
     pub wants: Wants,
     pub bells: BTreeMap<String, watch::Sender<u64>>,
+    pub taken: Taken,
 }
 
 impl Inner {

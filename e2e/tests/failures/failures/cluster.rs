@@ -43,6 +43,13 @@ pub const CLUSTER: &[Row] = &[
         ],
     ),
     (
+        "An object of others that is used as it is goes: the namespace of a logical cloud of level `Admin` that was there before, a definition that a chart has in `crds/`",
+        &[
+            "what_was_taken_from_others_and_goes_is_made_within_minutes",
+            "what_was_taken_from_others_is_made_at_once_where_it_is_missed",
+        ],
+    ),
+    (
         "An old object does not go, with `spec.sync.prune: Before`",
         &[
             "nothing_new_comes_before_what_must_go_first_is_gone",
