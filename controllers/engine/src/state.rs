@@ -75,9 +75,13 @@ const fn removing(current: State, seen: &Observation) -> State {
 }
 
 #[cfg(test)]
+mod reachable;
+
+#[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use super::reachable::Walk;
     use super::*;
 
     /// Every state with every combination of small numbers and flags.
@@ -133,19 +137,6 @@ mod tests {
         }
     }
 
-    /// What comes after each state, itself left out, of all that can be observed.
-    fn followers() -> BTreeMap<State, BTreeSet<State>> {
-        let mut found = BTreeMap::<State, BTreeSet<State>>::new();
-        for (current, seen) in all() {
-            let next = next(current, &seen);
-            let of = found.entry(current).or_default();
-            if next != current {
-                of.insert(next);
-            }
-        }
-        found
-    }
-
     /// States that a cell of the book names.
     fn named(cell: &str) -> BTreeSet<State> {
         let words = cell.split('`').skip(1).step_by(2);
@@ -170,20 +161,31 @@ mod tests {
                 assert!(written.insert(state, others).is_none(), "{state} has two rows");
             }
         }
-        assert_eq!(followers(), written);
+        assert_eq!(Walk::of(next).followers(), written);
     }
 
     #[test]
     fn from_each_state_there_is_a_way_to_every_other_one() {
-        let followers = followers();
+        let walk = Walk::of(next);
         for state in State::ALL {
-            let mut reached = BTreeSet::from([state]);
-            let mut next = vec![state];
-            while let Some(state) = next.pop() {
-                next.extend(followers[&state].iter().copied().filter(|state| reached.insert(*state)));
-            }
-            assert_eq!(reached, State::ALL.into_iter().collect(), "from {state}");
+            assert_eq!(walk.without_way_to(state), None, "there is no way to {state}");
         }
+    }
+
+    /// A function whose removals stay failed unless one fails and leaves nothing, which no cluster can show.
+    #[test]
+    fn a_way_that_only_impossible_observations_open_is_none() {
+        let stuck = |current, seen: &Observation| match current {
+            State::TerminateFailed if !seen.removing || seen.left > 0 || seen.failed == 0 => current,
+            _ => next(current, seen),
+        };
+        let walk = Walk::of(stuck);
+        let lost = walk.without_way_to(State::Terminated).map(|node| node.state);
+        assert_eq!(lost, Some(State::TerminateFailed));
+        let opened = all().find(|(current, seen)| {
+            *current == State::TerminateFailed && stuck(*current, seen) == State::Terminated
+        });
+        assert!(opened.is_some_and(|(_, seen)| seen.failed > 0 && seen.left == 0), "{opened:?}");
     }
 
     #[test]
