@@ -208,6 +208,13 @@ async fn a_released_installation_leaves_what_runs_and_nothing_of_its_own() {
         let refused = helm_uninstall(&bed, &[]).await.unwrap_err().to_string();
         let words = "choose with `kubectl emco uninstall` what becomes of what runs";
         ensure!(refused.contains(words) && release(&bed).await? == whole, "{refused}");
+        // With the wrong namespace no Lease is seen, while the operator works.
+        for how in [&["--release", "--dry-run"][..], &["--release", "--yes"]] {
+            let wrong = [how, &["--operator-namespace", "no-such"]].concat();
+            let words = ["an operator works in namespace emco-system", "--operator-namespace emco-system"];
+            uninstall(&bed, &wrong).await?.is(2, &words);
+        }
+        ensure!(on_hub(&bed).await? == before);
         let now = ["--release", "--yes", "--timeout", "2s"];
         let early = [&now[..], &["--give-up", "lost/b"]].concat();
         uninstall(&bed, &early).await?.is(3, &["an operator works on this hub", "Nothing was released"]);

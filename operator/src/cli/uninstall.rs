@@ -20,10 +20,12 @@ use super::{Misused, Outcome, print};
 mod free;
 mod release;
 mod remove;
+mod working;
 
 macro_rules! inventory {
     ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
         /// All that EMCO has on the hub.
+        #[derive(Default)]
         pub struct Inventory { $($store: Vec<emco_crds::$kind>,)* }
     };
 }
@@ -57,6 +59,11 @@ pub async fn run(args: UninstallArgs) -> anyhow::Result<Outcome> {
         return Err(Misused("say what becomes of it: --keep, --release or --remove".to_owned()).into());
     }
     let word = if args.choice.release { "release" } else { "remove" };
+    if args.choice.release
+        && let Some(why) = working::refusal(&hub, &there).await?
+    {
+        return Err(Misused(why).into());
+    }
     if args.dry_run {
         print(if args.choice.release { release::PLAN } else { remove::PLAN })?;
         return Ok(Outcome::AsWanted);
@@ -126,6 +133,14 @@ impl Inventory {
             };
         }
         Ok(emco_crds::each_kind!(all => read))
+    }
+
+    /// True where there is nothing of EMCO.
+    fn is_empty(&self) -> bool {
+        macro_rules! none {
+            ($($store:ident: $kind:ident, $($column:tt),*;)*) => { true $(&& self.$store.is_empty())* };
+        }
+        emco_crds::each_kind!(all => none)
     }
 
     fn said(&self, hub: &Hub) -> String {

@@ -24,6 +24,14 @@ pub const HUB: &[Row] = &[
         ],
     ),
     (
+        "`kubectl emco uninstall --release` is told another namespace than the operator's, or there is no Lease in it",
+        &[
+            "a_namespace_without_a_lease_is_no_operator_that_stopped",
+            "a_lease_elsewhere_is_named_whether_it_is_renewed_or_not",
+            "without_any_lease_objects_of_emco_are_not_released",
+        ],
+    ),
+    (
         "EMCO is taken away while a cluster starts, or does not show all of its kinds",
         &[
             "a_namespace_is_not_judged_while_a_defined_kind_is_not_served",

@@ -16,7 +16,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
 use super::free::{free, free_all};
-use super::{Ended, Inventory, all, count, id, installation};
+use super::{Ended, Inventory, all, count, id, installation, working};
 use crate::cli::args::UninstallArgs;
 use crate::cli::diff::edge;
 use crate::cli::hub::Hub;
@@ -65,7 +65,7 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
         print(&format!("nothing was changed: {} cannot be asked\n", count(away.len(), "cluster")))?;
         return Ok(Ended::Waits);
     }
-    if let Some(why) = stop(hub, args.timeout).await? {
+    if let Some(why) = stop(hub, &there, args.timeout).await? {
         eprintln!("warning: {why}");
         return Ok(Ended::Waits);
     }
@@ -135,7 +135,7 @@ const OURS: [Left; 2] = [Left::Account, Left::Claim];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Stops the operator that the chart runs, and waits until no operator works; why that takes too long.
-async fn stop(hub: &Hub, limit: Duration) -> anyhow::Result<Option<String>> {
+async fn stop(hub: &Hub, there: &Inventory, limit: Duration) -> anyhow::Result<Option<String>> {
     let namespace = &hub.operator_namespace;
     let api = Api::<Deployment>::namespaced(hub.client.clone(), namespace);
     let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
@@ -151,7 +151,8 @@ async fn stop(hub: &Hub, limit: Duration) -> anyhow::Result<Option<String>> {
     loop {
         let pulse = pulse::read(hub).await.pulse;
         match pulse.operator {
-            Life::Silent => return Ok(None),
+            // Looked at once more: one may have begun elsewhere meanwhile.
+            Life::Silent => return working::refusal(hub, there).await,
             Life::Unknown => return Ok(Some(pulse.message)),
             Life::Alive => {}
         }
@@ -244,4 +245,52 @@ async fn namespaces(hub: &Hub) -> anyhow::Result<()> {
         print(&format!("these namespaces stay, with what people put there: {}\n", left.join(", ")))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use hyper::body::Bytes;
+    use kube::client::Body;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A hub where an operator works in `emco`, asked about `emco-system`, where there is nothing.
+    fn hub() -> Hub {
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": object::LEASE, "namespace": "emco"},
+            "spec": {"holderIdentity": "a", "renewTime": "2026-11-28T12:00:00.000000Z", "leaseDurationSeconds": 13}});
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let list = json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "metadata": {}, "items": [lease]});
+            let (code, answer): (u16, Value) = match request.uri().path() {
+                "/apis/coordination.k8s.io/v1/leases" => (200, list),
+                path => {
+                    let name = path.rsplit('/').next().unwrap_or_default();
+                    let message = format!("leases.coordination.k8s.io \"{name}\" not found");
+                    (404, json!({"kind": "Status", "status": "Failure", "code": 404, "message": message}))
+                }
+            };
+            let response = Response::builder().status(code).header("content-type", "application/json");
+            let response = response.header("date", "Sat, 28 Nov 2026 12:00:20 GMT");
+            let response = response.body(Full::new(Bytes::from(answer.to_string()))).unwrap();
+            futures::future::ready(Ok::<_, Infallible>(response))
+        });
+        let (namespace, operator_namespace) = ("default".to_owned(), "emco-system".to_owned());
+        let client = Client::new(service, "default");
+        Hub { client, namespace, operator_namespace, url: "https://hub/".to_owned() }
+    }
+
+    #[tokio::test]
+    async fn a_namespace_without_a_lease_is_no_operator_that_stopped() {
+        let project = json!({"apiVersion": "emco.io/v1alpha1", "kind": "Project", "metadata": {"name": "shop"}, "spec": {}});
+        let projects = vec![serde_json::from_value(project).unwrap()];
+        let there = Inventory { projects, ..Inventory::default() };
+        let why = stop(&hub(), &there, Duration::ZERO).await.unwrap().unwrap();
+        assert!(why.contains("Namespaces that have one: emco."), "{why}");
+        assert_eq!(stop(&hub(), &Inventory::default(), Duration::ZERO).await.unwrap(), None);
+    }
 }
