@@ -40,6 +40,7 @@ mod members;
 mod migrated;
 mod orders;
 mod orphans;
+mod outside;
 mod people;
 mod pinned;
 mod planned;

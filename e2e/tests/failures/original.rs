@@ -121,10 +121,7 @@ pub const ALL: &[Defect] = &[
     of(
         17,
         "objects of other namespaces and of the whole cluster were not seen",
-        &[
-            "cluster_scoped_objects_are_found_where_the_app_has_them",
-            "level_privileged_binds_its_account_where_permissions_say",
-        ],
+        &["objects_of_other_namespaces_and_of_the_cluster_are_in_the_status"],
     ),
     of(
         18,
