@@ -48,6 +48,7 @@ mod plans;
 mod planted;
 mod previews;
 mod quiet;
+mod recreated;
 mod remarks;
 mod removals;
 mod renamed;

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::identity::Identity;
 use crate::order;
+use crate::set::{Phase, SetManifest};
+
+mod fixed;
 
 /// How API servers say that a field cannot be changed: most kinds, claims of volumes, Services, role bindings, `StatefulSets`, Pods.
 const CANNOT_CHANGE: [&str; 9] = [
@@ -89,6 +92,17 @@ pub fn obstacle(id: &Identity, live: &Value, stays: bool) -> Option<String> {
     (id.kind() == ("apps", "StatefulSet") && claims).then(|| {
         "its claims would go with it (persistentVolumeClaimRetentionPolicy.whenDeleted: Delete): set Retain first".to_owned()
     })
+}
+
+/// Says what is lost where `spec.sync.immutableFields: Recreate` deletes an object and makes it again, as far as its two manifests tell: a cluster
+/// that is asked knows more.
+pub fn foreseen(before: &SetManifest, now: &SetManifest) -> Option<&'static str> {
+    let id = now.identity();
+    let lasts = matches!(now.phase, Phase::Foundation | Phase::Main);
+    let stays = [before, now].iter().any(|manifest| manifest.keep || manifest.crd_folder);
+    (lasts && fixed::changes_fixed_field(id.kind(), &before.json, &now.json))
+        .then(|| obstacle(&id, &before.json, stays))
+        .and_then(|obstacle| obstacle.is_none().then(|| lost(&id)))
 }
 
 #[cfg(test)]

@@ -205,7 +205,8 @@ pub struct PendingApp {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// What clusters cannot change because a field is immutable, and spec.sync.immutableFields: Recreate would delete and make again: the
-    /// first three with cluster, object and what is lost, and how many more. They are asked where spec.desiredState is Planned.
+    /// first three with cluster, object and what is lost, and how many more. They are asked where spec.desiredState is Planned; elsewhere it is
+    /// what the manifests alone tell, of kinds of Kubernetes.
     #[schemars(length(max = 4), inner(length(max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recreated: Vec<String>,

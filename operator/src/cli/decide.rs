@@ -116,9 +116,10 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
     let wave = wave.as_ref().map(|wave| format!("wave {wave} of ")).unwrap_or_default();
     let gains = pending.map(|pending| pending.gains.join(", ")).filter(|gains| !gains.is_empty());
     let gains = gains.map(|gains| format!("; gains: {gains}")).unwrap_or_default();
+    let anew = pending.map(recreated).unwrap_or_default();
     let plan = match pending.filter(|pending| pending.digest == *digest) {
-        Some(pending) if pending.summary.is_empty() => format!("revision {}{gains}", pending.revision),
-        Some(pending) => format!("revision {}, {}{gains}", pending.revision, pending.summary),
+        Some(pending) if pending.summary.is_empty() => format!("revision {}{gains}{anew}", pending.revision),
+        Some(pending) => format!("revision {}, {}{gains}{anew}", pending.revision, pending.summary),
         None if !wave.is_empty() && *decision == Decision::Rejected => {
             "the rollout is paused there".to_owned()
         }
@@ -133,6 +134,12 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
         "{deployment}: {wave}digest {} is {what} by {by}, as {approval}{before}; {plan}{rejected}\n",
         short(digest)
     )
+}
+
+/// The objects that it deletes and makes again.
+fn recreated(pending: &Pending) -> String {
+    let all: Vec<&str> = pending.apps.iter().flat_map(|app| &app.recreated).map(String::as_str).collect();
+    if all.is_empty() { String::new() } else { format!("; deleted and made again: {}", all.join(", ")) }
 }
 
 /// The digest of the revision that is rolled out, where it has the wave.

@@ -13,6 +13,8 @@ use crate::conditions::truncate;
 use crate::rollout::Outline;
 use crate::text::counted;
 
+mod foreseen;
+
 /// Key of the document in its ConfigMap.
 pub const DETAILS: &str = "plan.json";
 /// Version of the format.
@@ -85,6 +87,12 @@ pub struct DetailsVariant {
     /// Hooks that run on each: event and object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
+    /// The first objects that would be deleted and made again (`spec.sync.immutableFields: Recreate`), as far as their manifests tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recreated: Vec<RecreatedRow>,
+    /// The number of others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_recreated: usize,
     /// What a cluster answered, where one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<DryRun>,
@@ -277,8 +285,9 @@ impl Details {
         for app in &mut pending.apps {
             let of = self.apps.iter().filter(|of| of.app == app.name);
             let variants = of.flat_map(|of| &of.variants);
-            let runs: Vec<&DryRun> = variants.filter_map(|variant| variant.dry_run.as_ref()).collect();
-            let refused = runs.iter().flat_map(|dry_run| {
+            let variants: Vec<&DetailsVariant> = variants.collect();
+            let runs = variants.iter().filter_map(|variant| variant.dry_run.as_ref());
+            let refused = runs.flat_map(|dry_run| {
                 let cluster = dry_run.cluster.as_deref().unwrap_or_default();
                 dry_run.refused.iter().map(move |row| {
                     let RefusedRow { object, reason, message } = row;
@@ -286,26 +295,9 @@ impl Details {
                 })
             });
             app.refused = refused.take(MOST_REFUSED).map_while(|said| room.take(said)).collect();
-            app.recreated = recreated(&runs, &mut room);
+            app.recreated = foreseen::said(&variants, &mut room);
         }
     }
-}
-
-/// The first objects that would be deleted and made again, and how many more.
-fn recreated(runs: &[&DryRun], room: &mut Room) -> Vec<String> {
-    let rows = runs.iter().flat_map(|run| {
-        let cluster = run.cluster.as_deref().unwrap_or_default();
-        run.recreated.iter().map(move |RecreatedRow { object, lost }| {
-            truncate(&format!("{cluster}: {object}: {lost}"), LONGEST)
-        })
-    });
-    let mut said: Vec<String> = rows.take(MOST_REFUSED).map_while(|said| room.take(said)).collect();
-    let all: usize = runs.iter().map(|run| run.recreated.len() + run.more_recreated).sum();
-    if all > said.len() {
-        let noun = if said.is_empty() { "object" } else { "more object" };
-        said.push(counted(all - said.len(), noun));
-    }
-    said
 }
 
 impl DetailsVariant {

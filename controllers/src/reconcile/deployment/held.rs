@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emco_crds::DeploymentIntentGroup;
+use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
 use emco_engine::approval::Wait;
 use emco_engine::changes::Comparison;
 use emco_engine::cloud;
@@ -123,7 +124,11 @@ pub async fn hold(
     };
     let there = installed(ctx, owner);
     let account = derived_account(ctx, dig);
+    let recreates = dig.spec.sync.immutable_fields == ImmutablePolicy::Recreate;
     let gained = |mut change: PendingChange, assignment: &Assignment| {
+        if recreates {
+            change.foresee();
+        }
         if let Some(account) = &account {
             change.details.gains = account.gains(runs.as_deref(), assignment, &change.sets);
             change.renew();

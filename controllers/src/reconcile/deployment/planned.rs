@@ -69,6 +69,13 @@ impl PendingChange {
         Self { changes, details, digest, running, sets }
     }
 
+    /// Names what would be deleted and made again, as far as the manifests tell.
+    pub fn foresee(&mut self) {
+        let runs = self.running.as_ref().map(|running| &running.sets);
+        self.details.foresee(&self.changes, runs, &self.sets);
+        self.renew();
+    }
+
     /// What is written down has changed.
     pub fn renew(&mut self) {
         self.digest = emco_engine::changes::digest(&self.details);

@@ -9,7 +9,7 @@ use emco_controllers::store::plan_details::secret_name;
 use emco_crds::deployment_intent_group::status::PendingDetails;
 use emco_crds::names::label;
 use emco_engine::changes::{
-    DETAILS, DIFFERENCES, Details, DetailsVariant, Differences, DryRun, ObjectRow, What, digest,
+    DETAILS, DIFFERENCES, Details, DetailsVariant, Differences, DryRun, ObjectRow, RecreatedRow, What, digest,
 };
 use emco_engine::rollout::Outline;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -52,6 +52,12 @@ pub struct Variant {
     pub objects: Vec<Object>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
+    /// The first objects that would be deleted and made again, as far as their manifests tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recreated: Vec<RecreatedRow>,
+    /// The number of others.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_recreated: usize,
     /// What a cluster answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<DryRun>,
@@ -197,6 +203,8 @@ pub fn joined(found: Found, differences: Option<Result<Differences, String>>) ->
             removed: variant.removed,
             objects: variant.objects.into_iter().map(object).collect(),
             hooks: variant.hooks,
+            recreated: variant.recreated,
+            more_recreated: variant.more_recreated,
             dry_run: variant.dry_run,
         }
     };

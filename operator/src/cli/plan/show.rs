@@ -120,8 +120,25 @@ fn variant(variant: &Variant) -> Node {
     }
     let hooks = variant.hooks.iter().map(|hook| Node { line: format!("hook {hook}"), ..Node::default() });
     children.extend(hooks);
+    if variant.dry_run.as_ref().is_none_or(|run| run.cluster.is_none()) {
+        children.extend(foreseen(variant));
+    }
     children.extend(variant.dry_run.iter().flat_map(answered));
     Node { line: format!("{word} {}: {counts}", named.join(", ")), more: Vec::new(), children }
+}
+
+/// Objects that would be deleted and made again, as far as the manifests tell.
+fn foreseen(variant: &Variant) -> Vec<Node> {
+    let mut lines: Vec<String> = variant
+        .recreated
+        .iter()
+        .map(|RecreatedRow { object, lost }| {
+            format!("{object} cannot be changed: it would be deleted and made again: {lost}")
+        })
+        .collect();
+    let more = number(variant.more_recreated, "more cannot be changed, and would be deleted and made again");
+    lines.extend(more);
+    lines.into_iter().map(|line| Node { line, ..Node::default() }).collect()
 }
 
 /// What a cluster would say.

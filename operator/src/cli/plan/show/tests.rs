@@ -26,6 +26,8 @@ fn details() -> Details {
             row(What::Removed, "ConfigMap/shop/old"),
         ],
         hooks: vec!["pre-upgrade batch/Job/shop/migrate".to_owned()],
+        recreated: Vec::new(),
+        more_recreated: 0,
         dry_run: Some(DryRun {
             cluster: Some("acme/b".to_owned()),
             asked: 4,
@@ -164,6 +166,26 @@ fn objects_that_would_be_made_again_are_named_with_what_is_lost() {
     let brief = vec![PendingApp { name: "web".to_owned(), recreated, ..PendingApp::default() }];
     let said = text(&answer(Some(Plan { brief, ..plan() })));
     assert!(said.contains("would be deleted and made again: acme/b: Service/shop/web"), "{said}");
+}
+
+#[test]
+fn objects_made_again_are_foretold_until_a_cluster_is_asked() {
+    let mut details = details();
+    let variant = &mut details.apps[0].variants[0];
+    let row = RecreatedRow { object: "apps/Deployment/shop/web".to_owned(), lost: "its Pods end".to_owned() };
+    (variant.recreated, variant.more_recreated) = (vec![row], 2);
+    let said = |details: Details| {
+        let (apps, notes) = joined(Found::of(details), None);
+        text(&answer(Some(Plan { apps, notes, ..plan() })))
+    };
+    let lines = [
+        "apps/Deployment/shop/web cannot be changed: it would be deleted and made again: its Pods end",
+        "2 more cannot be changed, and would be deleted and made again",
+    ];
+    assert!(!said(details.clone()).contains(lines[0]), "the cluster knows better");
+    details.apps[0].variants[0].dry_run = None;
+    let said = said(details);
+    assert!(lines.iter().all(|line| said.contains(line)), "{said}");
 }
 
 #[test]
