@@ -173,3 +173,23 @@ async fn removals_in_small_steps_count_as_one_until_a_plan_is_confirmed() {
     life.settle().await;
     assert_eq!((has_page(&life, "b"), life.says("Approved").1), (false, "Automatic".into()), "2 of 3");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_finalizer_holds_is_named_in_the_status_of_a_deployment() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    let page = "/api/v1/namespaces/team-a/configmaps/page";
+    let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    life.edges["a"].merge(page, &held).await.unwrap();
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    let (_, reason, message) = life.says("Ready");
+    let said = "1 cluster still to be cleaned; acme/a: Terminating ConfigMap/team-a/page: it is being deleted since 2026-01-01T00:00:01Z and \
+                waits for its finalizers: example.com/hold";
+    assert_eq!((reason.as_str(), message.as_str()), ("Terminating", said));
+    life.edges["a"].merge(page, &json!({"metadata": {"finalizers": null}})).await.unwrap();
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "Terminated");
+}

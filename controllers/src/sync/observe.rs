@@ -13,6 +13,7 @@ use super::errors::Trouble;
 use super::health_rules::HealthRules;
 
 mod inner;
+mod leaving;
 mod pairs;
 mod seen;
 mod store;

@@ -17,7 +17,7 @@ use super::super::errors::{
 };
 use super::super::observe::Seen;
 use super::desired::Item;
-use super::first::going;
+use super::first::BLOCKED;
 use super::row::Facts;
 use super::send::entries;
 use super::{Job, JobContext, Key};
@@ -175,8 +175,10 @@ impl Job {
     pub(super) fn name_leaving(&self, item: &Item, facts: &mut Facts) {
         let Some(seen) = self.ctx.edge.observed.get(&item.id).filter(|seen| seen.deleting) else { return };
         if !self.memory.settled {
-            let text = format!("it is made again when it is gone: {}", going(&seen));
-            self.name_late(Some(&item.app), &item.id, &text, facts);
+            let text =
+                format!("it is made again when it is gone: {}", seen.leaving.as_deref().unwrap_or_default());
+            let trouble = Trouble::new(BLOCKED, &text, Retry::Soon);
+            self.name_late(Some(&item.app), &item.id, &trouble, facts);
         }
     }
 }

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble, cut};
-use super::super::observe::Seen;
 use super::super::work::Work;
 use super::Job;
 use super::desired::{App, PruneSet};
@@ -19,7 +18,7 @@ use super::row::Facts;
 /// A removal takes its time: it is named after this time without progress.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What waits, and why.
-const WAITS: &str = "nothing of this revision is applied before it is gone (spec.sync.prune: Before)";
+const WAITS: &str = "nothing of this revision is applied before it is gone (spec.sync.prune: Before): ";
 
 impl Job {
     /// Whether what the target does not have goes before anything of the target comes.
@@ -52,49 +51,48 @@ impl Job {
         match &mut removal.error {
             Some(error) if removal.failure || waited => name_block(error),
             Some(_) => {}
-            None => self.name_unended(pruned, &mut removal),
+            None => self.name_leaving_of(WAITS, BLOCKED, &mut removal),
         }
         facts.absorb(removal);
         false
     }
 
-    /// Names the first object that is on its way out and does not get there.
-    fn name_unended(&self, pruned: &PruneSet, removal: &mut Facts) {
-        let open = pruned.objects.keys().filter(|id| !self.memory.gone.contains(id));
-        let mut leaving = open.filter_map(|id| Some((id, self.ctx.edge.observed.get(id)?)));
-        if let Some((id, seen)) = leaving.find(|(_, seen)| seen.deleting) {
-            let text = format!("{WAITS}: {}", going(&seen));
-            self.name_late(None, id, &text, removal);
+    /// Names the first object that a removal found on its way out, once it did not get there for a while.
+    fn name_leaving_of(&self, what: &str, reason: &'static str, removal: &mut Facts) {
+        if let Some((id, text)) = removal.leaving.take() {
+            self.name_late(None, &id, &Trouble::new(reason, &format!("{what}{text}"), Retry::Soon), removal);
+        }
+    }
+
+    /// The same of a removal that holds up nothing but its own end: that takes as long as a finalizer wants, and fails with
+    /// `spec.progressDeadline`.
+    pub(super) fn name_unended(&self, facts: &mut Facts) {
+        if facts.error.is_none() {
+            self.name_leaving_of("", LEAVES, facts);
         }
     }
 
     /// Names an object whose end is awaited, once nothing went forward for a while.
-    pub(super) fn name_late(&self, app: Option<&str>, id: &Identity, text: &str, facts: &mut Facts) {
+    pub(super) fn name_late(&self, app: Option<&str>, id: &Identity, trouble: &Trouble, facts: &mut Facts) {
         let due = self.memory.progress.0 + PATIENCE;
         if Instant::now() < due {
             facts.wake_at(due);
         } else {
-            facts.trouble(app, Some(id), &Trouble::new(BLOCKED, text, Retry::Soon), 1);
+            facts.trouble(app, Some(id), trouble, 1);
         }
     }
 }
 
-/// The reason.
-const BLOCKED: &str = "BlockedByPrune";
-
-/// How an object leaves.
-pub(super) fn going(seen: &Seen) -> String {
-    match &seen.held_by {
-        Some(finalizers) => format!("it is being deleted and waits for its finalizers: {finalizers}"),
-        None => "it is being deleted, and its end is awaited".to_owned(),
-    }
-}
+/// The reason where everything else waits for a removal.
+pub(super) const BLOCKED: &str = "BlockedByPrune";
+/// The reason where nothing else does.
+pub(super) const LEAVES: &str = "Terminating";
 
 /// Says of an object whose removal fails that everything else waits for it. What is said of hooks and of the cluster stays.
 fn name_block(error: &mut RowError) {
     if error.resource.is_none() || matches!(error.reason.as_str(), "HookFailed" | "Unreachable") {
         return;
     }
-    error.message = cut(&format!("{WAITS}: {}: {}", error.reason, error.message));
+    error.message = cut(&format!("{WAITS}{}: {}", error.reason, error.message));
     BLOCKED.clone_into(&mut error.reason);
 }

@@ -128,6 +128,7 @@ impl Job {
                 return;
             }
             if !self.retire(work, &apps, &pruned, session, facts).await {
+                self.name_unended(facts);
                 return;
             }
         }

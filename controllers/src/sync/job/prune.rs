@@ -39,7 +39,9 @@ enum Outcome {
     Asked(String),
     /// Was released: it stays, without our marks.
     Released,
-    /// It is being deleted, or something else must come first.
+    /// It is being deleted, or its deletion was asked for: how it leaves, where that is seen.
+    Leaves(Option<Box<str>>),
+    /// Something else must come first.
     Waits,
     /// Looked at again: another version is there.
     Again(Box<Value>),
@@ -179,6 +181,10 @@ impl Job {
                     self.memory.backoff.worked(&key);
                     self.memory.deletes.insert(id, uid);
                 }
+                Outcome::Leaves(how) => {
+                    self.look_again(&id, facts);
+                    facts.leaves(id, how);
+                }
                 Outcome::Waits => self.look_again(&id, facts),
                 Outcome::Again(object) => {
                     self.ctx.edge.observed.learn(&id, &object);
@@ -280,7 +286,7 @@ impl End<'_> {
         }
         // On its way already; the watch will show its end.
         if seen.deleting || asked == Some(seen.uid.as_str()) {
-            return Outcome::Waits;
+            return Outcome::Leaves(seen.leaving.clone());
         }
         let stays = keep || seen.keep || adopted == Some(seen.uid.as_str());
         let stays = match (stays, order::is_namespace(id.kind())) {

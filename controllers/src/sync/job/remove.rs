@@ -40,7 +40,11 @@ impl Job {
         if self.searches(work) && !self.scanned(&mut pruned, &apps, session, facts).await {
             return;
         }
-        if self.retire(work, &apps, &pruned, session, facts).await && !self.stale() {
+        if !self.retire(work, &apps, &pruned, session, facts).await {
+            self.name_unended(facts);
+            return;
+        }
+        if !self.stale() {
             self.complete(work);
             self.memory.applied = Some(Applied { combination: None, generation: work.written });
         }

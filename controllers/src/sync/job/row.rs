@@ -17,7 +17,7 @@ use super::super::errors::{Retry, Trouble, cut};
 use super::super::fleet::FleetGate;
 use super::super::work::Work;
 use super::unready::Unready;
-use super::{Job, depends, foreign};
+use super::{Job, depends, first, foreign};
 
 /// Objects of one app, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub(super) struct Facts {
     pub elsewhere: Vec<FleetGate>,
     /// Objects that are still to be removed.
     pub left: i64,
+    /// The first of them that is on its way, and how it leaves.
+    pub leaving: Option<(Identity, Box<str>)>,
     /// When to look again.
     pub wake: Option<Instant>,
 }
@@ -92,6 +94,15 @@ impl Facts {
             // Attempts of waiting work would be a write each.
             attempts: if trouble.retry == Retry::WhenBack { 0 } else { i64::from(steps(attempts)) },
         });
+    }
+
+    /// Notes an object on its way out; the first in their order, whatever the order of answers.
+    pub fn leaves(&mut self, id: Identity, how: Option<Box<str>>) {
+        if let Some(how) = how
+            && self.leaving.as_ref().is_none_or(|(first, _)| id < *first)
+        {
+            self.leaving = Some((id, how));
+        }
     }
 
     /// Notes that the cluster answers and may not be worked on.
@@ -184,6 +195,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     let mut error = match (&facts.error, late && !facts.failure) {
         (None, true) => Some(no_progress(facts, deadline)),
         (Some(waits), true) if waits.reason == depends::WAITS => Some(waits_too_long(waits, facts, deadline)),
+        (Some(leaves), true) if leaves.reason == first::LEAVES => Some(leaves_too_long(leaves, deadline)),
         (error, _) => error.clone(),
     };
     if let Some(error) = &mut error {
@@ -249,6 +261,17 @@ fn no_progress(facts: &Facts, deadline: Duration) -> RowError {
         reason: "ProgressDeadlineExceeded".to_owned(),
         message: cut(&message),
         attempts: 0,
+    }
+}
+
+/// An object is on its way out, and does not get there.
+fn leaves_too_long(leaves: &RowError, deadline: Duration) -> RowError {
+    let message = format!("no progress for {} seconds: {}; work goes on", deadline.as_secs(), leaves.message);
+    RowError {
+        reason: "ProgressDeadlineExceeded".to_owned(),
+        message: cut(&message),
+        attempts: 0,
+        ..leaves.clone()
     }
 }
 

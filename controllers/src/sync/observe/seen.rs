@@ -7,6 +7,8 @@ use emco_engine::identity::Identity;
 use emco_engine::{drift, marks, order};
 use serde_json::Value;
 
+use super::leaving;
+
 /// One live object, without its content.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // four independent facts, none of them a state
@@ -25,8 +27,8 @@ pub struct Seen {
     pub placed_by: Option<String>,
     /// It is being deleted.
     pub deleting: bool,
-    /// Finalizers that it waits for, while it is being deleted.
-    pub held_by: Option<Box<str>>,
+    /// While it is being deleted: since when, and what it waits for.
+    pub leaving: Option<Box<str>>,
     /// It was there before us.
     pub adopted: bool,
     /// It was there before us, or its chart or kind says that it stays: it is released, not deleted.
@@ -71,7 +73,7 @@ impl Seen {
             manifest: text(annotation(annotation::MANIFEST)),
             placed_by: text(annotation(annotation::PLACED_BY)),
             deleting,
-            held_by: deleting.then(|| finalizers(metadata)).flatten(),
+            leaving: deleting.then(|| leaving::sentence(id, object).into()),
             adopted,
             keep: order::is_crd(id.kind())
                 || adopted
@@ -94,17 +96,10 @@ impl Seen {
             && self.owner == other.owner
             && self.manifest == other.manifest
             && self.deleting == other.deleting
-            && self.held_by == other.held_by
+            && self.leaving == other.leaving
             && self.keep == other.keep
             && self.health == other.health
             && self.outcome == other.outcome
             && self.fields == other.fields
     }
-}
-
-/// The finalizers of an object, for people.
-fn finalizers(metadata: &Value) -> Option<Box<str>> {
-    let all = metadata.get("finalizers")?.as_array()?;
-    let names: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
-    (!names.is_empty()).then(|| names.join(", ").into())
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::State;
 use emco_crds::deployment_intent_group::sync::PrunePolicy;
+use emco_crds::{RowStatus, State};
 use serde_json::{Value, json};
 
 use super::deaths;
@@ -98,16 +98,44 @@ async fn a_held_object_that_must_go_first_is_named_with_its_finalizer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_held_object_that_goes_last_is_named_and_fails_with_the_deadline() {
+    for gone in [on("a", &[app("web", second())]), nowhere()] {
+        let rig = installed(PrunePolicy::AfterReady, held(first(), "example.com/hold")).await;
+        rig.target(&gone).await;
+        let said = |row: RowStatus, reason: &str| {
+            let error = row.error.unwrap();
+            assert_eq!((error.resource.as_deref(), &*error.reason), (Some("ConfigMap/shop/old"), reason));
+            for part in ["it is being deleted since 20", "waits for its finalizers: example.com/hold"] {
+                assert!(error.message.contains(part), "{part}: {}", error.message);
+            }
+        };
+        let row = rig.until_reason("a", "Terminating").await;
+        assert!(matches!(row.state, State::Updating | State::Terminating), "it is no failure yet: {row:?}");
+        said(row, "Terminating");
+        rig.edge("a").take_seen();
+        let row = rig.until_reason("a", "ProgressDeadlineExceeded").await;
+        assert!(matches!(row.state, State::UpdateFailed | State::TerminateFailed), "{row:?}");
+        said(row, "ProgressDeadlineExceeded");
+        assert_eq!(writes(&rig.edge("a")), Vec::<String>::new(), "it was asked to go once");
+        let_go(&rig.edge("a"), OLD).await;
+        rig.until_complete("a").await;
+        rig.until("nothing is said any more", |rig| rig.row("a").is_none_or(|row| row.error.is_none())).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_removal_of_moments_is_not_called_blocked() {
-    let rig = installed(PrunePolicy::Before, held(first(), "example.com/hold")).await;
-    rig.hub.take_seen();
-    rig.target(&on("a", &[app("web", second())])).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(rig.row("a").and_then(|row| row.error), None);
-    let_go(&rig.edge("a"), OLD).await;
-    rig.until_complete("a").await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(rig.row("a").unwrap().error, None);
+    for prune in [PrunePolicy::Before, PrunePolicy::AfterReady] {
+        let rig = installed(prune, held(first(), "example.com/hold")).await;
+        rig.hub.take_seen();
+        rig.target(&on("a", &[app("web", second())])).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(rig.row("a").and_then(|row| row.error), None);
+        let_go(&rig.edge("a"), OLD).await;
+        rig.until_complete("a").await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(rig.row("a").unwrap().error, None);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,6 +50,14 @@ pub const CLUSTER: &[Row] = &[
         ],
     ),
     (
+        "An object that is removed does not go: a finalizer holds it, or what is left in a namespace",
+        &[
+            "a_held_object_that_goes_last_is_named_and_fails_with_the_deadline",
+            "what_a_finalizer_holds_is_named_in_the_status_of_a_deployment",
+            "a_namespace_says_what_holds_it_and_nothing_of_the_cluster",
+        ],
+    ),
+    (
         "An old object does not go, with `spec.sync.prune: Before`",
         &[
             "nothing_new_comes_before_what_must_go_first_is_gone",
