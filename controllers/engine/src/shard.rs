@@ -100,6 +100,8 @@ pub struct Row {
     pub may_have: Vec<Content>,
     /// The write of the shard since which the oldest of that may be there, without what is searched; 0 = none.
     pub held_since: i64,
+    /// The last write of the shard that gave it another target; 0 = none is known of.
+    pub retargeted: i64,
     /// The last complete one.
     pub applied: Option<Applied>,
     /// The set of each app that was completely applied last; `None` before the first.
@@ -161,11 +163,17 @@ fn resolve(
         target: wanted,
         may_have: distinct,
         held_since,
+        retargeted: retargeted(row),
         applied,
         applied_apps,
         hooks: status.map(|s| s.hooks.clone()).unwrap_or_default(),
         lost,
     }
+}
+
+/// The last write of the shard that gave a row another target, as far as that is not worked off; 0 = none.
+pub fn retargeted(row: &ShardRow) -> i64 {
+    row.held.iter().map(|held| held.since).max().unwrap_or_default()
 }
 
 /// Whether nothing is left to be done for a row: the last complete one is the target, and everything that was held was held

@@ -48,6 +48,8 @@ pub struct Work {
     pub held: Vec<(i64, Named)>,
     /// The same as identities alone.
     pub held_identities: Vec<(i64, IdentitiesRef)>,
+    /// The last write of the shard that gave it another target; 0 = none is known of.
+    pub retargeted: i64,
     /// What was completely applied last, as the stored status says; `None` also when that combination is not known any more.
     pub applied: Option<Named>,
     /// Combinations that the row names and the shard does not have: an inventory with a hole.
@@ -98,6 +100,7 @@ pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
             target: row.target.map(|t| Named { name: t.name, revision: t.revision, apps: t.apps }),
             held,
             held_identities,
+            retargeted: row.retargeted,
             applied,
             lost: row.lost,
             order: Arc::clone(&order),

@@ -106,6 +106,10 @@ pub struct RowStatus {
     #[schemars(length(max = 32))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// The last write of the shard (`writes`) that had given the row another target when it failed; absent = nothing failed. A target that
+    /// comes back after another one has not failed before it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_at: Option<i64>,
     /// The last combination completely applied, with everything else pruned; absent = none yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<Applied>,

@@ -123,7 +123,7 @@ fn fact<'a>(
     let applied = current && row.complete;
     let unreachable = status.as_ref().is_some_and(|s| s.connectivity == Connectivity::Unreachable);
     let target = row.target.as_ref().map(|target| target.name.as_str());
-    let failed = status.as_ref().is_some_and(|status| shard::failed(target, status));
+    let failed = status.as_ref().is_some_and(|status| shard::failed(target, row.retargeted, status));
     let reachable = status.as_ref().is_some_and(|s| s.connectivity == Connectivity::Reachable);
     let all_ready =
         status.as_ref().is_some_and(|s| s.ready >= s.total && s.unknown == 0 && s.error.is_none());
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
     use crate::identity::SetDigest;
-    use crate::shard::{encode_status, retarget};
+    use crate::shard::{encode_status, record_uids, retarget, retargeted};
 
     fn wanted(set: &str) -> BTreeMap<ClusterId, Combination> {
         let apps = Combination::from([("web".to_owned(), SetDigest(set.to_owned()))]);
@@ -241,12 +241,14 @@ mod tests {
         let empty = SyncShardSpec { format: 1, next_id: 1, ..SyncShardSpec::default() };
         let (one, two) = (wanted("s1"), wanted("s2"));
         let spec = retarget(&empty, None, 1, 1, &one).unwrap();
+        let spec = record_uids(&spec, &[(ClusterId::new("acme", "a"), "u".to_owned())].into()).unwrap();
         let row = &spec.clusters[0];
         let failed = RowStatus {
             id: row.id,
             connectivity: Connectivity::Reachable,
             state: State::InstantiateFailed,
             target: row.target.clone(),
+            failed_at: Some(retargeted(row)),
             ..RowStatus::default()
         };
         let rows = BTreeMap::from([(row.id, failed)]);
@@ -255,6 +257,12 @@ mod tests {
         assert_eq!(kind(&spec, &one), Kind::Failed);
         let next = retarget(&spec, Some(&status), 2, 2, &two).unwrap();
         assert_eq!(kind(&next, &two), Kind::Progressing, "nobody has tried it yet");
+        let again = retarget(&next, Some(&status), 3, 3, &one).unwrap();
+        assert_eq!(again.clusters[0].target, row.target, "the same combination");
+        assert_eq!(kind(&again, &one), Kind::Progressing, "nobody has tried it again");
+        let failed = RowStatus { failed_at: Some(retargeted(&again.clusters[0])), ..rows[&row.id].clone() };
+        let tried = encode_status(&again, 3, &[(row.id, failed)].into());
+        assert_eq!(of(&[(&again, Some(&tried))], &one)[0].kind, Kind::Failed);
         let leaving = retarget(&spec, Some(&status), 2, 2, &BTreeMap::new()).unwrap();
         assert_eq!(kind(&leaving, &BTreeMap::new()), Kind::Leaving);
     }

@@ -15,7 +15,10 @@ use emco_crds::sync_shard::status::{Applied, RowGates};
 use emco_crds::sync_shard::{Held, ShardCombination, ShardRow};
 use emco_crds::{RowStatus, SyncShardSpec, SyncShardStatus};
 
-use super::{MOST_BITS, apps, by_name, cluster_id, decode_status, encode_status, is_complete, is_live, slot};
+use super::{
+    MOST_BITS, apps, by_name, cluster_id, decode_status, encode_status, is_complete, is_live, retargeted,
+    slot,
+};
 use crate::identity::{ClusterId, Combination};
 
 /// A shard with rows of another one.
@@ -125,7 +128,10 @@ pub fn carried(
             content.and_then(|content| names.get(&content)).map(|name| (*name).to_owned()).unwrap_or_default()
         };
         let target = was.target.as_ref().map(of);
-        statuses.insert(row.id, RowStatus { id: row.id, target, applied, gates, ..was.clone() });
+        // A failure from before the last target stays that of an earlier try.
+        let is_of_now = |at: i64| at >= retargeted(old);
+        let failed_at = was.failed_at.map(|at| if is_of_now(at) { retargeted(row) } else { -1 });
+        statuses.insert(row.id, RowStatus { id: row.id, target, failed_at, applied, gates, ..was.clone() });
     }
     encode_status(to, 1, &statuses)
 }

@@ -8,7 +8,7 @@ use emco_crds::sync_shard::ShardRow;
 use emco_crds::sync_shard::status::{Applied, AsWanted, Connectivity, LeftOut, RowCounts, ShardSummary};
 use emco_crds::{RowStatus, State, SyncShardSpec, SyncShardStatus};
 
-use super::{LONGEST_ERROR, is_complete};
+use super::{LONGEST_ERROR, is_complete, retargeted};
 use crate::conditions::truncate;
 
 /// Longest name of a resource in a row's error, in bytes.
@@ -135,7 +135,7 @@ impl Counted {
             let Some(status) = status else { continue };
             if status.connectivity == Connectivity::Unreachable {
                 counted.unreachable += 1;
-            } else if failed(row.target.as_deref(), status) {
+            } else if failed(row.target.as_deref(), retargeted(row), status) {
                 counted.failed += 1;
             } else if complete && status.ready >= status.total && status.error.is_none() {
                 counted.ready += 1;
@@ -150,15 +150,16 @@ pub const fn is_failure(state: State) -> bool {
     matches!(state, State::InstantiateFailed | State::UpdateFailed | State::TerminateFailed)
 }
 
-/// Whether a row whose target is this one failed. What failed of another target, before the present one was given, says nothing of this one:
-/// it is still on its way.
-pub fn failed(target: Option<&str>, status: &RowStatus) -> bool {
+/// Judges whether a row failed whose target is this one since the write `retargeted`. A failure of another target, or of this one before it
+/// had another, says nothing of this try: it is still on its way.
+pub fn failed(target: Option<&str>, retargeted: i64, status: &RowStatus) -> bool {
     let of_another = match (target, status.target.as_deref()) {
         (_, Some(of)) => target != Some(of),
         (Some(_), None) => status.state == State::TerminateFailed,
         (None, None) => false,
     };
-    is_failure(status.state) && !of_another
+    let of_earlier = status.failed_at.is_some_and(|at| at < retargeted);
+    is_failure(status.state) && !of_another && !of_earlier
 }
 
 fn summary(spec: &SyncShardSpec, rows: &BTreeMap<i64, RowStatus>) -> ShardSummary {
@@ -180,6 +181,7 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         state,
         // Where nothing failed, there is none.
         target: _,
+        failed_at: _,
         applied,
         counts,
         apps,

@@ -222,6 +222,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         connectivity,
         state,
         target: work.target.as_ref().filter(|_| shard::is_failure(state)).map(|target| target.name.clone()),
+        failed_at: shard::is_failure(state).then_some(work.retargeted),
         applied: job.memory.applied.clone(),
         counts: Some(counts),
         apps: if facts.keep {
