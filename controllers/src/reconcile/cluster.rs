@@ -38,6 +38,7 @@ mod proof;
 mod renewal;
 mod requested;
 
+pub use identity::Admitted;
 use identity::Identity;
 use renewal::Renewal;
 pub use renewal::Renewals;
@@ -167,6 +168,7 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
         ctx.unreachable.end(id);
         ctx.people.endpoint_gone(id);
         ctx.renewals.forget(id);
+        ctx.admitted.forget(id);
     }
     if let Some(secret) = secret(ctx, cluster).await?
         && !secret_is_shared(ctx, cluster)

@@ -10,7 +10,7 @@ use crate::chart::ChartStore;
 use crate::object::context::HubContext;
 use crate::people::People;
 use crate::producer::Producers;
-use crate::reconcile::cluster::Renewals;
+use crate::reconcile::cluster::{Admitted, Renewals};
 use crate::store::{Revisions, StoreContext};
 
 /// Handles of the process. Whatever takes only the hub, or only what is stored, is given a part of it.
@@ -23,6 +23,8 @@ pub struct Context {
     pub people: Arc<People>,
     /// What the last renewals of clusters' tokens came to.
     pub renewals: Arc<Renewals>,
+    /// Clusters at their first contact.
+    pub admitted: Arc<Admitted>,
     /// Times that planning takes.
     pub planning: Arc<Planning>,
     /// Turns of plans.
@@ -44,6 +46,7 @@ impl Context {
             producers: Producers::default(),
             people: Arc::default(),
             renewals: Arc::default(),
+            admitted: Arc::default(),
             planning,
             turns: PlanTurns::default(),
             renders: Arc::default(),

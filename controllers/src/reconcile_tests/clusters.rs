@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::rig::*;
 use crate::api::ApiServerExt;
 use crate::memory::MemoryServer;
+use crate::reconcile;
 use crate::remote::{Admission, Claim, claim};
 
 const PROVIDER: &str = "/apis/emco.io/v1alpha1/clusterproviders/acme";
@@ -69,6 +70,32 @@ async fn a_cluster_registered_twice_is_refused_the_second_time() {
     assert_eq!(reason, "SameClusterTwice");
     assert!(message.contains("acme/a"), "{message}");
     assert_eq!(rig.ready(&format!("{CLUSTERS}/a")).1, "Reachable");
+}
+
+#[tokio::test]
+async fn of_two_new_clusters_of_one_api_server_the_first_to_answer_is_admitted() {
+    let mut rig = Rig::new();
+    for object in world().into_iter().chain([secret("b"), cluster_object("b")]) {
+        rig.hub.put("test", &object);
+    }
+    for name in ["a", "b"] {
+        rig.never_answers(name);
+    }
+    rig.settle().await;
+    rig.answers("b", "uid-a");
+    rig.unjudged("b");
+    reconcile::cluster::reconcile(&rig.ctx, "acme", "b").await.unwrap();
+    assert_eq!(rig.admission("b"), Admission::Admitted);
+    // The watch has not shown what was written of it.
+    rig.answers("a", "uid-a");
+    rig.unjudged("a");
+    reconcile::cluster::reconcile(&rig.ctx, "acme", "a").await.unwrap();
+    assert!(matches!(rig.admission("a"), Admission::Refused { reason: "SameClusterTwice", .. }));
+    rig.settle().await;
+    let (_, reason, message) = rig.ready(&format!("{CLUSTERS}/a"));
+    assert_eq!(reason, "SameClusterTwice");
+    assert!(message.contains("acme/b"), "{message}");
+    assert_eq!(rig.ready(&format!("{CLUSTERS}/b")).1, "Reachable");
 }
 
 #[tokio::test]

@@ -16,6 +16,10 @@ use crate::reconcile::context::Context;
 use crate::remote::{Admission, Claim, Observation, claim};
 use crate::tenancy::facts;
 
+mod admitted;
+
+pub use admitted::Admitted;
+
 /// Reason while nobody confirmed that a hub that was restored from a backup may work on a cluster that knows more.
 const HUB_RESTORED: &str = "HubRestored";
 
@@ -36,7 +40,7 @@ pub(super) async fn judge(
     status: &mut ClusterStatus,
 ) -> Identity {
     let Some(uid) = observed.uid.as_deref() else { return Identity::Fine(None) };
-    let refused = match who(ctx, cluster, id, uid, status) {
+    let refused = match who(ctx, cluster, id, uid, status).or_else(|| first(ctx, id, uid, status)) {
         Some(refused) => Some(refused),
         None => match claimed(ctx, cluster, id, observed, status).await {
             Ok(note) => {
@@ -49,6 +53,7 @@ pub(super) async fn judge(
             Err(None) => None,
         },
     };
+    ctx.admitted.forget(id);
     let Some(judged) = refused else {
         let message = "its claim is being read again".to_owned();
         return Identity::Not(Judged { verdict: ReadyState::Waiting, reason: CONNECTING, message });
@@ -114,7 +119,28 @@ fn who(
     })?;
     let name =
         facts::id(ctx, &twin).map_or_else(|| meta::name(twin.as_ref()).to_owned(), |id| id.to_string());
-    let help = if meta::deleting(twin.as_ref()) {
+    Some(twice(&name, meta::deleting(twin.as_ref()), uid))
+}
+
+/// Another Cluster of the same API server whose admission no status tells yet.
+fn first(ctx: &Context, id: &ClusterId, uid: &str, status: &ClusterStatus) -> Option<Judged> {
+    if status.uid.as_deref() == Some(uid) {
+        ctx.admitted.forget(id);
+        return None;
+    }
+    let waits = |other: &ClusterId| {
+        let all = ctx.stores.clusters.sorted();
+        let holder = all.iter().find(|cluster| facts::id(ctx, cluster).as_ref() == Some(other));
+        holder.is_some_and(|holder| {
+            holder.status.as_ref().and_then(|status| status.uid.as_deref()) != Some(uid)
+        })
+    };
+    let other = ctx.admitted.take(uid, id, waits)?;
+    Some(twice(&other.to_string(), false, uid))
+}
+
+fn twice(name: &str, deleting: bool, uid: &str) -> Judged {
+    let help = if deleting {
         format!(
             "{name} is being deleted and waits for what runs there: set spec.scheduling: Drained on it, and this one takes over when it is gone"
         )
@@ -124,7 +150,7 @@ fn who(
     let message = format!(
         "this cluster is registered already as {name} (its kube-system has the same uid {uid}): {help}"
     );
-    Some(Judged { verdict: ReadyState::Stalled, reason: "SameClusterTwice", message })
+    Judged { verdict: ReadyState::Stalled, reason: "SameClusterTwice", message }
 }
 
 /// Whose hub the cluster belongs to. `Err(None)`: it has to be read again.

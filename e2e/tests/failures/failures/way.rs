@@ -133,7 +133,10 @@ pub const WAY: &[Row] = &[
     ),
     (
         "The cluster is registered twice",
-        &["an_edge_registered_twice_is_refused_and_the_first_registration_named"],
+        &[
+            "an_edge_registered_twice_is_refused_and_the_first_registration_named",
+            "of_two_new_clusters_of_one_api_server_the_first_to_answer_is_admitted",
+        ],
     ),
     (
         "A Cluster vanishes without its end, and is registered again",
