@@ -97,20 +97,9 @@ impl Job {
         self.memory.rewritten.retain(&apps);
         self.count(&apps, session, facts);
         if settled {
-            // Once per connection: what nobody applied does not come by itself.
-            if self.memory.swept != Some(session.epoch) {
-                let mut unowned = self.unowned(&apps, &pruned);
-                if !self.memory.searched && !self.scanned(&mut unowned, &apps, session, facts).await {
-                    return;
-                }
-                if !self.observed(session, &apps, &unowned, facts) {
-                    return;
-                }
-                if self.prune(&unowned, &apps, session, facts).await {
-                    self.memory.swept = Some(session.epoch);
-                    self.memory.searched = true;
-                    self.memory.scanned = None;
-                }
+            // Not in every pass: what nobody applied does not come by itself.
+            if self.memory.sweeps(session.epoch) {
+                self.sweep(&apps, &pruned, session, facts).await;
             }
             return;
         }
@@ -134,8 +123,25 @@ impl Job {
         }
         if !self.stale() {
             self.complete(work);
-            self.memory.swept = Some(session.epoch);
+            self.memory.swept = Some((session.epoch, Instant::now()));
             self.memory.searched = true;
+        }
+    }
+
+    /// Removes what carries our label and is in no inventory.
+    async fn sweep(&mut self, apps: &[App], pruned: &PruneSet, session: &Session, facts: &mut Facts) {
+        let mut unowned = self.unowned(apps, pruned);
+        // An object that is there again is not gone, whatever was proven before.
+        for id in unowned.objects.keys() {
+            self.memory.gone.remove(id);
+        }
+        if !self.memory.searched && !self.scanned(&mut unowned, apps, session, facts).await {
+            return;
+        }
+        if self.observed(session, apps, &unowned, facts) && self.prune(&unowned, apps, session, facts).await {
+            self.memory.swept(session.epoch);
+            self.memory.searched = true;
+            self.memory.scanned = None;
         }
     }
 

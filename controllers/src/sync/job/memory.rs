@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use emco_crds::RowStatus;
 use emco_crds::sync_shard::status::{Applied, RowHooks};
@@ -22,6 +23,9 @@ use super::depends::Gates;
 use super::drift::Drift;
 use super::undeclared::LeftOuts;
 use super::unready::Naming;
+
+/// An API server carries a request out for a minute, whoever asked and is gone.
+const LATE: Duration = Duration::from_secs(75);
 
 /// What a job remembers between passes. All of it can be lost: the status and the cluster say the rest.
 #[allow(clippy::struct_excessive_bools)] // four independent facts, none of them a state
@@ -79,8 +83,8 @@ pub struct Memory {
     pub epoch: Option<u64>,
     /// What the cluster served at the last pass.
     pub apis: Option<Arc<ApiList>>,
-    /// The connection on which nothing was found that is in no inventory.
-    pub swept: Option<u64>,
+    /// The connection on which nothing was found that is in no inventory, and since when.
+    pub swept: Option<(u64, Instant)>,
     /// There is nothing for which all kinds would have to be listed: no other state of the cluster, no work that began on a
     /// cluster with a past.
     pub searched: bool,
@@ -115,6 +119,18 @@ pub enum Key {
 }
 
 impl Memory {
+    /// Says that objects in no inventory are looked for: once per connection, and as long as a request of before may still be carried out.
+    pub fn sweeps(&self, epoch: u64) -> bool {
+        self.swept.is_none_or(|(of, since)| of != epoch || since.elapsed() < LATE)
+    }
+
+    /// Nothing was found.
+    pub fn swept(&mut self, epoch: u64) {
+        if self.swept.is_none_or(|(of, _)| of != epoch) {
+            self.swept = Some((epoch, Instant::now()));
+        }
+    }
+
     /// What is known when a job begins: what the row says.
     pub fn new(ctx: &JobContext, work: &Work, status: RowStatus) -> Self {
         let blank = status.applied.is_none()

@@ -89,6 +89,35 @@ async fn an_update_prunes_what_is_no_longer_wanted_after_the_rest_is_ready() {
     assert_eq!(rig.ours("a"), ["configmaps./shop/new", "deployments.apps/shop/web"]);
 }
 
+/// A request that applies a ConfigMap of the shop.
+fn apply(object: &serde_json::Value, manager: &str) -> crate::api::Request {
+    let path = format!("/api/v1/namespaces/shop/configmaps/{}", object["metadata"]["name"].as_str().unwrap());
+    crate::api::Request::new(Method::Patch, path)
+        .query("fieldManager", manager)
+        .query("force", "true")
+        .body(crate::api::Content::Apply, object)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_request_of_before_makes_late_is_removed_all_the_same() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1"), config("old", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    let edge = rig.edge("a");
+    // As if an API server carried out what it was asked before, and its answer was lost.
+    let late = emco_engine::marks::mark(config("old", "1"), &rig.hash, "digest", "team-a/shop");
+    edge.send(apply(&late, &emco_engine::marks::field_manager(&rig.hash))).await.unwrap();
+    rig.until("it is removed", |rig| {
+        rig.edge("a").object("/api/v1/namespaces/shop/configmaps/old").is_none()
+    })
+    .await;
+    assert_eq!(rig.ours("a"), ["configmaps./shop/c"]);
+    assert!(rig.complete("a"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_carries_our_label_and_is_in_no_inventory_is_removed_and_copies_of_the_label_are_not() {
     let rig = Rig::new(&["a"]);
@@ -99,14 +128,6 @@ async fn what_carries_our_label_and_is_in_no_inventory_is_removed_and_copies_of_
     // A revision that a hub restored from a backup does not know; a copy of our label; an object of another owner.
     let edge = rig.edge("a");
     let mut lost = emco_engine::marks::mark(config("lost", "1"), &rig.hash, "digest", "team-a/shop");
-    let apply = |object: &serde_json::Value, manager: &str| {
-        let path =
-            format!("/api/v1/namespaces/shop/configmaps/{}", object["metadata"]["name"].as_str().unwrap());
-        crate::api::Request::new(Method::Patch, path)
-            .query("fieldManager", manager)
-            .query("force", "true")
-            .body(crate::api::Content::Apply, object)
-    };
     edge.send(apply(&lost, &emco_engine::marks::field_manager(&rig.hash))).await.unwrap();
     lost["metadata"]["name"] = json!("copy");
     edge.send(apply(&lost, "a-controller")).await.unwrap();
