@@ -106,7 +106,7 @@ pub async fn control<K, F>(
         .graceful_shutdown_on(async move { stop.cancelled().await })
         .run(step::<K, F>, pause::<K, F>, shared)
         .for_each(move |result| {
-            // What went before its turn came.
+            // It went before its turn came: nothing is known of it any more.
             if let Err(Error::ObjectNotFound(object)) = &result {
                 let key = (object.namespace.clone().unwrap_or_default(), object.name.clone());
                 queue.queue().gone(kind, &key);
@@ -296,6 +296,37 @@ mod tests {
         let (times, _) = looks(answers).await;
         let between: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
         assert_eq!(between, [40, 9]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_an_object_that_is_gone_are_forgotten() {
+        let rig = Rig::new();
+        for kind in crate::stores::KINDS {
+            rig.ctx.stores.listed.done(kind);
+        }
+        let mut project = Project::new("team-a", emco_crds::project::ProjectSpec::default());
+        project.metadata.uid = Some("uid-1".to_owned());
+        let (store, mut writer) = reflector::store::<Project>();
+        writer.apply_watcher_event(&watcher::Event::Init);
+        writer.apply_watcher_event(&watcher::Event::InitApply(project.clone()));
+        writer.apply_watcher_event(&watcher::Event::InitDone);
+        let reconcile = |_: Arc<Context>, _: String, _: String| -> BoxFuture<'static, Reconciled> {
+            Box::pin(futures::future::ready(Err(answered(503, None))))
+        };
+        let (ctx, metrics) = (Arc::new(rig.ctx), Metrics::new("1.0.0", "abc"));
+        let key = (String::new(), "team-a".to_owned());
+        let stream = futures::stream::iter([Ok(project.clone())]).chain(futures::stream::pending());
+        let stop = CancellationToken::new();
+        let parts = (Arc::clone(&ctx), metrics);
+        let controller = control(stream, store, futures::stream::pending(), parts, 1, reconcile, stop.clone());
+        let controller = tokio::spawn(controller);
+        tokio::time::sleep(LONGEST_PAUSE).await;
+        assert!(ctx.failing.count("Project", &key) > 0);
+        writer.apply_watcher_event(&watcher::Event::Delete(project));
+        tokio::time::sleep(LONGEST_PAUSE * 2).await;
+        assert_eq!(ctx.failing.count("Project", &key), 0, "it is gone");
+        stop.cancel();
+        controller.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -115,19 +115,24 @@ impl IntentChanged {
     }
 }
 
-/// Whether what is read of an object is something else than before, or the object is gone.
+/// Judges whether the part of an object that is read is another one than before, or the object is gone. It is kept by name: nobody is told of an
+/// object that went and came again in a gap of the watch.
 pub fn changed<K: Resource>(
     known: &Mutex<BTreeMap<String, Value>>,
     change: &Change<'_, K>,
     read: impl FnOnce() -> Value,
 ) -> bool {
-    let key = meta::uid(change.object).to_owned();
+    let key = key(change.object);
     if change.gone {
         known.lock().remove(&key);
         return true;
     }
-    let now = read();
+    let now = json!([meta::uid(change.object), read()]);
     known.lock().insert(key, now.clone()) != Some(now)
+}
+
+fn key<K: Resource>(object: &K) -> String {
+    format!("{}/{}", meta::namespace(object), meta::name(object))
 }
 
 /// Clusters that shards name: who holds them changes with these.
@@ -137,7 +142,7 @@ pub struct RowsChanged(Mutex<BTreeMap<String, BTreeSet<String>>>);
 impl RowsChanged {
     pub fn changed(&self, change: &Change<'_, SyncShard>) -> Option<BTreeSet<String>> {
         let shard = change.object;
-        let key = shard.metadata.uid.clone().unwrap_or_default();
+        let key = key(shard);
         let now: BTreeSet<String> = if change.gone {
             BTreeSet::new()
         } else {
@@ -161,7 +166,7 @@ impl ContentChanged {
         let shard = change.object;
         if !change.gone && deriving(stores, shard).is_empty() {
             // Whoever derives later looks at all of it then.
-            self.0.lock().remove(meta::uid(shard));
+            self.0.lock().remove(&key(shard));
             return false;
         }
         changed(&self.0, change, || {
@@ -215,6 +220,18 @@ mod tests {
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, false));
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), true), (true, true));
         assert_eq!(case(json!({"hookTimeout": "9s", "release": "pos"}), false), (true, true), "made again");
+    }
+
+    #[test]
+    fn what_was_made_again_in_a_gap_of_the_watch_is_new_and_leaves_nothing() {
+        let policy_changed = SyncPolicyChanged::default();
+        let made = |uid: &str| {
+            let mut dig = dig(json!({}));
+            dig.metadata.uid = Some(uid.to_owned());
+            policy_changed.changed(&Change { object: &dig, gone: false })
+        };
+        assert_eq!(["u", "u", "v", "v"].map(made), [true, false, true, false]);
+        assert_eq!(policy_changed.0.lock().len(), 1);
     }
 
     #[test]
