@@ -150,7 +150,7 @@ async fn every_table_has_a_reason(bed: &Bed) -> Result<()> {
 /// What Helm would take away.
 async fn release(bed: &Bed) -> Result<String> {
     let kinds = "deployment,serviceaccount,clusterrole,clusterrolebinding,role,rolebinding,\
-                 validatingadmissionpolicy,validatingadmissionpolicybinding";
+                 validatingadmissionpolicy,validatingadmissionpolicybinding,flowschema";
     let selector = "app.kubernetes.io/instance=emco";
     bed.hub().kubectl().run(&["get", kinds, "-A", "-l", selector, "-o", "name"]).await
 }

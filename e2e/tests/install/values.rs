@@ -95,6 +95,22 @@ fn common_labels_are_on_every_object_of_the_chart() {
 }
 
 #[test]
+fn renewals_of_the_lease_have_a_priority_of_their_own() {
+    let objects = rendered("{}");
+    let schema = &only(&objects, "FlowSchema")["spec"];
+    assert_eq!(schema["priorityLevelConfiguration"]["name"], "leader-election");
+    let rule = &schema["rules"][0];
+    let account = &only(&objects, "ServiceAccount")["metadata"];
+    let subject = &rule["subjects"][0]["serviceAccount"];
+    assert_eq!((&subject["name"], &subject["namespace"]), (&account["name"], &account["namespace"]));
+    let lease = json!([{"verbs": ["get", "create", "update"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+        "namespaces": [account["namespace"]]}]);
+    assert_eq!(rule["resourceRules"], lease);
+    let without = rendered("flowSchema: {enabled: false}");
+    assert!(without.iter().all(|object| object["kind"] != "FlowSchema"));
+}
+
+#[test]
 fn a_proxy_without_a_password_is_a_value_of_its_own() {
     let objects = rendered("operator: {proxy: 'http://proxy.example:3128'}");
     let env = &only(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"];
