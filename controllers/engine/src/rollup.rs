@@ -6,6 +6,7 @@ pub(crate) mod facts;
 mod notes;
 mod people;
 mod share;
+mod stripped;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,7 @@ use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
 pub use people::{People, with_people};
 pub use share::{borne, needed};
+pub use stripped::{not_removed, said as said_of_not_removed};
 
 /// Most clusters that are named as failing.
 pub const MOST_FAILING: usize = 10;

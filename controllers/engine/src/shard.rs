@@ -39,7 +39,7 @@ pub use replace::replaced;
 pub use retarget::{record_uids, retarget, wanted};
 pub use split::{Half, carried, divide, dividing_bit, home, restamp, superseded, vacant, without};
 pub use status::{
-    MOST_RESTORED, decode_status, encode_status, failed, is_failure, is_ready, ready_condition,
+    MOST_RESTORED, MOST_STRIPPED, decode_status, encode_status, failed, is_failure, is_ready, ready_condition,
 };
 pub use writes::writes;
 

@@ -37,6 +37,7 @@ mod finish;
 mod gather;
 mod held;
 mod kind;
+mod not_removed;
 mod order;
 mod pinned;
 mod planned;
@@ -63,6 +64,9 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let Some(dig) = ctx.stores.digs.named(namespace, name) else { return Ok(Outcome::Settled) };
     let dig = suspension::with_project(&ctx.stores, dig);
     let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
+    if not_removed::keep(ctx, &dig, &owner).await? {
+        return Ok(Outcome::Settled);
+    }
     if meta::deleting(dig.as_ref()) || dig.spec.desired_state == DesiredState::Terminated {
         return Box::pin(terminate::reconcile(ctx, &dig, &owner)).await;
     }

@@ -193,3 +193,28 @@ async fn what_a_finalizer_holds_is_named_in_the_status_of_a_deployment() {
     life.settle().await;
     assert_eq!(life.says("Ready").1, "Terminated");
 }
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_lost_their_label_are_named_once_nothing_else_is_left() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    life.end().await;
+    let page = "/api/v1/namespaces/team-a/configmaps/page";
+    life.edges["a"].merge(page, &json!({"metadata": {"labels": {"emco.io/owner": null}}})).await.unwrap();
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.restart().await;
+    life.settle().await;
+    let named = "not removed, for others took the label emco.io/owner off: acme/a: ConfigMap/team-a/page";
+    let said = format!("nothing of this deployment is left on any cluster; {named}");
+    assert_eq!(life.says("Ready"), ("False".into(), "Terminated".into(), said));
+    assert!(life.edges["a"].object(page).is_some());
+    life.restart().await;
+    life.settle().await;
+    assert!(life.says("Ready").2.ends_with(named), "it is stored");
+    // What is placed again is taken again, and nothing is said of it.
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!(life.dig()["status"]["notRemoved"], Value::Null);
+}

@@ -135,6 +135,11 @@ impl Job {
             let work = self.input.borrow_and_update().clone();
             bell.borrow_and_update();
             link.borrow_and_update();
+            let same_target = before.as_ref().is_none_or(|before| before.target == work.target);
+            if !same_target {
+                self.memory.stripped.clear();
+                self.memory.status.stripped = None;
+            }
             if before.as_ref().is_none_or(|before| !before.same_wish(&work)) {
                 self.begin();
                 self.time.wish(self.waits_for_nobody(&work));
@@ -145,7 +150,7 @@ impl Job {
                 }
             }
             let first = before.is_none();
-            self.memory.blank &= before.as_ref().is_none_or(|before| before.target == work.target);
+            self.memory.blank &= same_target;
             before = Some(work.clone());
             if first && self.is_complete(&work) && self.calm().await {
                 continue;

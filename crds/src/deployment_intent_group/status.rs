@@ -70,6 +70,9 @@ pub struct DeploymentIntentGroupStatus {
     /// Changes by others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftCounts>,
+    /// Objects that were to be removed and stay on clusters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_removed: Option<NotRemoved>,
     /// Revisions, newest first.
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,6 +85,17 @@ pub struct DeploymentIntentGroupStatus {
     #[schemars(schema_with = "schema::conditions")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// Objects that were to be removed and stay, because others took the label emco.io/owner off them: they count as theirs.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotRemoved {
+    /// The generation of the deployment under which they were to be removed.
+    pub generation: i64,
+    /// The first ten of them, each with its cluster.
+    #[schemars(length(max = 10), inner(length(max = 730)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<String>,
 }
 
 /// What approved a revision.

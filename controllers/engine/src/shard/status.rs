@@ -24,6 +24,9 @@ const MOST_DRIFTED: usize = 16;
 /// Objects that were put right, and that a row names.
 pub const MOST_RESTORED: usize = 3;
 
+/// Objects that stay without the owner label, and that a row names.
+pub const MOST_STRIPPED: usize = 3;
+
 /// What rows of one range have in common: the combination, ready and all objects, fields left out and rewritten.
 type Same = (String, i64, i64, [Option<LeftOut>; 2]);
 
@@ -179,7 +182,7 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         cluster: _,
         connectivity,
         state,
-        // Where nothing failed, there is none.
+        // Where nothing failed, there is neither.
         target: _,
         failed_at: _,
         applied,
@@ -201,6 +204,7 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         // The same on all clusters of a version that have the same set: a range says it once.
         left_out: _,
         rewritten: _,
+        stripped,
     } = status;
     let plain = *connectivity == Connectivity::Reachable
         && matches!(state, State::Instantiated | State::Updated)
@@ -210,7 +214,8 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         && error.is_none()
         && unready.is_empty()
         && unready_since.is_none()
-        && drift.is_none();
+        && drift.is_none()
+        && stripped.is_none();
     if plain && is_complete(row, applied.as_ref()) { row.target.clone() } else { None }
 }
 
@@ -242,6 +247,12 @@ fn spelled(row: &ShardRow, status: &RowStatus, written: i64, present: &BTreeSet<
         for object in &mut drift.objects {
             object.resource = truncate(&object.resource, LONGEST_RESOURCE);
             object.by = truncate(&object.by, LONGEST_ERROR);
+        }
+    }
+    if let Some(stripped) = &mut status.stripped {
+        stripped.first.truncate(MOST_STRIPPED);
+        for resource in &mut stripped.first {
+            *resource = truncate(resource, LONGEST_RESOURCE);
         }
     }
     status.unready.truncate(MOST_UNREADY);

@@ -20,7 +20,7 @@ use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
 use super::planned::{Held, Planned};
-use super::{approved, details, events, release};
+use super::{approved, details, events, not_removed, release};
 use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::Failure;
@@ -109,6 +109,8 @@ pub async fn write(
     if planned.way().is_some() || matches!(planned, Planned::Done(..)) {
         status.rollout = planned.way().map(|way| way.status.clone());
     }
+    status.not_removed = not_removed::of(dig);
+    rolled.deployed.message.push_str(&not_removed::said(dig));
     status.release = Some(dig.release().to_owned());
     if let Some(stored) = stored {
         status.revision = Some(stored.spec.revision);

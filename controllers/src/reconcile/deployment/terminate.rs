@@ -15,7 +15,7 @@ use emco_engine::rollup::{self, DigInputs, DigRollup};
 use emco_engine::text::counted;
 
 use super::report::{before, fill};
-use super::{details, held};
+use super::{details, held, not_removed};
 use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::{Outcome, Reconciled};
@@ -75,6 +75,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         abandoned: &abandoned,
     });
     fill(&mut status, &rolled, false);
+    status.not_removed = not_removed::of(dig);
     status.last_handled_request = super::request(dig);
     let generation = meta::generation(dig);
     let now = ctx.now();
@@ -93,7 +94,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     } else if let Some(given_up) = rollup::given_up(&abandoned) {
         ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
-        ("Terminated", "nothing of this deployment is left on any cluster".to_owned())
+        ("Terminated", format!("nothing of this deployment is left on any cluster{}", not_removed::said(dig)))
     };
     let removed = if waits && !done { Box::pin(details::removed(ctx, dig, owner)).await? } else { None };
     let confirmed = || {

@@ -35,6 +35,8 @@ pub struct Memory {
     pub deletes: BTreeMap<Identity, String>,
     /// Objects that are proven not to be there any more, or not to be ours.
     pub gone: Gone,
+    /// Objects that were to be removed and stay: others took the owner label off them.
+    pub stripped: BTreeSet<Identity>,
     /// Sets as the cluster has them, where it serves kinds otherwise than was assumed; with what it served then.
     pub fitted: BTreeMap<SetDigest, (Arc<ApiList>, Arc<Prepared>)>,
     /// Objects of others that are taken as they are, and when each is looked at again.
@@ -132,7 +134,11 @@ impl Memory {
     }
 
     /// What is known when a job begins: what the row says.
-    pub fn new(ctx: &JobContext, work: &Work, status: RowStatus) -> Self {
+    pub fn new(ctx: &JobContext, work: &Work, mut status: RowStatus) -> Self {
+        // Of what is not worked off it is found out anew.
+        let of_target = status.applied.as_ref().and_then(|applied| applied.combination.as_ref())
+            == work.target.as_ref().map(|target| &target.name);
+        status.stripped = status.stripped.filter(|_| of_target);
         let blank = status.applied.is_none()
             && status.hooks.is_empty()
             && status.applied_count == 0
@@ -141,6 +147,7 @@ impl Memory {
             backoff: Backoff::new(ctx.random.clone()),
             deletes: BTreeMap::new(),
             gone: Gone::default(),
+            stripped: BTreeSet::new(),
             fitted: BTreeMap::new(),
             taken: BTreeMap::new(),
             adopted: BTreeMap::new(),

@@ -33,6 +33,8 @@ const UNTOLD: Duration = Duration::from_secs(5);
 enum Outcome {
     /// Not there, or nothing of ours.
     Gone(Absent),
+    /// It is what we made, and others took our label off: it stays, and counts as theirs.
+    Stripped(Absent),
     /// The object is wanted, under another name of its kind.
     Kept,
     /// Asked to go; the UID of what was asked.
@@ -152,10 +154,13 @@ impl Job {
                 Outcome::Trouble(trouble) if halt.refused(trouble) => {
                     self.failed(Key::Server, trouble.clone());
                 }
+                Outcome::Stripped(_) => {
+                    self.memory.stripped.insert(id.clone());
+                }
                 _ => {}
             }
             match outcome {
-                Outcome::Gone(absent) => {
+                Outcome::Gone(absent) | Outcome::Stripped(absent) => {
                     if self.memory.deletes.remove(&id).is_some() {
                         self.memory.deleted += 1;
                         count(&self.ctx.edge.metrics.deleted);
@@ -279,7 +284,9 @@ impl End<'_> {
             }
         };
         if let Some(absent) = Absent::of_others(&seen, &ctx.owner.hash) {
-            return Outcome::Gone(absent);
+            let was_ours = seen.owner.is_none() && seen.managers.contains(&ctx.manager);
+            let stripped = was_ours && !keep && !seen.keep;
+            return if stripped { Outcome::Stripped(absent) } else { Outcome::Gone(absent) };
         }
         if wanted.contains(&seen.uid) {
             return Outcome::Kept;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use emco_crds::State;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{
-    Applied, Connectivity, RowApp, RowCounts, RowError, RowStatus, RowUnready,
+    Applied, Connectivity, RowApp, RowCounts, RowError, RowStatus, RowUnready, Stripped,
 };
 use emco_engine::identity::Identity;
 use emco_engine::shard;
@@ -243,7 +243,18 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         drift: job.memory.drift.row(),
         left_out: job.memory.left_out.row(),
         rewritten: job.memory.rewritten.row(),
+        stripped: stripped(job),
     }
+}
+
+/// Objects that stay without the owner label; those that were found before a restart are still there.
+fn stripped(job: &Job) -> Option<Stripped> {
+    let found = &job.memory.stripped;
+    if found.is_empty() {
+        return job.memory.status.stripped.clone();
+    }
+    let first = found.iter().take(shard::MOST_STRIPPED).map(Identity::to_string).collect();
+    Some(Stripped { objects: i64::try_from(found.len()).unwrap_or(i64::MAX), first })
 }
 
 /// Nothing is wrong, and nothing goes on either.

@@ -124,6 +124,24 @@ async fn a_held_object_that_goes_last_is_named_and_fails_with_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_lost_its_label_stays_and_is_counted_and_named() {
+    let rig = installed(PrunePolicy::AfterReady, first()).await;
+    rig.crash().await;
+    let stripped = json!({"metadata": {"labels": {"emco.io/owner": null}}});
+    rig.edge("a").merge(OLD, &stripped).await.unwrap();
+    rig.target(&nowhere()).await;
+    rig.start().await;
+    rig.until_complete("a").await;
+    let named = |rig: &Rig| rig.row("a").unwrap().stripped.map(|it| (it.objects, it.first));
+    assert_eq!(named(&rig), Some((1, vec!["ConfigMap/shop/old".to_owned()])));
+    assert!(rig.edge("a").object(OLD).is_some(), "it counts as somebody else's");
+    rig.crash().await;
+    rig.start().await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(named(&rig).is_some(), "another process says the same");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_removal_of_moments_is_not_called_blocked() {
     for prune in [PrunePolicy::Before, PrunePolicy::AfterReady] {
         let rig = installed(prune, held(first(), "example.com/hold")).await;

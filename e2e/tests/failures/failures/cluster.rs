@@ -73,6 +73,13 @@ pub const CLUSTER: &[Row] = &[
         ],
     ),
     (
+        "Somebody takes the label `emco.io/owner` off an object, and then it is to be removed",
+        &[
+            "an_object_that_lost_its_label_stays_and_is_counted_and_named",
+            "objects_that_lost_their_label_are_named_once_nothing_else_is_left",
+        ],
+    ),
+    (
         "Somebody deletes what was placed",
         &["what_people_change_and_delete_is_put_right_with_one_write_each_and_counted"],
     ),

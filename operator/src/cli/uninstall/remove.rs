@@ -224,7 +224,7 @@ where
 {
     for object in objects {
         let api = Api::<K>::namespaced(hub.client.clone(), &object.namespace().unwrap_or_default());
-        if !delete(hub, &api, kind, object, left()).await? {
+        if !Box::pin(delete(hub, &api, kind, object, left())).await? {
             return Ok(false);
         }
     }

@@ -1,0 +1,41 @@
+//! Names objects that stay on clusters, because others took the owner label off them before they were removed.
+
+use std::collections::BTreeSet;
+
+use emco_crds::SyncShardStatus;
+use emco_crds::deployment_intent_group::status::NotRemoved;
+
+use super::Shard;
+use crate::conditions::truncate;
+use crate::shard::decode_status;
+
+/// Objects that a status names.
+const MOST: usize = 10;
+/// Objects that a sentence names.
+const SHOWN: usize = 3;
+/// Longest name of one with its cluster, in bytes.
+const LONGEST: usize = 730;
+
+/// Those that a status named of this generation, and those that rows name now. The same for the same rows, however often it is asked.
+pub fn not_removed(shards: &[Shard<'_>], known: Option<&NotRemoved>, generation: i64) -> Option<NotRemoved> {
+    let known = known.filter(|known| known.generation == generation);
+    let mut all: BTreeSet<String> = known.into_iter().flat_map(|known| known.objects.clone()).collect();
+    for (spec, status) in shards {
+        // Each row that names some is written out: most shards need not be read.
+        let names = |status: &&SyncShardStatus| status.clusters.iter().any(|row| row.stripped.is_some());
+        let Some(status) = status.filter(names) else { continue };
+        for row in decode_status(spec, status).into_values() {
+            let first = row.stripped.into_iter().flat_map(|stripped| stripped.first);
+            all.extend(first.map(|object| truncate(&format!("{}: {object}", row.cluster), LONGEST)));
+        }
+    }
+    (!all.is_empty()).then(|| NotRemoved { generation, objects: all.into_iter().take(MOST).collect() })
+}
+
+/// A sentence about them.
+pub fn said(not_removed: &NotRemoved) -> String {
+    let all = &not_removed.objects;
+    let first: Vec<&str> = all.iter().take(SHOWN).map(String::as_str).collect();
+    let more = if all.len() > first.len() { " and others" } else { "" };
+    format!("not removed, for others took the label emco.io/owner off: {}{more}", first.join(", "))
+}
