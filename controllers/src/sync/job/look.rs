@@ -125,7 +125,7 @@ impl Job {
     /// there any more is wanted like all else.
     pub(super) async fn look_at_taken(&mut self, apps: &[App], session: &Session) {
         let now = Instant::now();
-        for id in self.ctx.edge.observed.doubted(&self.ctx.hash) {
+        for id in self.ctx.edge.observed.doubted(&self.ctx.owner.hash) {
             if let Some(due) = self.memory.taken.get_mut(&id) {
                 *due = now;
             }
@@ -158,7 +158,7 @@ impl Job {
 
     /// When something that is taken is looked at next. Others who miss it are heard until then.
     pub(super) fn next_look_at_taken(&self) -> Option<Instant> {
-        self.ctx.edge.observed.takes(&self.ctx.hash, self.memory.taken.keys());
+        self.ctx.edge.observed.takes(&self.ctx.owner.hash, self.memory.taken.keys());
         self.memory.taken.values().min().copied()
     }
 
