@@ -17,7 +17,9 @@ use super::super::errors::{Retry, Trouble, cut};
 use super::super::fleet::FleetGate;
 use super::super::work::Work;
 use super::unready::Unready;
-use super::{Job, depends, first, foreign};
+use super::{Job, foreign};
+
+mod late;
 
 /// Objects of one app, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,12 +194,8 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     let away = connectivity == Connectivity::Unreachable;
     let same = before.connectivity == connectivity && (away || before.state == state);
     let since = before.since.clone().filter(|_| same).or_else(|| now(job));
-    let mut error = match (&facts.error, late && !facts.failure) {
-        (None, true) => Some(no_progress(facts, deadline)),
-        (Some(waits), true) if waits.reason == depends::WAITS => Some(waits_too_long(waits, facts, deadline)),
-        (Some(leaves), true) if leaves.reason == first::LEAVES => Some(leaves_too_long(leaves, deadline)),
-        (error, _) => error.clone(),
-    };
+    let mut error =
+        if late && !facts.failure { Some(late::error(facts, deadline)) } else { facts.error.clone() };
     if let Some(error) = &mut error {
         foreign::name_all(error, &facts.foreign);
     }
@@ -255,46 +253,6 @@ fn stripped(job: &Job) -> Option<Stripped> {
     }
     let first = found.iter().take(shard::MOST_STRIPPED).map(Identity::to_string).collect();
     Some(Stripped { objects: i64::try_from(found.len()).unwrap_or(i64::MAX), first })
-}
-
-/// Nothing is wrong, and nothing goes on either.
-fn no_progress(facts: &Facts, deadline: Duration) -> RowError {
-    let seconds = deadline.as_secs();
-    let first = facts.unready.first();
-    let named = facts.named.iter().flatten().next();
-    let why = named.map(|named| &named.message).or_else(|| first.map(|unready| &unready.why));
-    let message = match why {
-        Some(why) => format!("no progress for {seconds} seconds: {why}; work goes on"),
-        None => format!("no progress for {seconds} seconds; work goes on"),
-    };
-    RowError {
-        app: first.map(|unready| unready.app.clone()),
-        resource: first.map(|unready| unready.id.to_string()),
-        reason: "ProgressDeadlineExceeded".to_owned(),
-        message: cut(&message),
-        attempts: 0,
-    }
-}
-
-/// An object is on its way out, and does not get there.
-fn leaves_too_long(leaves: &RowError, deadline: Duration) -> RowError {
-    let message = format!("no progress for {} seconds: {}; work goes on", deadline.as_secs(), leaves.message);
-    RowError {
-        reason: "ProgressDeadlineExceeded".to_owned(),
-        message: cut(&message),
-        attempts: 0,
-        ..leaves.clone()
-    }
-}
-
-/// An app waits for another one, and nothing else goes on.
-fn waits_too_long(waits: &RowError, facts: &Facts, deadline: Duration) -> RowError {
-    let error = no_progress(facts, deadline);
-    let seconds = deadline.as_secs();
-    let cause =
-        error.resource.as_ref().map(|resource| format!("; {resource} is not ready")).unwrap_or_default();
-    let message = format!("no progress for {seconds} seconds: {}{cause}; work goes on", waits.message);
-    RowError { app: waits.app.clone(), resource: None, message: cut(&message), ..error }
 }
 
 /// Since when nothing of a completely applied target became ready although something is not. It is stored, so that a restart does not
