@@ -318,7 +318,8 @@ mod tests {
         let stream = futures::stream::iter([Ok(project.clone())]).chain(futures::stream::pending());
         let stop = CancellationToken::new();
         let parts = (Arc::clone(&ctx), metrics);
-        let controller = control(stream, store, futures::stream::pending(), parts, 1, reconcile, stop.clone());
+        let none = futures::stream::pending();
+        let controller = control(stream, store, none, parts, ("Project", 1), reconcile, stop.clone());
         let controller = tokio::spawn(controller);
         tokio::time::sleep(LONGEST_PAUSE).await;
         assert!(ctx.failing.count("Project", &key) > 0);

@@ -3,8 +3,11 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use emco_crds::Conditioned;
 use futures::future::BoxFuture;
 use kube::Resource;
+use kube::core::object::HasStatus;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::object::context::Reconciled;
@@ -12,9 +15,17 @@ use crate::reconcile::context::Context;
 use crate::sync::Sync as SyncEngine;
 use crate::triggers::{Change, ClusterMapsChanged, Triggers};
 
-/// A kind of the table that is reconciled.
+/// A kind of the table that is reconciled. Its status has conditions, so that a failure is in Ready.
 pub trait Controlled:
-    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static
+    Resource<DynamicType = ()>
+    + HasStatus<Status: Conditioned + Serialize + Clone + Default + Send + Sync>
+    + Clone
+    + Serialize
+    + DeserializeOwned
+    + Debug
+    + Send
+    + Sync
+    + 'static
 {
     /// Objects reconciled at once, divided by `api/places.rs` among namespaces.
     const AT_ONCE: u16 = 12;

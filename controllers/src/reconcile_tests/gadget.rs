@@ -1,5 +1,7 @@
 //! A kind of tests alone. This file is its type and its reconcile file; `kinds.rs` has its row. There is no more of it.
 
+use emco_crds::Conditioned;
+use emco_crds::conditions::Condition;
 use futures::future::BoxFuture;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
@@ -31,11 +33,31 @@ pub struct GadgetSpec {
 }
 
 /// The status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GadgetStatus {
     /// The deployment that was found in the specification.
     pub seen: String,
+    /// Ready.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// The `metadata.generation` this is about.
+    pub observed_generation: Option<i64>,
+}
+
+impl Conditioned for GadgetStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
+    }
+    fn observed_generation(&self) -> Option<i64> {
+        self.observed_generation
+    }
+    fn set_observed_generation(&mut self, generation: i64) {
+        self.observed_generation = Some(generation);
+    }
 }
 
 impl Controlled for Gadget {
@@ -52,7 +74,7 @@ impl Controlled for Gadget {
 
 async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
     let Some(gadget) = ctx.stores.gadgets.named(namespace, name) else { return Ok(Outcome::Settled) };
-    let fresh = GadgetStatus { seen: gadget.spec.deployment.clone() };
+    let fresh = GadgetStatus { seen: gadget.spec.deployment.clone(), ..GadgetStatus::default() };
     if gadget.status.as_ref() != Some(&fresh) {
         status::replace(ctx, gadget.as_ref(), &fresh).await?;
     }
