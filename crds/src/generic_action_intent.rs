@@ -18,8 +18,8 @@ pub use change::{AddedResource, JsonPatchOp, JsonPatchOperation, OnMissing, Reso
     group = "emco.io",
     version = "v1alpha1",
     kind = "GenericActionIntent",
-    validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
-        .message("the name must be a DNS label of at most 63 characters: lower-case letters, digits and '-'")
+    validation = Rule::new("size(self.metadata.name) <= 53 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+        .message("the name must be a DNS label of at most 53 characters: lower-case letters, digits and '-'")
         .field_path(".metadata.name"),
     plural = "genericactionintents",
     shortname = "gai",
