@@ -1,8 +1,8 @@
 //! Carries out the actions of intents on what charts made. Pure: manifests and actions in, manifests or a refusal out.
 //!
 //! Three steps: an [`Entry`] is an action that was read and can be carried out; [`Edits`] are the entries that count on one cluster,
-//! with their texts filled in; and an app's draft is edited by them (`manifests/edited.rs`). All intents of a deployment, in the order
-//! in which it lists them, and within each all actions in their order: one total order, whatever else differs.
+//! with their texts filled in; and an app's rendered set is edited by them (`manifests/edited.rs`). All intents of a deployment, by the
+//! priority of their kind and then as it lists them, and within each all actions in their order: one total order, whatever else differs.
 
 mod edit;
 mod entry;

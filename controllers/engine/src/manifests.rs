@@ -19,7 +19,7 @@ use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
 use crate::refusal::Refusal;
-use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, SetManifest, TEST};
+use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, Phase, SetManifest, TEST};
 
 mod check;
 mod edited;
@@ -61,6 +61,7 @@ pub struct Draft {
 #[derive(Clone, Debug)]
 struct Object {
     json: Value,
+    phase: Phase,
     hook: Option<HookSpec>,
     crd_folder: bool,
     source: String,
@@ -146,10 +147,8 @@ fn withheld(error: &RenderError, reason: Reason, secrets: &[&str]) -> String {
 }
 
 impl Draft {
-    /// Normalises what a chart printed; `remarks` are the renderer's own. Tests are no part of a deployment: they are kept apart, and
-    /// refuse nothing.
-    pub fn new(app: &str, documents: Vec<Document>, remarks: Vec<String>) -> Result<Self, Box<Refusal>> {
-        let mut draft = Self {
+    fn empty() -> Self {
+        Self {
             objects: Vec::new(),
             warnings: Vec::new(),
             defines: BTreeMap::new(),
@@ -157,7 +156,13 @@ impl Draft {
             lookups: BTreeSet::new(),
             findings: None,
             tests: KeptTests::default(),
-        };
+        }
+    }
+
+    /// Normalises what a chart printed; `remarks` are the renderer's own. Tests are no part of a deployment: they are kept apart, and
+    /// refuse nothing.
+    pub fn new(app: &str, documents: Vec<Document>, remarks: Vec<String>) -> Result<Self, Box<Refusal>> {
+        let mut draft = Self::empty();
         for remark in remarks {
             draft.warn(format!("app {app}: {remark}"));
         }
@@ -184,6 +189,7 @@ impl Draft {
                 draft.defines.extend(defined(&json));
                 draft.add_kind(&json);
                 draft.objects.push(Object {
+                    phase: order::phase_of(&json, hook.as_ref()),
                     json,
                     hook: hook.clone(),
                     crd_folder,
@@ -229,7 +235,7 @@ impl Draft {
     }
 
     /// Completes the set for a cluster. `scopes` says of kinds whether they live in namespaces; what is not known is taken
-    /// for namespaced, and found missing by the cluster itself. What is as in `before` has the digest that it has there; what
+    /// for namespaced, and found missing by the cluster itself. What is as in one of `before` has the digest that it has there; what
     /// is `staying` is part of the set though the chart prints it no more.
     pub fn finish(
         &self,
@@ -237,10 +243,10 @@ impl Draft {
         key: &[u8; 32],
         cloud: &CloudFacts,
         scopes: &BTreeMap<Kind, bool>,
-        before: Option<&ManifestSet>,
+        before: &[&ManifestSet],
         staying: Vec<SetManifest>,
     ) -> Result<(ManifestSet, Vec<String>), Box<Refusal>> {
-        let before = before.into_iter().flat_map(|set| &set.manifests);
+        let before = before.iter().flat_map(|set| &set.manifests);
         let before: BTreeMap<Id, &SetManifest> =
             before.map(|known| (Id::new(known.identity()), known)).collect();
         let mut warnings = Vec::new();
@@ -278,7 +284,7 @@ impl Draft {
             manifests.push(SetManifest {
                 digest: same
                     .map_or_else(|| canonical::manifest_digest(key, &json), |known| known.digest.clone()),
-                phase: order::phase_of(&json, object.hook.as_ref()),
+                phase: object.phase,
                 hook: object.hook.clone(),
                 crd_folder: object.crd_folder,
                 keep: is_kept(&json),
@@ -301,7 +307,7 @@ impl Draft {
 }
 
 /// Whether the logical cloud allows an object that an earlier set had.
-fn may_stay(identity: &Identity, cloud: &CloudFacts) -> bool {
+pub fn may_stay(identity: &Identity, cloud: &CloudFacts) -> bool {
     cloud.reaches(Some(identity.namespace.as_str()).filter(|namespace| !namespace.is_empty()))
 }
 

@@ -75,7 +75,9 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            rendered_revision: None,
             tests: None,
+            edits: None,
         };
         let mut all = Assignment::new();
         for (app, clusters) in apps {

@@ -23,6 +23,9 @@ pub enum Phase {
     DeleteHook,
 }
 
+/// How [`SetManifest::edited_by`] begins of what an action added.
+pub const ADDED: &str = "added by ";
+
 /// The event of the hooks that a chart tests itself with.
 pub const TEST: &str = "test";
 
@@ -77,6 +80,11 @@ impl SetManifest {
     pub fn identity(&self) -> Identity {
         Identity::of(&self.json)
     }
+
+    /// Whether no chart made it: an action of an intent did.
+    pub fn was_added(&self) -> bool {
+        self.edited_by.iter().any(|edit| edit.starts_with(ADDED))
+    }
 }
 
 /// One app on one cluster (or on many that came out equal).
@@ -120,20 +128,50 @@ pub struct Assigned {
     pub render_key: String,
     /// The time that `now` gave while rendering, Unix seconds.
     pub now: i64,
-    /// `.Release.Revision` the set was rendered with.
+    /// How many different sets the app had on the cluster, with this one; as a rule the `.Release.Revision` it was rendered with.
     pub release_revision: i64,
+    /// The `.Release.Revision` it was rendered with, where that is another one: edits changed since, and no chart was rendered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendered_revision: Option<i64>,
     /// What the rendering showed that is no error; a pack stores equal ones once.
     #[serde(skip)]
     pub findings: Option<Arc<Findings>>,
     /// The chart's tests; absent where it was rendered before tests were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<ChartTests>,
+    /// The edits that made the set of what was rendered; absent where there are none, and where it was stored before rendered sets were
+    /// kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<StoredEdits>,
+}
+
+/// What intents did to what was rendered. No digest of a set or plan covers it: the set itself is what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredEdits {
+    /// Digest of the edits.
+    pub digest: String,
+    /// The set that was rendered. It reaches no cluster: other edits begin with it.
+    pub base: SetDigest,
 }
 
 impl Assigned {
-    /// All that has to be stored for it: the set, and that of the tests.
+    /// All that has to be stored for it: the set, the one that it was edited from, and that of the tests.
     pub fn sets(&self) -> impl Iterator<Item = &SetDigest> {
-        std::iter::once(&self.set).chain(self.tests.as_ref().and_then(|tests| tests.set.as_ref()))
+        let base = self.edits.as_ref().map(|edits| &edits.base);
+        let tests = self.tests.as_ref().and_then(|tests| tests.set.as_ref());
+        std::iter::once(&self.set).chain(base).chain(tests)
+    }
+
+    /// The set that was rendered: the one that it has, unless that was edited. Of what was edited before rendered sets were kept it is
+    /// not known, and the edited one stands for it.
+    pub fn base(&self) -> &SetDigest {
+        self.edits.as_ref().map_or(&self.set, |edits| &edits.base)
+    }
+
+    /// The `.Release.Revision` that it was rendered with.
+    pub fn rendered_revision(&self) -> i64 {
+        self.rendered_revision.unwrap_or(self.release_revision)
     }
 }
 
@@ -162,6 +200,17 @@ const fn is_zero(number: &usize) -> bool {
 
 /// Cluster to app to set: the whole outcome of a plan.
 pub type Assignment = BTreeMap<ClusterId, BTreeMap<String, Assigned>>;
+
+/// The sets that clusters are to have, without those that are only stored beside them: tests of charts, and what was rendered before it
+/// was edited.
+pub fn deployed(
+    assignment: &Assignment,
+    sets: &BTreeMap<SetDigest, Arc<ManifestSet>>,
+) -> BTreeMap<SetDigest, Arc<ManifestSet>> {
+    let named: BTreeSet<&SetDigest> =
+        assignment.values().flat_map(BTreeMap::values).map(|assigned| &assigned.set).collect();
+    named.into_iter().filter_map(|digest| Some((digest.clone(), Arc::clone(sets.get(digest)?)))).collect()
+}
 
 /// What shards target: an assignment without the inputs it was rendered from.
 pub fn combinations(assignment: &Assignment) -> BTreeMap<ClusterId, Combination> {

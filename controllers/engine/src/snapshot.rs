@@ -97,6 +97,15 @@ pub struct Running {
     pub waves: Option<Arc<Waves>>,
 }
 
+/// What an app still has on a cluster that it leaves.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    /// The set that was applied.
+    pub set: Arc<ManifestSet>,
+    /// The set that it was edited from; `None` where it was not, and where that cannot be read.
+    pub base: Option<Arc<ManifestSet>>,
+}
+
 /// Everything [`crate::plan::plan`] reads.
 pub struct Snapshot {
     /// Keys of this installation.
@@ -129,7 +138,7 @@ pub struct Snapshot {
     pub installed: BTreeSet<(ClusterId, String)>,
     /// What apps have on clusters where the running revision has none for them: they left, and are not removed yet. `None`
     /// where it could not be read.
-    pub leaving: BTreeMap<(ClusterId, String), Option<Arc<ManifestSet>>>,
+    pub leaving: BTreeMap<(ClusterId, String), Option<Leaving>>,
     /// Unix seconds.
     pub now: i64,
 }

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use emco_engine::explain::{self, Considered, Explained, Explanation, Verdict};
 use emco_engine::identity::{ClusterId, Identity, SetDigest};
 use emco_engine::pack::{self, Pack};
-use emco_engine::set::{Assigned, Assignment, ChartTests, HookSpec, ManifestSet, Phase, SetManifest};
+use emco_engine::set::{
+    Assigned, Assignment, ChartTests, HookSpec, ManifestSet, Phase, SetManifest, StoredEdits,
+};
 use emco_engine::shard::{self, Content};
 
 fn golden(name: &str) -> Pack {
@@ -83,7 +85,9 @@ fn assignment() -> Assignment {
         now: 1_795_000_000,
         release_revision: revision,
         findings: None,
+        rendered_revision: None,
         tests: None,
+        edits: None,
     };
     [("berlin-1", "00000000000000000000000000000001", 1), ("oslo-2", "00000000000000000000000000000002", 7)]
         .map(|(cluster, set, revision)| {
@@ -124,6 +128,27 @@ fn a_cell_says_whether_its_chart_has_tests_or_nobody_knew() {
         let cell: Assigned = serde_json::from_value(stored(tests.clone())).unwrap();
         assert_eq!(cell.tests, read);
         assert_eq!(serde_json::to_value(&cell).unwrap(), stored(tests), "it is stored as it was");
+    }
+}
+
+#[test]
+fn a_cell_says_what_it_was_edited_from_or_nothing() {
+    let stored = |more: Value| {
+        let mut cell = json!({"set": "s", "renderKey": "k", "now": 7, "releaseRevision": 2});
+        cell.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        cell
+    };
+    let edits = StoredEdits { digest: "d".to_owned(), base: SetDigest("b".to_owned()) };
+    for (more, read, base, rendered) in [
+        (json!({}), None, "s", 2),
+        (json!({"edits": {"digest": "d", "base": "b"}}), Some(&edits), "b", 2),
+        (json!({"edits": {"digest": "d", "base": "b"}, "renderedRevision": 1}), Some(&edits), "b", 1),
+        (json!({"renderedRevision": 1}), None, "s", 1),
+    ] {
+        let cell: Assigned = serde_json::from_value(stored(more.clone())).unwrap();
+        assert_eq!(cell.edits.as_ref(), read);
+        assert_eq!((cell.base().0.as_str(), cell.rendered_revision()), (base, rendered));
+        assert_eq!(serde_json::to_value(&cell).unwrap(), stored(more), "it is stored as it was");
     }
 }
 

@@ -70,13 +70,17 @@ fn show(plan: &Plan) -> String {
         for (app, assigned) in apps {
             writeln!(out, "\n{cluster} {app}, release revision {}", assigned.release_revision).unwrap();
             // What the chart tests itself with comes last.
-            for manifest in assigned.sets().flat_map(|set| &plan.sets[set].manifests) {
+            let tests = assigned.tests.as_ref().and_then(|tests| tests.set.as_ref());
+            for manifest in
+                [Some(&assigned.set), tests].into_iter().flatten().flat_map(|set| &plan.sets[set].manifests)
+            {
                 let mut notes = vec![format!("{:?}", manifest.phase)];
                 notes.extend(
                     manifest.hook.as_ref().map(|hook| format!("{} {}", hook.events.join(","), hook.weight)),
                 );
                 notes.extend(manifest.keep.then(|| "keep".to_owned()));
                 notes.extend(manifest.crd_folder.then(|| "crds/".to_owned()));
+                notes.extend(manifest.edited_by.iter().cloned());
                 writeln!(out, "  {} [{}]", manifest.identity(), notes.join(", ")).unwrap();
                 let mut content = manifest.json.clone();
                 for field in ["apiVersion", "kind"] {

@@ -89,7 +89,9 @@ fn assignment(clusters: impl IntoIterator<Item = ClusterId>) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        rendered_revision: None,
         tests: None,
+        edits: None,
     };
     clusters.into_iter().map(|id| (id, [("web".to_owned(), assigned.clone())].into())).collect()
 }

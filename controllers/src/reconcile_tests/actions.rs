@@ -71,6 +71,23 @@ async fn an_intent_that_changes_makes_a_revision_and_one_that_leaves_the_list_is
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pinned_revision_brings_back_what_its_intent_did() {
+    let mut life = acting().await;
+    life.put(&intent("team-a", "banner", "blue"));
+    life.settle().await;
+    let says = |life: &Life| life.on("b")["configmaps./team-a/banner"]["data"]["text"].clone();
+    for (pin, revision, text) in [(json!(1), 1, "red"), (Value::Null, 2, "blue")] {
+        let mut dig = listing(&["banner"]);
+        dig["spec"]["revision"] = pin;
+        life.put(&dig);
+        life.settle().await;
+        assert_eq!(life.dig()["status"]["revision"], revision);
+        assert_eq!(says(&life), text);
+        assert_eq!(life.on("a")["deployments.apps/team-a/web"]["spec"]["replicas"], 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_intent_that_nobody_lists_changes_no_deployment() {
     let mut life = Life::with(&objects());
     life.settle().await;

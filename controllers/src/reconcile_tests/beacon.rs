@@ -251,7 +251,9 @@ fn draft<'a>(ctx: &Context, beacon: &Beacon, owner: &'a Owner) -> Draft<'a> {
         now: 0,
         release_revision: 0,
         findings: None,
+        rendered_revision: None,
         tests: None,
+        edits: None,
     };
     let on = |name: &String| {
         (ClusterId::new("acme", name), BTreeMap::from([("light".to_owned(), assigned.clone())]))

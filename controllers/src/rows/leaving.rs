@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_engine::identity::{ClusterId, SetDigest};
-use emco_engine::set::ManifestSet;
 use emco_engine::shard::{self, Content, Row};
+use emco_engine::snapshot::{self, Running};
 
 use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::store::{StoreContext, Stored, contexts, load, shards};
 
 /// By cluster and app; `None` where it cannot be read.
-pub type Leaving = BTreeMap<(ClusterId, String), Option<Arc<ManifestSet>>>;
+pub type Leaving = BTreeMap<(ClusterId, String), Option<snapshot::Leaving>>;
 
 /// What was applied completely and is not part of the newest revision. Nothing is read where nothing leaves.
 pub async fn leaving(ctx: &StoreContext, owner: &Owner, newest: Option<&Stored>) -> Result<Leaving, Failure> {
@@ -32,15 +32,27 @@ pub async fn leaving(ctx: &StoreContext, owner: &Owner, newest: Option<&Stored>)
             }
         }
     }
-    let mut sets: BTreeMap<SetDigest, Arc<ManifestSet>> = BTreeMap::new();
+    let mut found: BTreeMap<SetDigest, snapshot::Leaving> = BTreeMap::new();
+    let wanted: BTreeSet<&SetDigest> = applied.iter().map(|(_, _, digest)| digest).collect();
     for context in contexts(ctx, owner).iter().filter(|context| revisions.contains(&context.spec.revision)) {
         if let Ok(running) = load(ctx, context).await? {
-            let wanted = applied.iter().filter_map(|(_, _, digest)| running.sets.get_key_value(digest));
-            sets.extend(wanted.map(|(digest, set)| (digest.clone(), Arc::clone(set))));
+            let bases = bases(&running);
+            let stored = |digest: &SetDigest| {
+                let set = Arc::clone(running.sets.get(digest)?);
+                let base = bases.get(digest).and_then(|base| running.sets.get(*base)).cloned();
+                Some((digest.clone(), snapshot::Leaving { set, base }))
+            };
+            found.extend(wanted.iter().copied().filter_map(stored));
         }
     }
-    let known = |(cluster, app, digest)| ((cluster, app), sets.get(&digest).cloned());
-    Ok(applied.into_iter().map(known).collect())
+    let known = |(cluster, app, digest)| ((cluster, app), found.get(&digest).cloned());
+    Ok(applied.iter().cloned().map(known).collect())
+}
+
+/// What sets of a revision were edited from.
+fn bases(running: &Running) -> BTreeMap<&SetDigest, &SetDigest> {
+    let cells = running.assignment.values().flat_map(BTreeMap::values);
+    cells.filter(|cell| cell.edits.is_some()).map(|cell| (&cell.set, cell.base())).collect()
 }
 
 /// Revisions that a row names.

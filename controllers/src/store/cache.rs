@@ -195,7 +195,9 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            rendered_revision: None,
             tests: None,
+            edits: None,
         };
         let on = |clusters: &[&str]| -> Assignment {
             let row =

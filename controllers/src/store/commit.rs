@@ -14,7 +14,7 @@ use emco_crds::names::{finalizer, label};
 use emco_engine::identity::SetDigest;
 use emco_engine::pack;
 use emco_engine::rollout::{Outline, Waves};
-use emco_engine::set::{Assignment, ManifestSet};
+use emco_engine::set::{Assignment, ManifestSet, deployed};
 use emco_engine::snapshot::Running;
 use futures::future::{join, try_join_all};
 use kube::Resource;
@@ -159,9 +159,9 @@ async fn write(ctx: &StoreContext, mut draft: Draft<'_>) -> Result<Result<Stored
     let collection = meta::collection::<AppContext>(Some(&draft.owner.namespace));
     let stored_packs = try_join_all(packs.iter().map(|object| store_pack(ctx, draft.owner, object)));
     // Found out while the hub is at work.
-    let wanted = if ctx.revisions.workers.is_some() { sets.as_slice() } else { &[] };
-    let wanted = wanted.iter().filter(|set| !set.is_of_tests());
-    let prepared = async { wanted.map(|set| Arc::new(Prepared::of(Arc::clone(set)))).collect::<Vec<_>>() };
+    let wanted = ctx.revisions.workers.as_ref().map(|_| deployed(&draft.assignment, &draft.sets));
+    let wanted = wanted.unwrap_or_default().into_values();
+    let prepared = async { wanted.map(|set| Arc::new(Prepared::of(set))).collect::<Vec<_>>() };
     let stored_packs = async {
         let (stored, prepared) = join(stored_packs, prepared).await;
         stored.map(|_| prepared)

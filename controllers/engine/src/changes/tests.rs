@@ -49,7 +49,9 @@ fn assignment(rows: &[Row]) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        rendered_revision: None,
         tests: None,
+        edits: None,
     };
     let apps =
         |apps: &[(&str, &str)]| apps.iter().map(|(app, set)| ((*app).to_owned(), assigned(set))).collect();

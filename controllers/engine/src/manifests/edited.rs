@@ -1,6 +1,8 @@
-//! Edits what a chart made by the actions of intents, before it is put into its namespace and judged.
+//! Edits what a chart made by the actions of intents, after it was put into its namespace.
 //!
-//! What comes out is held to all that a chart is held to, so that no action reaches where its chart could not.
+//! What comes out is finished once more, and held to all that a chart is held to, so that no action reaches where its chart could not.
+
+use std::collections::BTreeMap;
 
 use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
@@ -11,7 +13,9 @@ use crate::act::{self, Edit, Edits, Wanted, What};
 use crate::edits::{self, Patch};
 use crate::identity::{Identity, kind_of};
 use crate::normalise;
+use crate::order;
 use crate::refusal::Refusal;
+use crate::set::{ADDED, ManifestSet, SetManifest};
 
 /// Edits of one object that are written down.
 const MOST_SAID: usize = 8;
@@ -19,34 +23,49 @@ const MOST_SAID: usize = 8;
 const HOOKS: &str = "helm.sh/hook";
 
 impl Draft {
+    /// A finished set, to be edited. `rendered` is what it was finished from, and names the files for messages; a stored set has none.
+    pub fn of_set(set: &ManifestSet, rendered: Option<&Self>) -> Self {
+        let printed = rendered.into_iter().flat_map(|draft| draft.objects.iter().rev());
+        let sources: BTreeMap<_, &str> =
+            printed.map(|object| (named(&object.json), object.source.as_str())).collect();
+        let object = |manifest: &SetManifest| {
+            let source = sources.get(&named(&manifest.json)).copied().unwrap_or("the chart");
+            Object {
+                json: manifest.json.clone(),
+                phase: manifest.phase,
+                hook: manifest.hook.clone(),
+                crd_folder: manifest.crd_folder,
+                source: source.to_owned(),
+                // What of a set is known that was stored before rendered sets were kept.
+                edited_by: manifest.edited_by.clone(),
+            }
+        };
+        let mut draft = Self { objects: set.manifests.iter().map(object).collect(), ..Self::empty() };
+        draft.find_kinds();
+        draft
+    }
+
+    fn find_kinds(&mut self) {
+        let kinds = self.objects.iter().map(|object| kind_of(&object.json));
+        self.kinds = kinds.map(|(group, kind)| (group.to_owned(), kind.to_owned())).collect();
+    }
+
     /// The draft as the actions leave it; `place` says for messages where it is: `app web on acme/a`.
-    pub fn edited(&self, app: &str, place: &str, edits: &Edits) -> Result<Self, Box<Refusal>> {
-        let objects = self.objects.iter().map(|object| Standing::new(object.clone(), None)).collect();
+    pub fn edited(mut self, app: &str, place: &str, edits: &Edits) -> Result<Self, Box<Refusal>> {
+        let objects = self.objects.into_iter().map(|object| Standing::new(object, None)).collect();
         let mut stage = Stage { app, place, objects, warnings: Vec::new() };
         for edit in &edits.all {
             stage.carry_out(edit)?;
         }
         let Stage { objects, warnings, .. } = stage;
         let objects = objects.into_iter().filter(|standing| standing.gone.is_none());
-        let objects: Vec<Object> = objects.map(|standing| standing.object).collect();
-        check_count(app, objects.len())?;
-        let mut draft = Self {
-            objects,
-            warnings: self.warnings.clone(),
-            defines: self.defines.clone(),
-            kinds: self.kinds.clone(),
-            lookups: self.lookups.clone(),
-            findings: self.findings.clone(),
-            tests: self.tests.clone(),
-        };
-        for standing in &draft.objects {
-            let (group, kind) = kind_of(&standing.json);
-            draft.kinds.insert((group.to_owned(), kind.to_owned()));
-        }
+        self.objects = objects.map(|standing| standing.object).collect();
+        check_count(app, self.objects.len())?;
+        self.find_kinds();
         for warning in warnings {
-            draft.warn(warning);
+            self.warn(warning);
         }
-        Ok(draft)
+        Ok(self)
     }
 }
 
@@ -122,11 +141,12 @@ impl Stage<'_> {
                 return Err(self.refuse(edit, Reason::IntentInvalid, what));
             }
             let object = Object {
+                phase: order::phase_of(&json, None),
                 json,
                 hook: None,
                 crd_folder: false,
                 source: edit.origin.clone(),
-                edited_by: vec![format!("added by {}", edit.origin)],
+                edited_by: vec![format!("{ADDED}{}", edit.origin)],
             };
             self.objects.push(Standing::new(object, Some(Who::of(edit))));
         }
@@ -241,6 +261,11 @@ impl Stage<'_> {
         }
         Ok(made.objects)
     }
+}
+
+/// What names an object within its namespace.
+fn named(json: &Value) -> ((&str, &str), &str) {
+    (kind_of(json), text(json, "/metadata/name"))
 }
 
 fn text<'a>(json: &'a Value, pointer: &str) -> &'a str {

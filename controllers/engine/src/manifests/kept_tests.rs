@@ -58,6 +58,7 @@ impl KeptTests {
             let hook = Some(hook.clone());
             self.objects.push(Object {
                 json,
+                phase: Phase::PostHook,
                 hook,
                 crd_folder: false,
                 source: source.to_owned(),
@@ -101,7 +102,7 @@ impl KeptTests {
             }
             manifests.push(SetManifest {
                 digest: canonical::manifest_digest(key, &json),
-                phase: Phase::PostHook,
+                phase: object.phase,
                 hook: object.hook.clone(),
                 crd_folder: false,
                 keep: order::is_crd(kind_of(&json)),

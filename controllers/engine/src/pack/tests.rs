@@ -161,7 +161,9 @@ fn wide(clusters: usize) -> Assignment {
                 now: 1_700_000_000,
                 release_revision: if app == "web" { 2 } else { 1 },
                 findings: None,
+                rendered_revision: None,
                 tests: None,
+                edits: None,
             };
             let apps = ["db", "web", "api"].map(|app| (app.to_owned(), cell(app)));
             (ClusterId::new("acme", &format!("edge-{n:05}")), apps.into_iter().collect())

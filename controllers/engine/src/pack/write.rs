@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Piece, Slice, codec};
 use crate::identity::{self, ClusterId, Identity, SetDigest};
 use crate::rollout::Waves;
-use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet, SetManifest};
+use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
 /// Writes sets; each once. Manifests of kind Secret go to packs that are stored as Secrets, the others to `ConfigMaps`.
 pub fn write_sets(owner_uid: &str, sets: &[Arc<ManifestSet>]) -> Result<Vec<PackObject>, PackError> {
@@ -80,24 +80,31 @@ fn kind_of(manifest: &SetManifest) -> PackKind {
     if identity::kind_of(&manifest.json) == ("", "Secret") { PackKind::Secret } else { PackKind::ConfigMap }
 }
 
-/// What makes two cells one.
-type CellKey<'a> = (&'a SetDigest, &'a str, i64, i64, Option<&'a Findings>, Option<&'a ChartTests>);
-
 /// Halves what is too large until it fits.
 fn slice(
     rows: &[(&ClusterId, &BTreeMap<String, Assigned>)],
     out: &mut Vec<(Frame, Vec<u8>)>,
 ) -> Result<(), PackError> {
     let mut cells = Cells::default();
-    let mut places: BTreeMap<CellKey<'_>, usize> = BTreeMap::new();
+    let mut places = BTreeMap::new();
     let mut findings_at: BTreeMap<&Findings, usize> = BTreeMap::new();
     for (cluster, apps) in rows {
         let mut row = BTreeMap::new();
         for (app, cell) in *apps {
-            let Assigned { set, render_key, now, release_revision, findings, tests } = cell;
+            let Assigned {
+                set,
+                render_key,
+                now,
+                release_revision,
+                rendered_revision,
+                findings,
+                tests,
+                edits,
+            } = cell;
             let next = places.len();
-            let key =
-                (set, render_key.as_str(), *now, *release_revision, findings.as_deref(), tests.as_ref());
+            // What makes two cells one.
+            let made = (set, render_key.as_str(), *now, *release_revision, *rendered_revision);
+            let key = (made, findings.as_deref(), tests.as_ref(), edits.as_ref());
             let place = *places.entry(key).or_insert(next);
             if place == next {
                 cells.cells.push(cell.clone());

@@ -57,7 +57,9 @@ fn running(app: &str, clusters: &[&str]) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        rendered_revision: None,
         tests: None,
+        edits: None,
     };
     clusters
         .iter()

@@ -80,7 +80,9 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            rendered_revision: None,
             tests: None,
+            edits: None,
         };
         clusters
             .map(|n| (ClusterId::new("acme", &n.to_string()), [("web".to_owned(), assigned.clone())].into()))

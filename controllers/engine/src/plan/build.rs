@@ -6,17 +6,21 @@ use std::sync::Arc;
 use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
-use super::lookup::{Completeness, Holdings};
+use self::holdings::HoldingsKey;
+use super::lookup::Holdings;
 use super::render::{self, Job};
 use super::work::{self, Item, Step};
+use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, SetDigest};
 use crate::manifests::{self, Draft, Kind};
 use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
+use crate::role::Reach;
 use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet};
 
 mod edited;
+mod holdings;
 
 /// Warnings kept of one plan.
 const MOST_WARNINGS: usize = 50;
@@ -44,13 +48,15 @@ struct Attempt<'a> {
 /// Works out every set.
 pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> Result<Built, Box<Refusal>> {
     let items = work::items(resolved, placement)?;
-    let empty = BTreeMap::new();
-    let stored = resolved.snapshot.running.as_ref().map_or(&empty, |running| &running.sets);
     let mut builder = Builder::new(resolved);
-    let mut attempts = Vec::new();
+    let (mut attempts, mut edits) = (Vec::new(), Vec::new());
     for item in &items {
-        match item.step(stored) {
+        match item.step(resolved.snapshot) {
             Step::Keep(assigned, content) => builder.keep(item, assigned, content),
+            Step::Edit(assigned, base) => {
+                builder.define(item, &base);
+                edits.push((item, assigned, base));
+            }
             Step::Restore(assigned) => attempts.push(builder.restoring(item, assigned, true)),
             Step::Render => attempts.push(builder.rendering(item)),
             Step::Wait => builder.wait(item),
@@ -58,6 +64,10 @@ pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> R
     }
     while !attempts.is_empty() {
         attempts = builder.round(attempts)?;
+    }
+    // Last, for what an action adds may be of a kind that another app defines.
+    for (item, stored, base) in edits {
+        builder.edit_stored(item, stored, base)?;
     }
     builder.check_duplicates()?;
     Ok(builder.built)
@@ -70,15 +80,23 @@ struct Builder<'a> {
     defined: BTreeMap<&'a ClusterId, BTreeMap<Kind, bool>>,
     /// Kinds that each stored set defines.
     defined_by: BTreeMap<SetDigest, BTreeMap<Kind, bool>>,
-    /// Finished sets by draft (its address, as drafts outlive the builder's rounds) and by what was known of its kinds.
-    finished: BTreeMap<(usize, BTreeMap<Kind, bool>), Finished>,
-    /// What actions of intents made of each draft, by the draft and their digest.
-    edited: BTreeMap<(usize, String), Arc<Draft>>,
-    /// Keeps every draft that `finished` or `edited` names.
+    /// Finished sets by draft.
+    finished: BTreeMap<FinishedKey, Finished>,
+    /// What actions of intents make of each rendered set, by app and both digests; without actions it is what it was.
+    edited: BTreeMap<(String, SetDigest, Option<String>), Arc<Draft>>,
+    /// The same, finished, by the draft and what was known of its kinds.
+    edited_sets: BTreeMap<(usize, BTreeMap<Kind, bool>), Arc<ManifestSet>>,
+    /// Keeps every draft that `finished` names.
     drafts: Vec<Arc<Draft>>,
     /// What lookups find, once for all clusters with one set.
     holdings: BTreeMap<HoldingsKey, Arc<Holdings>>,
+    /// The logical cloud, as if it allowed everything: what was rendered is judged after it was edited.
+    unjudged: CloudFacts,
 }
+
+/// The draft (its address, as drafts outlive the builder's rounds), what was known of its kinds, the digests of what stays, and whether
+/// it is to be edited.
+type FinishedKey = (usize, BTreeMap<Kind, bool>, Vec<String>, bool);
 
 /// What a draft is on a cluster.
 #[derive(Clone)]
@@ -87,10 +105,9 @@ struct Finished {
     tests: ChartTests,
     /// The set that `tests` names.
     test_set: Option<Arc<ManifestSet>>,
+    /// What was rendered, where that was edited.
+    base: Option<Arc<ManifestSet>>,
 }
-
-/// The set, what is known of it, and whether it was an upgrade.
-type HoldingsKey = (Option<SetDigest>, Completeness, bool);
 
 impl<'a> Builder<'a> {
     fn new(resolved: &'a Resolved<'a>) -> Self {
@@ -101,8 +118,13 @@ impl<'a> Builder<'a> {
             defined_by: BTreeMap::new(),
             finished: BTreeMap::new(),
             edited: BTreeMap::new(),
+            edited_sets: BTreeMap::new(),
             drafts: Vec::new(),
             holdings: BTreeMap::new(),
+            unjudged: CloudFacts {
+                reach: Reach { cluster: true, ..resolved.cloud.reach.clone() },
+                ..resolved.cloud.clone()
+            },
         }
     }
 
@@ -112,6 +134,7 @@ impl<'a> Builder<'a> {
 
     fn assign(&mut self, item: &Item<'a>, mut assigned: Assigned) {
         self.hold_tests(&mut assigned);
+        self.hold_base(&mut assigned);
         let app = self.app(item).to_owned();
         self.built.assignment.entry(item.id().clone()).or_default().insert(app, assigned);
     }
@@ -120,27 +143,44 @@ impl<'a> Builder<'a> {
     /// they keep nobody from deploying the app.
     fn hold_tests(&mut self, assigned: &mut Assigned) {
         let Some(digest) = assigned.tests.as_ref().and_then(|tests| tests.set.as_ref()) else { return };
-        if self.built.sets.contains_key(digest) {
-            return;
-        }
-        let snapshot = self.resolved.snapshot;
-        let mut stored = snapshot.running.iter().chain(snapshot.waiting.as_deref());
-        if let Some(set) = stored.find_map(|stored| stored.sets.get(digest)) {
-            self.built.sets.insert(digest.clone(), Arc::clone(set));
-        } else {
+        if !self.hold(digest) {
             let left_out = vec!["the tests that an earlier revision stored cannot be read".to_owned()];
             assigned.tests = Some(ChartTests { set: None, left_out });
         }
     }
 
+    /// The same of what was rendered. Where it cannot be read, the next edit renders the chart.
+    fn hold_base(&mut self, assigned: &mut Assigned) {
+        if assigned.edits.as_ref().is_some_and(|edits| !self.hold(&edits.base)) {
+            assigned.edits = None;
+        }
+    }
+
+    /// Whether a set is there to be stored, or was before.
+    fn hold(&mut self, digest: &SetDigest) -> bool {
+        if self.built.sets.contains_key(digest) {
+            return true;
+        }
+        let snapshot = self.resolved.snapshot;
+        let mut stored = snapshot.running.iter().chain(snapshot.waiting.as_deref());
+        let found = stored.find_map(|stored| stored.sets.get(digest));
+        self.built.sets.extend(found.map(|set| (digest.clone(), Arc::clone(set))));
+        found.is_some()
+    }
+
+    /// Kinds that are defined on the cluster by what is put there.
+    fn define(&mut self, item: &Item<'a>, content: &ManifestSet) {
+        let defines = self.defined_by.entry(content.digest.clone()).or_insert_with(|| {
+            content.manifests.iter().filter_map(|manifest| manifests::defined(&manifest.json)).collect()
+        });
+        if !defines.is_empty() {
+            self.defined.entry(item.id()).or_default().extend(defines.clone());
+        }
+    }
+
     fn keep(&mut self, item: &Item<'a>, assigned: &Assigned, content: Option<Arc<ManifestSet>>) {
         if let Some(content) = content {
-            let defines = self.defined_by.entry(assigned.set.clone()).or_insert_with(|| {
-                content.manifests.iter().filter_map(|manifest| manifests::defined(&manifest.json)).collect()
-            });
-            if !defines.is_empty() {
-                self.defined.entry(item.id()).or_default().extend(defines.clone());
-            }
+            self.define(item, &content);
             self.built.sets.insert(assigned.set.clone(), content);
         }
         self.assign(item, assigned.clone());
@@ -155,42 +195,6 @@ impl<'a> Builder<'a> {
             let content = sets.and_then(|sets| sets.get(&previous.set)).cloned();
             self.keep(item, previous, content);
         }
-    }
-
-    /// What the app has on the cluster. A revision that was stored and not applied yet counts: what it drew may be there.
-    fn holdings(&mut self, item: &Item<'a>) -> Arc<Holdings> {
-        let snapshot = self.resolved.snapshot;
-        let Some(previous) = item.previous else {
-            let place = (item.id().clone(), self.app(item).to_owned());
-            return match snapshot.leaving.get(&place) {
-                None => self.held(None, None, Completeness::All, false),
-                Some(None) => self.held(None, None, Completeness::Part, false),
-                // Whether hooks of upgrades ran was not kept: they are the fewest.
-                Some(Some(set)) => self.held(Some(set.digest.clone()), Some(set), Completeness::All, true),
-            };
-        };
-        let upgraded = previous.release_revision > 1;
-        let running = snapshot.running.as_ref();
-        match running.and_then(|running| running.sets.get(&previous.set)) {
-            Some(set) => self.held(Some(previous.set.clone()), Some(set), Completeness::All, upgraded),
-            None => self.held(Some(previous.set.clone()), self.part(previous), Completeness::Part, upgraded),
-        }
-    }
-
-    /// What can still be read of a set.
-    fn part(&self, assigned: &Assigned) -> Option<&'a Arc<ManifestSet>> {
-        self.resolved.snapshot.running.as_ref()?.parts.get(&assigned.set)
-    }
-
-    fn held(
-        &mut self,
-        digest: Option<SetDigest>,
-        set: Option<&Arc<ManifestSet>>,
-        known: Completeness,
-        upgraded: bool,
-    ) -> Arc<Holdings> {
-        let fresh = || Arc::new(Holdings::new(set.cloned(), known, upgraded));
-        Arc::clone(self.holdings.entry((digest, known, upgraded)).or_insert_with(fresh))
     }
 
     fn rendering(&mut self, item: &Item<'a>) -> Attempt<'a> {
@@ -211,19 +215,13 @@ impl<'a> Builder<'a> {
     /// find what can still be read of it, which is what the set before gave them where a chart keeps it. The rest they do not
     /// find, as before an installation: only the very same set is taken, so that a wrong answer does no harm.
     fn restoring(&mut self, item: &Item<'a>, assigned: &'a Assigned, first: bool) -> Attempt<'a> {
-        let revision = assigned.release_revision;
-        let upgraded = revision > 1;
+        let revision = assigned.rendered_revision();
         let job = Job {
             item: item.clone(),
             is_install: (revision == 1) == first,
             revision,
             now: assigned.now,
-            holdings: self.held(
-                Some(assigned.set.clone()),
-                self.part(assigned),
-                Completeness::Assumed,
-                upgraded,
-            ),
+            holdings: self.assumed(assigned),
             tentative: true,
         };
         Attempt { job, restores: Some(assigned) }
@@ -233,7 +231,6 @@ impl<'a> Builder<'a> {
     fn round(&mut self, attempts: Vec<Attempt<'a>>) -> Result<Vec<Attempt<'a>>, Box<Refusal>> {
         let jobs: Vec<Job<'a>> = attempts.iter().map(|attempt| attempt.job.clone()).collect();
         let drafts = render::render(self.resolved, &jobs)?;
-        let drafts = self.edit(&jobs, drafts)?;
         for (job, draft) in jobs.iter().zip(&drafts) {
             let Some(draft) = draft.as_ref().filter(|draft| !draft.defines.is_empty()) else { continue };
             self.defined.entry(job.item.id()).or_default().extend(draft.defines.clone());
@@ -241,7 +238,7 @@ impl<'a> Builder<'a> {
         let mut follow = Vec::new();
         for (attempt, draft) in attempts.into_iter().zip(drafts) {
             let set = match &draft {
-                Some(draft) => Some(self.finish(&attempt.job, draft)?),
+                Some(draft) => self.made(&attempt.job, draft)?,
                 None => None,
             };
             let findings = draft.and_then(|draft| draft.findings.clone());
@@ -250,7 +247,7 @@ impl<'a> Builder<'a> {
             match (set, attempt.restores) {
                 (Some(made), _) => self.take(&attempt, made, findings),
                 (None, Some(stored)) => {
-                    let first = (stored.release_revision == 1) == attempt.job.is_install;
+                    let first = (stored.rendered_revision() == 1) == attempt.job.is_install;
                     let item = &attempt.job.item;
                     // Both ways tried: what was stored cannot be had again, so this becomes a new set.
                     follow.push(if first {
@@ -267,21 +264,36 @@ impl<'a> Builder<'a> {
 
     fn take(&mut self, attempt: &Attempt<'a>, made: Finished, found: Option<Arc<Findings>>) {
         let Job { item, revision, now, .. } = &attempt.job;
-        let Finished { set, tests, test_set } = made;
+        let Finished { set, tests, test_set, base } = made;
         // Counted are different sets, not renderings.
         let same = item.previous.filter(|previous| previous.set == set.digest);
+        let edits = edited::stored(item, base.as_ref());
+        let release_revision = same.map_or(*revision, |previous| previous.release_revision);
         let assigned = Assigned {
             set: set.digest.clone(),
             render_key: item.class.render_key.clone(),
             now: *now,
-            release_revision: same.map_or(*revision, |previous| previous.release_revision),
+            release_revision,
+            rendered_revision: edits.as_ref().and(Some(*revision)).filter(|made| *made != release_revision),
             // What was stored stays as it was.
             findings: attempt.restores.map_or(found, |stored| stored.findings.clone()),
             tests: attempt.restores.map_or(Some(tests), |stored| stored.tests.clone()),
+            edits,
+        };
+        let assigned = match attempt.restores {
+            None => assigned,
+            // A pack that holds another rendering would be another pack.
+            Some(stored) => Assigned {
+                rendered_revision: stored.rendered_revision,
+                edits: assigned.edits.filter(|made| stored.edits.as_ref() == Some(made)),
+                ..assigned
+            },
         };
         self.built.sets.entry(set.digest.clone()).or_insert(set);
-        if let Some(test_set) = test_set.filter(|made| assigned.sets().any(|named| *named == made.digest)) {
-            self.built.sets.entry(test_set.digest.clone()).or_insert(test_set);
+        for set in [test_set, base].into_iter().flatten() {
+            if assigned.sets().any(|named| *named == set.digest) {
+                self.built.sets.entry(set.digest.clone()).or_insert(set);
+            }
         }
         self.assign(item, assigned);
     }
@@ -291,25 +303,34 @@ impl<'a> Builder<'a> {
         let empty = BTreeMap::new();
         let defined = self.defined.get(item.id()).unwrap_or(&empty);
         let scopes = manifests::scopes(&draft.kinds, item.cluster.apis.as_deref(), defined);
-        let key = (Arc::as_ptr(draft).addr(), scopes);
+        let is_edited = item.class.edits.is_some();
+        let mut staying = job.holdings.staying(&draft.lookups);
+        staying.retain(|manifest| manifests::may_stay(&manifest.identity(), self.resolved.cloud));
+        let stays = staying.iter().map(|manifest| manifest.digest.clone()).collect();
+        let key = (Arc::as_ptr(draft).addr(), scopes, stays, is_edited);
         if let Some(made) = self.finished.get(&key) {
             return Ok(made.clone());
         }
         let app = self.app(item);
         let digest_key = &self.resolved.snapshot.installation.digest_key;
-        let running = self.resolved.snapshot.running.as_ref();
-        let before = item.previous.and_then(|previous| running?.sets.get(&previous.set));
-        let staying = job.holdings.staying(&draft.lookups);
+        let cloud = if is_edited { &self.unjudged } else { self.resolved.cloud };
         let (set, warnings) =
-            draft.finish(app, digest_key, self.resolved.cloud, &key.1, before.map(AsRef::as_ref), staying)?;
+            draft.finish(app, digest_key, cloud, &key.1, &self.before(item.previous), staying)?;
         for warning in draft.warnings.iter().chain(&warnings) {
             self.warn(warning);
         }
         let (tests, test_set) = draft.finish_tests(app, digest_key, self.resolved.cloud, &key.1);
-        let made = Finished { set: Arc::new(set), tests, test_set: test_set.map(Arc::new) };
+        let made = Finished { set: Arc::new(set), tests, test_set: test_set.map(Arc::new), base: None };
         self.drafts.push(Arc::clone(draft));
         self.finished.insert(key, made.clone());
         Ok(made)
+    }
+
+    /// What runs of a cell, whose digests stay.
+    fn before(&self, previous: Option<&Assigned>) -> Vec<&'a ManifestSet> {
+        let running = self.resolved.snapshot.running.as_ref();
+        let sets = previous.into_iter().flat_map(|previous| [previous.base(), &previous.set]);
+        sets.filter_map(|set| running?.sets.get(set)).map(AsRef::as_ref).collect()
     }
 
     fn warn(&mut self, warning: &str) {

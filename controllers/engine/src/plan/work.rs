@@ -14,7 +14,7 @@ use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, ResolvedApp};
 use crate::set::{Assigned, ManifestSet};
-use crate::snapshot::ClusterFacts;
+use crate::snapshot::{ClusterFacts, Running, Snapshot};
 use crate::terms::Candidate;
 use crate::values::template::{Fault, Scope};
 use crate::values::{self, LayerFault};
@@ -34,6 +34,21 @@ pub struct Class {
     pub edits: Option<Arc<Edits>>,
     /// Digest of both: what a stored set was made from. Without edits it is that of the chart.
     pub render_key: String,
+}
+
+impl Class {
+    /// Whether the chart of a stored cell was rendered with the same, so that at most edits differ.
+    fn renders_as(&self, stored: &Assigned, key: &[u8; 32]) -> bool {
+        match &stored.edits {
+            None => stored.render_key == self.chart_key,
+            Some(edits) => stored.render_key == joint_key(key, &self.chart_key, &edits.digest),
+        }
+    }
+}
+
+/// The key of a set that was rendered and edited.
+fn joint_key(key: &[u8; 32], chart_key: &str, edits: &str) -> String {
+    canonical::digest_hex(key, RENDER_KEY, &json!({"chart": chart_key, "edits": edits}))
 }
 
 /// One app on one cluster.
@@ -63,6 +78,8 @@ pub enum Step<'a> {
     /// Nothing it depends on changed: the set that is stored, or that waits to be, stays. Its content is absent where it could not be read and cannot be
     /// made again yet.
     Keep(&'a Assigned, Option<Arc<ManifestSet>>),
+    /// The chart would print what it printed for this cell, which is this set: at most edits differ, and no chart is rendered.
+    Edit(&'a Assigned, Arc<ManifestSet>),
     /// The stored set stays if rendering it as it was rendered then gives the same again.
     Restore(&'a Assigned),
     /// It is rendered anew.
@@ -98,21 +115,33 @@ pub fn items<'a>(
 
 impl<'a> Item<'a> {
     /// Decides what becomes of the stored set.
-    pub fn step(&self, sets: &BTreeMap<crate::identity::SetDigest, Arc<ManifestSet>>) -> Step<'a> {
+    pub fn step(&self, snapshot: &'a Snapshot) -> Step<'a> {
         let known = self.cluster.apis.is_some() && self.cluster.kubernetes_version.is_some();
-        match self.previous {
-            Some(assigned) if assigned.render_key == self.class.render_key => match sets.get(&assigned.set) {
-                None if known => Step::Restore(assigned),
+        let same = |assigned: &Assigned| assigned.render_key == self.class.render_key;
+        let running = snapshot.running.as_ref();
+        if let Some(assigned) = self.previous.filter(|assigned| same(assigned)) {
+            let content = running.and_then(|running| running.sets.get(&assigned.set));
+            return match content {
+                None if known => self.edit(snapshot).unwrap_or(Step::Restore(assigned)),
                 content => Step::Keep(assigned, content.cloned()),
-            },
-            _ => match self.waiting {
-                Some((assigned, content)) if assigned.render_key == self.class.render_key => {
-                    Step::Keep(assigned, Some(Arc::clone(content)))
-                }
-                _ if known => Step::Render,
-                _ => Step::Wait,
-            },
+            };
         }
+        match self.waiting {
+            Some((assigned, content)) if same(assigned) => Step::Keep(assigned, Some(Arc::clone(content))),
+            _ if !known => Step::Wait,
+            _ => self.edit(snapshot).unwrap_or(Step::Render),
+        }
+    }
+
+    /// The stored cell whose rendering serves, if there is one that can be read.
+    fn edit(&self, snapshot: &'a Snapshot) -> Option<Step<'a>> {
+        let key = &snapshot.installation.digest_key;
+        let of = |assigned: &'a Assigned, stored: Option<&Running>| {
+            let base = stored?.sets.get(assigned.base())?;
+            self.class.renders_as(assigned, key).then(|| Step::Edit(assigned, Arc::clone(base)))
+        };
+        let previous = self.previous.and_then(|assigned| of(assigned, snapshot.running.as_ref()));
+        previous.or_else(|| of(self.waiting?.0, snapshot.waiting.as_deref()))
     }
 
     /// Where it is.
@@ -156,10 +185,7 @@ impl<'a> Classes<'a> {
         let chart_key = self.chart_key(&merged);
         let render_key = match &edits {
             None => chart_key.clone(),
-            Some(edits) => {
-                let document = json!({"chart": chart_key, "edits": edits.digest});
-                canonical::digest_hex(key, RENDER_KEY, &document)
-            }
+            Some(edits) => joint_key(key, &chart_key, &edits.digest),
         };
         let class = self.by_key.entry(render_key.clone()).or_insert_with(|| {
             Arc::new(Class { values: merged, chart_key, edits: edits.map(Arc::new), render_key })

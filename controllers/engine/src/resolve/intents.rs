@@ -18,6 +18,9 @@ use crate::snapshot::{Snapshot, SourceKey};
 
 /// The kind of intents that is known.
 const KNOWN: &str = "GenericActionIntent";
+/// Kinds of intents and their priority. Those of a lower number are carried out first, whatever the order of the list: what later kinds
+/// change may have been made by earlier ones.
+const PRIORITIES: &[(&str, u8)] = &[(KNOWN, 10)];
 /// The kind that a later version will know.
 const LATER: &str = "HardwareIntent";
 
@@ -51,6 +54,17 @@ pub fn source(from: &ResourceFrom) -> SourceKey {
     SourceKey { kind: kind.as_str().to_owned(), name: name.clone(), key: from.key().to_owned() }
 }
 
+/// Intents in the order in which they are carried out: by the priority of their kind, then as they are listed.
+fn ordered<'r>(intents: &'r [IntentRef], priorities: &[(&str, u8)]) -> Vec<&'r IntentRef> {
+    let priority = |reference: &IntentRef| {
+        let known = priorities.iter().find(|(kind, _)| is_ours(reference) && reference.kind == *kind);
+        known.map_or(u8::MAX, |(_, priority)| *priority)
+    };
+    let mut all: Vec<&IntentRef> = intents.iter().collect();
+    all.sort_by_key(|reference| priority(reference));
+    all
+}
+
 /// The actions of all listed intents by app, in the order in which they are carried out.
 pub(super) fn entries<'a>(
     snapshot: &'a Snapshot,
@@ -58,7 +72,7 @@ pub(super) fn entries<'a>(
     names: &BTreeSet<&str>,
 ) -> Result<BTreeMap<&'a str, Vec<Entry<'a>>>, Box<Refusal>> {
     let mut found: BTreeMap<&str, Vec<Entry<'_>>> = BTreeMap::new();
-    for reference in &snapshot.dig.spec.intents {
+    for reference in ordered(&snapshot.dig.spec.intents, PRIORITIES) {
         let intent = named(snapshot, reference)?;
         for action in &intent.spec.actions {
             if !names.contains(action.app.as_str()) {
@@ -107,4 +121,32 @@ fn entry<'a>(snapshot: &'a Snapshot, intent: &'a str, action: &'a Action) -> Res
         let text = format!("{KNOWN} {intent}: {}", fault.message);
         Refusal::new(RESOLVED, Reason::IntentInvalid, text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intents_come_by_the_priority_of_their_kind_and_then_as_listed() {
+        let reference = |(group, kind, name): (Option<&str>, &str, &str)| IntentRef {
+            group: group.map(str::to_owned),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        };
+        let listed = [
+            (Some("acme.example"), "Early", "theirs"),
+            (None, "Late", "d"),
+            (None, KNOWN, "c"),
+            (Some(GROUP), "Early", "b"),
+            (None, KNOWN, "a"),
+        ]
+        .map(reference);
+        let names = |priorities: &[(&str, u8)]| {
+            ordered(&listed, priorities).iter().map(|reference| reference.name.as_str()).collect::<Vec<_>>()
+        };
+        let kinds = [("Late", 20), (KNOWN, 10), ("Early", 5)];
+        assert_eq!(names(&kinds), ["b", "c", "a", "d", "theirs"]);
+        assert_eq!(names(PRIORITIES), ["c", "a", "theirs", "d", "b"], "what nobody knows is refused");
+    }
 }

@@ -2,7 +2,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod laws;
 mod refused;
+mod stored;
+mod targets;
 
 use std::collections::BTreeMap;
 
@@ -55,6 +58,13 @@ fn case(one: &Value, two: &Value) -> Case {
     case.intents = [("one", one), ("two", two)]
         .map(|(name, actions)| (name.to_owned(), json!({"actions": actions})))
         .into();
+    case
+}
+
+/// The same without a list of intents.
+fn plain() -> Case {
+    let mut case = case(&json!([]), &json!([]));
+    case.dig.as_object_mut().unwrap().remove("intents");
     case
 }
 
@@ -192,9 +202,7 @@ fn clusters_with_the_same_edits_share_one_set() {
 
 #[test]
 fn intents_that_do_nothing_leave_every_digest_as_it_is() {
-    let mut without = case(&json!([]), &json!([]));
-    without.dig.as_object_mut().unwrap().remove("intents");
-    let (without, with) = (without.plan().unwrap(), case(&json!([]), &json!([])).plan().unwrap());
+    let (without, with) = (plain().plan().unwrap(), case(&json!([]), &json!([])).plan().unwrap());
     assert_eq!(without.assignment, with.assignment);
     assert_ne!(without.inputs_digest, with.inputs_digest, "what is listed is part of what is approved");
 }

@@ -16,7 +16,7 @@ use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::plan::{self, Plan};
 use emco_engine::refusal::Refusal;
 use emco_engine::set::{ManifestSet, SetManifest};
-use emco_engine::snapshot::{Running, Snapshot};
+use emco_engine::snapshot::{Leaving, Running, Snapshot};
 use serde_json::{Value, json};
 
 /// A password that is kept where it is there, drawn by an installation, and demanded by an upgrade.

@@ -69,7 +69,7 @@ fn what_an_app_has_where_it_leaves_is_found_when_it_comes_back() {
     let mut snapshot = back.snapshot(Some(gone));
     snapshot.installed.insert(place.clone());
     let set = before.sets[&before.assignment[&id("a")]["db"].set].clone();
-    snapshot.leaving.insert(place.clone(), Some(set));
+    snapshot.leaving.insert(place.clone(), Some(Leaving { set, base: None }));
     let plan = plan::plan(&snapshot).unwrap();
     assert_eq!(password(&before, "a"), password(&back.run(&plan), "a"));
     snapshot.leaving.insert(place, None);

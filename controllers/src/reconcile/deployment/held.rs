@@ -14,7 +14,7 @@ use emco_engine::identity::{ClusterId, Combination, SetDigest};
 use emco_engine::plan::{DerivedAccount, Plan};
 use emco_engine::refusal::Refusal;
 use emco_engine::role::Derived;
-use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations};
+use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations, deployed};
 use emco_engine::snapshot::{Running, uids};
 
 use super::dry_run;
@@ -137,7 +137,7 @@ pub async fn hold(
     };
     let planned_changes = |plan: &Plan| {
         let changes = plan.changes(runs.as_deref(), &there);
-        let mut change = PendingChange::new(changes, runs.clone(), plan.sets.clone());
+        let mut change = PendingChange::new(changes, runs.clone(), deployed(&plan.assignment, &plan.sets));
         if let Some(waves) = plan.waves.as_deref() {
             change.details.waves = waves.outline();
             change.renew();
@@ -284,7 +284,7 @@ fn pinned_changes(
     let running = runs.map(Arc::as_ref);
     let back = running.is_some_and(|running| running.revision > stored.spec.revision);
     let comparison = Comparison { running, apps: &apps, assignment, sets, installed, back };
-    PendingChange::new(comparison.changes(), runs.cloned(), sets.clone())
+    PendingChange::new(comparison.changes(), runs.cloned(), deployed(assignment, sets))
 }
 
 /// The revision whose rows, or whose rollout, are kept beside a plan that waits, and where it is to be.

@@ -1,46 +1,120 @@
-//! Has the actions of intents edit what was rendered: once for all clusters with the same rendering and the same edits.
+//! Has the actions of intents edit what was rendered: once for all clusters with the same rendered set and the same edits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Builder;
-use crate::act::Edits;
-use crate::manifests::Draft;
+use super::{Builder, Finished};
+use crate::manifests::{self, Draft};
 use crate::plan::render::Job;
+use crate::plan::work::Item;
 use crate::refusal::Refusal;
-
-type Drafts = Vec<Option<Arc<Draft>>>;
+use crate::set::{Assigned, ManifestSet, StoredEdits};
 
 impl<'a> Builder<'a> {
-    /// The drafts of jobs, in their order, as the actions leave them.
-    pub(super) fn edit(&mut self, jobs: &[Job<'a>], drafts: Drafts) -> Result<Drafts, Box<Refusal>> {
-        let edit = |(job, draft): (&Job<'a>, Option<Arc<Draft>>)| match (draft, &job.item.class.edits) {
-            (Some(draft), Some(edits)) => self.edit_one(job, draft, edits),
-            (draft, _) => Ok(draft),
-        };
-        jobs.iter().zip(drafts).map(edit).collect()
-    }
-
-    fn edit_one(
+    /// What a rendering is on a cluster, finished and edited; `None` where a try fails.
+    pub(super) fn made(
         &mut self,
         job: &Job<'a>,
-        draft: Arc<Draft>,
-        edits: &Edits,
-    ) -> Result<Option<Arc<Draft>>, Box<Refusal>> {
-        let key = (Arc::as_ptr(&draft).addr(), edits.digest.clone());
-        if let Some(edited) = self.edited.get(&key) {
-            return Ok(Some(Arc::clone(edited)));
+        draft: &Arc<Draft>,
+    ) -> Result<Option<Finished>, Box<Refusal>> {
+        let rendered = self.finish(job, draft)?;
+        if job.item.class.edits.is_none() {
+            return Ok(Some(rendered));
         }
-        let app = self.app(&job.item);
-        match draft.edited(app, &format!("app {app} on {}", job.item.id()), edits) {
-            Ok(edited) => {
-                let edited = Arc::new(edited);
-                self.drafts.push(draft);
-                self.edited.insert(key, Arc::clone(&edited));
-                Ok(Some(edited))
-            }
+        let base = Arc::clone(&rendered.set);
+        match self.edit(&job.item, &base, Some(draft)) {
+            Ok(set) => Ok(Some(Finished { set, base: Some(base), ..rendered })),
             // A try refuses nothing: the set is rendered anew, and what is wrong is found then.
             Err(_) if job.tentative => Ok(None),
             Err(refusal) => Err(refusal),
         }
     }
+
+    /// Edits what was rendered for a stored cell. What a rendering showed besides, and the tests of the chart, are as they were.
+    pub(super) fn edit_stored(
+        &mut self,
+        item: &Item<'a>,
+        stored: &Assigned,
+        base: Arc<ManifestSet>,
+    ) -> Result<(), Box<Refusal>> {
+        let set = self.edit(item, &base, None)?;
+        // Counted are different sets.
+        let release_revision = match item.previous {
+            Some(previous) if previous.set == set.digest => previous.release_revision,
+            Some(previous) => previous.release_revision + 1,
+            None => stored.release_revision,
+        };
+        let rendered = stored.rendered_revision();
+        let assigned = Assigned {
+            set: set.digest.clone(),
+            render_key: item.class.render_key.clone(),
+            release_revision,
+            rendered_revision: Some(rendered).filter(|rendered| *rendered != release_revision),
+            edits: self::stored(item, Some(&base)),
+            ..stored.clone()
+        };
+        for set in [set, base] {
+            if assigned.sets().any(|named| *named == set.digest) {
+                self.built.sets.entry(set.digest.clone()).or_insert(set);
+            }
+        }
+        self.assign(item, assigned);
+        Ok(())
+    }
+
+    /// A rendered set as the actions leave it, held to all that charts are held to.
+    fn edit(
+        &mut self,
+        item: &Item<'a>,
+        base: &Arc<ManifestSet>,
+        rendered: Option<&Draft>,
+    ) -> Result<Arc<ManifestSet>, Box<Refusal>> {
+        let draft = self.edited(item, base, rendered)?;
+        let empty = BTreeMap::new();
+        let defined = self.defined.get(item.id()).unwrap_or(&empty);
+        let scopes = manifests::scopes(&draft.kinds, item.cluster.apis.as_deref(), defined);
+        let key = (Arc::as_ptr(&draft).addr(), scopes);
+        if let Some(made) = self.edited_sets.get(&key) {
+            return Ok(Arc::clone(made));
+        }
+        let app = self.app(item);
+        let digest_key = &self.resolved.snapshot.installation.digest_key;
+        let mut before = vec![base.as_ref()];
+        before.extend(self.before(item.previous));
+        let (set, warnings) =
+            draft.finish(app, digest_key, self.resolved.cloud, &key.1, &before, Vec::new())?;
+        for warning in draft.warnings.iter().chain(&warnings) {
+            self.warn(warning);
+        }
+        let made = Arc::new(set);
+        self.edited_sets.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn edited(
+        &mut self,
+        item: &Item<'a>,
+        base: &Arc<ManifestSet>,
+        rendered: Option<&Draft>,
+    ) -> Result<Arc<Draft>, Box<Refusal>> {
+        let edits = item.class.edits.as_deref();
+        let app = self.app(item);
+        let key = (app.to_owned(), base.digest.clone(), edits.map(|edits| edits.digest.clone()));
+        if let Some(edited) = self.edited.get(&key) {
+            return Ok(Arc::clone(edited));
+        }
+        let draft = Draft::of_set(base, rendered);
+        let edited = Arc::new(match edits {
+            Some(edits) => draft.edited(app, &format!("app {app} on {}", item.id()), edits)?,
+            None => draft,
+        });
+        self.edited.insert(key, Arc::clone(&edited));
+        Ok(edited)
+    }
+}
+
+/// What is stored of the edits of a cell.
+pub(super) fn stored(item: &Item<'_>, base: Option<&Arc<ManifestSet>>) -> Option<StoredEdits> {
+    let edits = item.class.edits.as_ref()?;
+    Some(StoredEdits { digest: edits.digest.clone(), base: base?.digest.clone() })
 }

@@ -8,7 +8,7 @@ use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::apis::ApiList;
 use emco_engine::changes::{RecreatedRow, RefusedRow, What};
 use emco_engine::identity::{kind_of, split_api_version};
-use emco_engine::set::{ManifestSet, SetManifest};
+use emco_engine::set::{ManifestSet, SetManifest, deployed};
 use emco_engine::{adopt, manifests, marks};
 use serde_json::Value;
 
@@ -59,9 +59,13 @@ impl Comes {
         let mut comes = Self::default();
         let cloud = ctx.stores.clouds.named(meta::namespace(dig), &dig.spec.logical_cloud_ref.name);
         comes.namespaces.extend(cloud.map(|cloud| cloud.cluster_namespace().to_owned()));
-        let run = change.running.iter().flat_map(|running| running.sets.values());
-        for set in change.sets.values().chain(run).filter(|set| !set.is_of_tests()) {
+        for set in change.sets.values() {
             comes.add(set);
+        }
+        if let Some(running) = &change.running {
+            for set in deployed(&running.assignment, &running.sets).values() {
+                comes.add(set);
+            }
         }
         comes
     }
