@@ -3,6 +3,7 @@
 mod actions;
 mod confined;
 mod derived;
+mod edited;
 mod facts;
 mod fails_on_upgrade;
 mod health_rules;

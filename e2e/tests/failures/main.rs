@@ -110,7 +110,7 @@ fn every_defect_of_the_first_emco_has_a_test_unless_its_part_comes_later() {
     assert_eq!(there, (1..=25).collect());
     assert_eq!(there.len(), original::ALL.len() + original::LATER.len(), "a number is there twice");
     let of_intents: Vec<u8> = original::OF_INTENTS.iter().map(|defect| defect.number).collect();
-    assert_eq!(of_intents, [1, 9, 10, 11, 12, 14, 15]);
+    assert_eq!(of_intents, [1, 9, 10, 11, 12, 13, 14, 15]);
     for defect in original::ALL.iter().chain(original::OF_INTENTS) {
         let (number, was) = (defect.number, defect.was);
         assert!(!defect.shown.is_empty(), "nothing shows that {number} is cured: {was}");

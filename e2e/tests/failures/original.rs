@@ -214,6 +214,18 @@ pub const OF_INTENTS: &[Defect] = &[
         ],
     ),
     of(
+        13,
+        "Secrets stood in intents, what a patch named was fetched from anywhere and without a time limit, and an archive could write anywhere",
+        &[
+            "a_secret_that_an_intent_reads_is_waited_for_followed_and_never_shown",
+            "a_resource_of_a_secret_is_a_secret_and_is_never_quoted",
+            "an_address_in_a_patch_is_a_text_and_nothing_is_fetched",
+            "redirects_are_judged_anew_and_credentials_stay_at_home",
+            "a_body_of_a_byte_a_second_is_given_up_after_ten_seconds",
+            "paths_that_leave_the_chart_are_refused",
+        ],
+    ),
+    of(
         14,
         "each cluster had a full copy of the manifests, and bytes were compared",
         &[
