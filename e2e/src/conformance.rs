@@ -4,13 +4,14 @@
 //! of the same archive, installed, and a third of them (`third.rs`) changed by a value and then by the chart's next version; they run
 //! it, and are clean afterwards. Where Helm refuses a step, the operator has to refuse it for the same.
 //!
-//! Afterwards charts of the first EMCO's examples live together as those examples have them.
+//! Afterwards charts of the first EMCO's examples live together as those examples have them, and one with an intent that changes.
 //!
 //! With `--all` every deployed chart is upgraded, and the examples' whole life is lived.
 //!
 //! Hub, two edges and a reference edge of the same Kubernetes. The charts come one after the other: then every object that
 //! appears on a plane belongs to the chart at hand, and nothing has to be looked for by name.
 
+mod acting;
 mod compare;
 pub mod corpus;
 mod life;
@@ -212,6 +213,9 @@ async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], apps: Option<&lif
         let start = Instant::now();
         let seen = operator::unless_ended(operator.process(), Box::pin(life::live(&bed, apps))).await;
         told("collectd, operator and nginx as one", start, seen);
+        let start = Instant::now();
+        let seen = operator::unless_ended(operator.process(), Box::pin(acting::act(&bed, apps))).await;
+        told("operator with the intent of test-gac", start, seen);
     }
     if failed > 0 {
         println!("\nthe end of the operator's log:\n{}", operator.process().log_tail(20));

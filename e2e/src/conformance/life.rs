@@ -29,7 +29,7 @@ const HOOK_AFTER: &str = "pod/post-install-hook-pod";
 /// The charts of the examples `test-dependency` and `test-update`.
 pub struct Apps {
     collectd: Package,
-    operator: Package,
+    pub(super) operator: Package,
     nginx: Package,
     /// The whole life is lived.
     whole: bool,
