@@ -1,6 +1,7 @@
 //! Runs the benchmarks of an area, and writes a table and `target/bench/AREA.json`.
 
 mod hostile;
+mod intents;
 mod lifecycle;
 mod record;
 mod spine;
@@ -16,7 +17,7 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine, store, hostile, user, lifecycle or tenancy.
+    /// What is measured: spine, store, hostile, user, lifecycle, tenancy or intents.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
@@ -58,8 +59,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let program = program(args)?;
             runtime.block_on(Box::pin(tenancy::measure(&program, args.only.as_deref())))?
         }
+        "intents" => {
+            ensure!(args.only.is_none(), "the benchmark intents has no parts");
+            intents::measure()?
+        }
         area => {
-            bail!("there is no benchmark {area}: they are spine, store, hostile, user, lifecycle and tenancy")
+            bail!(
+                "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy and intents"
+            )
         }
     };
     if args.only.is_some() {
