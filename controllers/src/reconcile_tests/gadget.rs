@@ -85,6 +85,7 @@ async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
 async fn a_kind_is_its_type_one_reconcile_file_and_one_row() {
     let mut rig = Rig::new();
     assert!(crate::stores::KINDS.contains(&"Gadget"), "work waits until it was listed");
+    rig.hub.put("test", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}));
     rig.hub.put("test", &emco("Gadget", Some("team-a"), "one", &json!({"deployment": "shop"})));
     rig.settle().await;
     let stored = rig.hub.object("/apis/emco.io/v1alpha1/namespaces/team-a/gadgets/one").unwrap();
