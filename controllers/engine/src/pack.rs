@@ -130,7 +130,7 @@ struct Part {
 /// One of several frames that make a list of manifests one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Piece {
-    /// Which one, from 0.
+    /// Its number, from 0.
     #[serde(rename = "i")]
     number: usize,
     /// Of how many.
@@ -143,7 +143,7 @@ struct Piece {
 struct Slice {
     /// The frame.
     frame: usize,
-    /// Which one, from 0.
+    /// Its number, from 0.
     part: usize,
     /// Of how many.
     parts: usize,

@@ -23,7 +23,7 @@ pub enum Phase {
     DeleteHook,
 }
 
-/// How [`SetManifest::edited_by`] begins of what an action added.
+/// The beginning of [`SetManifest::edited_by`] where an action added the object.
 pub const ADDED: &str = "added by ";
 
 /// The event of the hooks that a chart tests itself with.
@@ -81,7 +81,7 @@ impl SetManifest {
         Identity::of(&self.json)
     }
 
-    /// Whether no chart made it: an action of an intent did.
+    /// True where no chart made it: an action of an intent did.
     pub fn was_added(&self) -> bool {
         self.edited_by.iter().any(|edit| edit.starts_with(ADDED))
     }

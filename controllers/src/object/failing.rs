@@ -33,7 +33,7 @@ pub struct Failing(Mutex<BTreeMap<&'static str, BTreeMap<Key, Streak>>>);
 #[derive(Default)]
 struct Streak {
     count: u32,
-    /// What is told, and since when.
+    /// A told fact, and since when.
     told: Option<(String, Instant)>,
 }
 

@@ -34,7 +34,7 @@ macro_rules! each_kind {
     (@reconciled $use:ident { $($reconciled:tt)* } { $($generated:tt)* }) => { $use! { $($reconciled)* } };
 }
 
-/// Who writes objects of a kind: the cluster role of the chart that may.
+/// The writer of objects of a kind: the cluster role of the chart that may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Writer {
     /// `emco-editor`, in the namespace of a project.
@@ -49,7 +49,7 @@ pub enum Writer {
     Operator,
 }
 
-/// Which commands read objects of a kind in files.
+/// Commands that read objects of a kind in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
     /// None: a plan has them of the hub.
@@ -60,7 +60,7 @@ pub enum Files {
     Digests,
 }
 
-/// How an object of a kind is deleted.
+/// The way an object of a kind is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     /// Nothing waits for it.
@@ -87,11 +87,11 @@ pub struct Row {
     pub kind: &'static str,
     /// Several of them, in messages.
     pub called: &'static str,
-    /// Who writes them.
+    /// Their writer.
     pub writer: Writer,
-    /// Which commands read them in files.
+    /// Commands that read them in files.
     pub files: Files,
-    /// How they are deleted.
+    /// The way they are deleted.
     pub deletion: Deletion,
     /// What counts when a revision is stored.
     pub freshness: Freshness,

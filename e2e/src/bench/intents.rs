@@ -105,7 +105,7 @@ fn changed(clusters: usize, round: usize, changes: bool) -> Result<f64> {
     Ok(took)
 }
 
-/// How many different edited and rendered sets there are.
+/// The number of different edited and rendered sets.
 fn named(plan: &Plan) -> (usize, usize) {
     let cells: Vec<&Assigned> = plan.assignment.values().flat_map(BTreeMap::values).collect();
     let edited: BTreeSet<_> = cells.iter().map(|cell| &cell.set).collect();

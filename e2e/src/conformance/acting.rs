@@ -12,7 +12,7 @@ use super::{EDGES, PROJECT, all, hand_over, left, remove};
 
 /// Of the deployment, its CompositeApp and its intent.
 const NAME: &str = "acting";
-/// What the intent adds, with the keys that each has.
+/// Objects that the intent adds, with the keys that each has.
 const ADDED: [(&str, &[&str]); 6] = [
     ("networkpolicy/netpol-web", &[]),
     ("networkpolicy/netpol-db", &[]),

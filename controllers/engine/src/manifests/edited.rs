@@ -36,7 +36,7 @@ impl Draft {
                 hook: manifest.hook.clone(),
                 crd_folder: manifest.crd_folder,
                 source: source.to_owned(),
-                // What of a set is known that was stored before rendered sets were kept.
+                // All that is known of a set that was stored before rendered sets were kept.
                 edited_by: manifest.edited_by.clone(),
             }
         };
@@ -263,7 +263,7 @@ impl Stage<'_> {
     }
 }
 
-/// What names an object within its namespace.
+/// The name of an object within its namespace.
 fn named(json: &Value) -> ((&str, &str), &str) {
     (kind_of(json), text(json, "/metadata/name"))
 }

@@ -52,7 +52,7 @@ struct Found {
 #[derive(Default)]
 struct Pieces {
     app: Option<String>,
-    /// How many there are.
+    /// The number of all.
     all: usize,
     found: BTreeMap<usize, Vec<u8>>,
 }

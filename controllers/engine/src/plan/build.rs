@@ -82,7 +82,7 @@ struct Builder<'a> {
     defined_by: BTreeMap<SetDigest, BTreeMap<Kind, bool>>,
     /// Finished sets by draft.
     finished: BTreeMap<FinishedKey, Finished>,
-    /// What actions of intents make of each rendered set, by app and both digests; without actions it is what it was.
+    /// Outcomes of actions of intents on each rendered set, by app and both digests; without actions it is what it was.
     edited: BTreeMap<(String, SetDigest, Option<String>), Arc<Draft>>,
     /// The same, finished, by the draft and what was known of its kinds.
     edited_sets: BTreeMap<(usize, BTreeMap<Kind, bool>), Arc<ManifestSet>>,
@@ -105,7 +105,7 @@ struct Finished {
     tests: ChartTests,
     /// The set that `tests` names.
     test_set: Option<Arc<ManifestSet>>,
-    /// What was rendered, where that was edited.
+    /// The rendered set, where it was edited.
     base: Option<Arc<ManifestSet>>,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether a set is there to be stored, or was before.
+    /// True for a set that is there to be stored, or was before.
     fn hold(&mut self, digest: &SetDigest) -> bool {
         if self.built.sets.contains_key(digest) {
             return true;
@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
         Ok(made)
     }
 
-    /// What runs of a cell, whose digests stay.
+    /// The running part of a cell, whose digests stay.
     fn before(&self, previous: Option<&Assigned>) -> Vec<&'a ManifestSet> {
         let running = self.resolved.snapshot.running.as_ref();
         let sets = previous.into_iter().flat_map(|previous| [previous.base(), &previous.set]);

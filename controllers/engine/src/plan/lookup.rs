@@ -34,7 +34,7 @@ pub enum Completeness {
 pub struct Holdings {
     there: Indexed,
     known: Completeness,
-    /// What was rendered, where what is there was edited since.
+    /// The rendered one, where what is there was edited since.
     base: Option<Indexed>,
 }
 

@@ -37,7 +37,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Whether the chart of a stored cell was rendered with the same, so that at most edits differ.
+    /// True where the chart of a stored cell was rendered with the same, so that at most edits differ.
     fn renders_as(&self, stored: &Assigned, key: &[u8; 32]) -> bool {
         match &stored.edits {
             None => stored.render_key == self.chart_key,

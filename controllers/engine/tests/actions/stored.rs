@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::common::{self, Case};
 use super::{WEB, banner, case, on, plain, replicas};
 
-/// What runs after the first plan.
+/// The revision that runs after the first plan.
 fn first(case: &Case) -> (Plan, Running) {
     let plan = plan::plan(&case.snapshot(None)).unwrap_or_else(|refusal| panic!("{refusal}"));
     let running = case.run(&plan);
@@ -174,7 +174,7 @@ fn a_cell_without_edits_is_stored_as_ever() {
     assert_eq!(plan.sets[cell(&plan, "web").base()], unedited.sets[&cell(&unedited, "web").set]);
 }
 
-/// What an operator stored that did not keep what was rendered.
+/// A revision as an operator stored it that did not keep what was rendered.
 fn of_before(mut running: Running) -> Running {
     for cell in running.assignment.values_mut().flat_map(BTreeMap::values_mut) {
         cell.edits = None;

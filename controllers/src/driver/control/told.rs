@@ -26,7 +26,7 @@ const PATH: &str = "/apis/emco.io/v1alpha1/projects/team-a";
 /// A controller of Projects on a hub in memory.
 struct Bench {
     hub: MemoryServer,
-    /// How many reconciles from now on fail.
+    /// The number of reconciles that fail from now on.
     fails: Arc<AtomicUsize>,
     looks: Arc<AtomicUsize>,
     _stop: DropGuard,

@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::set::{Assigned, ManifestSet, StoredEdits};
 
 impl<'a> Builder<'a> {
-    /// What a rendering is on a cluster, finished and edited; `None` where a try fails.
+    /// A rendering as it is on a cluster, finished and edited; `None` where a try fails.
     pub(super) fn made(
         &mut self,
         job: &Job<'a>,
@@ -113,7 +113,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What is stored of the edits of a cell.
+/// Edits of a cell, as they are stored.
 pub(super) fn stored(item: &Item<'_>, base: Option<&Arc<ManifestSet>>) -> Option<StoredEdits> {
     let edits = item.class.edits.as_ref()?;
     Some(StoredEdits { digest: edits.digest.clone(), base: base?.digest.clone() })

@@ -48,7 +48,7 @@ impl<'a> Builder<'a> {
         self.held(self.content(assigned), Completeness::Assumed, assigned.rendered_revision() > 1)
     }
 
-    /// What can be read of a stored cell.
+    /// The readable part of a stored cell.
     fn content(&self, assigned: &'a Assigned) -> Content<'a> {
         let running = self.resolved.snapshot.running.as_ref();
         let read = |digest| {

@@ -82,7 +82,7 @@ impl Hearing {
         self.failing.get_or_insert_with(Instant::now);
     }
 
-    /// Whether nothing failed since a watch lived.
+    /// True where nothing failed since a watch lived.
     pub const fn works(&self) -> bool {
         self.failures == 0
     }
@@ -137,7 +137,7 @@ impl Hearing {
     }
 }
 
-/// Whether a server answers so for a kind that it does not serve in this version.
+/// True where a server answers so for a kind that it does not serve in this version.
 pub const fn is_unserved(error: &ApiError) -> bool {
     matches!(error.code(), 404 | 405)
 }

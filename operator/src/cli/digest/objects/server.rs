@@ -52,7 +52,7 @@ pub fn nulls(spec: &Value) -> Vec<String> {
 
 /// A kind, as it is installed with this release.
 struct Installed {
-    /// Whether its objects live in namespaces.
+    /// True where its objects live in namespaces.
     namespaced: bool,
     /// The schema of the spec.
     spec: JSONSchemaProps,
@@ -74,12 +74,12 @@ impl Schemas {
         Self(of.collect())
     }
 
-    /// Whether a kind is one of them.
+    /// True for a kind that is one of them.
     pub fn has(&self, kind: &str) -> bool {
         self.0.contains_key(kind)
     }
 
-    /// Whether objects of a kind live in namespaces.
+    /// True for a kind whose objects live in namespaces.
     pub fn namespaced(&self, kind: &str) -> bool {
         self.0.get(kind).is_none_or(|installed| installed.namespaced)
     }
