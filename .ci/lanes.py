@@ -14,7 +14,7 @@ from test_output import Summary
 # How many programs on control planes run at once at most, where there is room, after all that computes. What computes runs alone before
 # them: beside one of them, with its dozens of processes, it got 9 to 25 % of two processors, and was ended for taking too long; with those
 # at a lower priority, their API servers did not answer in three minutes.
-LANES = int(os.environ.get("EMCO_TEST_LANES", "3"))
+LANES = int(os.environ.get("EMCO_TEST_LANES", "4"))
 # A test program that hangs must not hold up the others for ever.
 PROGRAM_SECONDS = 1800
 TIMES = "times.json"
