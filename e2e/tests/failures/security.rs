@@ -330,7 +330,7 @@ const TRIED: &[(&str, &[&str])] = &[
     (
         "one huge object, or thousands",
         &[
-            "a_manifest_larger_than_a_pack_is_refused_by_name",
+            "an_object_that_no_api_server_stores_is_refused_by_name_and_limit",
             "over_five_thousand_objects_in_an_app_are_refused_and_what_runs_stays",
             "limits_of_a_project_are_kept_and_what_runs_stays",
             "a_plan_beyond_what_its_project_may_store_is_refused_and_what_runs_stays",
