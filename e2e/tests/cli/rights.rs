@@ -31,6 +31,7 @@ subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: {name}}}]
 
 const READS: &str = "- {apiGroups: [emco.io], resources: ['*'], verbs: [get, list, watch]}\n";
 const READS_SECRETS: &str = "- {apiGroups: [''], resources: [secrets], verbs: [get, list]}\n";
+const READS_LEASES: &str = "- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list]}\n";
 const DELETES_SECRETS: &str = "- {apiGroups: [''], resources: [secrets], verbs: [get, list, delete]}\n";
 
 /// A cluster that nobody answers for, with a Secret as `cluster add` makes it.
@@ -134,12 +135,17 @@ async fn uninstall_names_the_right_that_is_missing_and_changes_nothing() {
         for choice in [&[][..], &["--release", "--yes"], &["--remove", "--yes"]] {
             run_as(bed, &nobody, &[&["uninstall"], choice].concat())
                 .await?
-                .is(1, &["you may not list projects in all namespaces on the hub"]);
+                .is(1, &["you may not list cluster providers in all namespaces on the hub"]);
         }
+        // Without the Leases nobody knows whether an operator works.
         run_as(bed, &reads, &["uninstall", "--release", "--yes"])
             .await?
+            .is(1, &["you may not list leases in all namespaces on the hub"]);
+        let leases = user(bed, "reads-leases", &format!("{READS}{READS_LEASES}")).await?;
+        run_as(bed, &leases, &["uninstall", "--release", "--yes"])
+            .await?
             .is(3, &["you may not read secret acme/a-kubeconfig on the hub", "nothing was changed"]);
-        let secrets = user(bed, "reads-secrets", &format!("{READS}{READS_SECRETS}")).await?;
+        let secrets = user(bed, "reads-both", &format!("{READS}{READS_SECRETS}{READS_LEASES}")).await?;
         let given_up: Vec<&str> = ["acme/a", "acme/b"].iter().flat_map(|id| ["--give-up", id]).collect();
         let release = [&["uninstall", "--release", "--yes"][..], &given_up].concat();
         let said = run_as(bed, &secrets, &release).await?;

@@ -15,7 +15,8 @@ pub async fn check(hub: &Hub) -> Finding {
     let api = Api::<CustomResourceDefinition>::all(hub.client.clone());
     let (mut missing, mut other) = (Vec::new(), Vec::new());
     // Both are of the same type, which leaves out what only one side writes.
-    let all = emco_crds::all();
+    let mut all = emco_crds::all();
+    all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
     for known in all.iter().filter_map(|known| serde_json::to_value(known).ok()) {
         let name = text(&known, "/metadata/name");
         match api.get_opt(&name).await {
