@@ -24,6 +24,7 @@ pub mod plan_details;
 mod recent_placements;
 mod release_proofs;
 mod shards;
+mod taken_back;
 mod turns;
 mod write_cache;
 
@@ -39,13 +40,15 @@ pub use explain::explain;
 pub(crate) use explain::sweep as sweep_explanations;
 pub use forget::{forget_gone, run as give_back};
 pub(crate) use history::remove_context;
-pub use history::{is_complete, prune_history, same_place};
+pub use history::{prune_history, same_place};
 pub use limit::{Limit, TooMuch, mebibytes};
 pub(crate) use load::load;
 pub use load::{
     Stored, Unavailable, are_of, contexts, mixed, newest, of_a_later_format, revision, targeted, targets,
 };
-pub use outcome::{RevisionCounts, is_unreported, mark_targeted, record_outcome, report_delay, take_summary};
+pub use outcome::{
+    RevisionCounts, Seen, is_unreported, mark_targeted, record_outcome, report_delay, take_summary,
+};
 pub use own_shards::all_shown;
 pub(crate) use packs::read_pack;
 pub use pending_report::RevisionSummary;
@@ -53,6 +56,7 @@ pub use recent_placements::recent_placements;
 pub(crate) use release_proofs::ListedHolders;
 pub(crate) use shards::{all_shards, body, empty, live_shards, replace, shards_within, stored_shards};
 pub use shards::{named_by_shards, shards};
+pub use taken_back::{is_taken_back, take_back};
 pub use turns::Turn;
 
 /// What the hub has and the watch did not show is looked for again after this time.

@@ -8,6 +8,7 @@ use crate::composite_app::{ChartPin, Dependency};
 use crate::conditions::Condition;
 use crate::deployment_intent_group::status::{Cause, Explain};
 use crate::fields::{Level, OwnerKind};
+use crate::names::annotation;
 use crate::schema;
 use crate::state::State;
 
@@ -110,6 +111,21 @@ pub struct AppContextSpec {
     /// Verdict and reason for every cluster considered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
+}
+
+impl AppContext {
+    /// A rollback may go to it. Of one that an older release stored is known that it was on all its clusters, ready or not.
+    pub fn is_good(&self) -> bool {
+        let Some(status) = &self.status else { return false };
+        let was_complete = matches!(status.outcome, Some(State::Instantiated | State::Updated));
+        !self.is_taken_back() && status.good.unwrap_or(was_complete)
+    }
+
+    /// Too many clusters failed with it. It is never good, whatever it becomes later.
+    pub fn is_taken_back(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations.is_some_and(|annotations| annotations.contains_key(annotation::TAKEN_BACK))
+    }
 }
 
 /// Whose: an object of the same namespace.
@@ -218,9 +234,13 @@ pub struct AppContextStatus {
     /// All packs were acknowledged. For readers and recovery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<bool>,
-    /// Written once, when complete or replaced.
+    /// Written when it is complete, when it fails before it was good, or when it is replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<State>,
+    /// It was ready everywhere, or with the failures that its rollout bears: a rollback goes to such a one. Absent where an older
+    /// release stored it, whose outcome tells, and for logical clouds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub good: Option<bool>,
     /// Conditions.
     #[schemars(schema_with = "schema::conditions")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -68,6 +68,8 @@ pub mod annotation {
     /// On a Secret that `kubectl emco cluster add` or `rotate` wrote: for how long a token was asked for, such as `31536000s`. The
     /// operator asks for as long when it renews the token.
     pub const TOKEN_DURATION: &str = "emco.io/token-duration";
+    /// On an `AppContext`: too many clusters failed with it, and it was taken back. A restore without statuses keeps it.
+    pub const TAKEN_BACK: &str = "emco.io/taken-back";
 }
 
 /// Finalizers.

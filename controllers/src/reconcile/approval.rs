@@ -107,17 +107,20 @@ fn of(ctx: &Context, dig: &DeploymentIntentGroup, digest: &str) -> Option<Standi
     let status = dig.status.as_ref();
     let runs = status.and_then(|status| status.revision);
     let contexts = store::contexts(ctx, &Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig));
-    let has = contexts
-        .iter()
-        .map(|context| &context.spec)
-        .filter(|spec| spec.digest == digest || spec.inputs_digest.as_deref() == Some(digest));
-    let revisions: Vec<i64> = has.map(|spec| spec.revision).collect();
+    let has = || {
+        contexts.iter().filter(move |context| {
+            let spec = &context.spec;
+            spec.digest == digest || spec.inputs_digest.as_deref() == Some(digest)
+        })
+    };
+    let revisions: Vec<i64> = has().map(|context| context.spec.revision).collect();
     if let Some(revision) = runs.filter(|runs| revisions.contains(runs)) {
         return Some(Standing::Runs(revision));
     }
     let pending = status.and_then(|status| status.pending.as_ref());
     // One that is stored and not said to run yet is about to.
-    let next = revisions.iter().any(|revision| runs.is_none_or(|runs| *revision > runs));
+    let next =
+        has().any(|context| runs.is_none_or(|runs| context.spec.revision > runs) && !context.is_taken_back());
     if next || pending.is_some_and(|pending| pending.digest == digest) {
         return Some(Standing::Pending);
     }

@@ -151,7 +151,8 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     };
     status::write(ctx, cloud.as_ref(), cloud.status.as_ref(), &status).await?;
     if let Some(revision) = status.revision {
-        store::record_outcome(ctx, &owner, revision, status.state.unwrap_or_default(), None).await?;
+        let now = store::Seen { running: revision, state: status.state.unwrap_or_default(), good: None };
+        store::record_outcome(ctx, &owner, now, None).await?;
     }
     store::prune_history(ctx, &owner, HISTORY, None).await?;
     Ok(Outcome::Settled.at_latest(again))

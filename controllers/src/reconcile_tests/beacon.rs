@@ -209,7 +209,8 @@ async fn report(ctx: &Context, beacon: &Beacon, owner: &Owner, stored: &Stored) 
     });
     (status.state, status.summary) = (Some(rolled.state), Some(rolled.summary));
     status::write(ctx, beacon, beacon.status.as_ref(), &status).await?;
-    store::record_outcome(ctx, owner, stored.spec.revision, rolled.state, None).await?;
+    let now = store::Seen { running: stored.spec.revision, state: rolled.state, good: None };
+    store::record_outcome(ctx, owner, now, None).await?;
     store::prune_history(ctx, owner, HISTORY, None).await
 }
 

@@ -12,7 +12,7 @@ fn of_shop(life: &Life, kind: &str) -> Vec<Value> {
 }
 
 /// Another hub with the same objects, clusters as they are, and a process on it.
-async fn copied(before: &Life, with_status: bool, counted: bool) -> Life {
+pub(super) async fn copied(before: &Life, with_status: bool, counted: bool) -> Life {
     let edges = before.edges.iter().map(|(name, edge)| (*name, edge.copied()));
     let life = Life::joined(edges.collect());
     let (spaces, others): (Vec<_>, Vec<_>) =

@@ -11,7 +11,8 @@ use super::rig::{cluster_object, emco, namespace, secret};
 /// The tenant's namespace, and path of the kinds in it.
 pub const TENANT: &str = "/apis/emco.io/v1alpha1/namespaces/team-a";
 
-const PAGE: &str = "
+/// A ConfigMap with the page, and a Deployment.
+pub const PAGE: &str = "
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: page}

@@ -12,6 +12,7 @@ use super::rig::secret;
 use super::shop::{TENANT, deployment, labelled, objects, values};
 use crate::memory::MemoryServer;
 
+mod back;
 mod bounds;
 mod failed;
 mod held;
@@ -21,9 +22,14 @@ const ALL: [&str; 4] = ["a", "b", "c", "d"];
 
 /// The shop on four clusters, of which `c` is the canary.
 pub(super) async fn fleet() -> Life {
+    fleet_with(&[]).await
+}
+
+/// The same, where these objects are others.
+async fn fleet_with(others: &[Value]) -> Life {
     let mut life = Life::joined(ALL.map(|name| (name, MemoryServer::new())).into());
-    for object in objects() {
-        life.put(&object);
+    for object in objects().iter().chain(others) {
+        life.put(object);
     }
     for (name, labels) in [("c", json!({"tier": "edge", "canary": "true"})), ("d", json!({"tier": "edge"}))] {
         life.put(&secret(name));

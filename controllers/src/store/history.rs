@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use emco_crds::names::finalizer;
-use emco_crds::{AppContext, AppContextSpec, State};
+use emco_crds::{AppContext, AppContextSpec};
 
 use super::context::StoreContext;
 use super::load::contexts;
@@ -16,7 +16,7 @@ use crate::object::context::Failure;
 use crate::object::{finalizers, meta};
 
 /// Deletes revisions beyond the limit that no shard names, and those that somebody deleted and nobody needs. The newest stays, and so do
-/// the one that is `pinned` and the last that was complete: a rollout that fails goes back to it.
+/// the one that is `pinned` and the last that was good: a rollout that fails goes back to it.
 /// Packs that no revision names any more are the collector's.
 pub async fn prune_history(
     ctx: &StoreContext,
@@ -30,12 +30,12 @@ pub async fn prune_history(
         .iter()
         .flat_map(|shard| shard.spec.combinations.iter().map(|combination| combination.revision))
         .collect();
-    let complete = last_complete(&all);
+    let good = last_good(&all);
     let mut gone = BTreeSet::new();
     for (at, context) in all.iter().enumerate() {
         let unwanted = at >= limit.max(1) || (at > 0 && meta::deleting(context.as_ref()));
         let revision = context.spec.revision;
-        if unwanted && !named.contains(&revision) && ![pinned, complete].contains(&Some(revision)) {
+        if unwanted && !named.contains(&revision) && ![pinned, good].contains(&Some(revision)) {
             remove_context(ctx, context).await?;
             gone.insert(context.spec.revision);
         }
@@ -52,22 +52,16 @@ pub async fn prune_history(
     Ok(())
 }
 
-/// Whether a revision was on all its clusters.
-pub fn is_complete(context: &AppContext) -> bool {
-    let outcome = context.status.as_ref().and_then(|status| status.outcome);
-    matches!(outcome, Some(State::Instantiated | State::Updated))
-}
-
 /// Whether both are in the same namespace of the same logical cloud, with the same rights: one can come back in the place of the other.
 pub fn same_place(one: &AppContextSpec, other: &AppContextSpec) -> bool {
     let place = |spec: &AppContextSpec| (spec.logical_cloud.clone(), spec.namespace.clone(), spec.level);
     place(one) == place(other)
 }
 
-/// The last revision that was complete, in the place where the newest one is: it stays beyond the history. `all` begins with the newest.
-pub(super) fn last_complete(all: &[Arc<AppContext>]) -> Option<i64> {
+/// The last revision that was good, in the place where the newest one is: it stays beyond the history. `all` begins with the newest.
+pub(super) fn last_good(all: &[Arc<AppContext>]) -> Option<i64> {
     let newest = all.first()?;
-    let found = all.iter().find(|context| is_complete(context) && same_place(&context.spec, &newest.spec));
+    let found = all.iter().find(|context| context.is_good() && same_place(&context.spec, &newest.spec));
     found.map(|context| context.spec.revision)
 }
 

@@ -6,7 +6,7 @@ use emco_crds::fields::{IntOrText, Quantity};
 use emco_engine::pack::PackObject;
 
 use super::context::StoreContext;
-use super::history::last_complete;
+use super::history::last_good;
 use super::load::contexts;
 use super::shards::named_by_shards;
 use crate::object::Owner;
@@ -91,10 +91,10 @@ pub fn fits(ctx: &StoreContext, owner: &Owner, packs: &[PackObject], limit: &Lim
     let own: BTreeMap<&str, u64> =
         packs.iter().map(|pack| (pack.name.as_str(), pack.bytes.len() as u64)).collect();
     let all = contexts(ctx, owner);
-    let complete = last_complete(&all);
+    let good = last_good(&all);
     let stays = all.iter().enumerate().filter(|(at, context)| {
         let revision = context.spec.revision;
-        at + 1 < limit.history.max(1) || named.contains(&revision) || complete == Some(revision)
+        at + 1 < limit.history.max(1) || named.contains(&revision) || good == Some(revision)
     });
     let others: BTreeMap<&str, u64> = stays
         .flat_map(|(_, context)| &context.spec.packs)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::app_context::FORMAT;
+use emco_crds::app_context::{AppContextStatus, FORMAT};
 use emco_crds::conditions::types::READY;
 use emco_crds::{AppContext, State};
 use emco_engine::conditions;
@@ -71,13 +71,23 @@ pub struct RevisionCounts {
     pub objects: i64,
 }
 
-/// Notes that revisions are stored and, once, how each ended: the newest when it is complete, the others when they were
-/// replaced. Answers those that are noted as stored from now on. With `counts`, completion is logged.
+/// Facts about an owner's revisions, as they are seen.
+#[derive(Clone, Copy)]
+pub struct Seen {
+    /// The one that runs.
+    pub running: i64,
+    /// The owner's state.
+    pub state: State,
+    /// The one that runs is good now; `None` where nobody goes back to a good one.
+    pub good: Option<bool>,
+}
+
+/// Notes that revisions are stored and how each ended: the one that runs when it is complete, and when it fails before it was good; the
+/// others when they were replaced. Answers those that are noted as stored from now on. With `counts`, completion is logged.
 pub async fn record_outcome(
     ctx: &StoreContext,
     owner: &Owner,
-    running: i64,
-    state: State,
+    now: Seen,
     counts: Option<RevisionCounts>,
 ) -> Result<Vec<i64>, Failure> {
     let mut new = Vec::new();
@@ -86,42 +96,86 @@ pub async fn record_outcome(
         if seen.spec.format > FORMAT {
             continue;
         }
-        let mut status = seen.status.clone().unwrap_or_default();
         let revision = seen.spec.revision;
-        let complete = matches!(state, State::Instantiated | State::Updated);
-        let replaced = revision != running;
+        let runs = revision == now.running;
         // One that was never complete, because the process died while it was written, says nothing.
-        let overtaken = replaced && !is_noted(&seen);
+        let overtaken = !runs && !is_noted(&seen) && !seen.is_taken_back();
         if overtaken && !ctx.revisions.pending_reports.contains(&owner.hash, revision) {
             continue;
         }
-        if status.outcome.is_none() && (complete || replaced) {
-            status.outcome = Some(match seen.spec.previous {
-                // The next one came while clusters were at work on it.
-                None if overtaken => State::Instantiating,
-                Some(_) if overtaken => State::Updating,
-                _ if replaced && !complete => state,
-                // Another one is: this one never was.
-                None if replaced => State::Instantiating,
-                Some(_) if replaced => State::Updating,
-                previous => ended(previous, state),
-            });
-            if let Some(counts) = counts.filter(|_| complete && !replaced) {
-                log_complete(ctx, owner, &seen, state, counts);
-            }
-        }
+        let mut status = seen.status.clone().unwrap_or_default();
         if !is_noted(&seen) {
             status.stored = Some(true);
+            // Of one that is noted already, and not judged, an older release knew the outcome alone.
+            if status.good.is_none() && now.good.is_some() {
+                status.good = Some(false);
+            }
             let generation = meta::generation::<AppContext>(&seen);
             status.observed_generation = Some(generation);
             conditions::set(&mut status.conditions, READY, "True", "Stored", "", generation, ctx.now());
             new.push(revision);
+        }
+        if seen.is_taken_back() {
+            (status.outcome, status.good) = (Some(failed(seen.spec.previous)), Some(false));
+        } else if runs {
+            if now.good == Some(true) && !seen.is_good() {
+                status.good = Some(true);
+            }
+            status.outcome = ended(seen.spec.previous, &status, now.state);
+            let was_complete = seen.status.as_ref().is_some_and(|status| is_complete(status.outcome));
+            if let Some(counts) = counts.filter(|_| is_complete(status.outcome) && !was_complete) {
+                log_complete(ctx, owner, &seen, now.state, counts);
+            }
+        } else if status.outcome.is_none() {
+            let complete = is_complete(Some(now.state)) || overtaken;
+            status.outcome = Some(replaced(seen.spec.previous, &status, complete, now.state));
         }
         if seen.status.as_ref() != Some(&status) {
             status::replace(ctx, seen.as_ref(), &status).await?;
         }
     }
     Ok(new)
+}
+
+const fn is_complete(outcome: Option<State>) -> bool {
+    matches!(outcome, Some(State::Instantiated | State::Updated))
+}
+
+/// The outcome of the revision that runs, as far as it is known. Once it is good, a later failure is an outage; before, it failed.
+fn ended(previous: Option<i64>, status: &AppContextStatus, now: State) -> Option<State> {
+    let (was, good) = (status.outcome, status.good);
+    match (previous, now) {
+        (_, State::InstantiateFailed | State::UpdateFailed) if good == Some(false) => Some(now),
+        (_, State::Instantiated | State::Updated)
+            if was.is_some() && (is_complete(was) || good != Some(true)) =>
+        {
+            was
+        }
+        // The first revision ends instantiated, later ones updated.
+        (None, State::Updated) => Some(State::Instantiated),
+        (_, State::Instantiated | State::Updated) => Some(now),
+        _ => was,
+    }
+}
+
+/// The outcome of a revision that another one took the place of, which is `complete` or has the state `now`.
+const fn replaced(previous: Option<i64>, status: &AppContextStatus, complete: bool, now: State) -> State {
+    match (previous, status.good) {
+        (None, Some(true)) => State::Instantiated,
+        (Some(_), Some(true)) => State::Updated,
+        _ if !complete => now,
+        // This one never was.
+        (None, _) => State::Instantiating,
+        (Some(_), _) => State::Updating,
+    }
+}
+
+/// The outcome of a revision that too many clusters failed with.
+pub(super) const fn failed(previous: Option<i64>) -> State {
+    match previous {
+        None => State::InstantiateFailed,
+        Some(_) => State::UpdateFailed,
+    }
 }
 
 fn log_complete(
@@ -143,12 +197,4 @@ fn log_complete(
         seconds = ctx.now().duration_since(made).as_secs(),
         "revision complete: {state}"
     );
-}
-
-/// The first revision ends instantiated, later ones updated.
-const fn ended(previous: Option<i64>, state: State) -> State {
-    match (previous, state) {
-        (None, State::Updated) => State::Instantiated,
-        (_, state) => state,
-    }
 }

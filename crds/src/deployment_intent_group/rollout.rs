@@ -71,7 +71,7 @@ pub enum OnFailure {
     /// The rollout waits for a person.
     #[default]
     Pause,
-    /// The earlier revision comes back.
+    /// The last good revision comes back.
     Rollback,
     /// It goes on.
     Continue,
@@ -100,7 +100,7 @@ pub struct RolloutStatus {
     /// When the wave was done; it is watched from then on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done_at: Option<Time>,
-    /// Too many clusters failed, and the revision before came back.
+    /// Too many clusters failed, and the revision was taken back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken_back: bool,
     /// Clusters that the revision did not change take part as well: they had something else meanwhile.

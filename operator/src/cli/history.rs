@@ -23,7 +23,7 @@ use super::{Outcome, print, stored};
 #[serde(rename_all = "camelCase")]
 struct Entry {
     revision: i64,
-    /// `Running`, `Replaced`, or `Stored`, which is not given to clusters yet.
+    /// `Running`, `Replaced`, `TakenBack`, after too many clusters failed with it, or `Stored`, which is not given to clusters yet.
     state: &'static str,
     cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,6 +31,8 @@ struct Entry {
     /// How it ended, in EMCO's words; of the running one, how it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<String>,
+    /// A rollout that fails may go back to it.
+    good: bool,
     /// Objects on all clusters.
     objects: i64,
     digest: String,
@@ -102,6 +104,8 @@ fn entry(context: &AppContext, group: &DeploymentIntentGroup) -> Entry {
     let running = status.and_then(|status| status.revision);
     let outcome = context.status.as_ref().and_then(|status| status.outcome);
     let (state, outcome) = match running {
+        // Pinned, it runs all the same.
+        Some(running) if context.is_taken_back() && running != spec.revision => ("TakenBack", outcome),
         Some(running) if running == spec.revision => ("Running", status.and_then(|status| status.state)),
         Some(running) if running > spec.revision => ("Replaced", outcome),
         _ => ("Stored", outcome),
@@ -113,6 +117,7 @@ fn entry(context: &AppContext, group: &DeploymentIntentGroup) -> Entry {
         cause: spec.cause.as_str(),
         made: made(&context.metadata),
         outcome: outcome.map(|outcome| outcome.to_string()),
+        good: context.is_good(),
         objects: variants.map(|variant| variant.resources * variant.clusters).sum(),
         digest: spec.digest.clone(),
         composite_app: spec.composite_app.clone(),
@@ -130,6 +135,7 @@ fn text(entries: &[Entry], wide: bool) -> String {
         "CAUSE",
         "AGE",
         "OUTCOME",
+        "GOOD",
         "OBJECTS",
         "CLUSTERS CHANGED",
         "OBJECTS CHANGED",
@@ -149,6 +155,7 @@ fn text(entries: &[Entry], wide: bool) -> String {
             entry.cause.to_owned(),
             age(entry.made, now),
             entry.outcome.clone().unwrap_or_default(),
+            if entry.good { "yes" } else { "no" }.to_owned(),
             entry.objects.to_string(),
             counts(|changes| changes.clusters),
             counts(|changes| changes.objects),
@@ -282,7 +289,47 @@ fn compare(old: &Digests, new: &Digests) -> Counts {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn revision(number: i64, status: &serde_json::Value, taken_back: bool) -> AppContext {
+        let marks =
+            if taken_back { json!({"emco.io/taken-back": "2026-11-21T07:00:00Z"}) } else { json!({}) };
+        serde_json::from_value(json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "AppContext",
+            "metadata": {"name": format!("dig-till-{number}"), "annotations": marks},
+            "spec": {"format": 1, "owner": {"kind": "DeploymentIntentGroup", "name": "till", "uid": "u"},
+                "revision": number, "digest": "sha256:0", "cause": "Update"},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_good_and_what_was_taken_back_is_said() {
+        let group: DeploymentIntentGroup = serde_json::from_value(json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "DeploymentIntentGroup",
+            "metadata": {"name": "till", "namespace": "shop"},
+            "spec": {"compositeAppRef": {"name": "till"}, "placement": {"allOf": [{"selector": {}}]}},
+            "status": {"revision": 2, "state": "Updated"},
+        }))
+        .unwrap();
+        let said = |number: i64, status: serde_json::Value, taken_back: bool| {
+            let Entry { state, outcome, good, .. } = entry(&revision(number, &status, taken_back), &group);
+            (state, outcome.unwrap_or_default(), good)
+        };
+        let of = |state, outcome: &str, good| (state, outcome.to_owned(), good);
+        // An older release stored it: its outcome tells.
+        assert_eq!(said(1, json!({"outcome": "Instantiated"}), false), of("Replaced", "Instantiated", true));
+        assert_eq!(said(1, json!({"outcome": "UpdateFailed"}), false), of("Replaced", "UpdateFailed", false));
+        assert_eq!(said(2, json!({"good": true}), false), of("Running", "Updated", true));
+        let applied_alone = json!({"outcome": "Updated", "good": false});
+        assert_eq!(said(1, applied_alone.clone(), false), of("Replaced", "Updated", false));
+        let failed = json!({"outcome": "UpdateFailed", "good": false});
+        assert_eq!(said(3, failed, true), of("TakenBack", "UpdateFailed", false));
+        assert_eq!(said(3, applied_alone, false), of("Stored", "Updated", false));
+    }
 
     #[test]
     fn objects_of_two_sets_are_added_changed_and_removed() {

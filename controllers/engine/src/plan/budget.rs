@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use emco_crds::fields::{IntOrText, PercentOrCount};
 
 use crate::identity::ClusterId;
-use crate::set::Assignment;
 
 /// No budget is so small that not even this many clusters may lose an app.
 const ALWAYS: usize = 2;
@@ -14,8 +13,8 @@ const ALWAYS: usize = 2;
 /// which app is on which cluster now: an app that leaves none of those is none of the plan's doing. `lately` is which app was on which
 /// cluster besides at any time within the last 24 hours: what was removed in many small steps counts as in one. A cluster that gets the
 /// app again does not count.
-pub fn over_budget<'a>(
-    plan: &Assignment,
+pub fn over_budget<'a, Set>(
+    plan: &BTreeMap<ClusterId, BTreeMap<String, Set>>,
     runs: impl IntoIterator<Item = (&'a str, &'a ClusterId)>,
     lately: impl IntoIterator<Item = (&'a str, &'a ClusterId)>,
     budget: &PercentOrCount,
@@ -67,7 +66,7 @@ fn allowed(budget: &PercentOrCount, of: usize) -> usize {
 mod tests {
     use super::*;
     use crate::identity::SetDigest;
-    use crate::set::Assigned;
+    use crate::set::{Assigned, Assignment};
 
     fn text(text: &str) -> PercentOrCount {
         PercentOrCount(IntOrText::Text(text.to_owned()))

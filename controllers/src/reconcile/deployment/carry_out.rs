@@ -76,7 +76,7 @@ pub async fn carry_out(
             return Ok(Carried::Moved);
         }
         if let Some(way) = &way
-            && rollout::remember(ctx, dig, way).await?
+            && rollout::remember(ctx, dig, owner, stored, way).await?
         {
             if is_new {
                 // It is targeted by the next look, which does not know what is new in it.
@@ -85,7 +85,7 @@ pub async fn carry_out(
             return Ok(Carried::Moved);
         }
         let (revision, order, given) = match &way {
-            Some(way) => (way.revision, way.order.clone(), way.given.as_ref()),
+            Some(way) => (way.revision, way.order.clone(), Some(&way.given)),
             None => (stored.spec.revision, order_of(stored, &wanted), None),
         };
         let uids = uids(&gathered.snapshot.clusters);

@@ -223,11 +223,11 @@ async fn maintain(
         // The waves of what runs go on.
         let way = rollout::way(ctx, dig, owner, stored, &wanted).await?.map(Box::new);
         let remembered = match &way {
-            Some(way) => rollout::remember(ctx, dig, way).await?,
+            Some(way) => rollout::remember(ctx, dig, owner, stored, way).await?,
             None => false,
         };
         let (now, revision, order, given) = match &way {
-            Some(way) => (&way.wanted, way.revision, way.order.clone(), way.given.as_ref()),
+            Some(way) => (&way.wanted, way.revision, way.order.clone(), Some(&way.given)),
             None => (&wanted, stored.spec.revision, order_of(stored, &wanted), None),
         };
         // What was written just now brings the next look.
@@ -296,8 +296,10 @@ pub(super) async fn running(
 ) -> Result<(Option<Stored>, Assignment), Failure> {
     let status = dig.status.as_ref();
     let taken_back = status.and_then(|status| status.rollout.as_ref()).filter(|rollout| rollout.taken_back);
-    let is_taken_back =
-        |newest: &&Stored| taken_back.is_some_and(|it| it.inputs_digest == newest.running.inputs_digest);
+    let is_taken_back = |newest: &&Stored| {
+        taken_back.is_some_and(|it| it.inputs_digest == newest.running.inputs_digest)
+            || store::is_taken_back(ctx, owner, newest.spec.revision)
+    };
     // Clusters have another one: that this one was taken back has to be known when the next plan is carried out.
     if let Some(newest) = newest.filter(|newest| newest.running.waves.is_some()).filter(is_taken_back) {
         return Ok((Some(newest.clone()), newest.running.assignment.clone()));

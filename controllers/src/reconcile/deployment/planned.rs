@@ -83,8 +83,11 @@ impl PendingChange {
 }
 
 impl Planned {
-    /// The revision that runs.
+    /// The revision that runs: one that comes back in the place of another, where that was taken back.
     pub fn stored(&self) -> Option<&Stored> {
+        if let Some(back) = self.way().and_then(|way| way.back.as_ref()) {
+            return Some(&back.to);
+        }
         match self {
             Self::Refused(_, stored) | Self::Done(_, stored, _) => stored.as_ref(),
             Self::Held(held) => held.stored.as_ref(),

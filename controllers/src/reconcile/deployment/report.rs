@@ -20,6 +20,7 @@ use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
 use super::planned::{Held, Planned};
+use super::rollout::Way;
 use super::{approved, details, events, not_removed, release};
 use crate::abandon;
 use crate::object::Owner;
@@ -46,19 +47,24 @@ pub async fn write(
     planned: &Planned,
 ) -> Result<DigRollup, Failure> {
     let mut status = dig.status.clone().unwrap_or_default();
-    let before = before(&status);
+    let mut before = before(&status);
+    if let Some(back) = planned.way().and_then(|way| way.back.as_ref()) {
+        // A status may never have spoken of what is taken back: the process died before, or had more to do.
+        before.revision = Some(back.from);
+    }
     let stored = planned.stored();
     let placement = planned.placement();
     let waiting = match planned {
         Planned::Refused(..) | Planned::Held(..) => BTreeMap::new(),
         Planned::Done(plan, ..) => awaited(plan),
     };
-    let wanted = match planned {
-        Planned::Refused(..) => {
+    let wanted = match (planned, planned.way().and_then(|way| way.back.as_ref())) {
+        (_, Some(back)) => waiting.clone().into_iter().chain(back.counted.clone()).collect(),
+        (Planned::Refused(..), None) => {
             stored.map(|stored| combinations(&stored.running.assignment)).unwrap_or_default()
         }
-        Planned::Held(held) => combinations(&held.assignment),
-        Planned::Done(plan, ..) => {
+        (Planned::Held(held), None) => combinations(&held.assignment),
+        (Planned::Done(plan, ..), None) => {
             let mut wanted = combinations(&plan.assignment);
             wanted.extend(waiting.clone());
             wanted
@@ -88,7 +94,7 @@ pub async fn write(
     }
     if let Some(way) = planned.way() {
         rolled.deployed = way.said(rolled.deployed);
-        rolled.ready = way.said(rolled.ready);
+        rolled.ready = way.ready(rolled.ready);
     }
     if let Some(held) = planned.held() {
         rolled.ready = held.hold.ready(rolled.ready, stored.is_some());
@@ -278,7 +284,9 @@ fn state(
         (None, None) => say(types::READY, "False", rolled_ready.reason, &rolled_ready.message),
     }
     let ready = revision.is_some() && refusal.is_none() && rolled_ready.status == "True";
-    let stalled = refusal.is_some_and(|refusal| refusal.stalled);
+    // A change that is taken back is not tried again: only another one helps.
+    let is_over = planned.is_carried_out() && planned.way().is_some_and(Way::is_over);
+    let stalled = refusal.map_or(is_over, |refusal| refusal.stalled);
     let suspended = planned.held().is_some_and(|held| held.hold.suspended);
     // Where people want a plan and nothing else, it is there.
     let planned_only = planned.held().is_some_and(|held| held.hold.planned);

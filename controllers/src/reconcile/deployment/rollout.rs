@@ -8,13 +8,14 @@ use emco_crds::deployment_intent_group::rollout::{Rollout, RolloutStatus};
 use emco_crds::fields::Time;
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, is_progress};
 use emco_crds::sync_shard::ShardOrder;
-use emco_crds::{AppContext, DeploymentApproval, DeploymentIntentGroup};
+use emco_crds::{DeploymentApproval, DeploymentIntentGroup};
 use emco_engine::approval::Vote;
 use emco_engine::conditions::truncate;
 use emco_engine::identity::{ClusterId, Combination};
-use emco_engine::rollout::{Bounds, Gate, Halt, Phase, Progress, Standing, Step, Waves, standings, step};
+use emco_engine::rollout::{
+    Bounds, Gate, Halt, Phase, Progress, Standing, Standings, Step, Waves, standings, step,
+};
 use emco_engine::rollup::{Shard, Verdict, borne, needed};
-use emco_engine::set::combinations;
 use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
@@ -22,10 +23,14 @@ use super::approved;
 use super::order::order_of;
 use crate::object::Owner;
 use crate::object::context::Failure;
-use crate::object::{meta, status};
+use crate::object::status;
 use crate::reconcile::context::Context;
 use crate::reconcile::in_use;
 use crate::store::{self, Stored};
+
+mod way_back;
+
+pub use way_back::Back;
 
 /// What a wave waits for that has not begun.
 pub const BEFORE_IT_BEGINS: &str = "an approval before it begins";
@@ -38,13 +43,30 @@ pub struct Way {
     pub revision: i64,
     /// Which apps wait for which, on the clusters that have that revision or get it now.
     pub order: Option<ShardOrder>,
-    /// What these have; absent where all have had their turn.
-    pub given: Option<BTreeSet<Combination>>,
+    /// Apps that these have.
+    pub given: BTreeSet<Combination>,
     /// For `status.rollout`.
     pub status: RolloutStatus,
     /// When time alone takes it further.
     pub again: Option<Duration>,
+    /// The revision that comes back, where this one is taken back.
+    pub back: Option<Back>,
+    /// Its rollout is over, with no more failures than are borne.
+    pub is_good: bool,
     phase: Phase,
+}
+
+/// A rollout, as it is looked at.
+struct Look<'a> {
+    stored: &'a Stored,
+    waves: &'a Waves,
+    /// Targets of the revision.
+    wanted: &'a BTreeMap<ClusterId, Combination>,
+    /// Targets of the rows, now.
+    targets: BTreeMap<ClusterId, Combination>,
+    bounds: Bounds,
+    deadline: Duration,
+    now: Timestamp,
 }
 
 /// Works out how far a stored revision may go; `None` where it goes everywhere at once.
@@ -58,16 +80,23 @@ pub async fn way(
     let Some(waves) = stored.running.waves.as_deref() else { return Ok(None) };
     let shards = store::shards(ctx, owner);
     let parts: Vec<Shard<'_>> = shards.iter().map(|stored| (&stored.spec, stored.status.as_ref())).collect();
-    let now = ctx.now();
-    let inputs = stored.running.inputs_digest.as_str();
-    let mut before = progress(dig, inputs);
-    let deadline = dig.spec.progress_deadline();
-    let standing = standings(waves, &parts, wanted, before.everywhere, (deadline, now));
+    let look = Look {
+        stored,
+        waves,
+        wanted,
+        targets: store::targets(ctx, owner),
+        bounds: bounds(dig.spec.rollout.as_ref(), wanted.len()),
+        deadline: dig.spec.progress_deadline(),
+        now: ctx.now(),
+    };
+    let mut before = progress(dig, &stored.running.inputs_digest);
+    before.taken_back |= store::is_taken_back(ctx, owner, stored.spec.revision);
+    let standing = standings(waves, &parts, wanted, before.everywhere, (look.deadline, look.now));
     before.everywhere = standing.everywhere;
-    let bounds = bounds(dig.spec.rollout.as_ref(), wanted.len());
-    let digests = [inputs, stored.spec.digest.as_str()];
+    let digests = [stored.running.inputs_digest.as_str(), stored.spec.digest.as_str()];
     let as_voted = |votes: &Votes| {
-        step(waves, bounds, &standing.of, &before, |wave| votes.gate(wave, digests), now.as_second())
+        let gate = |wave: &str| votes.gate(wave, digests);
+        step(waves, look.bounds, &standing.of, &before, gate, look.now.as_second())
     };
     let mut votes = Votes::seen(ctx, owner, waves);
     let mut now = as_voted(&votes);
@@ -77,49 +106,60 @@ pub async fn way(
         votes = Votes::live(ctx, owner, waves).await?;
         now = as_voted(&votes);
     }
-    let Step { progress, phase, given } = now;
-    let earlier = match phase {
-        Phase::TakenBack => last_complete(ctx, owner, stored, wanted).await?,
-        _ => None,
-    };
-    let mut waits_for = waits_for(&phase, (&progress, digests), &standing.of, (waves, bounds, owner), &votes);
-    if phase == Phase::TakenBack {
-        waits_for = match &earlier {
-            Some((earlier, _)) => format!(
-                "nothing more: too many clusters failed, and revision {} came back; change the deployment",
-                earlier.spec.revision
-            ),
-            None => "a person: too many clusters failed, and no complete revision before it is stored, so that what is there stays; change the deployment".to_owned(),
-        };
+    if now.phase == Phase::TakenBack {
+        let seen = (parts.as_slice(), &standing);
+        return way_back::way(ctx, owner, &look, seen, &now.progress).await.map(Some);
     }
-    let targets = store::targets(ctx, owner);
-    let stays = |id: &ClusterId| phase != Phase::TakenBack && targets.get(id) == wanted.get(id);
-    let has_turn = |id: &ClusterId| given.contains(id) || stays(id);
-    let of_turn = wanted.iter().filter(|(id, _)| has_turn(id));
-    let given: BTreeMap<_, _> = of_turn.map(|(id, apps)| (id.clone(), apps.clone())).collect();
-    let (now_wanted, revision, order, given) = if let Some((earlier, had)) = earlier {
-        let order = order_of(&earlier, &had);
-        (had, earlier.spec.revision, order, None)
-    } else {
-        let order = order_of(stored, &given);
+    let waits_for =
+        waits_for(&now.phase, (&now.progress, digests), &standing.of, (waves, look.bounds, owner), &votes);
+    Ok(Some(look.way_on(now, &standing, waits_for)))
+}
+
+impl Look<'_> {
+    /// The way of a revision that goes on, or waits.
+    fn way_on(&self, step: Step, standing: &Standings, waits_for: String) -> Way {
+        let Step { progress, phase, given } = step;
+        let Self { stored, waves, wanted, targets, bounds, .. } = self;
+        let has_turn = |id: &ClusterId| given.contains(id) || targets.get(id) == wanted.get(id);
+        let of_turn = wanted.iter().filter(|(id, _)| has_turn(id));
+        let given: BTreeMap<_, _> = of_turn.map(|(id, apps)| (id.clone(), apps.clone())).collect();
+        let (order, inputs) = (order_of(stored, &given), stored.running.inputs_digest.as_str());
         let others = targets.iter().filter(|(id, _)| !has_turn(id));
         let others = others.map(|(id, apps)| (id.clone(), apps.clone()));
         let having = given.values().cloned().collect();
-        (given.into_iter().chain(others).collect(), stored.spec.revision, order, Some(having))
-    };
-    let again = match &phase {
-        Phase::Soaking(left) => Some(*left),
-        Phase::Done | Phase::TakenBack => None,
-        _ => standing.overdue_in,
-    };
-    let status = status(waves, &standing.of, &progress, (inputs, waits_for));
-    Ok(Some(Way { wanted: now_wanted, revision, order, given, status, again, phase }))
+        let again = match &phase {
+            Phase::Soaking(left) => Some(*left),
+            Phase::Done | Phase::TakenBack => None,
+            _ => standing.overdue_in,
+        };
+        let is = |wanted: Standing| standing.of.values().filter(move |standing| **standing == wanted).count();
+        let is_good =
+            phase == Phase::Done && is(Standing::Underway) == 0 && is(Standing::Failed) <= bounds.failures;
+        Way {
+            wanted: given.into_iter().chain(others).collect(),
+            revision: stored.spec.revision,
+            order,
+            given: having,
+            status: status(waves, &standing.of, &progress, (inputs, waits_for)),
+            again,
+            back: None,
+            is_good,
+            phase,
+        }
+    }
 }
 
 /// Writes down what the rows will not show any more when they are written: that a revision is taken back, else it would be tried again,
 /// that all its clusters take part, and that the rollout went back to an earlier wave, or a wave that was done is so no more: else its gate
 /// and its soak would seem to be passed. Whether it was written.
-pub async fn remember(ctx: &Context, dig: &DeploymentIntentGroup, way: &Way) -> Result<bool, Failure> {
+pub async fn remember(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    stored: &Stored,
+    way: &Way,
+) -> Result<bool, Failure> {
+    let took_back = way.is_taken_back() && store::take_back(ctx, owner, stored.spec.revision).await?;
     let known = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
     let known = known.filter(|known| known.inputs_digest == way.status.inputs_digest);
     let is_known = |what: fn(&RolloutStatus) -> bool| !what(&way.status) || known.is_some_and(what);
@@ -129,11 +169,11 @@ pub async fn remember(ctx: &Context, dig: &DeploymentIntentGroup, way: &Way) -> 
             || now.place == known.place && known.done_at.is_some() && now.done_at.is_none()
     });
     if !is_back && is_known(|rollout| rollout.taken_back) && is_known(|rollout| rollout.everywhere) {
-        return Ok(false);
+        return Ok(took_back);
     }
     let mut said = dig.status.clone().unwrap_or_default();
     said.rollout = Some(way.status.clone());
-    Ok(status::write(ctx, dig, dig.status.as_ref(), &said).await?)
+    Ok(status::write(ctx, dig, dig.status.as_ref(), &said).await? || took_back)
 }
 
 /// Approvals by wave.
@@ -179,32 +219,6 @@ impl Votes {
             |vote| format!("DeploymentApproval {} by {}", vote.name, truncate(&vote.by, 128)),
         )
     }
-}
-
-/// The last revision before this one that was complete, in the same place of the same logical cloud, and what its clusters had of it;
-/// of those that this one is for, too. `None` where none is stored.
-async fn last_complete(
-    ctx: &Context,
-    owner: &Owner,
-    stored: &Stored,
-    wanted: &BTreeMap<ClusterId, Combination>,
-) -> Result<Option<(Stored, BTreeMap<ClusterId, Combination>)>, Failure> {
-    let complete = |context: &AppContext| {
-        context.spec.revision < stored.spec.revision
-            && store::is_complete(context)
-            && store::same_place(&context.spec, &stored.spec)
-    };
-    let now: BTreeSet<&ClusterId> =
-        wanted.iter().filter(|(_, apps)| !apps.is_empty()).map(|(id, _)| id).collect();
-    for context in store::contexts(ctx, owner).iter().filter(|context| complete(context)) {
-        if let Ok(running) = store::load(ctx, context).await? {
-            let mut had = combinations(&running.assignment);
-            had.retain(|id, _| now.contains(id));
-            let name = meta::name(context.as_ref()).to_owned();
-            return Ok(Some((Stored { spec: context.spec.clone(), name, running }, had)));
-        }
-    }
-    Ok(None)
 }
 
 fn progress(dig: &DeploymentIntentGroup, inputs: &str) -> Progress {
@@ -281,14 +295,27 @@ fn status(
 }
 
 impl Way {
-    /// Whether every wave is done.
-    pub fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+    /// True once too many clusters failed.
+    pub fn is_taken_back(&self) -> bool {
+        self.phase == Phase::TakenBack
+    }
+
+    /// True once nothing happens any more before the deployment changes: it is taken back, and what comes back is there.
+    pub fn is_over(&self) -> bool {
+        self.is_taken_back() && self.back.as_ref().is_none_or(|back| back.is_there)
+    }
+
+    /// The condition Ready: what came back is as ready as anything that runs.
+    pub fn ready(&self, observed: Verdict) -> Verdict {
+        let is_ready = observed.status == "True" && self.back.as_ref().is_some_and(|back| back.is_there);
+        let reason = observed.reason;
+        let said = self.said(observed);
+        if is_ready { Verdict { status: "True", reason, ..said } } else { said }
     }
 
     /// A condition of a revision that is on its way: what is observed, then the wave.
     pub fn said(&self, observed: Verdict) -> Verdict {
-        if self.is_done() {
+        if self.phase == Phase::Done {
             return observed;
         }
         let RolloutStatus { wave, place, waves, clusters, done, waits_for, .. } = &self.status;

@@ -97,8 +97,21 @@ pub const WRITTEN: &[Row] = &[
             "one_dead_cluster_pauses_where_none_is_borne_until_it_is_back",
             "what_is_taken_back_is_not_tried_again",
             "a_death_at_any_write_while_it_is_taken_back_changes_nothing",
+            "a_second_rollback_goes_to_the_good_revision_too",
+            "a_rollback_passes_over_what_was_applied_and_never_ready",
+            "after_a_rollback_that_worked_the_deployment_is_ready",
+            "a_death_at_any_write_of_a_way_back_changes_nothing",
+            "a_rollback_takes_nothing_off_a_cluster_that_came_between",
+            "what_was_taken_back_stays_so_when_statuses_are_lost",
             "a_rollout_that_pauses_for_a_dead_cluster_goes_on_and_reaches_it",
             "eight_clusters_of_which_some_die_and_one_joins_all_get_the_revision",
+        ],
+    ),
+    (
+        "A rollback would take an app off more clusters than the project's `removalBudget` allows, or no good revision is stored",
+        &[
+            "a_way_back_that_removes_too_much_waits_for_a_person",
+            "the_first_revision_that_fails_has_no_way_back",
         ],
     ),
     (

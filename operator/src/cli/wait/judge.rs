@@ -1,6 +1,7 @@
 //! Judges whether a deployment is as it is waited for, by its status alone.
 
 use emco_crds::conditions::{Conditioned, types};
+use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::{Condition, DeploymentIntentGroup};
 
 use crate::cli::args::awaited::Awaited;
@@ -45,6 +46,7 @@ pub fn judge(awaited: &Awaited, group: &DeploymentIntentGroup) -> Result<Met, St
     };
     let revision = status.revision;
     let message = match awaited {
+        Awaited::Ready | Awaited::Applied if is_taken_back(status) => return Err(TAKEN_BACK.to_owned()),
         Awaited::Ready => is(types::READY)?,
         Awaited::Applied => {
             // What is pinned is what is asked for, whatever becomes of the plan beside it.
@@ -71,6 +73,14 @@ pub fn judge(awaited: &Awaited, group: &DeploymentIntentGroup) -> Result<Met, St
     Ok(Met { revision, message })
 }
 
+/// Said of a change that was taken back, as ready as the revision is that came back.
+const TAKEN_BACK: &str = "too many clusters failed, and its rollout was taken back";
+
+/// True of a change that was; a pin beside it is another wish.
+fn is_taken_back(status: &DeploymentIntentGroupStatus) -> bool {
+    status.rollout.as_ref().is_some_and(|rollout| rollout.taken_back) && !status.is_true(types::PINNED)
+}
+
 /// Which of the deployment's waves it is, from 0.
 fn place_of(group: &DeploymentIntentGroup, wave: &str) -> Result<usize, String> {
     let waves = group.spec.rollout.iter().flat_map(|rollout| &rollout.waves);
@@ -86,7 +96,7 @@ fn past(group: &DeploymentIntentGroup, place: usize) -> Result<String, String> {
     let status = group.status.as_ref().and_then(|status| status.rollout.as_ref());
     let rollout = status.ok_or("no revision of it is rolled out in waves yet")?;
     if rollout.taken_back {
-        return Err("too many clusters failed, and its rollout was taken back".to_owned());
+        return Err(TAKEN_BACK.to_owned());
     }
     let now = format!("{}: {} of {} done", rollout.wave, rollout.done, rollout.clusters);
     let at = usize::try_from(rollout.place - 1).unwrap_or_default();
@@ -183,6 +193,18 @@ mod tests {
         assert!(judge(&Awaited::Applied, &group(2, 3, &conditions)).is_err());
         conditions.push(("Pinned", "True", ""));
         assert!(judge(&Awaited::Applied, &group(2, 3, &conditions)).is_ok());
+    }
+
+    #[test]
+    fn what_was_taken_back_is_not_ready_whatever_came_back() {
+        let mut back = group(2, 2, &with("Ready", "True"));
+        let rollout = json!({"inputsDigest": "sha256:0", "wave": "canary", "place": 1, "waves": 2, "clusters": 1, "done": 1, "failed": 0,
+            "takenBack": true});
+        back.status.as_mut().unwrap().rollout = Some(serde_json::from_value(rollout).unwrap());
+        for awaited in [Awaited::Ready, Awaited::Applied] {
+            assert_eq!(judge(&awaited, &back).unwrap_err(), TAKEN_BACK);
+        }
+        assert!(judge(&Awaited::Revision(2), &back).is_ok(), "it runs");
     }
 
     #[test]
