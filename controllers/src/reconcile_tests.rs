@@ -49,6 +49,7 @@ mod planted;
 mod previews;
 mod quiet;
 mod recreated;
+mod released;
 mod remarks;
 mod removals;
 mod renamed;

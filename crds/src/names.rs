@@ -51,6 +51,8 @@ pub mod annotation {
     pub const PLACED_BY: &str = "emco.io/placed-by";
     /// On edge objects that existed before: released on removal, never deleted.
     pub const ADOPTED: &str = "emco.io/adopted";
+    /// On a Namespace of an edge that was made there for an owner and is released: the proof of it, by which the owner takes it again.
+    pub const MADE_FOR: &str = "emco.io/made-for";
     /// On a Cluster, `CompositeApp` or `DeploymentIntentGroup`: any new text means "do it now".
     pub const REQUESTED_AT: &str = "emco.io/requestedAt";
     /// On a `DeploymentIntentGroup`: confirms the deletion of exactly this digest.
@@ -90,6 +92,8 @@ pub mod manager {
     pub const CLI: &str = "emco-cli";
     /// Prefix of the manager on edges; the owner hash follows.
     pub const EDGE_PREFIX: &str = "emco-";
+    /// Of the proof on a Namespace of an edge that is released. It is no owner's: the Namespace is nobody's then.
+    pub const RELEASE: &str = "emco-release";
 }
 
 /// Fixed object names.

@@ -32,6 +32,10 @@ impl Policies for StoredPolicies {
         let found = self.stores.namespaces.named("", namespace)?;
         found.metadata.labels.as_ref()?.get(label::PROJECT).cloned()
     }
+
+    fn tenant(&self, namespace: &str) -> Option<String> {
+        self.stores.namespaces.named("", namespace)?.metadata.uid.clone()
+    }
 }
 
 #[cfg(test)]

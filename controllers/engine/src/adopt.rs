@@ -59,7 +59,13 @@ fn bare(object: &Value) -> Value {
 }
 
 fn unmarked(value: &Value) -> Value {
-    let marks = [label::OWNER, annotation::MANIFEST, annotation::PLACED_BY, annotation::ADOPTED];
+    let marks = [
+        label::OWNER,
+        annotation::MANIFEST,
+        annotation::PLACED_BY,
+        annotation::ADOPTED,
+        annotation::MADE_FOR,
+    ];
     let mut value = value.clone();
     if let Some(map) = value.as_object_mut() {
         map.retain(|key, _| !marks.contains(&key.as_str()));

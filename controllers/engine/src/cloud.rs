@@ -29,7 +29,7 @@ mod given;
 mod objects;
 mod rights;
 
-pub use facts::{CloudFacts, account, account_parts};
+pub use facts::{CloudFacts, account, account_name, account_parts};
 
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";

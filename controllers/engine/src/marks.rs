@@ -1,12 +1,14 @@
 //! Marks a manifest as its owner's before it is sent to an edge, and makes the patch that removes the marks.
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use emco_crds::OwnerKind;
 use emco_crds::names::{annotation, label, manager};
+
+pub mod made;
 
 /// The owner hash: first 32 hexadecimal digits of SHA-256 over installation, kind, namespace and name of the owner.
 pub fn owner_hash(installation: &str, kind: &OwnerKind, namespace: &str, name: &str) -> String {
@@ -82,6 +84,9 @@ pub fn release_patch(live: &Value, owner_hash: &str) -> Option<Patch> {
     let owner = owner_of(live);
     if owner == Some(owner_hash) {
         operations.push(remove(["metadata", "labels", label::OWNER]));
+        if made::proof_on(live).is_some() {
+            operations.push(remove(["metadata", "annotations", annotation::MADE_FOR]));
+        }
     }
     if owner.is_none_or(|owner| owner == owner_hash) {
         for key in [annotation::MANIFEST, annotation::PLACED_BY, annotation::ADOPTED] {
@@ -99,6 +104,33 @@ pub fn release_patch(live: &Value, owner_hash: &str) -> Option<Patch> {
     Some(Patch(all))
 }
 
+/// The same of a namespace that was made for the owner: from then on it carries the proof, by which it is taken again.
+pub fn release_made_patch(live: &Value, owner_hash: &str, proof: &str) -> Option<Patch> {
+    let Patch(mut operations) = release_patch(live, owner_hash)?;
+    for operation in &mut operations {
+        // Where nobody has a field, the next apply gives all there are to `before-first-apply`: what we drop later would stay.
+        if let PatchOperation::Replace(entries) = operation {
+            entries.value = json!([entry_of_proof()]);
+        }
+    }
+    let has_annotations = live.pointer("/metadata/annotations").is_some_and(Value::is_object);
+    operations.push(if has_annotations {
+        add(["metadata", "annotations", annotation::MADE_FOR], Value::from(proof))
+    } else {
+        add(["metadata", "annotations"], json!({(annotation::MADE_FOR): proof}))
+    });
+    Some(Patch(operations))
+}
+
+/// What `managedFields` says of the proof.
+fn entry_of_proof() -> Value {
+    let proof = format!("f:{}", annotation::MADE_FOR);
+    json!({
+        "manager": manager::RELEASE, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:annotations": {(proof): {}}}},
+    })
+}
+
 /// Removes the manager's entries, last first so that the places of the others hold. An empty list would be ignored by the
 /// API server (it protects against clients that know nothing of the field); one empty entry is its word for "none".
 fn forget_fields(metadata: &Value, manager: &str) -> Vec<PatchOperation> {
@@ -114,6 +146,10 @@ fn forget_fields(metadata: &Value, manager: &str) -> Vec<PatchOperation> {
 
 fn pointer<'a>(tokens: impl IntoIterator<Item = &'a str>) -> PointerBuf {
     PointerBuf::from_tokens(tokens)
+}
+
+fn add<'a>(tokens: impl IntoIterator<Item = &'a str>, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: pointer(tokens), value })
 }
 
 fn remove<'a>(tokens: impl IntoIterator<Item = &'a str>) -> PatchOperation {

@@ -42,4 +42,8 @@ impl Policies for Usual {
     fn project(&self, namespace: &str) -> Option<String> {
         Some(namespace.to_owned())
     }
+
+    fn tenant(&self, namespace: &str) -> Option<String> {
+        self.stores.namespaces.named("", namespace)?.metadata.uid.clone()
+    }
 }

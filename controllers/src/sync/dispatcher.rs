@@ -234,6 +234,7 @@ impl Dispatcher {
             log: LogFields::of(project, owner.kind.as_str(), &owner.namespace, &owner.name),
             suspension: Suspension::new(self.sync.ctx.policies.clone(), owner.clone()),
             owner,
+            installation: Arc::clone(&self.sync.ctx.installation),
             content: self.sync.content.clone(),
             policies: self.sync.ctx.policies.clone(),
             clock: self.sync.ctx.world.clock.clone(),

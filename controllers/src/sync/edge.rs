@@ -23,6 +23,10 @@ use super::suspension::{HELD_BACK, Suspension};
 use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
 use crate::remote::{Admission, Connections, Observation, State};
 
+mod hindered;
+
+pub use hindered::Hindered;
+
 /// What is known of the connection, as jobs and watches wait for it.
 pub type Link = Option<Arc<Observation>>;
 
@@ -32,6 +36,8 @@ pub struct Edge {
     pub id: ClusterId,
     /// What is there.
     pub observed: Arc<Observed>,
+    /// Logical clouds that cannot be made there.
+    pub hindered: Hindered,
     /// Counters.
     pub metrics: Arc<SyncMetrics>,
     connections: Arc<dyn Connections>,
@@ -89,6 +95,7 @@ impl Edge {
         Arc::new(Self {
             id,
             observed,
+            hindered: Hindered::default(),
             metrics,
             connections,
             fence,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use emco_crds::RowStatus;
 use emco_crds::sync_shard::status::Applied;
+use emco_engine::snapshot::Installation;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,8 @@ pub use undeclared::{TRIES_TO_KNOW, leave_out};
 pub(super) struct JobContext {
     pub edge: Arc<Edge>,
     pub owner: Owner,
+    /// Whose key proves for whom namespaces were made.
+    pub installation: Arc<Installation>,
     /// What names the owner in log lines.
     pub log: LogFields,
     /// The owner at the gate of the cluster.
@@ -343,6 +346,7 @@ impl Job {
         let status = row::status(self, work, facts);
         self.memory.status = status.clone();
         self.tell_fleet(work, facts, &status);
+        self.tell_deployments(&status);
         if facts.unasked {
             self.rows.begun(work.id, status);
         } else {

@@ -81,4 +81,6 @@ pub trait Policies: Send + Sync + 'static {
     }
     /// The Project that owns a namespace of the hub, for the log.
     fn project(&self, namespace: &str) -> Option<String>;
+    /// The UID of a namespace of the hub, which tells a tenant from one who is given the same name later.
+    fn tenant(&self, namespace: &str) -> Option<String>;
 }

@@ -21,6 +21,7 @@ mod notes;
 mod prune;
 mod recreate;
 mod redefined;
+mod released;
 mod restored;
 mod rig;
 mod rivals;

@@ -89,7 +89,7 @@ async fn pods_beyond_the_standard_are_refused_by_the_clusters() {
         hub.apply(&cloud("late", "theirs", ", podSecurity: Restricted")).await?;
         wait(bed, SPACE, "late", |cloud: &LogicalCloud| {
             let rows = cloud.status.as_ref().map(|status| status.failing.as_slice()).unwrap_or_default();
-            says(rows, "acme/a", "was not made by EMCO")
+            says(rows, "acme/a", "nothing on it says that EMCO made it")
         })
         .await?;
         let theirs = namespaces(bed, "a").await?.get("theirs").await?;

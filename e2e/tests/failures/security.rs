@@ -221,6 +221,15 @@ const TRIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "the proof on a released namespace, copied, forged, or left by an earlier tenant of the same names",
+        &[
+            "a_proof_that_this_installation_did_not_make_for_the_owner_is_refused",
+            "a_namespace_made_anew_with_a_copied_proof_is_refused",
+            "whoever_is_given_the_names_of_a_tenant_later_gets_nothing_of_it",
+            "a_released_namespace_that_others_took_since_is_theirs",
+        ],
+    ),
+    (
         "a reference to a chart, a Secret, a logical cloud or an app of another project",
         &[
             "charts_secrets_clouds_and_clusters_of_others_are_not_found_by_a_deployment",

@@ -11,7 +11,7 @@ use crate::role::{Derived, Reach};
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// Name of the `ServiceAccount` that deployments of a logical cloud are applied as.
-pub(super) fn account_name(cloud: &str) -> String {
+pub fn account_name(cloud: &str) -> String {
     format!("emco-{cloud}")
 }
 

@@ -148,7 +148,7 @@ impl Job {
         if let Some(account) = item.account()
             && !self.has_account(account)
         {
-            let text = format!("waits for its logical cloud to make {account} there");
+            let text = self.awaits_account(account);
             return Need::Trouble(Trouble::new("Progressing", &text, Retry::Soon));
         }
         match seen {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use emco_crds::names::annotation;
 use emco_crds::sync_shard::status::RowError;
 use emco_engine::adopt::{self, Holder};
 use emco_engine::identity::Identity;
@@ -24,6 +25,18 @@ pub(super) fn trouble(holder: &Holder, offers: bool) -> Trouble {
         None => " change its name here, or take it over (spec.sync.conflicts)",
     };
     not_ours(holder, &format!("{MADE} {who}: {remedy},{way}"))
+}
+
+/// The trouble with a namespace that is there, with a way out besides another name. Whether EMCO made it once is not known: an earlier
+/// version released without a proof.
+pub(super) fn namespace(found: &Foreign, way: &str) -> Trouble {
+    let Foreign { holder, proof, .. } = found;
+    let why = match (&holder.tool, proof) {
+        (Some(_), _) => format!("{} has it", holder.who),
+        (None, Some(_)) => format!("its {} is not for this owner", annotation::MADE_FOR),
+        (None, None) => "nothing on it says that EMCO made it for this owner".to_owned(),
+    };
+    not_ours(holder, &format!("is there, and {why}: use another name here{way}"))
 }
 
 /// The trouble with one that is to be taken over only if it is the same.
@@ -70,6 +83,8 @@ const MADE: &str = "was not made by EMCO but by";
 pub(super) struct Foreign {
     pub seen: Seen,
     pub holder: Holder,
+    /// What it carries as the proof that it was made for an owner.
+    pub proof: Option<String>,
 }
 
 /// Adds to the error of a row the other objects that are in the way, by who has them: people who move in see all of them at once.

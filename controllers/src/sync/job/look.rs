@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use emco_engine::identity::{Id, Identity};
+use emco_engine::marks::made;
 use emco_engine::{adopt, order};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -12,7 +13,7 @@ use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::observe::Seen;
 use super::desired::{App, Item};
-use super::foreign::{self, Foreign};
+use super::foreign::Foreign;
 use super::row::Facts;
 use super::send::Over;
 use super::{Job, Key};
@@ -94,6 +95,13 @@ impl Job {
             }
             return Met::Over(self.over_stripped(item, found));
         }
+        if let Some(over) = self.over_released(item, found) {
+            if found.seen.deleting {
+                self.wait_for_end(item, facts);
+                return Met::Trouble;
+            }
+            return Met::Over(over);
+        }
         if self.take_existing(item) || self.left_alone(item) {
             self.take(&item.id);
             self.memory.backoff.worked(&Key::Object(item.id.clone()));
@@ -105,7 +113,7 @@ impl Job {
             return Met::Trouble;
         }
         let Some(over) = self.take_over(item, found) else {
-            let trouble = foreign::trouble(&found.holder, self.may_take_over(item));
+            let trouble = self.in_the_way(item, found);
             self.item_failed(item, &trouble, facts);
             return Met::Trouble;
         };
@@ -237,6 +245,7 @@ fn found_of(id: &Identity, object: &Value) -> Found {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     Seen::of(id, object).map_or(Found::Nothing, |seen| {
         let holder = adopt::holder(metadata, &seen.managers);
-        Found::Object(Box::new(Foreign { seen, holder }))
+        let proof = made::proof_on(object).map(str::to_owned);
+        Found::Object(Box::new(Foreign { seen, holder, proof }))
     })
 }

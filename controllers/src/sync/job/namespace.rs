@@ -1,4 +1,5 @@
-//! Judges namespaces: whether one that is not there will come, and whether one we made holds anything that others would lose.
+//! Judges namespaces: whether one that is not there will come, whether one we made holds anything that others would lose, and whether
+//! one that is there was ours.
 
 use emco_engine::apis::ApiResource;
 use emco_engine::identity::Identity;
@@ -10,6 +11,9 @@ use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::{Job, JobContext};
 use crate::api::{Method, Request};
+
+mod everywhere;
+mod released;
 
 /// Kinds that every namespace has or that say nothing about what it is used for.
 const PASSING: [(&str, &str); 6] = [
@@ -38,7 +42,7 @@ impl Job {
 }
 
 /// Whether something in the namespace stays alive that this owner did not make, or a volume claim that may hold data.
-/// What belongs to another object, or is going already, does not count.
+/// What belongs to another object, is going already, or is in every namespace of the cluster does not count.
 pub(super) async fn holds_others(
     ctx: &JobContext,
     session: &Session,
@@ -46,6 +50,7 @@ pub(super) async fn holds_others(
 ) -> Result<bool, Trouble> {
     // What the cluster defines and does not serve now may have objects there, too.
     absence::all_served(&ctx.edge, session).await?;
+    let mut perhaps = Vec::new();
     for resource in &session.apis.resources {
         if !resource.namespaced || !resource.listable || PASSING.contains(&(&resource.group, &resource.kind))
         {
@@ -55,45 +60,61 @@ pub(super) async fn holds_others(
         if session.apis.preferred(&resource.group, &resource.kind) != Some(resource) {
             continue;
         }
-        let request =
-            Request::new(Method::Get, resource.path(namespace, None)).metadata().query("limit", "100");
-        let page = match session.send(&ctx.edge, request).await {
-            Ok(page) => page,
-            // A kind without lists keeps nothing that could be listed.
-            Err(error) if error.code() == 405 => continue,
-            Err(error) if error.is_not_found() => {
-                absence::kind(&ctx.edge, session, &resource.group, &resource.kind).await?;
-                continue;
-            }
-            Err(error) if error.code() == 403 => {
-                let text = format!(
-                    "whether namespace {namespace} holds anything of others cannot be seen: grant the credentials list of {} in {} there \
-                     (whoever registered the cluster with a level adds it once more for kinds that came later)",
-                    resource.plural,
-                    resource.api_version()
-                );
-                return Err(Trouble::new("Forbidden", &text, Retry::Slowly));
-            }
-            Err(error) => return Err(Trouble::of_request(&error)),
-        };
+        let Some(page) = first_page(ctx, session, resource, namespace).await? else { continue };
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        if items.iter().any(|item| counts(item, resource, &ctx.owner.hash)) {
+        let counting: Vec<&Value> =
+            items.iter().filter(|item| counts(item, resource, &ctx.owner.hash)).collect();
+        if !counting.iter().all(|item| everywhere::may_be(item, resource)) {
             return Ok(true);
         }
         if page.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|more| !more.is_empty()) {
             return Ok(true);
         }
+        perhaps.extend(counting.into_iter().map(|item| (resource, name_of(item).to_owned())));
     }
-    Ok(false)
+    // Asked last: what is surely somebody's costs no lists of the whole cluster.
+    Ok(!perhaps.is_empty() && !Box::pin(everywhere::are(ctx, session, namespace, &perhaps)).await?)
+}
+
+/// The first objects of a kind; none of a kind that cannot be listed, or that is not there.
+async fn first_page(
+    ctx: &JobContext,
+    session: &Session,
+    resource: &ApiResource,
+    namespace: &str,
+) -> Result<Option<Value>, Trouble> {
+    let request = Request::new(Method::Get, resource.path(namespace, None)).metadata().query("limit", "100");
+    match session.send(&ctx.edge, request).await {
+        Ok(page) => Ok(Some(page)),
+        // A kind without lists keeps nothing that could be listed.
+        Err(error) if error.code() == 405 => Ok(None),
+        Err(error) if error.is_not_found() => {
+            absence::kind(&ctx.edge, session, &resource.group, &resource.kind).await?;
+            Ok(None)
+        }
+        Err(error) if error.code() == 403 => {
+            let text = format!(
+                "whether namespace {namespace} holds anything of others cannot be seen: grant the credentials list of {} in {} there \
+                 (whoever registered the cluster with a level adds it once more for kinds that came later)",
+                resource.plural,
+                resource.api_version()
+            );
+            Err(Trouble::new("Forbidden", &text, Retry::Slowly))
+        }
+        Err(error) => Err(Trouble::of_request(&error)),
+    }
+}
+
+fn name_of(item: &Value) -> &str {
+    item.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn counts(item: &Value, resource: &ApiResource, hash: &str) -> bool {
     if resource.group.is_empty() && resource.kind == "PersistentVolumeClaim" {
         return true;
     }
-    let name = item.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let made_by_itself = matches!(
-        (resource.group.as_str(), resource.kind.as_str(), name),
+        (resource.group.as_str(), resource.kind.as_str(), name_of(item)),
         ("", "ServiceAccount", "default") | ("", "ConfigMap", "kube-root-ca.crt")
     );
     let going = item.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use emco_engine::identity::{Id, Identity};
 use emco_engine::path::ApiPath;
-use emco_engine::{marks, order};
+use emco_engine::order;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
@@ -24,7 +24,7 @@ use super::desired::{App, PruneSet};
 use super::halt::Halt;
 use super::row::Facts;
 use super::{Job, JobContext, Key};
-use crate::api::{ApiError, ApiResult, Content, Method, Request};
+use crate::api::{ApiError, ApiResult, Method, Request};
 
 /// Between two looks at an object that is going and is not watched.
 const UNTOLD: Duration = Duration::from_secs(5);
@@ -295,7 +295,8 @@ impl End<'_> {
         if seen.deleting || asked == Some(seen.uid.as_str()) {
             return Outcome::Leaves(seen.leaving.clone());
         }
-        let stays = keep || seen.keep || adopted == Some(seen.uid.as_str());
+        let was_there = adopted == Some(seen.uid.as_str());
+        let stays = keep || seen.keep || was_there;
         let stays = match (stays, order::is_namespace(id.kind())) {
             (false, true) => match super::namespace::holds_others(ctx, session, &id.name).await {
                 Ok(holds) => holds,
@@ -303,7 +304,7 @@ impl End<'_> {
             },
             (stays, _) => stays,
         };
-        if stays { self.release(&path).await } else { self.delete(&path, &seen).await }
+        if stays { self.release(&path, was_there).await } else { self.delete(&path, &seen).await }
     }
 
     /// What an error says of the object: it is not there only if the server says so of this very object, or of its kind.
@@ -364,23 +365,19 @@ impl End<'_> {
         outcome
     }
 
-    /// Releases an object that stays: our marks and our entry in its managed fields leave, its content does not change.
-    async fn release(&self, path: &ApiPath) -> Outcome {
+    /// Releases an object that stays: our marks and our entry in its managed fields leave, its content does not change. `was_there`: before
+    /// it was ours.
+    async fn release(&self, path: &ApiPath, was_there: bool) -> Outcome {
         let Self { ctx, session, id, .. } = *self;
         let live = match session.send(&ctx.edge, Request::new(Method::Get, path)).await {
             Ok(live) => live,
             Err(error) => return self.refused(&error).await,
         };
-        let Some(patch) = marks::release_patch(&live, &ctx.owner.hash) else { return Outcome::Released };
-        let body = match serde_json::to_value(&patch) {
-            Ok(body) => body,
-            Err(error) => {
-                return Outcome::Trouble(Trouble::new("Invalid", &error.to_string(), Retry::Slowly));
-            }
+        let request = match ctx.release(path, id, &live, was_there) {
+            None => return Outcome::Released,
+            Some(Err(trouble)) => return Outcome::Trouble(trouble),
+            Some(Ok(request)) => request,
         };
-        let request = Request::new(Method::Patch, path)
-            .query("fieldManager", ctx.manager.clone())
-            .body(Content::JsonPatch, &body);
         match self.send(request).await {
             Ok(object) => {
                 ctx.edge.observed.learn(id, &object);

@@ -1,7 +1,8 @@
-//! Waits until the account of a logical cloud whose rights are derived has all that a target needs. The cluster itself is asked: with a
-//! right missing, half of a revision would be applied, and the rest refused.
+//! Waits for the account of a logical cloud, and until it has all that a target needs where its rights are derived. The cluster itself is
+//! asked: with a right missing, half of a revision would be applied, and the rest refused.
 
-use emco_engine::cloud::account_parts;
+use emco_crds::{OwnerKind, RowStatus};
+use emco_engine::cloud::{account_name, account_parts};
 use emco_engine::path::ApiPath;
 use emco_engine::role::Derived;
 use emco_engine::role::{Asked, Rights, Rule};
@@ -44,6 +45,28 @@ impl Job {
         facts.keep = true;
         facts.wake_at(deadline(self));
         false
+    }
+
+    /// What is said while the account is not there: with what is in the way of its logical cloud, where that is known.
+    pub(super) fn awaits_account(&self, account: &str) -> String {
+        let named = account_parts(account).map(|(_, name)| name);
+        match named.and_then(|name| self.ctx.edge.hindered.why(&self.ctx.owner.namespace, name)) {
+            Some(why) => format!("its logical cloud cannot make {account} there: {why}"),
+            None => format!("waits for its logical cloud to make {account} there"),
+        }
+    }
+
+    /// Says why deployments of this logical cloud wait, if it is one: its own row does, and nobody who waits reads that.
+    pub(super) fn tell_deployments(&self, status: &RowStatus) {
+        let owner = &self.ctx.owner;
+        if owner.kind != OwnerKind::LogicalCloud {
+            return;
+        }
+        let why = status.error.as_ref().filter(|error| error.reason != "Progressing").map(|error| {
+            let object = error.resource.as_ref().map(|object| format!("{object}: ")).unwrap_or_default();
+            format!("{}: {object}{}", error.reason, error.message)
+        });
+        self.ctx.edge.hindered.note(&owner.namespace, &account_name(&owner.name), why);
     }
 
     async fn lacks(

@@ -57,7 +57,7 @@ impl Job {
     pub(super) fn take_over(&self, item: &Item, found: &Foreign) -> Option<Over> {
         let how = self.memory.pace.conflicts;
         let wanted = how != ConflictPolicy::Fail && self.may_take_over(item);
-        let Foreign { seen, holder } = found;
+        let Foreign { seen, holder, .. } = found;
         let (uid, version, holder) = (seen.uid.clone(), seen.version_text.clone(), holder.clone());
         let by = self.stripped_by(item, found);
         wanted.then_some(Over::Others(Takeover { uid, version, how, holder, by }))
@@ -203,9 +203,9 @@ impl Job {
         if names.is_empty() { "others".to_owned() } else { names.join(", ") }
     }
 
-    /// Objects of others that are going already are waited for.
+    /// Objects that are going already are waited for.
     pub(super) fn wait_for_end(&mut self, item: &Item, facts: &mut Facts) {
-        let text = "an object of this name that EMCO did not make is being deleted";
+        let text = "an object of this name is being deleted";
         self.item_failed(item, &Trouble::new("Progressing", text, Retry::Soon), facts);
         facts.wake_at(row::deadline(self));
     }

@@ -162,6 +162,8 @@ pub struct Paced {
     pub derived: Mutex<Option<Derived>>,
     /// Namespace that its logical cloud makes.
     pub namespace: Mutex<Option<String>>,
+    /// UID of its namespace on the hub.
+    pub tenant: Mutex<String>,
 }
 impl Policies for Paced {
     fn policy(&self, owner: &Owner) -> Policy {
@@ -184,5 +186,9 @@ impl Policies for Paced {
 
     fn project(&self, namespace: &str) -> Option<String> {
         Some(namespace.to_owned())
+    }
+
+    fn tenant(&self, _: &str) -> Option<String> {
+        Some(self.tenant.lock().clone())
     }
 }

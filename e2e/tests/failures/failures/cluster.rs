@@ -50,6 +50,17 @@ pub const CLUSTER: &[Row] = &[
         ],
     ),
     (
+        "A namespace that EMCO made is to go, and holds something that EMCO did not make, or a volume claim",
+        &[
+            "a_namespace_that_was_released_is_taken_again_and_goes_when_it_is_empty",
+            "a_cluster_that_was_drained_and_is_enabled_has_its_namespace_again",
+            "a_grant_that_was_withdrawn_and_is_given_brings_the_namespace_back",
+            "clusters_that_were_narrowed_and_are_widened_have_the_namespace_again",
+            "a_namespace_that_keeps_data_is_taken_again_with_the_next_deployment",
+            "what_every_namespace_of_a_cluster_has_keeps_none",
+        ],
+    ),
+    (
         "An object that is removed does not go: a finalizer holds it, or what is left in a namespace",
         &[
             "a_held_object_that_goes_last_is_named_and_fails_with_the_deadline",

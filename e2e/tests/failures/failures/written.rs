@@ -160,6 +160,7 @@ pub const WRITTEN: &[Row] = &[
         &[
             "clusters_levels_and_namespaces_of_others_are_refused_to_a_logical_cloud/a_namespace_that_was_there_gives_no_rights",
             "pods_beyond_the_standard_are_refused_by_the_clusters",
+            "a_deployment_says_what_is_in_the_way_of_its_logical_cloud",
         ],
     ),
     (

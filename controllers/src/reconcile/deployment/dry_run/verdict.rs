@@ -8,6 +8,7 @@ use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::apis::ApiList;
 use emco_engine::changes::{RecreatedRow, RefusedRow, What};
 use emco_engine::identity::{kind_of, split_api_version};
+use emco_engine::marks::made;
 use emco_engine::set::{ManifestSet, SetManifest, deployed};
 use emco_engine::{adopt, manifests, marks};
 use serde_json::Value;
@@ -111,7 +112,7 @@ impl Asker<'_> {
         let mut foreign = None;
         if what == What::Added && !manifest.take_existing {
             match edge.server.get_opt(&path).await {
-                Ok(live) => foreign = live.filter(|live| !self.is_ours(live)),
+                Ok(live) => foreign = live.filter(|live| !self.is_ours(live) && !self.was_ours(live)),
                 Err(error) if says_nothing(&error) => return Verdict::Open,
                 Err(error) => {
                     let trouble = Trouble::of_request(&error);
@@ -153,6 +154,18 @@ impl Asker<'_> {
 
     pub(super) fn is_ours(&self, live: &Value) -> bool {
         marks::owner_of(live) == Some(self.owner.hash.as_str())
+    }
+
+    /// Whether it is a namespace that was made for the deployment and released: it is taken again, whatever `spec.sync.conflicts` says.
+    fn was_ours(&self, live: &Value) -> bool {
+        let home = self.ctx.stores.namespaces.named("", &self.owner.namespace);
+        let tenant = home.as_deref().map(meta::uid).unwrap_or_default();
+        let uid = live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        let proof = made::proof(&self.ctx.installation.digest_key, uid, &self.owner.hash, tenant);
+        let metadata = live.get("metadata").unwrap_or(&Value::Null);
+        made::proof_on(live) == Some(proof.as_str())
+            && marks::owner_of(live).is_none()
+            && adopt::holder(metadata, &[]).tool.is_none()
     }
 
     /// What comes of an object of others, by `spec.sync.conflicts`. The outer error says why it is not taken over.
