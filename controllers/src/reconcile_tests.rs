@@ -49,6 +49,7 @@ mod planted;
 mod previews;
 mod quiet;
 mod recreated;
+mod refused;
 mod released;
 mod remarks;
 mod removals;

@@ -42,6 +42,7 @@ mod order;
 mod pinned;
 mod planned;
 pub mod preview;
+mod refused;
 mod release;
 mod report;
 mod rollout;
@@ -49,7 +50,7 @@ mod terminate;
 
 use carry_out::{Carried, carry_out};
 use gather::Gathered;
-use planned::Planned;
+use planned::{Planned, Refused};
 
 /// When a deployment looks again whose stored content is lost: packs that come back from a backup are not watched.
 const LOST_CONTENT: Duration = Duration::from_mins(1);
@@ -90,7 +91,8 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if let Some(sentence) = store::of_a_later_format(ctx, &owner) {
         let refusal = Refusal::of("Resolved", "FormatUnknown", false, sentence);
         let newest = store::newest(ctx, &owner).await?;
-        return Box::pin(report(ctx, &dig, &owner, &Planned::Refused(refusal, newest))).await;
+        let refused = Planned::Refused(Box::new(Refused::beside(refusal, newest)));
+        return Box::pin(report(ctx, &dig, &owner, &refused)).await;
     }
     // What is given up is worked off by others when the cluster is back: a suspended deployment leaves it alone.
     let unreachable = Some(&dig.spec.unreachable).filter(|_| !dig.spec.is_suspended());
@@ -128,7 +130,6 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             }
         }
     };
-    let said = dig.status.as_ref().and_then(|status| status.revision);
     let mut planned = match (pin, planned) {
         (Some(Ok(pin)), planned) => {
             let plan = planned.map(|(_, plan)| plan);
@@ -139,7 +140,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
             if refusal.reason == Reason::ContentLost.as_str() {
                 awaits = awaits.or(Some(LOST_CONTENT));
             }
-            Planned::Refused(refusal, store::targeted(ctx, &owner, newest.as_ref(), said).await?)
+            Box::pin(refused::refuse(ctx, &dig, &owner, newest.as_ref(), refusal)).await?
         }
         (None, Ok((gathered, plan))) => {
             match Box::pin(gated(ctx, &dig, &owner, (gathered, plan), newest, begun)).await? {
@@ -184,7 +185,10 @@ async fn gated(
     let carried = carry_out(ctx, dig, owner, &gathered, &plan, newest.clone(), begun);
     Ok(match Box::pin(carried).await? {
         Carried::Moved => None,
-        Carried::Refused(refusal) => Some((Planned::Refused(refusal, newest), None)),
+        Carried::Refused(refusal) => {
+            let refused = refused::refuse(ctx, dig, owner, newest.as_ref(), refusal);
+            Some((Box::pin(refused).await?, None))
+        }
         Carried::Out(out) => {
             held::forget(ctx, owner);
             let (stored, way) = *out;

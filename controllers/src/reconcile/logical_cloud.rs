@@ -43,9 +43,11 @@ mod people;
 mod report;
 mod suspended;
 mod taken;
+mod usable;
 
 use report::{refused, report, runs};
 pub use taken::losing_to;
+pub use usable::usable;
 
 /// Revisions kept of a logical cloud.
 const HISTORY: usize = 3;
@@ -145,6 +147,7 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     let again = match plan(ctx, &cloud, &owner, &mut status).await? {
         Ok(again) => again,
         Err(refusal) => {
+            usable::keep_rows(ctx, &cloud, &owner).await?;
             refused(ctx, &owner, generation, &refusal, &mut status).await?;
             None
         }

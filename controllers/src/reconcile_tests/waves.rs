@@ -17,6 +17,7 @@ mod bounds;
 mod failed;
 mod held;
 mod later;
+mod refused;
 
 const ALL: [&str; 4] = ["a", "b", "c", "d"];
 

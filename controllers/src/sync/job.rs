@@ -228,9 +228,7 @@ impl Job {
             return Pass::of(facts);
         }
         if work.uid.is_none() && session.uid.is_some() && !work.removal {
-            // The write-ahead of the first contact: a row without an identity is proof that nothing was sent. The controller records
-            // it as soon as it knows it.
-            return Pass { facts, wake: None, silent: true };
+            return self.unidentified(facts);
         }
         if work.target.as_ref().is_some_and(Named::is_found) {
             facts.bar(&Trouble::new("Progressing", ADOPTED, Retry::WhenBack));

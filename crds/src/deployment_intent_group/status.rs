@@ -63,6 +63,10 @@ pub struct DeploymentIntentGroupStatus {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppStatus>,
+    /// Chosen clusters that have nothing yet, because nothing is known of them: the first 64. They count while a change is refused.
+    #[schemars(length(max = 64), inner(length(max = 127)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaited: Vec<String>,
     /// Clusters that are not as wanted, oldest first, at most ten.
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

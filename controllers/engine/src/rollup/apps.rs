@@ -72,6 +72,7 @@ impl App {
         let applied = fact.applied
             || (fact.current
                 && fact.status.is_some()
+                && !fact.is_replaced()
                 && named.is_none_or(|a| settled(a.state))
                 && fact.kind != Kind::Unreachable
                 && fact.spoke());

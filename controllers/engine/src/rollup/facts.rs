@@ -51,7 +51,18 @@ fn names(message: &str, resource: &str) -> bool {
     message.match_indices(resource).any(|(at, found)| message.get(at + found.len()..).is_some_and(ends))
 }
 
+/// Whether another cluster answers in the place of the one that a row speaks of: it has nothing, whatever was applied before.
+fn is_replaced(status: Option<&RowStatus>) -> bool {
+    let error = status.and_then(|status| status.error.as_ref());
+    error.is_some_and(|error| error.reason == Reason::ClusterReplaced.as_str())
+}
+
 impl ClusterFact<'_> {
+    /// Whether another cluster answers in its place.
+    pub fn is_replaced(&self) -> bool {
+        is_replaced(self.status.as_ref())
+    }
+
     /// For the list of failing clusters; `None` where there is nothing to say.
     pub fn failing(&self) -> Option<Failing> {
         let status = self.status.as_ref();
@@ -120,7 +131,8 @@ fn fact<'a>(
     status: Option<RowStatus>,
 ) -> Option<ClusterFact<'a>> {
     let current = row.target.as_ref().map(|t| &t.apps) == wanted && row.lost.is_empty();
-    let applied = current && row.complete;
+    let replaced = wanted.is_some() && is_replaced(status.as_ref());
+    let applied = current && row.complete && !replaced;
     let unreachable = status.as_ref().is_some_and(|s| s.connectivity == Connectivity::Unreachable);
     let target = row.target.as_ref().map(|target| target.name.as_str());
     let failed = status.as_ref().is_some_and(|status| shard::failed(target, row.retargeted, status));
@@ -137,7 +149,7 @@ fn fact<'a>(
         (true, false, false) if applied && reachable && all_ready => Kind::Ready,
         (true, false, false) => Kind::Progressing,
     };
-    let on_another = !applied && row.applied_apps.as_ref().is_some_and(|apps| !apps.is_empty());
+    let on_another = !applied && !replaced && row.applied_apps.as_ref().is_some_and(|apps| !apps.is_empty());
     Some(ClusterFact { cluster: cluster.clone(), wanted, status, kind, applied, current, on_another })
 }
 
@@ -201,6 +213,13 @@ impl Tally {
     }
 
     fn count(&mut self, fact: &ClusterFact<'_>, status: &RowStatus) {
+        if fact.wanted.is_some() && fact.is_replaced() {
+            // What is counted there was on the other cluster.
+            self.resources += status.total;
+            self.objects.pending += status.total;
+            self.objects.unknown += status.total;
+            return;
+        }
         let RowCounts { applied, failed, pending, deleted, ready, not_ready, not_present, unknown } =
             status.counts.unwrap_or_default();
         self.objects.applied += applied;

@@ -9,6 +9,7 @@ use super::*;
 use crate::identity::SetDigest;
 use crate::shard::{encode_status, retarget};
 
+mod replaced;
 mod waiting;
 
 fn apps(set: &str) -> Combination {

@@ -208,10 +208,15 @@ impl Gathered {
 
     /// Whether the project is not suspended, as the hub says.
     pub async fn goes_on(&self, ctx: &Context) -> ApiResult<bool> {
-        let path = meta::collection::<Project>(None).then(&self.snapshot.project);
-        let live: Option<Project> = ctx.hub().get_as(path).await?;
-        Ok(live.is_some_and(|project| project.spec.suspend != Some(true)))
+        goes_on(ctx, &self.snapshot.project).await
     }
+}
+
+/// Whether a project is there and not suspended, as the hub says.
+pub async fn goes_on(ctx: &Context, project: &str) -> ApiResult<bool> {
+    let path = meta::collection::<Project>(None).then(project);
+    let live: Option<Project> = ctx.hub().get_as(path).await?;
+    Ok(live.is_some_and(|project| project.spec.suspend != Some(true)))
 }
 
 async fn same_or_absent<K>(

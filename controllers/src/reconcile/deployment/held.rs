@@ -18,15 +18,16 @@ use emco_engine::set::{Assigned, Assignment, ManifestSet, combinations, deployed
 use emco_engine::snapshot::{Running, uids};
 
 use super::dry_run;
-use super::gather::installed;
+use super::gather::{goes_on, installed};
 use super::order::order_of;
 use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
-use super::rollout;
+use super::rollout::{self, Way};
 use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::meta;
+use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
 use crate::reconcile::suspension;
 use crate::rows;
@@ -221,22 +222,46 @@ async fn maintain(
     } else if let Some(stored) = &held.stored {
         let wanted = combinations(&held.assignment);
         // The waves of what runs go on.
-        let way = rollout::way(ctx, dig, owner, stored, &wanted).await?.map(Box::new);
-        let remembered = match &way {
-            Some(way) => rollout::remember(ctx, dig, owner, stored, way).await?,
-            None => false,
-        };
-        let (now, revision, order, given) = match &way {
-            Some(way) => (&way.wanted, way.revision, way.order.clone(), Some(&way.given)),
-            None => (&wanted, stored.spec.revision, order_of(stored, &wanted), None),
-        };
-        // What was written just now brings the next look.
-        if !remembered {
-            abandon::retarget(ctx, owner, revision, now, &uids, (order.as_ref(), given)).await?;
-        }
-        held.way = way;
+        held.way = go_on(ctx, dig, owner, (stored, &wanted), &uids).await?;
     }
     Ok(())
+}
+
+/// Takes a stored revision as far as its waves go, and answers how far that is; `wanted` is what its clusters are to have in the end.
+pub(super) async fn go_on(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    (stored, wanted): (&Stored, &BTreeMap<ClusterId, Combination>),
+    uids: &BTreeMap<ClusterId, String>,
+) -> Result<Option<Box<Way>>, Failure> {
+    let way = rollout::way(ctx, dig, owner, stored, wanted).await?.map(Box::new);
+    let now = way.as_ref().map_or(wanted, |way| &way.wanted);
+    // The watch may be behind: nothing moves in a project that is suspended.
+    if store::targets(ctx, owner) != having_apps(now.clone()) && !project_goes_on(ctx, owner).await? {
+        return Ok(way);
+    }
+    let remembered = match &way {
+        Some(way) => rollout::remember(ctx, dig, owner, stored, way).await?,
+        None => false,
+    };
+    let (revision, order, given) = match &way {
+        Some(way) => (way.revision, way.order.clone(), Some(&way.given)),
+        None => (stored.spec.revision, order_of(stored, wanted), None),
+    };
+    // What was written just now brings the next look.
+    if !remembered {
+        abandon::retarget(ctx, owner, revision, now, uids, (order.as_ref(), given)).await?;
+    }
+    Ok(way)
+}
+
+/// Whether the project of a deployment is not suspended, as the hub says.
+async fn project_goes_on(ctx: &Context, owner: &Owner) -> Result<bool, Failure> {
+    match composite_app::project(ctx, &owner.namespace) {
+        Some(project) => Ok(goes_on(ctx, meta::name(project.as_ref())).await?),
+        None => Ok(false),
+    }
 }
 
 /// Stores packs of what runs again that are lost, as far as the plan made their manifests again.
@@ -308,7 +333,7 @@ pub(super) async fn running(
 }
 
 /// The revision that clusters are to have as their rows say, and where. `said` is the one that the status names.
-async fn targeted_by_rows(
+pub(super) async fn targeted_by_rows(
     ctx: &Context,
     owner: &Owner,
     newest: Option<&Stored>,

@@ -18,12 +18,32 @@ use crate::store::Stored;
 
 /// What planning came to.
 pub enum Planned {
-    /// There is no plan; what runs goes on.
-    Refused(Box<Refusal>, Option<Stored>),
+    /// There is no plan; what is stored goes on.
+    Refused(Box<Refused>),
     /// There is one; stored, unless nothing could be rendered yet, and how far it may go.
     Done(Box<Plan>, Option<Stored>, Option<Box<Way>>),
     /// It is not carried out: the deployment is suspended, only planned, pinned to a stored revision, or waits for an approval.
     Held(Box<Held>),
+}
+
+/// A deployment whose newest change cannot be planned.
+pub struct Refused {
+    /// Why.
+    pub refusal: Box<Refusal>,
+    /// The revision that runs.
+    pub stored: Option<Stored>,
+    /// What clusters are to have of it.
+    pub assignment: Assignment,
+    /// How far it may go meanwhile.
+    pub way: Option<Box<Way>>,
+}
+
+impl Refused {
+    /// Beside what runs, where nothing goes on.
+    pub fn beside(refusal: Box<Refusal>, stored: Option<Stored>) -> Self {
+        let assignment = stored.as_ref().map(|stored| stored.running.assignment.clone()).unwrap_or_default();
+        Self { refusal, stored, assignment, way: None }
+    }
 }
 
 /// A deployment whose newest plan is not carried out.
@@ -89,7 +109,8 @@ impl Planned {
             return Some(&back.to);
         }
         match self {
-            Self::Refused(_, stored) | Self::Done(_, stored, _) => stored.as_ref(),
+            Self::Refused(refused) => refused.stored.as_ref(),
+            Self::Done(_, stored, _) => stored.as_ref(),
             Self::Held(held) => held.stored.as_ref(),
         }
     }
@@ -106,7 +127,7 @@ impl Planned {
     /// Why nothing was.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Refused(refusal, _) => Some(refusal),
+            Self::Refused(refused) => Some(&refused.refusal),
             Self::Done(..) => None,
             Self::Held(held) => held.plan.as_ref().err().map(AsRef::as_ref),
         }
@@ -117,7 +138,7 @@ impl Planned {
         match self {
             Self::Done(_, _, way) => way.as_deref(),
             Self::Held(held) => held.way.as_deref(),
-            Self::Refused(..) => None,
+            Self::Refused(refused) => refused.way.as_deref(),
         }
     }
 
@@ -149,15 +170,18 @@ impl Planned {
             Self::Held(held) if self.is_carried_out() => {
                 held.plan.as_ref().map(|plan| plan.placement.clone()).unwrap_or_default()
             }
-            Self::Held(held) => {
-                let apps = held.stored.iter().flat_map(|stored| &stored.spec.apps);
-                let has = |app: &str| {
-                    let having = held.assignment.iter().filter(|(_, apps)| apps.contains_key(app));
-                    AppPlacement { chosen: having.map(|(id, _)| id.clone()).collect(), rejected: Vec::new() }
-                };
-                apps.map(|app| (app.name.clone(), has(&app.name))).collect()
-            }
-            Self::Refused(..) => Vec::new(),
+            Self::Held(held) => placed(held.stored.as_ref(), &held.assignment),
+            Self::Refused(refused) => placed(refused.stored.as_ref(), &refused.assignment),
         }
     }
+}
+
+/// Where apps of a stored revision are.
+fn placed(stored: Option<&Stored>, assignment: &Assignment) -> Vec<(String, AppPlacement)> {
+    let apps = stored.into_iter().flat_map(|stored| &stored.spec.apps);
+    let has = |app: &str| {
+        let having = assignment.iter().filter(|(_, apps)| apps.contains_key(app));
+        AppPlacement { chosen: having.map(|(id, _)| id.clone()).collect(), rejected: Vec::new() }
+    };
+    apps.map(|app| (app.name.clone(), has(&app.name))).collect()
 }

@@ -10,7 +10,7 @@ use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
 use emco_engine::conditions;
 use emco_engine::hold::Hold;
-use emco_engine::identity::ClusterId;
+use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::placement::AppPlacement;
 use emco_engine::plan::sentence;
 use emco_engine::refusal::Refusal;
@@ -34,7 +34,7 @@ use crate::store;
 
 mod unseen;
 
-use unseen::{awaited, unseen, without_row};
+use unseen::{awaited, names, remembered, unseen, without_row};
 
 /// Reason of a stage that refused nothing, in the order of `types::STAGES`.
 const PASSED: [&str; types::STAGES.len()] = ["ReferencesFound", "Automatic", "ClustersChosen", "Rendered"];
@@ -54,15 +54,19 @@ pub async fn write(
     }
     let stored = planned.stored();
     let placement = planned.placement();
+    let shards = store::shards(ctx, owner);
+    let mut parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
     let waiting = match planned {
-        Planned::Refused(..) | Planned::Held(..) => BTreeMap::new(),
+        Planned::Refused(refused) => remembered(ctx, refused, &status.awaited, &parts),
+        Planned::Held(..) => BTreeMap::new(),
         Planned::Done(plan, ..) => awaited(plan),
     };
+    let with_waiting = |apps: BTreeMap<ClusterId, Combination>| -> BTreeMap<ClusterId, Combination> {
+        waiting.clone().into_iter().chain(apps).collect()
+    };
     let wanted = match (planned, planned.way().and_then(|way| way.back.as_ref())) {
-        (_, Some(back)) => waiting.clone().into_iter().chain(back.counted.clone()).collect(),
-        (Planned::Refused(..), None) => {
-            stored.map(|stored| combinations(&stored.running.assignment)).unwrap_or_default()
-        }
+        (_, Some(back)) => with_waiting(back.counted.clone()),
+        (Planned::Refused(refused), None) => with_waiting(combinations(&refused.assignment)),
         (Planned::Held(held), None) => combinations(&held.assignment),
         (Planned::Done(plan, ..), None) => {
             let mut wanted = combinations(&plan.assignment);
@@ -70,9 +74,11 @@ pub async fn write(
             wanted
         }
     };
-    let shards = store::shards(ctx, owner);
-    let unseen = unseen(ctx, &without_row(planned, waiting));
-    let mut parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
+    let without_row = without_row(planned, waiting);
+    if matches!(planned, Planned::Done(..)) {
+        status.awaited = names(&without_row);
+    }
+    let unseen = unseen(ctx, planned, &without_row);
     if let Some((spec, rows)) = &unseen {
         parts.push((spec, Some(rows)));
     }
@@ -330,7 +336,7 @@ fn pinned(
         return;
     };
     let (state, reason, message) = match planned {
-        Planned::Refused(refusal, _) => ("False", refusal.reason, refusal.message.clone()),
+        Planned::Refused(refused) => ("False", refused.refusal.reason, refused.refusal.message.clone()),
         Planned::Done(..) => ("False", Reason::Progressing.as_str(), String::new()),
         Planned::Held(held) => {
             let hold = Hold { pinned: Some(revision), ..Hold::default() };

@@ -76,6 +76,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     });
     fill(&mut status, &rolled, false);
     status.not_removed = not_removed::of(dig);
+    status.awaited.clear();
     status.last_handled_request = super::request(dig);
     let generation = meta::generation(dig);
     let now = ctx.now();

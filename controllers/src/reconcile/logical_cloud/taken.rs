@@ -114,6 +114,19 @@ pub(super) fn conflict(
     })
 }
 
+/// Clusters that a cloud has, without those where another one has its namespace.
+pub(super) fn kept(
+    ctx: &Context,
+    cloud: &LogicalCloud,
+    clusters: &BTreeMap<ClusterId, ClusterFacts>,
+) -> BTreeSet<ClusterId> {
+    let others = others(ctx, cloud);
+    let mine = Claim::of(ctx, cloud, clusters);
+    let claims: Vec<Claim<'_>> = others.iter().map(|other| Claim::of(ctx, other, clusters)).collect();
+    let lost: BTreeSet<&ClusterId> = claims.iter().flat_map(|theirs| mine.lost_to(theirs)).collect();
+    mine.held.iter().filter(|cluster| !lost.contains(*cluster)).cloned().collect()
+}
+
 /// Other clouds that want the namespace of this one and do not get it, and the clusters where it is so. Asked are those for which
 /// `which` says true.
 pub fn losing_to(

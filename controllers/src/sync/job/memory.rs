@@ -79,6 +79,8 @@ pub struct Memory {
     pub scaled: BTreeSet<Identity>,
     /// When this job began.
     pub begun: Instant,
+    /// Since when the cluster answers, and the row does not say which one it is.
+    pub unidentified: Option<Instant>,
     /// When something last went forward, and what that looked like.
     pub progress: (Instant, (i64, i64, i64)),
     pub deleted: i64,
@@ -169,6 +171,7 @@ impl Memory {
             sets: Vec::new(),
             scaled: BTreeSet::new(),
             begun: Instant::now(),
+            unidentified: None,
             progress: (Instant::now(), (0, 0, 0)),
             deleted: 0,
             epoch: None,

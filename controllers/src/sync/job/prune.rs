@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emco_engine::identity::{Id, Identity};
-use emco_engine::path::ApiPath;
 use emco_engine::order;
+use emco_engine::path::ApiPath;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;

@@ -19,6 +19,7 @@ use super::super::work::Work;
 use super::unready::Unready;
 use super::{Job, foreign};
 
+mod identity;
 mod late;
 
 /// Objects of one app, counted.

@@ -157,6 +157,26 @@ async fn another_cluster_behind_the_same_name_gets_nothing_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_row_without_identity_gets_nothing_and_says_what_it_waits_for() {
+    let rig = Rig::new(&["a"]);
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    let path = format!("{SHARDS}/dig-shop-s00");
+    let mut live = serde_json::to_value(rig.shard()).unwrap();
+    let uid = live["spec"]["clusters"][0]["uid"].take();
+    crate::api::ApiServerExt::replace(&rig.hub, &path, &live).await.unwrap();
+    rig.start().await;
+    let row = rig.until_reason("a", "Progressing").await;
+    let message = row.error.unwrap().message;
+    assert!(message.starts_with("nothing is sent before the row names this cluster"), "{message}");
+    assert!(rig.edge("a").writes().is_empty());
+    let mut live = serde_json::to_value(rig.shard()).unwrap();
+    live["spec"]["clusters"][0]["uid"] = uid;
+    crate::api::ApiServerExt::replace(&rig.hub, &path, &live).await.unwrap();
+    rig.until_complete("a").await;
+    assert_eq!(rig.ours("a").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cluster_that_is_not_admitted_gets_nothing_and_says_why() {
     let rig = Rig::new(&["a"]);
     rig.edges.link(&cluster("a"), |link| link.admission = Admission::Awaited);

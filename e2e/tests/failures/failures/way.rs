@@ -129,7 +129,11 @@ pub const WAY: &[Row] = &[
     ),
     (
         "Another cluster answers behind the name",
-        &["an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything"],
+        &[
+            "an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything",
+            "a_replaced_cluster_counts_as_having_nothing",
+            "a_confirmed_replacement_gets_what_runs_beside_a_refused_change",
+        ],
     ),
     (
         "The cluster is registered twice",

@@ -42,9 +42,8 @@ impl JobContext {
             Ok(body) => body,
             Err(error) => return Some(Err(Trouble::new("Invalid", &error.to_string(), Retry::Slowly))),
         };
-        let request = Request::new(Method::Patch, path)
-            .query("fieldManager", manager)
-            .body(Content::JsonPatch, &body);
+        let request =
+            Request::new(Method::Patch, path).query("fieldManager", manager).body(Content::JsonPatch, &body);
         Some(Ok(request))
     }
 }
