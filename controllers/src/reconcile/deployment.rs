@@ -192,7 +192,7 @@ async fn gated(
         Carried::Out(out) => {
             held::forget(ctx, owner);
             let (stored, way) = *out;
-            Some((Planned::Done(Box::new(plan), stored, way), None))
+            Some((Planned::Done(Box::new(plan), stored.map(Box::new), way), None))
         }
     })
 }

@@ -21,7 +21,7 @@ pub enum Planned {
     /// There is no plan; what is stored goes on.
     Refused(Box<Refused>),
     /// There is one; stored, unless nothing could be rendered yet, and how far it may go.
-    Done(Box<Plan>, Option<Stored>, Option<Box<Way>>),
+    Done(Box<Plan>, Option<Box<Stored>>, Option<Box<Way>>),
     /// It is not carried out: the deployment is suspended, only planned, pinned to a stored revision, or waits for an approval.
     Held(Box<Held>),
 }
@@ -110,7 +110,7 @@ impl Planned {
         }
         match self {
             Self::Refused(refused) => refused.stored.as_ref(),
-            Self::Done(_, stored, _) => stored.as_ref(),
+            Self::Done(_, stored, _) => stored.as_deref(),
             Self::Held(held) => held.stored.as_ref(),
         }
     }

@@ -1,4 +1,4 @@
-//! Tells what every namespace of a cluster has, such as the certificates and accounts that Istio, OpenShift and trust-manager put there,
+//! Tells what every namespace of a cluster has, such as the certificates and accounts that Istio, `OpenShift` and trust-manager put there,
 //! from what somebody put into one of them.
 
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ async fn list(
         }
         let page = match session.send(&ctx.edge, request).await {
             Ok(page) => page,
-            Err(error) if matches!(error.code(), 403 | 404 | 405) => return Ok(None),
+            Err(error) if matches!(error.code(), 403..=405) => return Ok(None),
             Err(error) => return Err(Trouble::of_request(&error)),
         };
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
