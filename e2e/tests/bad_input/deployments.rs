@@ -230,7 +230,8 @@ async fn a_workload_that_does_not_become_ready_is_counted_by_app_and_cluster_and
             format!("{EVERYWHERE}\nprogressDeadline: 3s\noverrideValues: {one}")
         };
         apply(&on_b("replicas: 1")).await?;
-        has(&dig_says(bed, "unready", types::READY, "NotReady").await?, &["1 of 2 clusters ready"]);
+        let not_ready = Box::pin(dig_says(bed, "unready", types::READY, "NotReady"));
+        has(&not_ready.await?, &["1 of 2 clusters ready"]);
         let dig = bed.hub().api::<DeploymentIntentGroup>("unready").await?.get("shop").await?;
         let status = dig.status.unwrap_or_default();
         let app = status.apps.first().map(|app| (app.name.as_str(), app.clusters, app.ready));
