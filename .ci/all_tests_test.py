@@ -256,10 +256,10 @@ class Running(unittest.TestCase):
 class End(unittest.TestCase):
     def test_a_failure_is_named_with_its_own_words_in_the_last_lines(self):
         said = summary(*failing(), *[f"test t{n} ... ok <{n}s>\n" for n in range(40)])
-        lines = list(report.lines([("docs", said)], {"docs": 100.0}, [("x in y", "late")]))
+        lines = list(report.lines([("docs", said)], {"docs": 150.0}, [("x in y", "late")]))
         self.assertEqual(lines[-1], "unsteady: x in y (first failure: late)")
         self.assertEqual(lines[-2], "failed: place::a_fact in docs: no water")
-        self.assertEqual(lines[-3], "over budget: docs took 100 s, a program has 90 s")
+        self.assertEqual(lines[-3], "over budget: docs took 150 s, a program has 135 s")
 
     def test_many_failures_do_not_hide_that_there_are_more(self):
         lines = list(report.lines([("deploy", summary(*failing())) for _ in range(20)], {}, []))
@@ -271,9 +271,9 @@ class End(unittest.TestCase):
         self.assertEqual(lines, [wanted])
 
     def test_slow_tests_and_programs_are_over_budget(self):
-        said = summary("test a ... ok <46s>\n", "test b ... ok <44s>\n")
+        said = summary("test a ... ok <69s>\n", "test b ... ok <44s>\n")
         lines = list(report.lines([("deploy", said)], {"deploy": 89.0}, []))
-        self.assertEqual([line for line in lines if "over" in line], ["over budget: a in deploy took 46 s, a test has 45 s"])
+        self.assertEqual([line for line in lines if "over" in line], ["over budget: a in deploy took 69 s, a test has 68 s"])
 
 
 class Guard(unittest.TestCase):

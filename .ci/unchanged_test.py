@@ -119,8 +119,8 @@ class Again(unittest.TestCase):
 
     def test_what_failed_skipped_or_took_too_long_leaves_nothing(self):
         failed, skipped, slow = passing(), passing(), passing()
-        failed.failed, skipped.skipped, slow.times = 1, [("fish", "no network")], [("a::b", 46.0)]
-        for said, seconds in (failed, 1.0), (skipped, 1.0), (slow, 50.0), (passing(), 91.0):
+        failed.failed, skipped.skipped, slow.times = 1, [("fish", "no network")], [("a::b", 69.0)]
+        for said, seconds in (failed, 1.0), (skipped, 1.0), (slow, 75.0), (passing(), 136.0):
             self.known().ended(self.laws, passing(), 1.0)
             self.known().ended(self.laws, said, seconds)
             self.assertTrue(self.run_again())
