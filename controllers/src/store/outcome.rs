@@ -115,6 +115,10 @@ pub async fn record_outcome(
             conditions::set(&mut status.conditions, READY, "True", "Stored", "", generation, ctx.now());
             new.push(revision);
         }
+        // An older release noted it and ended on its way: how it would have ended is not known.
+        if runs && status.good.is_none() && status.outcome.is_none() && now.good.is_some() {
+            status.good = Some(false);
+        }
         if seen.is_taken_back() {
             (status.outcome, status.good) = (Some(failed(seen.spec.previous)), Some(false));
         } else if runs {

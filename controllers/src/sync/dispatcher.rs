@@ -204,6 +204,7 @@ impl Dispatcher {
             self.sync.fleet.leave(hash, cluster, false, None);
             if let Some((edge, _)) = self.edges.get(cluster) {
                 edge.observed.want(hash, &[], None);
+                edge.hindered.forget(hash);
             }
             self.unused(cluster);
             return;

@@ -1,5 +1,6 @@
 //! Stores what was planned as a revision, and gives it to the clusters as far as its waves go.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use emco_crds::DeploymentIntentGroup;
@@ -67,7 +68,7 @@ pub async fn carry_out(
     let mut way = None;
     if let Some(stored) = &stored {
         let wanted = combinations(&plan.assignment);
-        way = rollout::way(ctx, dig, owner, stored, &wanted).await?;
+        way = rollout::way(ctx, dig, owner, stored, (&wanted, &BTreeSet::new())).await?;
         let now = way.as_ref().map_or(&wanted, |way| &way.wanted);
         let moves = store::targets(ctx, owner) != held::having_apps(now.clone());
         // Of a new revision the hub said meanwhile that the project is not suspended: the watch may be behind.

@@ -54,8 +54,9 @@ pub async fn finish(
     Ok(())
 }
 
-/// Judges the revision that runs. One that goes in waves is good when its rollout is over; any other when nothing is on its way
-/// and, of the clusters that can be reached, all are ready, or as many as `readyClusters` asks for.
+/// Judges the revision that runs. One that goes in waves is good when its rollout is over and no more clusters fail than it bears, those
+/// included that it did not change; any other when nothing is on its way and, of the clusters that can be reached, all are ready, or as many
+/// as `readyClusters` asks for.
 fn is_good(dig: &DeploymentIntentGroup, planned: &Planned, clusters: DeploymentClusters) -> bool {
     let at_once = || {
         let DeploymentClusters { total, ready, progressing, failed, .. } = clusters;
@@ -65,7 +66,11 @@ fn is_good(dig: &DeploymentIntentGroup, planned: &Planned, clusters: DeploymentC
     };
     let in_waves = planned.stored().is_some_and(|stored| stored.running.waves.is_some());
     match planned.way() {
-        Some(way) if way.back.is_none() => way.is_good,
+        Some(way) if way.back.is_none() => {
+            let bears = i64::try_from(way.bears).unwrap_or(i64::MAX);
+            let bearable = clusters.ready > 0 && clusters.progressing == 0 && clusters.failed <= bears;
+            way.is_good && (bearable || at_once())
+        }
         // Its waves are not known here. One that is pinned, or came back, needs none.
         None if in_waves && dig.spec.revision.is_none() => false,
         _ => at_once(),

@@ -210,6 +210,12 @@ async fn maintain(
     held: &mut Held,
 ) -> Result<(), Failure> {
     if held.hold.suspended {
+        // Nothing is written; that the revision was taken back is still said.
+        if let Some(stored) = held.stored.as_ref().filter(|_| !held.hold.planned) {
+            let (wanted, none) = (combinations(&held.assignment), BTreeSet::new());
+            let way = Box::pin(rollout::way(ctx, dig, owner, stored, (&wanted, &none))).await?;
+            held.way = way.filter(|way| way.back.is_some()).map(Box::new);
+        }
         return Ok(());
     }
     if let (Some(stored), Ok(plan)) = (&held.stored, &held.plan) {
@@ -222,20 +228,28 @@ async fn maintain(
     } else if let Some(stored) = &held.stored {
         let wanted = combinations(&held.assignment);
         // The waves of what runs go on.
-        held.way = go_on(ctx, dig, owner, (stored, &wanted), &uids).await?;
+        held.way = go_on(ctx, dig, owner, (stored, &wanted, &BTreeSet::new()), &uids).await?;
     }
     Ok(())
 }
 
-/// Takes a stored revision as far as its waves go, and answers how far that is; `wanted` is what its clusters are to have in the end.
+/// Takes a stored revision as far as its waves go, and answers how far that is; `wanted` is what its clusters are to have in the end,
+/// and those that `stay` keep what they have.
 pub(super) async fn go_on(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     owner: &Owner,
-    (stored, wanted): (&Stored, &BTreeMap<ClusterId, Combination>),
+    (stored, wanted, stay): (&Stored, &BTreeMap<ClusterId, Combination>, &BTreeSet<ClusterId>),
     uids: &BTreeMap<ClusterId, String>,
 ) -> Result<Option<Box<Way>>, Failure> {
-    let way = rollout::way(ctx, dig, owner, stored, wanted).await?.map(Box::new);
+    let shards = store::shards(ctx, owner);
+    let mut combinations = shards.iter().flat_map(|shard| &shard.spec.combinations);
+    if combinations.any(|made| made.revision > stored.spec.revision) {
+        // Clusters have a later revision that cannot be read: nobody asked for the earlier one.
+        rows::keep(ctx, owner, uids).await?;
+        return Ok(None);
+    }
+    let way = rollout::way(ctx, dig, owner, stored, (wanted, stay)).await?.map(Box::new);
     let now = way.as_ref().map_or(wanted, |way| &way.wanted);
     // The watch may be behind: nothing moves in a project that is suspended.
     if store::targets(ctx, owner) != having_apps(now.clone()) && !project_goes_on(ctx, owner).await? {

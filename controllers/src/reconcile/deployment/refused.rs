@@ -58,7 +58,8 @@ async fn go_on(
         return Ok(());
     }
     let wanted = wanted(&assignment, &usable, &clusters, &store::targets(ctx, owner));
-    refused.way = held::go_on(ctx, dig, owner, (&stored, &wanted), &uids).await?;
+    let stay = wanted.keys().filter(|cluster| !usable.contains(*cluster)).cloned().collect();
+    refused.way = held::go_on(ctx, dig, owner, (&stored, &wanted, &stay), &uids).await?;
     (refused.stored, refused.assignment) = (Some(stored), assignment);
     Ok(())
 }

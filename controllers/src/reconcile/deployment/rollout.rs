@@ -53,6 +53,8 @@ pub struct Way {
     pub back: Option<Back>,
     /// Its rollout is over, with no more failures than are borne.
     pub is_good: bool,
+    /// Clusters that may fail.
+    pub bears: usize,
     phase: Phase,
 }
 
@@ -62,6 +64,8 @@ struct Look<'a> {
     waves: &'a Waves,
     /// Targets of the revision.
     wanted: &'a BTreeMap<ClusterId, Combination>,
+    /// Those of them that take no work today, and keep what they have.
+    stay: &'a BTreeSet<ClusterId>,
     /// Targets of the rows, now.
     targets: BTreeMap<ClusterId, Combination>,
     bounds: Bounds,
@@ -69,13 +73,14 @@ struct Look<'a> {
     now: Timestamp,
 }
 
-/// Works out how far a stored revision may go; `None` where it goes everywhere at once.
+/// Works out how far a stored revision may go; `None` where it goes everywhere at once. Of the clusters that are wanted, those that `stay`
+/// take no work today.
 pub async fn way(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     owner: &Owner,
     stored: &Stored,
-    wanted: &BTreeMap<ClusterId, Combination>,
+    (wanted, stay): (&BTreeMap<ClusterId, Combination>, &BTreeSet<ClusterId>),
 ) -> Result<Option<Way>, Failure> {
     let Some(waves) = stored.running.waves.as_deref() else { return Ok(None) };
     let shards = store::shards(ctx, owner);
@@ -84,6 +89,7 @@ pub async fn way(
         stored,
         waves,
         wanted,
+        stay,
         targets: store::targets(ctx, owner),
         bounds: bounds(dig.spec.rollout.as_ref(), wanted.len()),
         deadline: dig.spec.progress_deadline(),
@@ -144,6 +150,7 @@ impl Look<'_> {
             again,
             back: None,
             is_good,
+            bears: bounds.failures,
             phase,
         }
     }

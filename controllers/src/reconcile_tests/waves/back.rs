@@ -311,3 +311,27 @@ async fn the_first_revision_that_fails_has_no_way_back() {
     );
     assert_eq!((with(&life, "blue"), judged(&life, 1)), (vec!["a", "b"], was("InstantiateFailed", false)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_crashes_is_not_good_because_a_cluster_left() {
+    let mut life = fleet_with(&hookless()).await;
+    breaks(&life, &ALL);
+    life.put(&edited(&Value::Null, "blue", 3));
+    life.settle().await;
+    life.put(&edited(&rollback(), "blue", 3));
+    life.put(&labelled("d", &json!({"tier": "core"})));
+    life.settle().await;
+    late(&mut life).await;
+    assert_eq!(with(&life, "blue"), ["a", "b", "c"]);
+    assert_eq!((judged(&life, 2).1, judged(&life, 3).1), (false, false), "{:?}", life.says("Ready"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_deployment_still_says_what_came_back() {
+    let mut life = taken_back().await;
+    let mut dig = life.dig();
+    dig["spec"]["suspend"] = json!(true);
+    life.put(&dig);
+    life.settle().await;
+    assert_eq!(life.dig()["status"]["revision"], 1, "{:?}", life.says("Ready"));
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::lost::packs_of;
 use super::super::rig::emco;
 use super::failed::wants;
 use super::*;
@@ -115,4 +116,40 @@ async fn no_wave_begins_where_the_refused_change_wants_none() {
         life.settle().await;
         assert_eq!((with(&life, "blue"), with(&life, "red")), (vec!["c"], vec!["a", "b", "d"]), "{field}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_way_back_passes_over_clusters_that_are_granted_no_more() {
+    let mut life = fleet().await;
+    wants(&life, &canary(&json!({"soak": "30m"})), "Rollback");
+    life.settle().await;
+    refuse(&life);
+    let granted = ["a", "b", "d"].map(|name| json!({"provider": "acme", "cluster": name}));
+    let grant = json!({"name": "all", "projects": ["team-a"], "maxLevel": "Admin", "clusters": granted});
+    life.put(&emco("ClusterProvider", None, "acme", &json!({"grants": [grant]})));
+    life.settle().await;
+    life.rig.fails("c", "Timeout");
+    life.settle().await;
+    life.rig.clock.forward(Duration::from_mins(11));
+    life.settle().await;
+    assert_eq!(rollout(&life)["takenBack"], true, "{:#}", rollout(&life));
+    life.rig.returns("c", "uid-c");
+    life.settle().await;
+    assert_eq!((with(&life, "blue"), with(&life, "red")), (vec!["c"], vec!["a", "b", "d"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_is_lost_brings_no_earlier_one_beside_a_refused_change() {
+    let mut life = fleet().await;
+    life.put(&waved(&canary(&json!({}))));
+    life.put(&values("blue"));
+    life.settle().await;
+    assert_eq!(with(&life, "blue"), ALL);
+    refuse(&life);
+    for pack in packs_of(&life, "dig-shop-2") {
+        life.delete(&pack).await;
+    }
+    life.restart().await;
+    life.settle().await;
+    assert_eq!(with(&life, "blue"), ALL, "{:?}", life.says("Ready"));
 }

@@ -66,7 +66,7 @@ impl Job {
             let object = error.resource.as_ref().map(|object| format!("{object}: ")).unwrap_or_default();
             format!("{}: {object}{}", error.reason, error.message)
         });
-        self.ctx.edge.hindered.note(&owner.namespace, &account_name(&owner.name), why);
+        self.ctx.edge.hindered.note(&owner.namespace, &account_name(&owner.name), &owner.hash, why);
     }
 
     async fn lacks(

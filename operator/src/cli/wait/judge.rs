@@ -76,9 +76,12 @@ pub fn judge(awaited: &Awaited, group: &DeploymentIntentGroup) -> Result<Met, St
 /// Said of a change that was taken back, as ready as the revision is that came back.
 const TAKEN_BACK: &str = "too many clusters failed, and its rollout was taken back";
 
-/// True of a change that was; a pin beside it is another wish.
+/// True of a change that was; a pin beside it is another wish, and so is a newer change that is refused.
 fn is_taken_back(status: &DeploymentIntentGroupStatus) -> bool {
-    status.rollout.as_ref().is_some_and(|rollout| rollout.taken_back) && !status.is_true(types::PINNED)
+    let paused = |deployed: &Condition| deployed.reason == "RolloutPaused";
+    status.rollout.as_ref().is_some_and(|rollout| rollout.taken_back)
+        && status.condition(types::DEPLOYED).is_some_and(paused)
+        && !status.is_true(types::PINNED)
 }
 
 /// Which of the deployment's waves it is, from 0.
@@ -201,10 +204,14 @@ mod tests {
         let rollout = json!({"inputsDigest": "sha256:0", "wave": "canary", "place": 1, "waves": 2, "clusters": 1, "done": 1, "failed": 0,
             "takenBack": true});
         back.status.as_mut().unwrap().rollout = Some(serde_json::from_value(rollout).unwrap());
+        assert!(judge(&Awaited::Revision(2), &back).is_ok(), "it runs");
+        assert!(judge(&Awaited::Ready, &back).is_ok(), "a newer change goes another way");
+        let conditions = &mut back.status.as_mut().unwrap().conditions;
+        let deployed = conditions.iter_mut().find(|condition| condition.type_ == types::DEPLOYED).unwrap();
+        (deployed.status, deployed.reason) = ("False".to_owned(), "RolloutPaused".to_owned());
         for awaited in [Awaited::Ready, Awaited::Applied] {
             assert_eq!(judge(&awaited, &back).unwrap_err(), TAKEN_BACK);
         }
-        assert!(judge(&Awaited::Revision(2), &back).is_ok(), "it runs");
     }
 
     #[test]

@@ -14,7 +14,6 @@ use super::super::order::order_of;
 use super::{Look, Way, status};
 use crate::object::Owner;
 use crate::object::context::Failure;
-use crate::object::meta;
 use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
 use crate::store::{self, Stored};
@@ -63,9 +62,9 @@ async fn last_good(ctx: &Context, owner: &Owner, stored: &Stored) -> Result<Opti
         if !is_before || !context.is_good() || !store::same_place(&context.spec, &stored.spec) {
             continue;
         }
-        if let Ok(running) = store::load(ctx, &context).await? {
-            let name = meta::name(context.as_ref()).to_owned();
-            return Ok(Some(Stored { spec: context.spec.clone(), name, running }));
+        // One whose manifests are lost would be a target that nobody can apply.
+        if let Ok(whole) = store::revision(ctx, owner, context.spec.revision).await? {
+            return Ok(Some(whole));
         }
     }
     let targeted = store::targeted(ctx, owner, Some(stored), None).await?;
@@ -90,12 +89,12 @@ fn over(
 }
 
 impl Look<'_> {
-    /// Clusters that the revision is for, with what they have once `to` is back. One that it does not know keeps what it has: nothing is
-    /// taken off there that nobody asked to be taken off.
+    /// Clusters that the revision is for, with what they have once `to` is back. One that it does not know keeps what it has, for nothing is
+    /// taken off that nobody asked to be taken off; so does one that takes no work today.
     fn back(&self, to: &Stored) -> BTreeMap<ClusterId, Combination> {
         let had = combinations(&to.running.assignment);
         let of = |id: &ClusterId| {
-            let known = had.get(id).filter(|apps| !apps.is_empty());
+            let known = had.get(id).filter(|apps| !apps.is_empty() && !self.stay.contains(id));
             Some((id.clone(), known.or_else(|| self.targets.get(id))?.clone()))
         };
         self.wanted.iter().filter(|(_, apps)| !apps.is_empty()).filter_map(|(id, _)| of(id)).collect()
@@ -143,6 +142,7 @@ impl Look<'_> {
             again: standing.overdue_in.filter(|_| !is_there),
             back: Some(Back { to, from: self.stored.spec.revision, counted: counted.collect(), is_there }),
             is_good: false,
+            bears: self.bounds.failures,
             phase: Phase::TakenBack,
         }
     }
@@ -160,6 +160,7 @@ impl Look<'_> {
             again: None,
             back: None,
             is_good: false,
+            bears: self.bounds.failures,
             phase: Phase::TakenBack,
         }
     }

@@ -16,8 +16,12 @@ use super::super::{Job, JobContext};
 use crate::api::{Content, Method, Request};
 
 impl JobContext {
-    /// The proof that the namespace of this UID on the cluster was made for the owner; none while the owner's own namespace is not known.
+    /// The proof that the namespace of this UID on the cluster was made for the owner; none while the owner's own namespace is not known,
+    /// or when the work was abandoned: by then, a namespace of this name on the hub may be another tenant's.
     fn proof(&self, uid: &str) -> Option<String> {
+        if self.abandoned {
+            return None;
+        }
         let tenant = self.policies.tenant(&self.owner.namespace)?;
         Some(made::proof(&self.installation.digest_key, uid, &self.owner.hash, &tenant))
     }
@@ -53,7 +57,10 @@ impl Job {
     /// owner or a tool took since is theirs.
     pub(in super::super) fn over_released(&self, item: &Item, found: &Foreign) -> Option<Over> {
         let Foreign { seen, holder, proof } = found;
-        let is_free = order::is_namespace(item.id.kind()) && seen.owner.is_none() && holder.tool.is_none();
+        // A hook's objects are deleted with all that is in them.
+        let lasts = item.manifest().is_some_and(|manifest| manifest.hook.is_none());
+        let is_free =
+            lasts && order::is_namespace(item.id.kind()) && seen.owner.is_none() && holder.tool.is_none();
         let proof = proof.as_ref().filter(|_| is_free)?;
         if self.ctx.proof(&seen.uid).as_ref() != Some(proof) {
             return None;
