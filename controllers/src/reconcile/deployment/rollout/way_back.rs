@@ -45,9 +45,9 @@ pub(super) async fn way(
     let back = look.back(&to);
     if let Some(over) = over(ctx, owner, look, &back) {
         let revision = to.spec.revision;
+        let pinned = format!("{}/{} {revision}", owner.namespace, owner.name);
         let why = format!(
-            "revision {revision} does not come back by itself: {over}; pin it (kubectl emco rollback {}/{} {revision}), have the budget raised, or change the deployment",
-            owner.namespace, owner.name
+            "revision {revision} does not come back by itself: {over}; pin it (kubectl emco rollback {pinned}), have the budget raised, or change the deployment"
         );
         return Ok(look.stays(standing, progress, &why));
     }
