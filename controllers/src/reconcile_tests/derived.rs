@@ -189,7 +189,7 @@ async fn a_cluster_that_is_left_has_no_right_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_gives_no_right_and_is_tried_without_the_account() {
+async fn a_plan_gives_no_right_and_asks_no_cluster() {
     let (mut life, refused) = deriving(Vec::new()).await;
     let before = resources(&life, "a");
     life.put(&planned());

@@ -5,6 +5,7 @@ mod charts;
 mod clouds;
 mod gates;
 mod generated;
+mod guesses;
 mod namespaces;
 mod others;
 mod reach;
