@@ -54,6 +54,10 @@ use crate::schema;
     validation = (
         "!has(self.__namespace__) || self.__namespace__.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
         "namespace must be a DNS label: lower-case letters, digits and '-'"
+    ),
+    validation = (
+        "!has(self.reservedNamespaces) || self.reservedNamespaces.all(n, n.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') || n.matches('^[a-z0-9][-a-z0-9]*[*]$'))",
+        "reservedNamespaces are names of namespaces, or their beginning with a '*': monitoring, openshift-*"
     )
 )]
 pub struct ClusterProviderSpec {
@@ -68,6 +72,11 @@ pub struct ClusterProviderSpec {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
+    /// Namespaces of its clusters that no logical cloud gets, whatever a grant says: by name, or by their beginning, as in `openshift-*`. The
+    /// operator's own is always one.
+    #[schemars(length(max = 100), inner(length(min = 1, max = 63)), extend("x-kubernetes-list-type" = "set"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved_namespaces: Vec<String>,
 }
 
 /// Lets projects use clusters.

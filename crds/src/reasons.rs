@@ -106,6 +106,7 @@ reasons!(
         LevelNotGranted,
         NamespaceConflict,
         NamespaceNotOurs,
+        NamespaceReserved,
         CSRDenied,
         CSRNotSigned,
         CredentialRefused,

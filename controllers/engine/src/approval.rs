@@ -7,6 +7,8 @@ use emco_crds::deployment_intent_group::status::PendingRequires;
 use emco_crds::project::{ApprovalMode, ApprovalScope};
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
+pub mod without_plan;
+
 /// One `DeploymentApproval` of a deployment intent group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vote {

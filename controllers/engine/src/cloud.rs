@@ -27,9 +27,11 @@ use crate::text::counted;
 mod facts;
 mod given;
 mod objects;
+mod reserved;
 mod rights;
 
 pub use facts::{CloudFacts, account, account_name, account_parts};
+pub use reserved::reserve;
 
 /// Name of the one app of a logical cloud.
 pub const APP: &str = "namespace";
@@ -82,6 +84,8 @@ pub struct Members {
     pub not_granted: BTreeSet<ClusterId>,
     /// Granted at a lower level only.
     pub level_not_granted: BTreeSet<ClusterId>,
+    /// Granted, and its namespace is nobody's there.
+    pub reserved: BTreeSet<ClusterId>,
 }
 
 /// Picks the clusters of a logical cloud. Without terms it has every granted cluster, and nothing counts as not granted.
@@ -111,6 +115,21 @@ pub fn members(
     members
 }
 
+impl Members {
+    /// With those that are reserved told apart.
+    fn of(request: &Request<'_>) -> Self {
+        let mut members = members(request.spec, request.granted, request.clusters);
+        let picks = |facts: &ClusterFacts| {
+            let terms = request.spec.clusters.as_ref();
+            terms.is_none_or(|terms| terms::any_matches(terms, &Candidate::new(facts)))
+        };
+        let picked = |id: &&ClusterId| request.clusters.get(*id).is_some_and(picks);
+        members.reserved = request.reserved.iter().filter(picked).cloned().collect();
+        members.not_granted.retain(|id| !request.reserved.contains(id));
+        members
+    }
+}
+
 /// What the plan of a logical cloud reads.
 pub struct Request<'a> {
     /// Keys of this installation.
@@ -125,8 +144,10 @@ pub struct Request<'a> {
     pub namespace: &'a str,
     /// All clusters of all providers.
     pub clusters: &'a BTreeMap<ClusterId, ClusterFacts>,
-    /// From [`granted`].
+    /// From [`granted`], without `reserved`.
     pub granted: &'a BTreeMap<ClusterId, Level>,
+    /// From [`reserve`].
+    pub reserved: &'a BTreeSet<ClusterId>,
     /// Clusters where a group of this cloud has something, or is to have it: the namespace stays there. With `provision: OnDemand` it is made
     /// there alone.
     pub held: &'a BTreeSet<ClusterId>,
@@ -161,7 +182,7 @@ pub struct CloudPlan {
 
 /// Plans a logical cloud.
 pub fn plan(request: &Request<'_>) -> Result<CloudPlan, Box<Refusal>> {
-    let members = members(request.spec, request.granted, request.clusters);
+    let members = Members::of(request);
     if members.candidates.is_empty() && request.held.is_empty() {
         return Err(refusal(request, &members));
     }
@@ -254,7 +275,14 @@ fn refusal(request: &Request<'_>, members: &Members) -> Box<Refusal> {
         let shown = ids.iter().take(3).map(ClusterId::as_str).collect::<Vec<_>>().join(", ");
         if ids.len() > 3 { format!("{shown} and {} more", ids.len() - 3) } else { shown }
     };
-    let (reason, message) = if !members.level_not_granted.is_empty() {
+    let (reason, message) = if !members.reserved.is_empty() {
+        let (ids, namespace) = (some(&members.reserved), request.namespace);
+        let text = format!(
+            "LogicalCloud {name}: namespace {namespace} is reserved on {ids}, by the operator or by reservedNamespaces of the \
+             ClusterProvider: make a new logical cloud with another spec.namespace"
+        );
+        (Reason::NamespaceReserved, text)
+    } else if !members.level_not_granted.is_empty() {
         let ids = some(&members.level_not_granted);
         let text = format!(
             "LogicalCloud {name}: level {level} is not granted to project {project} on {ids}: a grant of the \

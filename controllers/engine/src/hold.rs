@@ -63,9 +63,9 @@ impl Hold {
             (_, true, _, _) if status == "True" || is_progress(reason) => Reason::Suspended.as_str(),
             (_, false, _, _) if !runs && self.planned => Reason::Planned.as_str(),
             // What is only planned is no pin that holds.
-            ("True", false, true, _) if !self.planned => Reason::Pinned.as_str(),
+            ("True", false, true, None) if !self.planned => Reason::Pinned.as_str(),
             // Beside a revision that runs, a plan that waits says nothing about it.
-            (_, false, false, Some(wait)) if !runs => wait.reason.as_str(),
+            (_, false, _, Some(wait)) if !runs => wait.reason.as_str(),
             _ => reason,
         };
         if !runs && !self.suspended && (self.planned || self.awaits.is_some()) {
@@ -80,7 +80,7 @@ impl Hold {
             (false, ..) if self.planned => {
                 "spec.desiredState is Planned: no plan is carried out until it is Instantiated".to_owned()
             }
-            (false, None, Some(wait)) => {
+            (false, _, Some(wait)) => {
                 return match &self.next {
                     Next::Revision(revision, _) => format!("revision {revision} waits: {}", wait.message),
                     Next::Same | Next::Refused(_) => wait.message.clone(),
@@ -90,7 +90,7 @@ impl Hold {
                 let field = if self.suspending.is_empty() { FIELD } else { &self.suspending };
                 format!("suspended: nothing is written to clusters until {field} is unset")
             }
-            (false, Some(revision), _) => format!("spec.revision pins revision {revision}"),
+            (false, Some(revision), None) => format!("spec.revision pins revision {revision}"),
             (false, None, None) => String::new(),
         };
         let next = match (&self.next, self.suspended || self.planned) {
@@ -231,6 +231,10 @@ mod tests {
             hold.pending("sha256:0123", &Changes::default()).unwrap().requires,
             PendingRequires::Approval
         );
+        let pinned = Hold { pinned: Some(4), ..hold.clone() };
+        let ready = pinned.ready(running("True", "Ready"), true);
+        assert_eq!((ready.status, ready.reason), ("True", "Ready"), "a pin that waits holds nothing yet");
+        assert_eq!(ready.message, "2 of 2 clusters ready; revision 4 waits: approve digest 0123");
         let suspended = Hold { suspended: true, ..hold };
         assert_eq!(suspended.ready(running("True", "Ready"), true).reason, "Suspended");
         assert!(

@@ -16,11 +16,14 @@ use crate::set::{ManifestSet, SetManifest};
 mod account;
 mod derived;
 mod escalation;
+mod gain;
+mod harmless;
 mod registration;
 
 pub use account::{Asked, Rights};
 pub(crate) use derived::is_of_the_cluster;
 pub use derived::{Derived, Reach};
+pub use gain::{Gain, Power};
 pub use registration::{Registration, RegistrationRoles};
 
 /// Group of roles and bindings.

@@ -3,6 +3,8 @@
 mod common;
 
 use common::Case;
+use emco_crds::deployment_intent_group::status::Pending;
+use emco_engine::changes::Details;
 use emco_engine::plan::DerivedAccount;
 use emco_engine::snapshot::Running;
 
@@ -37,19 +39,34 @@ fn a_plan_gains_what_the_running_revision_does_not_need() {
     let running = case.running().unwrap();
     assert_eq!(
         gains(&case, running.as_ref()),
-        ["create NetworkPolicies", "create Roles", "get,list deployments.apps"],
+        ["create Roles", "create NetworkPolicies", "get,list deployments.apps"],
         "a quota is not among them"
     );
-    assert_eq!(gains(&case, None).first().map(String::as_str), Some("create ConfigMaps"));
+    assert!(gains(&case, None).contains(&"create ConfigMaps".to_owned()));
     let now = case.run(&case.plan().unwrap());
     assert_eq!(gains(&case, Some(&now)), Vec::<String>::new());
+}
+
+#[test]
+fn great_gains_come_first_and_a_status_has_room_for_all_of_them() {
+    let of = |number: i32| format!("{{apiGroups: [a.example.com], resources: [k{number:02}], verbs: [get]}}, ");
+    let usual: String = (0..60).map(of).collect();
+    let great = "{apiGroups: [\"\"], resources: [zebras, secrets], verbs: [get, list]}";
+    let rules = "{apiGroups: [apps], resources: [deployments], verbs: [get, list]}";
+    let case = case(&CASE.replace(rules, &format!("{usual}{great}")));
+    let details = Details { gains: gains(&case, None), ..Details::default() };
+    let mut pending = Pending::default();
+    details.fill(&mut pending);
+    assert_eq!(pending.gains.len(), 11, "{:?}", pending.gains);
+    assert_eq!(pending.gains[..2], ["create Roles", "get,list secrets"], "{:?}", pending.gains);
+    assert!(pending.gains[10].ends_with("more rights"), "{:?}", pending.gains);
 }
 
 #[test]
 fn a_cluster_that_joins_gains_all_that_comes_there() {
     let joined = case(&CASE.replace("before: {", "before: {clusters: {acme/a: {}}, "));
     let running = joined.running().unwrap();
-    assert_eq!(gains(&joined, running.as_ref()).first().map(String::as_str), Some("create ConfigMaps"));
+    assert!(gains(&joined, running.as_ref()).contains(&"create ConfigMaps".to_owned()));
 }
 
 #[test]

@@ -106,7 +106,12 @@ fn standing(ctx: &Context, namespace: &str, approval: &DeploymentApproval) -> St
 fn of(ctx: &Context, dig: &DeploymentIntentGroup, digest: &str) -> Option<Standing> {
     let status = dig.status.as_ref();
     let runs = status.and_then(|status| status.revision);
-    let contexts = store::contexts(ctx, &Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig));
+    let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig);
+    let pin = approved::pin_in_effect(ctx, dig, &owner);
+    if let Some(revision) = runs.filter(|_| pin.is_some_and(|(inputs, plan)| inputs == digest || plan == digest)) {
+        return Some(Standing::Runs(revision));
+    }
+    let contexts = store::contexts(ctx, &owner);
     let has = || {
         contexts.iter().filter(move |context| {
             let spec = &context.spec;

@@ -47,9 +47,11 @@ mod release;
 mod report;
 mod rollout;
 mod terminate;
+mod unpinned;
 
 use carry_out::{Carried, carry_out};
 use gather::Gathered;
+use pinned::Pinning;
 use planned::{Planned, Refused};
 
 /// When a deployment looks again whose stored content is lost: packs that come back from a backup are not watched.
@@ -105,7 +107,11 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     rows::invalidate_lost(ctx, &owner);
     let pin = match dig.spec.revision {
-        Some(revision) => Some(Box::pin(pinned::carry_out(ctx, &dig, &owner, revision)).await?),
+        Some(revision) => match Box::pin(pinned::carry_out(ctx, &dig, &owner, revision)).await? {
+            Pinning::Moved => return Ok(Outcome::After(MOVED)),
+            Pinning::Refused(refusal) => Some(Err(refusal)),
+            Pinning::Found(pin, wait, until) => Some(Ok((*pin, wait, until))),
+        },
         None => None,
     };
     let generation = meta::generation(dig.as_ref());
@@ -131,9 +137,10 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         }
     };
     let mut planned = match (pin, planned) {
-        (Some(Ok(pin)), planned) => {
+        (Some(Ok((pin, wait, until))), planned) => {
+            looks_again = until.filter(|_| wait.is_some()).map(|until| after(ctx, until));
             let plan = planned.map(|(_, plan)| plan);
-            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(pin), None, plan);
+            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(pin), wait, plan);
             Planned::Held(Box::new(Box::pin(held).await?))
         }
         (Some(Err(refusal)), _) | (None, Err(refusal)) => {

@@ -67,7 +67,8 @@ pub fn facts(
     if let Some(sentence) = taken::conflict(ctx, cloud, clusters) {
         return Err(taken::refusal(cloud, &sentence));
     }
-    let members = cloud::members(&cloud.spec, &granted(ctx, project, clusters), clusters);
+    let (granted, _) = granted(ctx, project, cloud, clusters);
+    let members = cloud::members(&cloud.spec, &granted, clusters);
     Ok(CloudFacts {
         name: name.to_owned(),
         level: cloud.spec.level.as_str().to_owned(),
@@ -78,14 +79,18 @@ pub fn facts(
     })
 }
 
+/// The highest level on each cluster that the project may use with the cloud's namespace, and clusters where nobody has that.
 fn granted(
     ctx: &Context,
     project: &Project,
+    cloud: &LogicalCloud,
     clusters: &BTreeMap<ClusterId, ClusterFacts>,
-) -> BTreeMap<ClusterId, emco_crds::fields::Level> {
+) -> (BTreeMap<ClusterId, Level>, BTreeSet<ClusterId>) {
     let providers = ctx.stores.providers.sorted();
     let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
-    cloud::granted(meta::name(project), &facts::labels(project), &providers, clusters)
+    let mut granted = cloud::granted(meta::name(project), &facts::labels(project), &providers, clusters);
+    let reserved = cloud::reserve(&mut granted, cloud.cluster_namespace(), &ctx.namespace, &providers);
+    (granted, reserved)
 }
 
 /// A cluster that is being deleted keeps what deployments have there. A logical cloud holds none: where no deployment of any project
@@ -192,7 +197,7 @@ async fn plan(
     }
     rows::invalidate_lost(ctx, owner);
     let newest = store::newest(ctx, owner).await?;
-    let granted = granted(ctx, &project, &clusters);
+    let (granted, reserved) = granted(ctx, &project, cloud, &clusters);
     let running = newest.as_ref().map(|stored| stored.running.as_ref());
     let plan = |held: &BTreeSet<ClusterId>, derived: &derived::OfClusters| {
         cloud::plan(&cloud::Request {
@@ -203,6 +208,7 @@ async fn plan(
             namespace: cloud.cluster_namespace(),
             clusters: &clusters,
             granted: &granted,
+            reserved: &reserved,
             held,
             derived,
             running,

@@ -245,12 +245,100 @@ async fn what_was_terminated_comes_back_by_the_approval_that_is_there() {
     ended["spec"]["desiredState"] = json!("Terminated");
     life.put(&ended);
     life.settle().await;
+    decide(&mut life, "end", "Approved").await;
     life.delete(&format!("{TENANT}/deploymentapprovals/yes")).await;
     life.put(&deployment("edge"));
     life.settle().await;
     assert_eq!((life.says("Approved").1, life.names_on("a").len()), ("AwaitingApproval".into(), 1));
     decide(&mut life, "again", "Approved").await;
     assert_eq!((life.says("Ready").1, page(&life, "a")), ("Ready".into(), json!("red")));
+}
+
+/// The shop with revision 1, whose page is red, and revision 2, whose page is blue: both approved.
+async fn two_approved() -> Life {
+    let mut life = waiting("Plan").await;
+    decide(&mut life, "first", "Approved").await;
+    life.put(&values("blue"));
+    life.settle().await;
+    decide(&mut life, "second", "Approved").await;
+    assert_eq!((page(&life, "a"), &life.dig()["status"]["revision"]), (json!("blue"), &json!(2)));
+    life
+}
+
+fn pinned(revision: i64) -> Value {
+    let mut dig = deployment("edge");
+    dig["spec"]["revision"] = json!(revision);
+    dig
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pin_waits_for_an_approval_of_its_own() {
+    let mut life = two_approved().await;
+    let before = edges(&life);
+    life.put(&pinned(1));
+    life.settle().await;
+    life.restart().await;
+    life.settle().await;
+    let status = life.dig()["status"].clone();
+    assert_eq!((&status["revision"], edges(&life)), (&json!(2), before), "{status:#}");
+    assert_eq!((&status["pending"]["revision"], &status["pending"]["requires"]), (&json!(1), &json!("Approval")));
+    let (ready, reason, message) = life.says("Ready");
+    assert_eq!((ready.as_str(), reason.as_str()), ("True", "Ready"), "{message}");
+    assert!(message.contains("; revision 1 waits: approve digest "), "{message}");
+    assert_eq!((life.says("Pinned").0, life.says("Pinned").1), ("False".into(), "AwaitingApproval".into()));
+    decide(&mut life, "back", "Approved").await;
+    assert_eq!((page(&life, "a"), life.says("Ready").1), (json!("red"), "Pinned".into()));
+    assert_eq!(life.says("Approved"), ("True".into(), "ApprovedBy".into(), "back by ann".into()));
+    assert_eq!(became(&life, "back"), ("InEffect".into(), "revision 1".into()));
+    life.restart().await;
+    life.settle().await;
+    assert_eq!((page(&life, "a"), life.says("Pinned").0), (json!("red"), "True".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pin_that_is_rejected_is_refused_and_what_runs_stays() {
+    let mut life = two_approved().await;
+    life.put(&pinned(1));
+    life.settle().await;
+    decide(&mut life, "no", "Rejected").await;
+    assert_eq!((page(&life, "a"), life.says("Ready").1), (json!("blue"), "Rejected".into()));
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!((page(&life, "a"), life.says("Ready").1), (json!("blue"), "Ready".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn unpinning_brings_back_what_ran_beside_an_edit_that_waits() {
+    let mut life = two_approved().await;
+    life.put(&pinned(1));
+    life.settle().await;
+    decide(&mut life, "back", "Approved").await;
+    life.put(&values("green"));
+    life.settle().await;
+    assert_eq!(page(&life, "a"), "red");
+    life.delete(&format!("{TENANT}/deploymentapprovals/second")).await;
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!((page(&life, "a"), page(&life, "b")), (json!("blue"), json!("blue")));
+    let status = life.dig()["status"].clone();
+    assert_eq!((&status["revision"], &status["pending"]["revision"]), (&json!(2), &json!(3)), "{status:#}");
+    assert_eq!(life.says("Approved").0, "False");
+    life.restart().await;
+    life.settle().await;
+    assert_eq!(page(&life, "a"), "blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn unpinning_without_an_edit_needs_no_approval() {
+    let mut life = two_approved().await;
+    life.put(&pinned(1));
+    life.settle().await;
+    decide(&mut life, "back", "Approved").await;
+    life.delete(&format!("{TENANT}/deploymentapprovals/second")).await;
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!((page(&life, "a"), life.says("Ready").1), (json!("blue"), "Ready".into()));
+    assert_eq!(life.dig()["status"]["pending"], Value::Null);
 }
 
 #[tokio::test(start_paused = true)]

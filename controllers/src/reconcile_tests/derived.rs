@@ -50,14 +50,14 @@ fn authorizer(edge: &MemoryServer, refused: &Refused) -> Faults {
             ["", "apis", group, _, rest @ ..] => (*group, rest),
             _ => return None,
         };
-        let ["namespaces", "team-a", plural, _] = rest else { return None };
+        let ["namespaces", "team-a", plural, name] = rest else { return None };
         let verbs: &[&str] = match request.method {
             Method::Delete => &["delete"],
             Method::Patch if edge.object(request.path.as_str()).is_none() => &["create", "patch"],
             Method::Patch => &["patch"],
             Method::Get | Method::Post | Method::Put => &[],
         };
-        let wanted = json!([{"apiGroups": [group], "resources": [plural], "verbs": verbs}]);
+        let wanted = json!([{"apiGroups": [group], "resources": [plural], "resourceNames": [name], "verbs": verbs}]);
         let role = edge.object(ROLE);
         let had = Rule::list(role.as_ref().and_then(|role| role.get("rules")));
         let lacks = Rule::list(Some(&wanted)).iter().find_map(|rule| rule.lacks(&had))?;
@@ -189,7 +189,7 @@ async fn a_cluster_that_is_left_has_no_right_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_gives_no_right_and_is_tried_without_the_account() {
+async fn a_plan_gives_no_right_and_asks_no_cluster() {
     let (mut life, refused) = deriving(Vec::new()).await;
     let before = resources(&life, "a");
     life.put(&planned());

@@ -71,18 +71,60 @@ async fn a_deletion_waits_for_its_confirmation_where_the_project_wants_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_terminated_by_an_edit_is_removed_without_a_confirmation() {
+async fn what_is_terminated_by_an_edit_waits_for_an_approval() {
     let mut life = Life::with(&objects());
     life.put(&project(&json!({"confirmDeletion": "Always"})));
     life.settle().await;
+    let before = edges(&life);
     let mut ended = deployment("edge");
     ended["spec"]["desiredState"] = json!("Terminated");
     life.put(&ended);
     life.settle().await;
+    life.restart().await;
+    life.settle().await;
+    let status = life.dig()["status"].clone();
+    assert_eq!((&status["state"], edges(&life)), (&json!("TerminateStopped"), before), "{status:#}");
+    assert_eq!((life.says("Ready").1, life.says("Approved").1), ("AwaitingApproval".into(), "AwaitingApproval".into()));
+    assert_eq!((&status["pending"]["revision"], &status["pending"]["requires"]), (&json!(0), &json!("Approval")));
+    decide(&mut life, "end", "Approved").await;
     assert_eq!((&life.dig()["status"]["state"], life.names_on("a").len()), (&json!("Terminated"), 1));
+    assert_eq!(life.says("Approved").1, "ApprovedBy");
     life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
     life.settle().await;
     assert_eq!(life.dig(), Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_waits_is_no_way_around_the_confirmation_of_a_deletion() {
+    let mut life = Life::with(&objects());
+    life.put(&project(&json!({"confirmDeletion": "Always"})));
+    life.settle().await;
+    let before = edges(&life);
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
+    life.settle().await;
+    assert_eq!((life.says("Ready").1, edges(&life)), ("RemovalNeedsConfirmation".into(), before));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_is_taken_back_before_it_is_approved_changes_nothing() {
+    let mut life = Life::with(&objects());
+    life.put(&project(&json!({"approval": {"mode": "Manual", "scope": "Plan"}})));
+    life.settle().await;
+    decide(&mut life, "first", "Approved").await;
+    let before = edges(&life);
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    assert_eq!(life.says("Ready").1, "AwaitingApproval");
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert_eq!((life.says("Ready").1, edges(&life)), ("Ready".into(), before));
+    assert_eq!(life.dig()["status"]["pending"], Value::Null);
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,6 +214,29 @@ async fn removals_in_small_steps_count_as_one_until_a_plan_is_confirmed() {
     leave(&life);
     life.settle().await;
     assert_eq!((has_page(&life, "b"), life.says("Approved").1), (false, "Automatic".into()), "2 of 3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pin_beyond_the_budget_waits_in_automatic_projects_too() {
+    let mut life = on_four().await;
+    life.rig.clock.back(TO_THE_FIRST_HOUR);
+    leave(&life);
+    life.settle().await;
+    decide(&mut life, "narrow", "Approved").await;
+    assert!(!has_page(&life, "c"), "revision 2 is on one cluster");
+    for name in ["b", "c", "d"] {
+        life.put(&labelled(name, &json!({"tier": "edge", "disk": "fast"})));
+    }
+    life.settle().await;
+    assert_eq!((has_page(&life, "c"), &life.dig()["status"]["revision"]), (true, &json!(3)));
+    let mut pinned = deployment("edge");
+    pinned["spec"]["revision"] = json!(2);
+    life.put(&pinned);
+    life.settle().await;
+    assert_eq!((has_page(&life, "c"), life.says("Approved").1), (true, "RemovalNeedsConfirmation".into()));
+    assert_eq!(life.says("Pinned").1, "RemovalNeedsConfirmation");
+    decide(&mut life, "back", "Approved").await;
+    assert_eq!((has_page(&life, "c"), life.says("Ready").1), (false, "Pinned".into()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use super::planned::planned;
 use super::plans::{edit, pending};
 use super::rig::emco;
 use super::shop::{TENANT, deployment, labelled, objects};
-use crate::api::{ApiError, Method};
+use crate::api::{ApiError, ApiServerExt as _, Method};
 use crate::memory::Fault;
 
 const ACCOUNT: &str = "system:serviceaccount:team-a:emco-default";
@@ -177,35 +177,74 @@ async fn a_plan_asks_as_the_account_once_it_is_there() {
     assert!(refused.contains("Forbidden") && refused.contains("cannot patch"), "{refused}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_plan_leaves_open_what_the_cluster_credentials_may_not_do() {
-    let (mut life, _) = standard(&json!({"permissions": [{"name": "own", "derived": true}]})).await;
+/// Notes who asks about the page, as a dry run or by reading it.
+fn note_questions(life: &Life) -> Writes {
     let asked = Writes::default();
     for edge in life.edges.values() {
         let asked = Arc::clone(&asked);
         edge.faults(Some(Arc::new(move |request, _| {
             let dry = request.query.iter().any(|(key, _)| *key == "dryRun");
-            let of_hub = dry && request.impersonate.is_none();
-            if of_hub {
-                asked.lock().insert((request.path.to_string(), String::new()));
+            if request.path.ends_with("/configmaps/page") && (dry || request.method == Method::Get) {
+                let account = request.impersonate.clone().unwrap_or_default();
+                asked.lock().insert((request.path.to_string(), account));
             }
-            of_hub.then(|| {
-                Fault::Refuse(ApiError::Status {
-                    code: 403,
-                    reason: "Forbidden".to_owned(),
-                    message: "configmaps \"page\" is forbidden: User \"emco-hub\" cannot patch resource \"configmaps\""
-                        .to_owned(),
-                    retry_after: None,
-                    causes: Vec::new(),
-                })
-            })
+            None
         })));
     }
+    asked
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_of_derived_rights_asks_no_cluster() {
+    let (mut life, _) = standard(&json!({"permissions": [{"name": "own", "derived": true}]})).await;
+    let asked = note_questions(&life);
     life.put(&planned());
     edit(&life);
     life.settle().await;
-    assert_eq!(writers(&asked, "/configmaps/page"), only(""));
+    assert!(pending(&life)["apps"][0].is_object(), "{:#}", pending(&life));
     assert_eq!(pending(&life)["apps"][0]["refused"], Value::Null);
+    let asked = asked.lock();
+    let others = asked.iter().filter(|(_, account)| account.is_empty()).collect::<Vec<_>>();
+    assert_eq!(others, Vec::<&(String, String)>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_asks_nothing_where_the_namespace_is_not_the_clouds() {
+    let mut all = objects()[..objects().len() - 1].to_vec();
+    all.push(cloud(&json!({"namespace": "vault"})));
+    let mut life = Life::with(&all);
+    for edge in life.edges.values() {
+        edge.put("somebody", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vault"}}));
+        let page = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"text": "theirs"},
+            "metadata": {"name": "page", "namespace": "vault"}});
+        edge.put("somebody", &page);
+    }
+    let asked = note_questions(&life);
+    let mut dig = planned();
+    dig["spec"]["sync"] = json!({"conflicts": "AdoptIfSame"});
+    life.put(&dig);
+    life.settle().await;
+    assert_eq!(pending(&life)["apps"][0]["gained"], json!(["acme/a", "acme/b"]), "{:#}", pending(&life));
+    assert_eq!(pending(&life)["apps"][0]["refused"], Value::Null);
+    assert_eq!(*asked.lock(), BTreeSet::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_of_a_reserved_namespace_is_refused_and_nothing_is_made() {
+    let (mut life, _) = standard(&json!({})).await;
+    for namespace in ["emco-system", "monitoring"] {
+        let reserved = json!({"spec": {"reservedNamespaces": ["moni*"]}});
+        life.rig.hub.merge("/apis/emco.io/v1alpha1/clusterproviders/acme", &reserved).await.unwrap();
+        let spec = json!({"level": "Standard", "namespace": namespace});
+        life.put(&emco("LogicalCloud", Some("team-a"), "greedy", &spec));
+        life.settle().await;
+        let (ready, reason, message) = life.rig.ready(&format!("{TENANT}/logicalclouds/greedy"));
+        assert_eq!((ready.as_str(), reason.as_str()), ("False", "NamespaceReserved"), "{message}");
+        let there = format!("/api/v1/namespaces/{namespace}");
+        assert!(life.edges.values().all(|edge| edge.object(&there).is_none()), "{there}");
+        life.delete(&format!("{TENANT}/logicalclouds/greedy")).await;
+        life.settle().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

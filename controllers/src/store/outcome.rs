@@ -58,6 +58,13 @@ pub fn is_unreported(ctx: &StoreContext, owner: &Owner, revision: i64) -> bool {
     found.and_then(|context| shown(ctx, &context)).is_some_and(|context| !is_noted(&context))
 }
 
+/// Whether a revision was carried out, as far as its status knows: one that was stored and not targeted before the process ended was not.
+pub fn has_run(ctx: &StoreContext, owner: &Owner, revision: i64) -> bool {
+    let all = contexts(ctx, owner);
+    let found = all.iter().find(|context| context.spec.revision == revision);
+    found.and_then(|context| shown(ctx, context)).is_some_and(|context| is_noted(&context))
+}
+
 fn is_noted(context: &AppContext) -> bool {
     context.status.as_ref().is_some_and(|status| status.stored == Some(true))
 }

@@ -38,6 +38,15 @@ pub enum Least {
 }
 
 impl TriedApply<'_> {
+    /// The object as it is now, read as who would apply it; `None` where there is none.
+    pub async fn read(&self) -> ApiResult<Option<Value>> {
+        match self.server.send(Request::new(Method::Get, self.path).acting_as(self.account)).await {
+            Ok(live) => Ok(Some(live)),
+            Err(error) if error.lacks(&self.path.name()) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// What the apply would answer, without the fields that the cluster does not know.
     pub async fn send(&self, force: bool) -> ApiResult<Value> {
         let mut body = self.body.clone();

@@ -146,7 +146,8 @@ pub struct Pending {
     /// Objects on all clusters.
     #[serde(default)]
     pub resources: ChangeCounts,
-    /// Rights that the account of the logical cloud gains by it, where a permission is derived: the first ten.
+    /// Rights that the account of the logical cloud gains by it, where a permission is derived: those to Secrets, roles, accounts, Pods,
+    /// webhooks and nodes, and the first others.
     #[schemars(length(max = 11), inner(length(max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<String>,

@@ -164,6 +164,9 @@ pub struct RowStatus {
     /// Objects that were to be removed and stay, because others took the owner label off them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stripped: Option<Stripped>,
+    /// Objects of others were taken over here once: one without any mark may be one of them, and is not deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub took_over: bool,
 }
 
 /// Objects that were to be removed and stay: others took the owner label off them.

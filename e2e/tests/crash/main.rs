@@ -1,6 +1,7 @@
 //! In: an operator that is killed at random moments of a deployment's life. Out: the edges and the hub end as if it had not been.
 
 mod soak;
+mod taken;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -88,18 +88,19 @@ async fn a_tenant_of_derived_rights_may_do_what_is_deployed_and_no_more() {
         // An update that brings a kind has the right to it first, and what leaves takes it along.
         tenant.deploy("two", POLICY).await?;
         deployed(bed, SPACE, "shop", 2).await?;
-        tenant.may("create", policies, THERE, true).await?;
+        tenant.may("create", &format!("{policies}/shop-closed"), THERE, true).await?;
+        tenant.may("create", policies, THERE, false).await?;
         for edge in ["a", "b"] {
             ensure!(tenant.written(edge, THERE)?.contains("shop-closed"), "{edge}");
         }
         tenant.deploy("three", ROLE).await?;
         deployed(bed, SPACE, "shop", 3).await?;
-        tenant.may("create", policies, THERE, false).await?;
+        tenant.may("create", &format!("{policies}/shop-closed"), THERE, false).await?;
         tenant.may("get", "pods", THERE, true).await?;
-        tenant.may("patch", "roles.rbac.authorization.k8s.io", THERE, true).await?;
+        tenant.may("patch", "roles.rbac.authorization.k8s.io/shop-reads", THERE, true).await?;
         tenant.deploy("four", "").await?;
         deployed(bed, SPACE, "shop", 4).await?;
-        tenant.may("patch", "roles.rbac.authorization.k8s.io", THERE, false).await?;
+        tenant.may("patch", "roles.rbac.authorization.k8s.io/shop-reads", THERE, false).await?;
         let all = refused()?;
         ensure!(all.is_empty(), "{all:?}");
 

@@ -7,6 +7,7 @@ mod edited;
 mod facts;
 mod fails_on_upgrade;
 mod health_rules;
+mod lifts;
 mod on_demand;
 mod ordered;
 mod passwords;

@@ -105,14 +105,15 @@ impl Tenant {
         self.bed.hub().kubectl().apply(&objects).await.map(drop)
     }
 
-    /// Waits until a cluster lets the account do that, or does not.
+    /// Waits until a cluster lets the account do that, or does not. `resource.group/name` is one object.
     pub async fn may(&self, verb: &str, resource: &str, namespace: &str, may: bool) -> Result<()> {
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let (kind, name) = resource.split_once('/').unwrap_or((resource, ""));
+        let (plural, group) = kind.split_once('.').unwrap_or((kind, ""));
         let there = format!("system:serviceaccounts:{}", self.there());
         let review: SubjectAccessReview = serde_json::from_value(serde_json::json!({"spec": {
             "user": self.account(),
             "groups": ["system:serviceaccounts", there, "system:authenticated"],
-            "resourceAttributes": {"verb": verb, "group": group, "resource": resource, "namespace": namespace},
+            "resourceAttributes": {"verb": verb, "group": group, "resource": plural, "name": name, "namespace": namespace},
         }}))?;
         let reviews: Api<SubjectAccessReview> = Api::all(self.bed.edge("a").client().await?);
         let end = Instant::now() + SOON;

@@ -5,6 +5,8 @@ mod charts;
 mod clouds;
 mod gates;
 mod generated;
+mod going_back;
+mod guesses;
 mod namespaces;
 mod others;
 mod reach;

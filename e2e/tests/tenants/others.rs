@@ -52,6 +52,14 @@ async fn clusters_levels_and_namespaces_of_others_are_refused_to_a_logical_cloud
                 "no cluster matches spec.clusters (acme/nowhere)",
             ),
             (
+                "reserved",
+                "level: Standard, namespace: monitoring",
+                "NamespaceReserved",
+                "namespace monitoring is reserved on acme/a",
+            ),
+            ("begins", "level: Standard, namespace: platform-logs", "NamespaceReserved", "platform-logs"),
+            ("operators", "level: Standard, namespace: emco-system", "NamespaceReserved", "emco-system"),
+            (
                 "taken",
                 "level: Standard, namespace: victims-cloud",
                 "NamespaceConflict",

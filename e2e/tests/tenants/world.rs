@@ -58,6 +58,7 @@ spec:
   - {name: victim, projects: [victim], maxLevel: Admin}
   - {name: tenants, projectSelector: {matchLabels: {tenant: 'yes'}}}
   - {name: debtor, projects: [debtor]}
+  reservedNamespaces: [monitoring, 'platform-*']
 ---
 apiVersion: emco.io/v1alpha1
 kind: ClusterProvider

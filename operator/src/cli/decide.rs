@@ -2,7 +2,7 @@
 
 use emco_crds::deployment_approval::Decision;
 use emco_crds::deployment_intent_group::rollout::Rollout;
-use emco_crds::deployment_intent_group::status::Pending;
+use emco_crds::deployment_intent_group::status::{Pending, PendingRequires};
 use emco_crds::fields::NameRef;
 use emco_crds::names::manager;
 use emco_crds::{DeploymentApproval, DeploymentApprovalSpec, DeploymentIntentGroup};
@@ -60,7 +60,7 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
     let group = hub.deployment(&namespace, &name).await?;
     let pending = group.status.as_ref().and_then(|status| status.pending.as_ref());
     // What a deletion would remove is confirmed at the deployment itself.
-    let pending = pending.filter(|pending| pending.revision > 0);
+    let pending = pending.filter(|pending| pending.revision > 0 || pending.requires == PendingRequires::Approval);
     let digest = match &wave {
         Some(wave) => of_wave(&group, wave, decision, digest.as_deref()),
         None => choose(pending, digest.as_deref()),
@@ -118,6 +118,7 @@ fn said(done: &Done, pending: Option<&Pending>) -> String {
     let gains = gains.map(|gains| format!("; gains: {gains}")).unwrap_or_default();
     let anew = pending.map(recreated).unwrap_or_default();
     let plan = match pending.filter(|pending| pending.digest == *digest) {
+        Some(pending) if pending.revision == 0 => format!("all of it is removed: {}", pending.summary),
         Some(pending) if pending.summary.is_empty() => format!("revision {}{gains}{anew}", pending.revision),
         Some(pending) => format!("revision {}, {}{gains}{anew}", pending.revision, pending.summary),
         None if !wave.is_empty() && *decision == Decision::Rejected => {

@@ -2,6 +2,7 @@
 
 use emco_crds::conditions::types;
 use emco_crds::names::manager;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{AppContext, Conditioned as _, DeploymentIntentGroup};
 use emco_engine::hold;
 use kube::Api;
@@ -106,8 +107,15 @@ pub async fn rollback(args: RollbackArgs) -> anyhow::Result<Outcome> {
     let running = group.status.as_ref().and_then(|status| status.revision);
     let revision = choose(&contexts, running, revision)
         .map_err(|why| anyhow::anyhow!("{namespace}/{name} cannot be rolled back: {why}"))?;
+    let approved = group.status.as_ref().and_then(|status| status.condition(types::APPROVED));
+    let asks = approved.is_some_and(|condition| condition.reason != Reason::Automatic.as_str());
+    let first = if asks {
+        format!("; it waits for an approval of its own: kubectl emco approve {namespace}/{name}")
+    } else {
+        String::new()
+    };
     let said = format!(
-        "{namespace}/{name} is pinned to revision {revision}, and stays there until it is unpinned{waits}"
+        "{namespace}/{name} is pinned to revision {revision}, and stays there until it is unpinned{first}{waits}"
     );
     let back = format!("kubectl emco rollback {namespace}/{name} --unpin");
     let change = Change { field: "revision", now: json!(revision), back, said };

@@ -1,3 +1,4 @@
+use emco_crds::ClusterProviderSpec;
 use serde_json::Value;
 
 use super::*;
@@ -48,6 +49,8 @@ fn levels(grants: &str) -> BTreeMap<String, Level> {
 struct Case {
     spec: &'static str,
     grants: &'static str,
+    reserves: &'static [&'static str],
+    own: &'static str,
     held: &'static [&'static str],
     clusters: BTreeMap<ClusterId, ClusterFacts>,
     derived: BTreeMap<ClusterId, Option<Rights>>,
@@ -59,7 +62,17 @@ impl Default for Case {
     fn default() -> Self {
         let grants = "[{name: all, projectSelector: {}, maxLevel: Admin}]";
         let derived = BTreeMap::new();
-        Self { spec: "{level: Admin}", grants, held: &[], clusters: fleet(), derived, running: None, now: 1 }
+        Self {
+            spec: "{level: Admin}",
+            grants,
+            reserves: &[],
+            own: "emco-system",
+            held: &[],
+            clusters: fleet(),
+            derived,
+            running: None,
+            now: 1,
+        }
     }
 }
 
@@ -67,7 +80,15 @@ impl Case {
     fn plan(&self) -> Result<CloudPlan, Refusal> {
         let installation = Installation { id: "i".to_owned(), digest_key: [1; 32], random_key: [2; 32] };
         let spec: LogicalCloudSpec = serde_yaml::from_str(self.spec).unwrap();
-        let granted = granted("team-a", &BTreeMap::new(), &[&provider("acme", self.grants)], &self.clusters);
+        let provider = &ClusterProvider {
+            spec: ClusterProviderSpec {
+                reserved_namespaces: self.reserves.iter().map(|one| (*one).to_owned()).collect(),
+                ..provider("acme", self.grants).spec
+            },
+            ..provider("acme", self.grants)
+        };
+        let mut granted = granted("team-a", &BTreeMap::new(), &[provider], &self.clusters);
+        let reserved = reserve(&mut granted, "shop", self.own, &[provider]);
         let held = self.held.iter().map(|id| ClusterId::parse(id).unwrap()).collect();
         plan(&Request {
             installation: &installation,
@@ -77,6 +98,7 @@ impl Case {
             namespace: "shop",
             clusters: &self.clusters,
             granted: &granted,
+            reserved: &reserved,
             held: &held,
             derived: &self.derived,
             running: self.running.as_ref(),
@@ -320,6 +342,34 @@ fn a_level_that_is_not_granted_is_refused_with_the_grant_that_would_do() {
         "LogicalCloud edge: level Admin is not granted to project team-a on acme/a, acme/b: a grant of the ClusterProvider \
          needs maxLevel: Admin"
     );
+}
+
+#[test]
+fn a_namespace_that_a_provider_reserves_is_nobodys() {
+    for reserves in [&["shop"][..], &["other", "sh*"]] {
+        let (reason, message) = Case { reserves, ..Case::default() }.refusal();
+        assert_eq!(reason, "NamespaceReserved");
+        assert!(message.contains("namespace shop is reserved on acme/a, acme/b"), "{message}");
+    }
+    for reserves in [&["shop-floor"][..], &["shops*"], &["sho"]] {
+        assert_eq!(on(&Case { reserves, ..Case::default() }.plan().unwrap()), ["acme/a", "acme/b"]);
+    }
+}
+
+#[test]
+fn the_operators_own_namespace_is_nobodys() {
+    assert_eq!(Case { own: "shop", ..Case::default() }.refusal().0, "NamespaceReserved");
+    let mut granted = granted("team-a", &BTreeMap::new(), &[&provider("acme", "[{name: a, projectSelector: {}}]")], &fleet());
+    assert_eq!(reserve(&mut granted, "emco-system", "emco", &[]).len(), 2);
+    assert!(granted.is_empty());
+}
+
+#[test]
+fn a_namespace_that_is_reserved_later_stays_while_a_deployment_holds_it() {
+    let first = Case::default().plan().unwrap();
+    let running = Some(run(&first));
+    let held = Case { reserves: &["shop"], held: &["acme/a"], running, ..Case::default() }.plan().unwrap();
+    assert_eq!((on(&held), held.members.reserved.len()), (vec!["acme/a"], 2));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Kind, RBAC, Resource, Rule, defined, escalation};
+use super::gain::Gain;
+use super::harmless::{is_confining, is_harmless, is_ours, is_shared};
+use super::{Kind, Resource, Rule, defined, escalation};
 use crate::apis::ApiList;
 use crate::identity::{Identity, kind_of};
 use crate::role::Derived;
@@ -13,11 +15,6 @@ use crate::set::ManifestSet;
 const KEEP: [&str; 3] = ["create", "delete", "patch"];
 /// The same without its removal: objects of a chart's folder `crds` are never removed.
 const MAKE: [&str; 2] = ["create", "patch"];
-
-/// What confines a namespace: nothing in it gives itself more.
-const CONFINING: [&str; 2] = ["resourcequotas", "limitranges"];
-/// Roles of every cluster that leave what confines a namespace alone.
-const USUAL: [&str; 3] = ["view", "edit", "admin"];
 
 /// What sets of manifests ask of an account, before a cluster says which resources their kinds are.
 #[derive(Clone, Default)]
@@ -36,6 +33,17 @@ struct OfKind {
     group: String,
     kind: String,
     removed: bool,
+    /// Of kinds that EMCO has objects of beside it: rights to others than those of the manifests are not derived.
+    name: Option<String>,
+}
+
+/// One rule is made of these: kinds of a group, or one whose objects are named.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Kept<'a> {
+    place: String,
+    group: &'a str,
+    removed: bool,
+    named: Option<String>,
 }
 
 /// Rules of an account, by the place where they hold.
@@ -53,13 +61,14 @@ impl Asked {
         let mut asked = Self { own: defined(&[set]), ..Self::default() };
         for manifest in set.manifests.iter().filter(|one| one.account.as_deref() == Some(account)) {
             let (group, kind) = kind_of(&manifest.json);
-            let namespace = Identity::of(&manifest.json).namespace;
+            let Identity { namespace, name, .. } = Identity::of(&manifest.json);
             for held in escalation::held(&manifest.json) {
                 let names = held.name.into_iter().chain(held.rule.names.iter().cloned()).collect();
                 asked.held.insert((namespace.clone(), Rule { names, ..held.rule }));
             }
+            let name = is_shared(group, kind).then_some(name);
             let (group, kind) = (group.to_owned(), kind.to_owned());
-            asked.kinds.insert(OfKind { namespace, group, kind, removed: !manifest.crd_folder });
+            asked.kinds.insert(OfKind { namespace, group, kind, removed: !manifest.crd_folder, name });
         }
         asked
     }
@@ -77,32 +86,24 @@ impl Asked {
     }
 
     /// What is asked, in words: `create NetworkPolicies`. Without what is not derived; namespaces other than `home` are named.
-    pub fn phrases(&self, home: &str, derived: &Derived) -> BTreeSet<String> {
+    pub fn gains(&self, home: &str, derived: &Derived) -> BTreeSet<Gain> {
         let place = |namespace: &str| match namespace {
             "" => " of the whole cluster".to_owned(),
             there if there == home => String::new(),
             there => format!(" in {there}"),
         };
-        let kinds = self.kinds_of(derived).filter(|of| derived.holds(&of.namespace)).map(|of| {
-            let OfKind { namespace, group, kind, removed: _ } = of;
-            // Groups of Kubernetes need not be told apart.
-            let group = if group.contains('.') && !group.ends_with(".k8s.io") {
-                format!(".{group}")
-            } else {
-                String::new()
-            };
-            format!("create {}{group}{}", plural(kind), place(namespace))
-        });
-        let held =
-            self.held_of(derived).map(|(namespace, rule)| format!("{}{}", rule.phrase(), place(namespace)));
+        let kinds = self.kinds_of(derived).filter(|of| derived.holds(&of.namespace));
+        let kinds = kinds
+            .map(|of| Gain::of_kind(&of.group, &of.kind, &plural(&of.kind), &place(&of.namespace)));
+        let held = self.held_of(derived).flat_map(|(namespace, rule)| Gain::of_rule(rule, &place(namespace)));
         kinds.chain(held).collect()
     }
 
     /// The rules for this on a cluster that serves `apis`. A kind that it does not serve has no rule: nothing can be made of it. Within
     /// namespaces, none of what confines them is among the rules.
     pub fn rights(&self, apis: &ApiList, derived: &Derived) -> Rights {
-        let mut resources: BTreeMap<(String, &str, bool), BTreeSet<String>> = BTreeMap::new();
-        for OfKind { namespace, group, kind, removed } in self.kinds_of(derived) {
+        let mut all: BTreeMap<Kept<'_>, (BTreeSet<String>, BTreeSet<String>)> = BTreeMap::new();
+        for OfKind { namespace, group, kind, removed, name } in self.kinds_of(derived) {
             let served = apis.preferred(group, kind).map(|api| (api.plural.as_str(), api.namespaced));
             let own = || {
                 let own = self.own.get(&(group.clone(), kind.clone()))?;
@@ -111,14 +112,19 @@ impl Asked {
             let Some((plural, namespaced)) = served.or_else(own) else { continue };
             let place = if namespaced { namespace.clone() } else { String::new() };
             if derived.holds(&place) {
-                resources.entry((place, group.as_str(), *removed)).or_default().insert(plural.to_owned());
+                let named = name.is_some().then(|| plural.to_owned());
+                let kept = Kept { place, group, removed: *removed, named };
+                let (resources, names) = all.entry(kept).or_default();
+                resources.insert(plural.to_owned());
+                names.extend(name.clone());
             }
         }
-        let kept = resources.into_iter().map(|((place, group, removed), resources)| {
+        let kept = all.into_iter().map(|(Kept { place, group, removed, named: _ }, (resources, names))| {
             let verbs: &[&str] = if removed { &KEEP } else { &MAKE };
             let rule = Rule {
                 groups: vec![group.to_owned()],
                 resources: resources.into_iter().collect(),
+                names: names.into_iter().collect(),
                 verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
                 ..Rule::default()
             };
@@ -137,7 +143,7 @@ impl Asked {
 
     /// Kinds of which rights are derived, if that is so where they are.
     fn kinds_of<'a>(&'a self, derived: &'a Derived) -> impl Iterator<Item = &'a OfKind> {
-        self.kinds.iter().filter(move |of| derived.cluster || !of.is_confining())
+        self.kinds.iter().filter(move |of| derived.cluster || of.is_harmless())
     }
 
     /// Rules that are derived.
@@ -148,9 +154,9 @@ impl Asked {
 }
 
 impl OfKind {
-    /// Whether objects of the kind confine a namespace.
-    fn is_confining(&self) -> bool {
-        self.group.is_empty() && matches!(self.kind.as_str(), "ResourceQuota" | "LimitRange")
+    /// Its objects neither confine a namespace nor are EMCO's.
+    fn is_harmless(&self) -> bool {
+        !is_confining(&self.group, &self.kind) && !self.name.as_deref().is_some_and(is_ours)
     }
 }
 
@@ -164,18 +170,6 @@ fn plural(kind: &str) -> String {
         None if ["s", "x", "ch", "sh"].iter().any(|end| kind.ends_with(end)) => format!("{kind}es"),
         None => format!("{kind}s"),
     }
-}
-
-/// Whether a rule that a chart gives away, and so has to be held, leaves what confines its namespace alone.
-fn is_harmless(rule: &Rule) -> bool {
-    let Rule { groups, resources, names, urls, verbs } = rule;
-    let has = |list: &[String], words: &[&str]| list.iter().any(|one| words.contains(&one.as_str()));
-    let confining =
-        resources.iter().any(|one| CONFINING.contains(&one.split('/').next().unwrap_or_default()));
-    let binds = has(verbs, &["bind"]) && has(groups, &[RBAC]) && has(resources, &["clusterroles"]);
-    let usual = !names.is_empty() && names.iter().all(|name| USUAL.contains(&name.as_str()));
-    let all = [groups, resources, verbs].into_iter().any(|list| has(list, &["*"]));
-    urls.is_empty() && !all && !confining && !has(verbs, &["escalate", "impersonate"]) && (!binds || usual)
 }
 
 impl Rights {
@@ -202,17 +196,6 @@ impl Rights {
 }
 
 impl Rule {
-    /// The rule in words: `get,list pods`, `bind clusterroles.rbac.authorization.k8s.io view`.
-    fn phrase(&self) -> String {
-        let Self { groups, resources, names, urls, verbs } = self;
-        let groups: Vec<&str> = groups.iter().map(String::as_str).filter(|group| !group.is_empty()).collect();
-        let groups = if groups.is_empty() { String::new() } else { format!(".{}", groups.join(",")) };
-        let mut words = vec![verbs.join(","), format!("{}{groups}", resources.join(","))];
-        words.extend([names, urls].into_iter().filter(|list| !list.is_empty()).map(|list| list.join(",")));
-        words.retain(|word| !word.is_empty());
-        words.join(" ")
-    }
-
     /// The first right of this rule that no rule of `had` gives, as in `create networkpolicies.networking.k8s.io`. Paths that are no
     /// resources are not looked at.
     pub fn lacks(&self, had: &[Self]) -> Option<String> {

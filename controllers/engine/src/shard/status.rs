@@ -205,6 +205,8 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         left_out: _,
         rewritten: _,
         stripped,
+        // It holds for this row alone, and for good.
+        took_over,
     } = status;
     let plain = *connectivity == Connectivity::Reachable
         && matches!(state, State::Instantiated | State::Updated)
@@ -215,7 +217,8 @@ fn unremarkable(row: &ShardRow, status: &RowStatus) -> Option<String> {
         && unready.is_empty()
         && unready_since.is_none()
         && drift.is_none()
-        && stripped.is_none();
+        && stripped.is_none()
+        && !took_over;
     if plain && is_complete(row, applied.as_ref()) { row.target.clone() } else { None }
 }
 

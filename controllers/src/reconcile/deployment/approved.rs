@@ -1,12 +1,16 @@
 //! Holds a plan back that its project wants approved: reads the project, the removal budget and the approvals.
 
+use std::collections::BTreeMap;
+
 use emco_crds::deployment_approval::Decision;
-use emco_crds::deployment_intent_group::status::{ApprovalRecord, DeploymentIntentGroupStatus};
-use emco_crds::project::Approval;
-use emco_crds::{DeploymentApproval, DeploymentIntentGroup};
-use emco_engine::approval::{Asked, Digests, Required, Vote, Wait, covering};
-use emco_engine::identity::ClusterId;
+use emco_crds::deployment_intent_group::DesiredState;
+use emco_crds::deployment_intent_group::status::ApprovalRecord;
+use emco_crds::project::{Approval, ApprovalMode, ApprovalScope, ConfirmDeletion};
+use emco_crds::{DeploymentApproval, DeploymentIntentGroup, Project};
+use emco_engine::approval::{Asked, Digests, Required, Vote, Wait, covering, without_plan};
+use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::plan::{Plan, over_budget};
+use emco_engine::set::{Assignment, combinations};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::api::ApiResult;
@@ -61,32 +65,131 @@ pub async fn gate(
             || store::are_of(&targets, &stored.running)
             || store::named_by_shards(ctx, owner).contains(&revision)
     };
-    let runs = runs.filter(begun);
+    let back = comes_back(ctx, dig, owner, newest, runs.as_ref()).cloned();
+    let runs = back.or_else(|| runs.filter(begun));
     let runs = runs.map(|stored| (stored.running.inputs_digest.clone(), stored.running.plan_digest.clone()));
-    let (mut over, mut until) = (None, None);
+    let (over, until) = budget(ctx, owner, project.as_deref(), &plan.assignment).await?;
+    Ok(Gate { namespace, group, plan: plan_digests, runs, policy, until, over })
+}
+
+/// The newest revision, where it ran, was neither taken back nor rejected since, and clusters have an earlier one that nobody pins.
+pub fn comes_back<'a>(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    newest: Option<&'a Stored>,
+    targeted: Option<&Stored>,
+) -> Option<&'a Stored> {
+    let ends = meta::deleting(dig) || dig.spec.desired_state == DesiredState::Terminated;
+    if dig.spec.revision.is_some() || dig.spec.is_held() || ends || store::targets(ctx, owner).is_empty() {
+        return None;
+    }
+    let newest = newest?;
+    let revision = newest.spec.revision;
+    let earlier = targeted.is_some_and(|targeted| targeted.name != newest.name);
+    let rejected = || {
+        let digests = [newest.spec.inputs_digest.as_deref(), Some(newest.spec.digest.as_str())];
+        let votes = votes(ctx, &owner.namespace, &owner.name);
+        let of_it = |vote: &Vote| digests.contains(&Some(vote.digest.as_str()));
+        votes.iter().any(|vote| vote.decision == Decision::Rejected && of_it(vote))
+    };
+    let comes = earlier
+        && store::has_run(ctx, owner, revision)
+        && !store::is_taken_back(ctx, owner, revision)
+        && !rejected();
+    comes.then_some(newest)
+}
+
+/// The gate that a stored revision has to pass which is pinned, on these clusters. One that is there has passed it.
+pub async fn of_pin(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    (stored, assignment): (&Stored, &Assignment),
+) -> Result<Gate, Failure> {
+    let project = composite_app::project(ctx, &owner.namespace);
+    let policy = project.as_ref().map(|project| project.spec.approval).unwrap_or_default();
+    let (namespace, group) = (owner.namespace.clone(), owner.name.clone());
+    let spec = &stored.spec;
+    let (targets, mut wanted) = (store::targets(ctx, owner), combinations(assignment));
+    wanted.retain(|_, apps| !apps.is_empty());
+    let plan = digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &wanted);
+    let said = dig.status.as_ref().and_then(|status| status.revision) == Some(spec.revision);
+    let runs = if targets == wanted {
+        Some(plan.clone())
+    } else {
+        let runs = said && !targets.is_empty() && store::are_of(&targets, &stored.running);
+        runs.then(|| digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &targets))
+    };
+    let (over, until) = budget(ctx, owner, project.as_deref(), assignment).await?;
+    Ok(Gate { namespace, group, plan, runs, policy, over, until })
+}
+
+/// The gate that the end of a deployment has to pass which is only edited to be terminated; `None` where the project wants none, or nothing
+/// of it was ever stored.
+pub fn of_end(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<Gate> {
+    let project = composite_app::project(ctx, &owner.namespace)?;
+    let (mode, confirms) = (project.spec.approval.mode, project.spec.confirm_deletion);
+    if meta::deleting(dig) || mode != ApprovalMode::Manual && confirms != ConfirmDeletion::Always {
+        return None;
+    }
+    let stored = || store::contexts(ctx, owner).first().map(|context| context.spec.digest.clone());
+    let runs = dig.status.as_ref().and_then(|status| status.digest.clone()).or_else(stored)?;
+    let digest = without_plan::terminate(meta::uid(dig), &runs);
+    Some(Gate {
+        namespace: owner.namespace.clone(),
+        group: owner.name.clone(),
+        plan: (digest.clone(), digest),
+        runs: None,
+        policy: Approval { mode: ApprovalMode::Manual, scope: ApprovalScope::Plan },
+        over: None,
+        until: None,
+    })
+}
+
+/// What an approval of a pinned revision names; `wanted` is what clusters get of it.
+fn digests_of_pin(
+    ctx: &Context,
+    owner: &Owner,
+    (revision, stored): (i64, &str),
+    wanted: &BTreeMap<ClusterId, Combination>,
+) -> (String, String) {
+    let contexts = store::contexts(ctx, owner);
+    let newest = contexts.first().map_or("", |context| context.spec.digest.as_str());
+    without_plan::pin(revision, (stored, newest), wanted)
+}
+
+/// The same of the pin that is in effect; `None` where there is none.
+pub fn pin_in_effect(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<(String, String)> {
+    let revision = dig.spec.revision?;
+    if dig.status.as_ref()?.revision != Some(revision) {
+        return None;
+    }
+    let contexts = store::contexts(ctx, owner);
+    let stored = contexts.iter().find(|context| context.spec.revision == revision)?;
+    Some(digests_of_pin(ctx, owner, (revision, &stored.spec.digest), &store::targets(ctx, owner)))
+}
+
+/// How an assignment goes beyond the removal budget, and until when it does.
+async fn budget(
+    ctx: &Context,
+    owner: &Owner,
+    project: Option<&Project>,
+    assignment: &Assignment,
+) -> Result<(Option<String>, Option<Timestamp>), Failure> {
+    let targets = store::targets(ctx, owner);
     // What rows say is true also where a revision is only on some of its clusters, or cannot be read any more.
     let now = || targets.iter().flat_map(|(id, apps)| apps.keys().map(move |app| (app.as_str(), id)));
     let stays =
-        |(app, id): (&str, &ClusterId)| plan.assignment.get(id).is_some_and(|apps| apps.contains_key(app));
-    if let Some(project) = &project
-        && !now().all(stays)
-    {
-        let confirmed = confirmed(ctx, owner);
-        let (ran, oldest) = store::recent_placements(ctx, owner, BUDGET_WINDOW, confirmed).await?;
-        until = oldest;
-        let lately = ran.iter().flat_map(|had| had.iter());
-        let lately = lately.flat_map(|(app, clusters)| clusters.iter().map(|id| (app.as_str(), id.as_ref())));
-        over = over_budget(&plan.assignment, now(), lately, &project.spec.removal_budget);
-    }
-    Ok(Gate {
-        namespace,
-        group,
-        plan: plan_digests,
-        runs,
-        policy,
-        until: until.filter(|_| over.is_some()),
-        over,
-    })
+        |(app, id): (&str, &ClusterId)| assignment.get(id).is_some_and(|apps| apps.contains_key(app));
+    let Some(project) = project.filter(|_| !now().all(stays)) else { return Ok((None, None)) };
+    let confirmed = confirmed(ctx, owner);
+    let (ran, until) = store::recent_placements(ctx, owner, BUDGET_WINDOW, confirmed).await?;
+    let lately = ran.iter().flat_map(|had| had.iter());
+    let lately = lately.flat_map(|(app, clusters)| clusters.iter().map(|id| (app.as_str(), id.as_ref())));
+    let over = over_budget(assignment, now(), lately, &project.spec.removal_budget);
+    let until = until.filter(|_| over.is_some());
+    Ok((over, until))
 }
 
 /// The newest stored revision of which exactly the plan was approved: what was removed before it is confirmed.
@@ -118,6 +221,12 @@ impl Gate {
             return None;
         }
         asked.wait(&votes(ctx, &self.namespace, &self.group))
+    }
+
+    /// What lets it pass, and in whose name.
+    pub fn passed(&self, ctx: &Context) -> Option<String> {
+        let votes = votes(ctx, &self.namespace, &self.group);
+        covering(&votes, digests(&self.plan)).map(|vote| format!("{} by {}", vote.name, vote.by))
     }
 
     /// Whether the plan may still be carried out, as the hub has the approvals now: a rejection that the watch does not show yet
@@ -170,17 +279,23 @@ pub fn record(
     ctx: &Context,
     owner: &Owner,
     stored: Option<&Stored>,
-    before: Option<&DeploymentIntentGroupStatus>,
+    dig: &DeploymentIntentGroup,
 ) -> Option<ApprovalRecord> {
     let spec = &stored?.spec;
     let inputs = spec.inputs_digest.as_deref().unwrap_or_default();
     let votes = votes(ctx, &owner.namespace, &owner.name);
-    let Some(vote) = covering(&votes, Digests { inputs, plan: &spec.digest }) else {
+    let before = dig.status.as_ref();
+    // A pin that waited is let pass by an approval of its own.
+    let pin = dig.spec.revision.filter(|pinned| *pinned == spec.revision);
+    let pin = pin.map(|_| digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &store::targets(ctx, owner)));
+    let of_pin = pin.as_ref().and_then(|pin| covering(&votes, digests(pin)));
+    let Some(vote) = of_pin.or_else(|| covering(&votes, Digests { inputs, plan: &spec.digest })) else {
         let before = before.filter(|before| before.revision == Some(spec.revision))?;
         return before.approval.clone();
     };
     let object = ctx.stores.approvals.named(&owner.namespace, &vote.name);
-    let required = if vote.digest == spec.digest { "Plan" } else { "Inputs" };
+    let whole = vote.digest == spec.digest || pin.as_ref().is_some_and(|pin| vote.digest == pin.1);
+    let required = if whole { "Plan" } else { "Inputs" };
     Some(ApprovalRecord {
         required: required.to_owned(),
         name: Some(vote.name.clone()),

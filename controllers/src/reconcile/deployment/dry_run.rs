@@ -236,7 +236,8 @@ impl Asker<'_> {
     }
 }
 
-/// Where the account of the deployment's logical cloud has its rights; nowhere, if it has none, or if they follow what is applied.
+/// Where the account of the deployment's logical cloud has its rights, and the namespace is the logical cloud's; nowhere, if it has none, or
+/// if they follow what is applied. Elsewhere nothing is asked for it.
 fn accounts(
     ctx: &Context,
     dig: &DeploymentIntentGroup,

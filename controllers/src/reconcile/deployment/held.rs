@@ -23,6 +23,7 @@ use super::order::order_of;
 use super::pinned::Pin;
 use super::planned::{Held, PendingChange, Planned};
 use super::rollout::{self, Way};
+use super::unpinned;
 use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::Failure;
@@ -94,7 +95,7 @@ pub async fn hold(
     }
     let said = dig.status.as_ref().and_then(|status| status.revision);
     let (suspended, planned) = (dig.spec.is_suspended(), dig.spec.is_planned());
-    let stays = suspended || planned;
+    let stays = suspended || planned || pin.is_some() && awaits.is_some();
     let targets = store::targets(ctx, owner);
     let (stored, mut assignment) = match &pin {
         Some(pin) if !stays => (Some(pin.stored.clone()), pin.assignment.clone()),
@@ -192,8 +193,8 @@ pub async fn tend(
 ) -> Result<Option<Duration>, Failure> {
     let Planned::Held(held) = planned else { return Ok(None) };
     let planned = held.hold.planned;
-    // A pin that is not only planned is targeted already.
-    if planned || held.hold.pinned.is_none() {
+    // A pin that is carried out is targeted already.
+    if planned || held.hold.pinned.is_none() || held.hold.awaits.is_some() {
         Box::pin(maintain(ctx, dig, owner, held)).await?;
     }
     let suspended = held.hold.suspended;
@@ -343,7 +344,12 @@ pub(super) async fn running(
     if let Some(newest) = newest.filter(|newest| newest.running.waves.is_some()).filter(is_taken_back) {
         return Ok((Some(newest.clone()), newest.running.assignment.clone()));
     }
-    targeted_by_rows(ctx, owner, newest, status.and_then(|status| status.revision)).await
+    let (stored, assignment) =
+        targeted_by_rows(ctx, owner, newest, status.and_then(|status| status.revision)).await?;
+    match unpinned::back(ctx, dig, owner, newest, stored.as_ref()).await? {
+        Some((newest, assignment)) => Ok((Some(newest), assignment)),
+        None => Ok((stored, assignment)),
+    }
 }
 
 /// The revision that clusters are to have as their rows say, and where. `said` is the one that the status names.

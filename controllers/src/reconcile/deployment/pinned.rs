@@ -7,13 +7,16 @@ use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_crds::fields::Level;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_engine::approval::Wait;
 use emco_engine::cloud::CloudFacts;
 use emco_engine::identity::ClusterId;
 use emco_engine::pin::{self, Pinned};
 use emco_engine::refusal::Refusal;
 use emco_engine::set::{Assignment, combinations};
 use emco_engine::snapshot::uids;
+use k8s_openapi::jiff::Timestamp;
 
+use super::approved;
 use super::order::order_of;
 use crate::abandon;
 use crate::object::LogFields;
@@ -34,9 +37,40 @@ pub struct Pin {
     pub assignment: Assignment,
 }
 
-/// Finds the pinned revision and targets it, unless the deployment is suspended or only planned. The inner error says why it cannot be had; then
-/// nothing is changed.
+/// What became of a pin.
+pub enum Pinning {
+    /// It cannot be had, and nothing is changed.
+    Refused(Box<Refusal>),
+    /// Its approvals are others on the hub than the watch shows.
+    Moved,
+    /// Targeted, unless the deployment is suspended or only planned, or the pin waits for an approval; and when that may change by itself.
+    Found(Box<Pin>, Option<Wait>, Option<Timestamp>),
+}
+
+/// Finds the pinned revision, and targets it where it may be carried out.
 pub async fn carry_out(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    number: i64,
+) -> Result<Pinning, Failure> {
+    let pin = match find(ctx, dig, owner, number).await? {
+        Ok(pin) => pin,
+        Err(refusal) => return Ok(Pinning::Refused(refusal)),
+    };
+    let gate = Box::pin(approved::of_pin(ctx, dig, owner, (&pin.stored, &pin.assignment))).await?;
+    let (wait, until) = (gate.wait(ctx), gate.until);
+    if wait.is_none() && !dig.spec.is_held() {
+        if !gate.is_open(ctx).await? {
+            return Ok(Pinning::Moved);
+        }
+        target(ctx, owner, &pin).await?;
+    }
+    Ok(Pinning::Found(Box::new(pin), wait, until))
+}
+
+/// Finds a stored revision, and what clusters may have of it today. The inner error says why it cannot be had. Nothing is changed.
+pub async fn find(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     owner: &Owner,
@@ -61,16 +95,19 @@ pub async fn carry_out(
         );
         return Ok(Err(Refusal::new(types::PLACED, Reason::ClusterNotInLogicalCloud, message)));
     }
-    let wanted = combinations(&assignment);
-    let order = order_of(&stored, &wanted);
-    if !dig.spec.is_held()
-        && abandon::retarget(ctx, owner, number, &wanted, &uids(&clusters), (order.as_ref(), None)).await?
-    {
+    Ok(Ok(Pin { stored, assignment }))
+}
+
+async fn target(ctx: &Context, owner: &Owner, pin: &Pin) -> Result<(), Failure> {
+    let Pin { stored, assignment } = pin;
+    let (wanted, uids) = (combinations(assignment), uids(&facts::clusters(ctx)));
+    let (revision, order) = (stored.spec.revision, order_of(stored, &wanted));
+    if abandon::retarget(ctx, owner, revision, &wanted, &uids, (order.as_ref(), None)).await? {
         let LogFields { project, deployment, object } = owner.log_fields(ctx);
-        let (revision, clusters) = (number, assignment.len());
+        let clusters = assignment.len();
         tracing::info!(project, deployment, object, revision, clusters, "a stored revision is pinned");
     }
-    Ok(Ok(Pin { stored, assignment }))
+    Ok(())
 }
 
 /// The logical cloud that the revision ran in, where it still is the deployment's and the same.

@@ -80,9 +80,12 @@ pub async fn preview(
     let shown = if dig.spec.is_held() { dig.as_ref() } else { &only_planned };
     let pin = match dig.spec.revision {
         None => None,
-        // Nothing is targeted of what is only planned.
-        Some(revision) => match Box::pin(pinned::carry_out(ctx, shown, &owner, revision)).await? {
-            Ok(pin) => Some(pin),
+        Some(revision) => match Box::pin(pinned::find(ctx, shown, &owner, revision)).await? {
+            Ok(pin) => {
+                let of_pin = approved::of_pin(ctx, &dig, &owner, (&pin.stored, &pin.assignment));
+                let gate = Box::pin(of_pin).await?;
+                Some((pin, gate.wait(ctx)))
+            }
             Err(refusal) => return Ok(Preview::refused(refusal)),
         },
     };
@@ -94,9 +97,10 @@ pub async fn preview(
     let unheard = worked.as_ref().map(|(_, plan)| unheard(plan)).unwrap_or_default();
     let (held, mut secrets) = match (pin, worked) {
         (None, Err(refusal)) => return Ok(Preview::refused(refusal)),
-        (Some(pin), worked) => {
+        (Some((pin, wait)), worked) => {
             let (secrets, plan) = apart(worked);
-            let held = held::hold(ctx, shown, &owner, newest.as_ref(), Some(pin), None, plan);
+            let shown = if wait.is_some() { dig.as_ref() } else { shown };
+            let held = held::hold(ctx, shown, &owner, newest.as_ref(), Some(pin), wait, plan);
             (Box::pin(held).await?, secrets)
         }
         (None, Ok((gathered, plan))) => {
@@ -207,8 +211,13 @@ async fn removal(
     let Some(change) = Box::pin(details::removed(ctx, dig, owner)).await? else {
         return Ok(Preview::default());
     };
-    let digest = dig.status.as_ref().and_then(|status| status.digest.clone()).unwrap_or_default();
-    let pending = details::removal(owner, &change, &digest, PendingRequires::Nothing);
-    let plan = compared(ctx, pending, change, known, String::new()).await?;
+    let wait = approved::of_end(ctx, dig, owner).and_then(|gate| gate.wait(ctx));
+    let digest = || dig.status.as_ref().and_then(|status| status.digest.clone()).unwrap_or_default();
+    let (digest, requires, waits) = match wait {
+        Some(wait) => (wait.digest, wait.requires, wait.message),
+        None => (digest(), PendingRequires::Nothing, String::new()),
+    };
+    let pending = details::removal(owner, &change, &digest, requires);
+    let plan = compared(ctx, pending, change, known, waits).await?;
     Ok(Preview { plan: Some(plan), ..Preview::default() })
 }

@@ -108,7 +108,10 @@ pub async fn write(
     let keeps_placement = match planned {
         Planned::Refused(..) => true,
         Planned::Done(..) => false,
-        Planned::Held(held) => held.hold.pinned.is_none() && !planned.is_carried_out(),
+        Planned::Held(held) => {
+            let pins = held.hold.pinned.is_some() && held.hold.awaits.is_none();
+            !pins && !planned.is_carried_out()
+        }
     };
     fill(&mut status, &rolled, keeps_placement);
     if let Some(plan) = planned.plan().filter(|_| planned.is_carried_out()) {
@@ -132,7 +135,7 @@ pub async fn write(
     status.pending = planned.held().and_then(|held| pending(owner, held));
     status.history = history(ctx, dig, owner);
     status.last_handled_request = super::request(dig);
-    status.approval = approved::record(ctx, owner, stored, dig.status.as_ref());
+    status.approval = approved::record(ctx, owner, stored, dig);
     state(ctx, dig, &mut status, planned, &rolled);
     let contested = release::contested(ctx, dig, owner);
     if let Some(contested) = &contested {
@@ -342,7 +345,11 @@ fn pinned(
             let hold = Hold { pinned: Some(revision), ..Hold::default() };
             let waits = held.stored.as_ref().is_none_or(|stored| stored.spec.revision != revision);
             if waits {
-                let reason = if held.hold.suspended { Reason::Suspended } else { Reason::Planned };
+                let reason = match &held.hold.awaits {
+                    _ if held.hold.suspended => Reason::Suspended,
+                    Some(wait) if !held.hold.planned => wait.reason,
+                    _ => Reason::Planned,
+                };
                 ("False", reason.as_str(), held.hold.sentence())
             } else {
                 ("True", Reason::Pinned.as_str(), hold.sentence())

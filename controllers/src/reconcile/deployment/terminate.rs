@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use emco_crds::conditions::types;
-use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::deployment_intent_group::status::PendingRequires;
 use emco_crds::deployment_intent_group::sync::UnreachableAction;
 use emco_crds::names::annotation;
@@ -15,7 +14,7 @@ use emco_engine::rollup::{self, DigInputs, DigRollup};
 use emco_engine::text::counted;
 
 use super::report::{before, fill};
-use super::{details, held, not_removed};
+use super::{MOVED, approved, details, held, not_removed};
 use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::{Outcome, Reconciled};
@@ -37,7 +36,18 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     if unconfirmed.is_some() && store::all_shown(ctx, owner).await? && leaves(ctx, owner) {
         unconfirmed = None;
     }
-    let waits = suspended || unconfirmed.is_some();
+    let gate = match approved::of_end(ctx, dig, owner) {
+        // What began goes on.
+        Some(_) if store::all_shown(ctx, owner).await? && leaves(ctx, owner) => None,
+        gate => gate,
+    };
+    let mut unapproved = gate.as_ref().and_then(|gate| gate.wait(ctx));
+    if let Some(gate) = gate.as_ref().filter(|_| unapproved.is_none() && !suspended)
+        && !gate.is_open(ctx).await?
+    {
+        return Ok(Outcome::After(MOVED));
+    }
+    let waits = suspended || unconfirmed.is_some() || unapproved.is_some();
     held::forget(ctx, owner);
     let unreachable = Some(&dig.spec.unreachable).filter(|_| !waits);
     let give_up = abandon::AbandonPolicy::of(dig, unreachable);
@@ -50,7 +60,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     rows::invalidate_lost(ctx, owner);
     let removal = revision::remove(ctx, owner, waits, !deleting).await?;
     if removal.is_some() {
-        unconfirmed = None;
+        (unconfirmed, unapproved) = (None, None);
     }
     let ending = removal.unwrap_or(Removal::Waiting);
     if ending == Removal::Done && deleting {
@@ -85,13 +95,19 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let (reason, message) = if !done {
         let lost = rows::lost_content(ctx, owner).await?;
         let lost = lost.map(|lost| format!("; {}", lost.sentence(dig, "dig"))).unwrap_or_default();
-        let reason = match &unconfirmed {
+        let reason = match (&unconfirmed, &unapproved) {
             _ if suspended => "Suspended",
-            Some(_) => Reason::RemovalNeedsConfirmation.as_str(),
-            None => "Terminating",
+            (Some(_), _) => Reason::RemovalNeedsConfirmation.as_str(),
+            (None, Some(wait)) => wait.reason.as_str(),
+            (None, None) => "Terminating",
         };
-        let command = unconfirmed.as_ref().map(|(_, command)| command.as_str());
-        (reason, still(ctx, dig, &rolled, command) + &lost)
+        let confirms = |(_, command): &(String, String)| {
+            format!("the project wants deletions confirmed (spec.confirmDeletion), and nothing is removed before: {command}")
+        };
+        let approves =
+            || unapproved.as_ref().map(|wait| format!("it stays until its end is approved: {}", wait.message));
+        let first = unconfirmed.as_ref().map(confirms).or_else(approves);
+        (reason, still(ctx, dig, &rolled, first.as_deref()) + &lost)
     } else if let Some(given_up) = rollup::given_up(&abandoned) {
         ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
@@ -102,9 +118,10 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         let said = meta::annotation(dig, annotation::CONFIRM)?;
         said.split_once('@').map(|(digest, _)| digest.to_owned())
     };
-    let (digest, requires) = match &unconfirmed {
-        Some((digest, _)) => (digest.clone(), PendingRequires::DeletionConfirmation),
-        None => (status.digest.clone().or_else(confirmed).unwrap_or_default(), PendingRequires::Nothing),
+    let (digest, requires) = match (&unconfirmed, &unapproved) {
+        (Some((digest, _)), _) => (digest.clone(), PendingRequires::DeletionConfirmation),
+        (None, Some(wait)) => (wait.digest.clone(), wait.requires),
+        (None, None) => (status.digest.clone().or_else(confirmed).unwrap_or_default(), PendingRequires::Nothing),
     };
     status.pending = removed.as_ref().map(|removed| details::removal(owner, removed, &digest, requires));
     if removed.is_none() {
@@ -114,6 +131,15 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     conditions::remove(list, types::PINNED);
     conditions::set(list, types::READY, "False", reason, &message, generation, now);
     conditions::set(list, types::DEPLOYED, "False", reason, &message, generation, now);
+    match (&unapproved, gate.as_ref().and_then(|gate| gate.passed(ctx))) {
+        (Some(wait), _) => {
+            conditions::set(list, types::APPROVED, "False", wait.reason.as_str(), &wait.message, generation, now);
+        }
+        (None, Some(by)) => {
+            conditions::set(list, types::APPROVED, "True", Reason::ApprovedBy.as_str(), &by, generation, now);
+        }
+        (None, None) => {}
+    }
     conditions::remove(list, types::STALLED);
     if done {
         conditions::remove(list, types::RECONCILING);
@@ -137,9 +163,7 @@ fn leaves(ctx: &Context, owner: &Owner) -> bool {
 /// The digest that confirms the deletion, and the command, where the project wants it confirmed and it is not.
 fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<(String, String)> {
     let project = composite_app::project(ctx, &owner.namespace)?;
-    // What is terminated by an edit is removed already.
-    let holds = meta::deleting(dig) && dig.spec.desired_state != DesiredState::Terminated;
-    if !holds || project.spec.confirm_deletion != ConfirmDeletion::Always {
+    if !meta::deleting(dig) || project.spec.confirm_deletion != ConfirmDeletion::Always {
         return None;
     }
     let stored = || store::contexts(ctx, owner).first().map(|context| context.spec.digest.clone());
@@ -155,17 +179,15 @@ fn unconfirmed(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Opt
 }
 
 /// What is waited for, and what a person can do about a cluster that may never come back.
-fn still(ctx: &Context, dig: &DeploymentIntentGroup, rolled: &DigRollup, confirm: Option<&str>) -> String {
+fn still(ctx: &Context, dig: &DeploymentIntentGroup, rolled: &DigRollup, first: Option<&str>) -> String {
     let mut text = format!("{} still to be cleaned", counted(rolled.left, "cluster"));
     if dig.spec.is_suspended() {
         let field = suspension::field(&ctx.stores, dig);
         text.push_str(&format!("; suspended: nothing is removed until {field} is unset"));
         return text;
     }
-    if let Some(command) = confirm {
-        text.push_str(&format!(
-            "; the project wants deletions confirmed (spec.confirmDeletion), and nothing is removed before: {command}"
-        ));
+    if let Some(first) = first {
+        text.push_str(&format!("; {first}"));
         return text;
     }
     if let Some(first) = rolled.failing.first() {

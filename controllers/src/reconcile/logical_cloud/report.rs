@@ -138,6 +138,10 @@ pub(super) fn report(
     if not_granted > 0 {
         ready.message.push_str(&format!("; {not_granted} named and not granted"));
     }
+    if let Some(first) = planned.members.reserved.first() {
+        let (namespace, on) = (cloud.cluster_namespace(), counted(planned.members.reserved.len(), "cluster"));
+        ready.message.push_str(&format!("; namespace {namespace} is reserved on {on}, as on {first}"));
+    }
     if let Some(waits) = shrink_waits(&planned.shrink_waits) {
         // What else keeps it from being ready has the reason.
         if ready.status == "True" {

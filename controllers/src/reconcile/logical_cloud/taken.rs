@@ -38,7 +38,8 @@ fn wanted(
     let works = !meta::deleting(cloud) && unsupported::check_logical_cloud(&cloud.spec).is_none();
     match project(ctx, meta::namespace(cloud)).filter(|_| works) {
         Some(project) => {
-            cloud::members(&cloud.spec, &super::granted(ctx, &project, clusters), clusters).candidates
+            let (granted, _) = super::granted(ctx, &project, cloud, clusters);
+            cloud::members(&cloud.spec, &granted, clusters).candidates
         }
         None => BTreeSet::new(),
     }

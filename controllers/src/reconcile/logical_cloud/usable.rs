@@ -28,7 +28,7 @@ pub fn usable(
     let mut usable = if let Ok(facts) = super::facts(ctx, cloud, project, clusters) {
         facts.clusters
     } else {
-        let granted = super::granted(ctx, project, clusters);
+        let (granted, _) = super::granted(ctx, project, cloud, clusters);
         let kept = taken::kept(ctx, cloud, clusters);
         let members = cloud::members(&cloud.spec, &granted, clusters).candidates;
         members.into_iter().filter(|cluster| kept.contains(cluster)).collect()

@@ -90,9 +90,7 @@ impl Job {
             if !self.may_mark_again(item, found, facts) {
                 return Met::Trouble;
             }
-            if found.seen.adopted || self.may_be_adopted(item, found) {
-                self.note_adopted(&item.id, &found.seen.uid);
-            }
+            self.note_stripped(item, found);
             return Met::Over(self.over_stripped(item, found));
         }
         if let Some(over) = self.over_released(item, found) {

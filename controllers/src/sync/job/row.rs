@@ -243,6 +243,7 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
         left_out: job.memory.left_out.row(),
         rewritten: job.memory.rewritten.row(),
         stripped: stripped(job),
+        took_over: job.took_over(),
     }
 }
 

@@ -130,11 +130,29 @@ impl Job {
     }
 
     /// Whether an object of ours without any mark may have been there before it was ours: nobody knows who took the marks off while
-    /// no operator ran, and what was taken over is never deleted.
+    /// no operator ran, and what was taken over is never deleted. A row knows that objects were taken over, also where none is any more.
     pub(super) fn may_be_adopted(&self, item: &Item, found: &Foreign) -> bool {
         found.seen.manifest.is_none()
-            && self.memory.pace.conflicts != ConflictPolicy::Fail
+            && (self.memory.pace.conflicts != ConflictPolicy::Fail || self.took_over())
             && !self.memory.drift.has_applied(&item.id)
+    }
+
+    /// Objects of others were taken over, by this process or before it.
+    pub(super) fn took_over(&self) -> bool {
+        self.memory.status.took_over || !self.memory.adopted.is_empty()
+    }
+
+    /// Notes an object of ours that lost our label and was there before, or may have been. A complete row tells who took all marks off.
+    pub(super) fn note_stripped(&mut self, item: &Item, found: &Foreign) {
+        let unmarked = !found.seen.adopted;
+        if unmarked && !self.may_be_adopted(item, found) {
+            return;
+        }
+        self.note_adopted(&item.id, &found.seen.uid);
+        if unmarked && self.memory.settled {
+            let by = self.others(&found.seen);
+            self.note_difference(item, by);
+        }
     }
 
     /// Whether an object that others stripped of our label after we applied it may be applied again now. Each round that put it right

@@ -184,6 +184,43 @@ async fn a_mark_that_others_take_off_is_put_back_and_nothing_is_deleted() {
     removed(&rig, "1").await;
 }
 
+/// Takes all of our marks off, as a client does that replaces the metadata.
+async fn replace(rig: &Rig) {
+    let off = json!({"metadata": {"labels": null, "annotations": null}});
+    rig.edge("a").merge(MAP, &off).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_taken_over_is_known_without_marks_whatever_the_policy_is_now() {
+    let rig = meeting(ConflictPolicy::Adopt, "1").await;
+    rig.until_complete("a").await;
+    rig.conflicts(ConflictPolicy::Fail);
+    rig.until("it is stored", |rig| rig.row("a").is_some_and(|row| row.took_over)).await;
+    rig.crash().await;
+    replace(&rig).await;
+    rig.start().await;
+    rig.until("it is marked again", |rig| mark(rig) == json!("true")).await;
+    rig.crash().await;
+    rig.start().await;
+    removed(&rig, "1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_is_deleted_though_its_marks_were_taken_off() {
+    let rig = Rig::new(&["a"]);
+    rig.start().await;
+    rig.target(&on("a", &[app("web", vec![config("c", "1")])])).await;
+    rig.until_complete("a").await;
+    rig.crash().await;
+    replace(&rig).await;
+    rig.start().await;
+    rig.until("it is ours again", |rig| rig.ours("a") == ["configmaps./shop/c"]).await;
+    assert_eq!(mark(&rig), Value::Null);
+    rig.target(&nowhere()).await;
+    rig.until_complete("a").await;
+    assert_eq!((live(&rig), deletes(&rig.edge("a"))), (Value::Null, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_mark_is_put_back_also_where_changes_are_only_reported() {
     use emco_crds::deployment_intent_group::sync::DriftPolicy;

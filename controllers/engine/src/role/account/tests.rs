@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::apis::ApiResource;
 use crate::identity::SetDigest;
+use crate::role::RBAC;
 use crate::set::{Phase, SetManifest};
 
 const ACCOUNT: &str = "system:serviceaccount:shop:emco-edge";
@@ -17,6 +18,7 @@ fn apis() -> ApiList {
         ("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", false),
         (RBAC, "Role", "roles", true),
         (RBAC, "RoleBinding", "rolebindings", true),
+        ("networking.k8s.io", "NetworkPolicy", "networkpolicies", true),
     ];
     let resources = served.map(|(group, kind, plural, namespaced)| ApiResource {
         group: group.to_owned(),
@@ -127,11 +129,12 @@ fn the_rules_of_a_role_are_held_and_what_confines_the_namespace_is_not() {
     };
     let rule =
         |resource: &str, verb: &str| json!([{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]);
-    let roles = format!("shop {RBAC}/roles[] create,delete,patch");
+    let roles = format!("shop {RBAC}/roles[reads] create,delete,patch");
     assert_eq!(derived([role(rule("pods", "get"))]), [roles.clone(), "shop /pods[] get".to_owned()]);
     for more in [
-        rule("resourcequotas", "get"),
         rule("limitranges", "delete"),
+        rule("namespaces", "patch"),
+        rule("*/status", "patch"),
         rule("*", "get"),
         rule("pods", "*"),
         rule("serviceaccounts", "impersonate"),
@@ -140,10 +143,34 @@ fn the_rules_of_a_role_are_held_and_what_confines_the_namespace_is_not() {
     ] {
         assert_eq!(derived([role(more.clone())]), [roles.as_str()], "{more}");
     }
-    let bindings = format!("shop {RBAC}/rolebindings[] create,delete,patch");
+    // Who watches quotas changes none.
+    let seen = derived([role(rule("resourcequotas", "list"))]);
+    assert_eq!(seen, [roles, "shop /resourcequotas[] list".to_owned()]);
+    let bindings = format!("shop {RBAC}/rolebindings[binds] create,delete,patch");
     assert_eq!(derived([binding("cluster-admin")]), [bindings.as_str()]);
     assert_eq!(derived([binding("view")]), [bindings, format!("shop {RBAC}/clusterroles[view] bind")]);
     assert!(derived([object("v1", "ResourceQuota", "emco-all")]).is_empty());
+}
+
+#[test]
+fn a_role_of_the_set_is_bound_by_its_rules_and_no_other_role_is() {
+    let mut binding = object(&format!("{RBAC}/v1"), "RoleBinding", "binds");
+    binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "Role", "name": "neighbours"});
+    assert_eq!(derived([binding]), [format!("shop {RBAC}/rolebindings[binds] create,delete,patch")]);
+}
+
+#[test]
+fn kinds_of_which_emco_has_objects_are_derived_by_name() {
+    let policy = |name: &str| object("networking.k8s.io/v1", "NetworkPolicy", name);
+    let objects = [policy("open"), policy("emco-isolation"), policy("closed"), object("v1", "ConfigMap", "emco-a")];
+    assert_eq!(
+        derived(objects),
+        [
+            "shop /configmaps[] create,delete,patch",
+            "shop networking.k8s.io/networkpolicies[closed,open] create,delete,patch",
+        ]
+    );
+    assert!(derived([policy("emco-isolation")]).is_empty());
 }
 
 #[test]
@@ -206,10 +233,10 @@ fn where_rights_are_listed_none_are_derived() {
     there["metadata"]["namespace"] = json!("boards");
     let asked = asked([object("v1", "Secret", "key"), there]);
     assert_eq!(lines(&asked.rights(&apis(), &own())), ["shop /secrets[] create,delete,patch"]);
-    assert_eq!(asked.phrases("shop", &own()), ["create Secrets".to_owned()].into());
+    let words = |derived: &Derived| Gain::told(&asked.gains("shop", derived), 10);
+    assert_eq!(words(&own()), ["create Secrets"]);
     let further = Derived { namespaces: ["shop", "boards"].map(str::to_owned).into(), cluster: false };
-    let words = ["create ConfigMaps in boards", "create Secrets"].map(str::to_owned);
-    assert_eq!(asked.phrases("shop", &further), words.into());
+    assert_eq!(words(&further), ["create Secrets", "create ConfigMaps in boards"]);
     assert_eq!(asked.rights(&apis(), &further).within("boards").len(), 1);
 }
 

@@ -3,24 +3,23 @@
 use emco_crds::deployment_intent_group::sync::ImmutablePolicy;
 use emco_engine::changes::{RecreatedRow, RefusedRow};
 use emco_engine::identity::Identity;
-use emco_engine::path::ApiPath;
 use emco_engine::set::SetManifest;
 use emco_engine::{drift, marks, recreate};
 use serde_json::Value;
 
 use super::Asker;
-use super::verdict::{Edge, Verdict};
-use crate::api::{ApiError, ApiServerExt as _};
+use super::verdict::Verdict;
+use crate::api::ApiError;
 use crate::sync::errors::{IMMUTABLE, Trouble, names_each_field};
 use crate::sync::observe::Seen;
+use crate::sync::tried::TriedApply;
 
 impl Asker<'_> {
     /// What comes of an object whose change is refused because a field cannot be changed; `None` where this is another refusal, or the
     /// deployment wants no object made again.
     pub(super) async fn anew(
         &self,
-        edge: &Edge,
-        path: &ApiPath,
+        tried: &TriedApply<'_>,
         manifest: &SetManifest,
         error: &ApiError,
     ) -> Option<Verdict> {
@@ -36,10 +35,11 @@ impl Asker<'_> {
         if let Some(trouble) = Trouble::besides(&manifest.json, error) {
             return Some(refused(&id, &trouble));
         }
-        let live = match edge.server.get_opt(path).await {
+        let live = match tried.read().await {
             Ok(Some(live)) => live,
             // It went in between: the next answer is another one.
             Ok(None) => return Some(Verdict::Silent),
+            Err(error) if tried.account.is_some() && error.lacks_right() => return Some(Verdict::Open),
             Err(error) => {
                 let trouble = Trouble::of_request(&error);
                 return Some(if trouble.is_failure() { refused(&id, &trouble) } else { Verdict::Silent });

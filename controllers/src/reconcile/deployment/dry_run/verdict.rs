@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::super::planned::PendingChange;
 use super::Asker;
-use crate::api::{ApiError, ApiResult, ApiServer, ApiServerExt as _};
+use crate::api::{ApiError, ApiResult, ApiServer};
 use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::sync::errors::{Trouble, lacks_namespace};
@@ -44,6 +44,23 @@ pub(super) struct Edge {
     pub state: String,
     /// The logical cloud's account is there, with its rights.
     pub has_account: bool,
+}
+
+/// An object of a name that is new to the deployment.
+#[derive(PartialEq)]
+enum Found {
+    /// None that is in the way.
+    Nothing,
+    /// The account may not look.
+    Unread,
+    /// One of others.
+    Others(Value),
+}
+
+/// An object that a dry run would make has no version.
+fn is_there(after: &Value) -> bool {
+    let version = after.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    version.is_some_and(|version| !version.is_empty())
 }
 
 /// What may be missing when clusters are asked, and comes with the plan or with what runs.
@@ -102,36 +119,35 @@ impl Asker<'_> {
         let path = resource.path(&id.namespace, Some(&id.name));
         let body = self.body(manifest, resource.namespaced);
         let manager = marks::field_manager(&self.owner.hash);
-        // Before the account is there, what it may do is not known: the rest is.
-        let account = manifest.account.as_deref().filter(|_| edge.has_account);
-        // Nor is it, then, from what the credentials of the Cluster may do: below level Admin they are not to write there.
-        let says_nothing =
-            |error: &ApiError| manifest.account.is_some() && account.is_none() && error.lacks_right();
+        let account = match manifest.account.as_deref() {
+            // Nothing says yet that its namespace is the logical cloud's: what is there may be anybody's, and any answer would tell of it.
+            Some(_) if !edge.has_account => return Verdict::Open,
+            account => account,
+        };
         let tried =
             TriedApply { server: &*edge.server, path: &path, manager: &manager, body: &body, account };
-        let mut foreign = None;
-        if what == What::Added && !manifest.take_existing {
-            match edge.server.get_opt(&path).await {
-                Ok(live) => foreign = live.filter(|live| !self.is_ours(live) && !self.was_ours(live)),
-                Err(error) if says_nothing(&error) => return Verdict::Open,
-                Err(error) => {
-                    let trouble = Trouble::of_request(&error);
-                    let is_failure = trouble.is_failure();
-                    return if is_failure {
-                        refused(trouble.reason, &trouble.message)
-                    } else {
-                        Verdict::Silent
-                    };
-                }
+        let found = match self.found(&tried, what, manifest).await {
+            Ok(found) => found,
+            Err(error) => {
+                let trouble = Trouble::of_request(&error);
+                let is_failure = trouble.is_failure();
+                return if is_failure {
+                    refused(trouble.reason, &trouble.message)
+                } else {
+                    Verdict::Silent
+                };
             }
-        }
-        let answer = match &foreign {
-            None => tried.send(true).await,
-            Some(live) => match self.takeover(&tried, live).await {
+        };
+        let answer = match &found {
+            Found::Nothing | Found::Unread => tried.send(true).await,
+            Found::Others(live) => match self.takeover(&tried, live).await {
                 Ok(answer) => answer,
                 Err(why) => return refused("NotOurs", &why),
             },
         };
+        if matches!(&answer, Ok(after) if found == Found::Unread && is_there(after)) {
+            return Verdict::Open;
+        }
         let Err(error) = answer else { return Verdict::Accepted };
         if lacks_namespace(&error) {
             if self.comes.namespaces.contains(&id.namespace) {
@@ -140,16 +156,31 @@ impl Asker<'_> {
             return refused("NamespaceMissing", "its namespace is not there");
         }
         let no_dry_runs = matches!(&error, ApiError::Status { message, .. } if message.contains(NO_DRY_RUNS));
-        if no_dry_runs || says_nothing(&error) {
+        if no_dry_runs {
             return Verdict::Open;
         }
-        if foreign.is_none()
-            && let Some(verdict) = self.anew(edge, &path, manifest, &error).await
+        if !matches!(found, Found::Others(_))
+            && let Some(verdict) = self.anew(&tried, manifest, &error).await
         {
             return verdict;
         }
         let trouble = Trouble::of_manifest(&manifest.json, &error);
         if trouble.is_failure() { refused(trouble.reason, &trouble.message) } else { Verdict::Silent }
+    }
+
+    /// What is in the way of an object that is new.
+    async fn found(&self, tried: &TriedApply<'_>, what: What, manifest: &SetManifest) -> ApiResult<Found> {
+        if what != What::Added || manifest.take_existing {
+            return Ok(Found::Nothing);
+        }
+        match tried.read().await {
+            Ok(live) => {
+                let others = live.filter(|live| !self.is_ours(live) && !self.was_ours(live));
+                Ok(others.map_or(Found::Nothing, Found::Others))
+            }
+            Err(error) if tried.account.is_some() && error.lacks_right() => Ok(Found::Unread),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn is_ours(&self, live: &Value) -> bool {
