@@ -303,6 +303,14 @@ const TRIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "an annotation of EMCO, or Helm's `keep`, by which its pods would outlive their tenant without quota and isolation",
+        &[
+            "what_a_chart_keeps_stays_confined_and_is_named",
+            "what_confines_stays_while_something_of_the_tenant_is_there",
+            "marks_that_a_manifest_brings_are_not_sent",
+        ],
+    ),
+    (
         "a template bomb, a zip bomb, a link out of the archive",
         &[
             "a_chart_that_makes_900_mb_is_refused_and_others_go_on",

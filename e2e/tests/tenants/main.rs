@@ -7,6 +7,7 @@ mod gates;
 mod generated;
 mod namespaces;
 mod others;
+mod outlives;
 mod reach;
 mod secrets;
 mod world;
