@@ -129,6 +129,7 @@ async fn a_life(bed: &Bed) -> Result<()> {
     // Ready: the health of the Deployment is seen.
     deploy(bed, &charts, &json!({"say": "one"}), 1).await?;
     ensure!(note(bed).await? == "one");
+    a_person_has_their_own_rights_alone(bed).await?;
     deploy(bed, &charts, &json!({"say": "two", "more": false}), 2).await?;
     ensure!(note(bed).await? == "two");
     let maps = bed.edge(EDGE).api::<ConfigMap>(THERE).await?;
@@ -229,6 +230,33 @@ async fn reaches_nothing_else(bed: &Bed) -> Result<()> {
         ("delete validatingadmissionpolicybinding emco-hub-namespaces", "forbidden"),
     ] {
         let output = kubectl.output(&args.split(' ').collect::<Vec<_>>(), "").await?;
+        ensure!(!output.is_ok() && output.stderr.contains(says), "{args}: {says:?} was wanted of {output:?}");
+    }
+    Ok(())
+}
+
+/// What the person of the logical cloud made would outlive the credentials.
+async fn a_person_has_their_own_rights_alone(bed: &Bed) -> Result<()> {
+    let get = ["get", "secret", "tenant-kubeconfig", "-n", SPACE, "-o", "jsonpath={.data.kubeconfig}"];
+    let stored = STANDARD.decode(bed.hub().kubectl().run(&get).await?.trim())?;
+    let path: PathBuf = file(bed, "ann.kubeconfig", &String::from_utf8(stored)?).await?;
+    let ann = bed.edge(EDGE).kubectl().with_kubeconfig(&path);
+    ann.until(&["get", "configmaps", "-n", THERE], "", true).await?;
+    let secret = "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: forever, namespace: \
+                  renters-there, annotations: {kubernetes.io/service-account.name: emco-tenant}}}";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: mine, namespace: renters-there}, spec: {serviceAccountName: emco-tenant, \
+               automountServiceAccountToken: false, containers: [{name: web, image: example.com/web}]}}";
+    for (args, input, says) in [
+        ("create token emco-tenant -n renters-there --duration=8760h", "", "nobody else gets a token of theirs"),
+        ("create -f -", secret, "no Secret has a token of theirs"),
+        ("create -f -", pod, "no pod runs as them"),
+        (
+            "create rolebinding again -n renters-there --clusterrole=admin --serviceaccount=renters-there:default",
+            "",
+            "give rights to nobody",
+        ),
+    ] {
+        let output = ann.output(&args.split(' ').collect::<Vec<_>>(), input).await?;
         ensure!(!output.is_ok() && output.stderr.contains(says), "{args}: {says:?} was wanted of {output:?}");
     }
     Ok(())

@@ -130,6 +130,14 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "a token of the account of deployments, a pod that runs as it, a role binding, made beforehand",
+        &[
+            "level_standard_is_enough_for_all_work_and_reaches_nothing_else",
+            "what_a_person_made_there_is_named_when_the_name_is_removed",
+            "what_remains_of_a_person_is_named_and_the_pages_promise_no_more",
+        ],
+    ),
+    (
         "working on the same cluster",
         &[
             "an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_is_moved",

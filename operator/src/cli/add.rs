@@ -19,6 +19,7 @@ mod confined;
 mod granted;
 mod grants;
 pub mod level;
+mod people;
 mod policy;
 mod register;
 pub mod target;

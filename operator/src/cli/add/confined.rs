@@ -12,7 +12,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use super::account::{ACCOUNT, labels};
-use super::policy;
+use super::{people, policy};
 use super::target::Target;
 use crate::cli::absence::find;
 use crate::cli::args::{AddArgs, Level as Wanted, People};
@@ -90,7 +90,7 @@ impl Confined {
     pub fn objects(&self) -> Vec<Written<'_>> {
         let mut all = Vec::new();
         if self.policies {
-            let policies = policy::objects(self.level).into_iter();
+            let policies = policy::objects(self.level).into_iter().chain(people::objects());
             all.extend(policies.map(|object| Written::new(object, &[])));
         }
         let cluster_role = |name: &str| rbac("ClusterRole", &json!({"name": name, "labels": labels()}));
@@ -112,7 +112,7 @@ impl Confined {
         if !self.policies {
             notes.push(format!(
                 "warning: the cluster serves no {}.{}, so nothing there keeps the account {ACCOUNT} to EMCO's namespaces: it may change \
-                 and delete any namespace, and bind {} in any",
+                 and delete any namespace, and bind {} in any; and people may get tokens of the accounts of deployments",
                 policy::KIND,
                 policy::GROUP,
                 self.bindable().into_iter().collect::<Vec<_>>().join(", ")
@@ -142,6 +142,7 @@ pub fn left_over(confined: bool, narrow: bool) -> Vec<Value> {
         return Vec::new();
     }
     let mut all = policy::objects(Level::Privileged);
+    all.extend(people::objects());
     // The bindings go before the policies that they bind.
     all.reverse();
     if !narrow {
