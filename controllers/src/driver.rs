@@ -157,7 +157,10 @@ impl Driver {
     }
 
     fn contexts(&self, feed: Feed<AppContext>) -> Task {
-        self.watched("appcontexts", feed, |Reach { triggers, .. }, change| {
+        self.watched("appcontexts", feed, |Reach { ctx, triggers, .. }, change| {
+            for (namespace, name) in ctx.stores.stored_bytes.note(change.object, change.gone) {
+                triggers.digs.enqueue(&namespace, &name);
+            }
             let owner = &change.object.spec.owner;
             triggers.owner(namespace(change.object), &owner.kind, &owner.name);
             triggers.producer(&owner.kind, namespace(change.object), &owner.name);

@@ -24,6 +24,7 @@ use index::Index;
 mod certificate;
 pub(crate) mod index;
 mod issue;
+pub(crate) mod remains;
 mod request;
 pub(crate) mod secrets;
 mod token;
@@ -108,6 +109,22 @@ impl Cloud {
     }
 }
 
+/// A look for what a person made on clusters.
+enum Look {
+    UnderWay,
+    Found(Vec<String>),
+}
+
+/// How such a look stands.
+pub(crate) enum Looked {
+    /// It is for the caller to begin it.
+    Begins,
+    /// Its end wakes the logical cloud.
+    UnderWay,
+    /// It is over.
+    Found(Vec<String>),
+}
+
 /// A version as the hub counts them; `None` of what is none.
 fn number(version: Option<&str>) -> Option<u64> {
     version.and_then(|version| version.parse().ok())
@@ -124,6 +141,8 @@ pub struct People {
     /// How clusters are reached, as digests.
     endpoints: Mutex<BTreeMap<ClusterId, String>>,
     begun: AtomicU64,
+    /// What is looked for, or was found, of people that are named no more.
+    looks: Mutex<BTreeMap<Key, Look>>,
     places: Arc<Semaphore>,
     of_projects: Mutex<BTreeMap<String, Arc<Semaphore>>>,
     /// Logical clouds that have to look again.
@@ -136,6 +155,7 @@ impl Default for People {
             clouds: Mutex::default(),
             endpoints: Mutex::default(),
             begun: AtomicU64::new(0),
+            looks: Mutex::default(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
             of_projects: Mutex::default(),
             wake: KeyQueue::default(),
@@ -316,6 +336,32 @@ impl People {
         }
         drop(clouds);
         self.wake.enqueue(&key.0, &key.1);
+    }
+
+    /// What was found on clusters of a person who is named no more. What was found is told once; a look that another process began begins anew.
+    pub(crate) fn look(&self, key: &Key) -> Looked {
+        let mut looks = self.looks.lock();
+        match looks.remove(key) {
+            Some(Look::Found(found)) => Looked::Found(found),
+            before => {
+                looks.insert(key.clone(), Look::UnderWay);
+                if before.is_some() { Looked::UnderWay } else { Looked::Begins }
+            }
+        }
+    }
+
+    /// A look is over: its logical cloud looks again.
+    pub(crate) fn found(&self, key: &Key, found: Vec<String>) {
+        self.looks.lock().insert(key.clone(), Look::Found(found));
+        self.wake.enqueue(&key.0, &key.1);
+    }
+
+    /// Somebody is named again, or the logical cloud ends: what an earlier look found is of no use.
+    pub(crate) fn look_no_more(&self, key: &Key) {
+        let mut looks = self.looks.lock();
+        if matches!(looks.get(key), Some(Look::Found(_))) {
+            looks.remove(key);
+        }
     }
 
     /// A place among those who ask clusters, held while requests are under way and not while a signature is awaited.

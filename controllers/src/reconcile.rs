@@ -14,6 +14,7 @@ mod in_use;
 pub mod kind;
 pub mod logical_cloud;
 pub mod members;
+mod not_removed;
 pub mod orphans;
 pub mod project;
 pub mod results;

@@ -41,7 +41,7 @@ pub(crate) use explain::sweep as sweep_explanations;
 pub use forget::{forget_gone, run as give_back};
 pub(crate) use history::remove_context;
 pub use history::{prune_history, same_place};
-pub use limit::{Limit, TooMuch, mebibytes};
+pub use limit::{Bound, Limit, TooMuch, mebibytes};
 pub(crate) use load::load;
 pub use load::{
     Stored, Unavailable, are_of, contexts, mixed, newest, of_a_later_format, revision, targeted, targets,

@@ -17,6 +17,7 @@ mod deployment_places;
 mod named;
 mod objects;
 mod releases;
+mod stored_bytes;
 mod suspended_namespaces;
 
 pub use cloud_namespaces::CloudNamespaces;
@@ -25,6 +26,7 @@ pub use deployment_places::DeploymentPlaces;
 pub use named::{Named, Reference};
 pub use objects::{Feed, Objects, objects};
 pub use releases::{Release, Releases};
+pub use stored_bytes::StoredBytes;
 pub use suspended_namespaces::SuspendedNamespaces;
 
 /// A namespace of the hub, as metadata.
@@ -47,6 +49,8 @@ macro_rules! stores {
             pub cluster_maps: Arc<ClusterMaps>,
             /// Deployments by namespace and age.
             pub deployment_places: Arc<DeploymentPlaces>,
+            /// What stored revisions take.
+            pub stored_bytes: Arc<StoredBytes>,
             /// What deployments name.
             pub named: Arc<Named>,
             /// Deployments by logical cloud and release.
@@ -77,6 +81,7 @@ macro_rules! stores {
                 cloud_namespaces: Arc::default(),
                 cluster_maps: Arc::default(),
                 deployment_places: Arc::default(),
+                stored_bytes: Arc::default(),
                 named: Arc::default(),
                 releases: Arc::default(),
                 suspended: Arc::default(),

@@ -98,7 +98,15 @@ impl Project {
     pub fn owned_namespace(&self) -> &str {
         self.spec.namespace.as_deref().unwrap_or_else(|| self.metadata.name.as_deref().unwrap_or_default())
     }
+
+    /// How many deployments it may have.
+    pub fn most_deployments(&self) -> i32 {
+        self.spec.limits.as_ref().and_then(|limits| limits.deployment_intent_groups).unwrap_or(USUAL_DEPLOYMENTS)
+    }
 }
+
+/// Deployments of a project that says nothing of their number.
+const USUAL_DEPLOYMENTS: i32 = 50;
 
 fn default_removal_budget() -> PercentOrCount {
     PercentOrCount::percent(50)
@@ -173,7 +181,7 @@ pub enum ConfirmDeletion {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectLimits {
-    /// How many `DeploymentIntentGroup`s the namespace may have; no limit if absent. The oldest come first; one beyond the limit waits
+    /// How many `DeploymentIntentGroup`s the namespace may have; 50 if absent. The oldest come first; one beyond the limit waits
     /// (`TooManyDeployments`), unless it has a revision already.
     #[schemars(range(min = 0, max = 10_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,6 +194,10 @@ pub struct ProjectLimits {
     /// exceed it is refused, and what runs goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<Quantity>,
+    /// How much the stored revisions of all `DeploymentIntentGroup`s of the namespace may take together; 1Gi if absent. A plan that
+    /// would exceed it is refused, and what runs goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_stored_bytes: Option<Quantity>,
 }
 
 /// A role and who has it.

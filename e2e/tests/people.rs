@@ -197,6 +197,55 @@ async fn a_person_may_do_what_permissions_say_until_the_name_is_removed() {
         .await;
 }
 
+/// Of what the person made: the binding is of no use without the right to make it, so the administrator does it for the person.
+const MADE: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: again}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: 'emco:remains:team:ann'}]
+---
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/service-account-token
+metadata: {name: forever, annotations: {kubernetes.io/service-account.name: emco-team}}
+";
+
+#[tokio::test]
+async fn what_remains_of_a_person_is_named_and_the_pages_promise_no_more() {
+    let team = Team::new("remains", "a").await.unwrap();
+    team.bed
+        .explain(async {
+            team.apply(", user: {name: ann}").await?;
+            team.ready().await?;
+            let ann = team.kubectl(&team.kubeconfig("").await?, "ann").await?;
+            let there = team.there();
+            let reads = ["get", "configmaps", "-n", &there];
+            ann.until(&reads, "", true).await?;
+            team.bed.edge("a").kubectl().apply_to(&there, MADE).await?;
+            team.apply("").await?;
+            team.ready().await?;
+            team.secrets_are_empty().await?;
+            let events = ["get", "events.events.k8s.io", "-n", team.space, "-o", "jsonpath={.items[?(@.reason=='RightsRemain')].note}"];
+            let deadline = Instant::now() + SOON;
+            let said = loop {
+                let said = team.bed.hub().kubectl().run(&events).await?;
+                if !said.is_empty() || Instant::now() > deadline {
+                    break said;
+                }
+                sleep_until(Instant::now() + Duration::from_millis(250)).await;
+            };
+            for made in ["acme/a: RoleBinding/remains-there/again", "acme/a: Secret/remains-there/forever"] {
+                ensure!(said.contains(made), "{made}: {said:?}");
+            }
+            // As the page says: what somebody else gave stays until it is deleted.
+            ann.run(&reads).await?;
+            team.bed.edge("a").kubectl().run(&["delete", "rolebinding", "again", "-n", &there]).await?;
+            ann.until(&reads, "", false).await
+        })
+        .await;
+}
+
 #[tokio::test]
 async fn another_name_ends_the_rights_of_the_first() {
     let team = Team::new("renamed", "a").await.unwrap();

@@ -100,6 +100,11 @@ pub struct RunArgs {
     /// Seconds that stored manifests are kept after the last revision or shard that names them.
     #[arg(long, env = "EMCO_UNREFERENCED_SECONDS", default_value_t = 900, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=604_800))]
     pub unreferenced_seconds: u32,
+
+    /// Mebibytes that the stored revisions of all deployments may take together. Beyond, what adds to them is refused, so that no project
+    /// fills the hub's etcd.
+    #[arg(long, env = "EMCO_STORED_MEBIBYTES", default_value_t = 1536, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub stored_mebibytes: u32,
 }
 
 /// What stands behind `--proxy`. Judged later: an error of the command line would quote it, with its password.

@@ -22,8 +22,12 @@ pub fn field_manager(owner_hash: &str) -> String {
     format!("{}{owner_hash}", manager::EDGE_PREFIX)
 }
 
+/// Marks that change what becomes of an object when it is removed. We say them of what we found on a cluster; in a manifest they are its
+/// author's, and would let it outlive its owner.
+const OF_LIVE: [&str; 2] = [annotation::ADOPTED, annotation::MADE_FOR];
+
 /// Puts our label and annotations on the top-level metadata; pod templates stay as they are, or a new revision would
-/// restart every pod.
+/// restart every pod. Marks of ours that the manifest brings are not sent.
 pub fn mark(mut manifest: Value, owner_hash: &str, digest: &str, placed_by: &str) -> Value {
     let metadata = manifest.as_object_mut().and_then(|object| map_in(object, "metadata"));
     if let Some(metadata) = metadata {
@@ -31,6 +35,7 @@ pub fn mark(mut manifest: Value, owner_hash: &str, digest: &str, placed_by: &str
             labels.insert(label::OWNER.to_owned(), Value::from(owner_hash));
         }
         if let Some(annotations) = map_in(metadata, "annotations") {
+            annotations.retain(|key, _| !OF_LIVE.contains(&key.as_str()));
             annotations.insert(annotation::MANIFEST.to_owned(), Value::from(digest));
             annotations.insert(annotation::PLACED_BY.to_owned(), Value::from(placed_by));
         }
@@ -190,6 +195,17 @@ mod tests {
         assert_eq!(owner_of(&marked), Some("hash"));
         assert_eq!(manifest_of(&marked), Some("digest"));
         assert!(!is_adopted(&marked));
+    }
+
+    #[test]
+    fn marks_that_a_manifest_brings_are_not_sent() {
+        let manifest = json!({"metadata": {"name": "web", "labels": {"emco.io/owner": "other"}, "annotations": {
+            "emco.io/adopted": "true", "emco.io/made-for": "a proof", "emco.io/manifest": "other", "note": "n"}}});
+        let marked = mark(manifest, "hash", "digest", "p/d");
+        assert!(!is_adopted(&marked) && made::proof_on(&marked).is_none());
+        assert_eq!((owner_of(&marked), manifest_of(&marked)), (Some("hash"), Some("digest")));
+        assert_eq!(marked["metadata"]["annotations"]["note"], "n");
+        assert!(is_adopted(&adopt(marked)), "what we found there is said");
     }
 
     #[test]

@@ -111,6 +111,11 @@ fn stage(id: &Identity) -> (u8, Reverse<usize>) {
     }
 }
 
+/// Whether it holds the pods of a namespace to something: it stays there as long as they may.
+pub fn confines(id: &Identity) -> bool {
+    matches!(id.kind(), ("", "ResourceQuota" | "LimitRange") | ("networking.k8s.io", "NetworkPolicy"))
+}
+
 /// Whether it is a binding of the operator itself in a namespace of a logical cloud: what else is made and removed there may need it.
 pub fn is_of_hub(id: &Identity) -> bool {
     let names = [object::EDGE_TENANT_BINDING, object::EDGE_CEILING_BINDING];

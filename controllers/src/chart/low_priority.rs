@@ -39,20 +39,25 @@ pub async fn run_at<T: Send + 'static>(
     place: Place,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ChartError> {
-    run(move || {
-        let _place = place;
-        work()
-    })
-    .await
+    run(place, work).await
 }
 
-async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ChartError> {
+async fn run<T: Send + 'static>(
+    place: impl Send + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ChartError> {
     let begin = move || {
         priority::lower();
         work()
     };
-    // A thread of its own, for one of the pool could not be raised again.
-    let wait = || thread::Builder::new().name("chart".to_owned()).spawn(begin).ok()?.join().ok();
+    // A thread of its own, for one of the pool could not be raised again. It gives nothing back itself: where the processors are busy, it would
+    // stand still in the middle of that, with a lock that others wait for.
+    let wait = move || {
+        let begun = thread::Builder::new().name("chart".to_owned()).spawn(begin);
+        let done = begun.ok().and_then(|thread| thread.join().ok());
+        drop(place);
+        done
+    };
     let done = tokio::task::spawn_blocking(wait).await.ok().flatten();
     done.ok_or_else(|| ChartError::new("SourceUnreachable", "work on the chart was ended: it is tried again"))
 }
@@ -63,8 +68,26 @@ mod tests {
 
     #[tokio::test]
     async fn work_on_charts_leaves_the_processor_to_others() {
-        assert!(run(priority::is_low).await.unwrap());
+        assert!(run((), priority::is_low).await.unwrap());
         assert!(!priority::is_low(), "this thread stays as it is");
+    }
+
+    /// Notes on a thread of which priority it is given back.
+    struct Given(std::sync::mpsc::Sender<bool>);
+
+    impl Drop for Given {
+        fn drop(&mut self) {
+            self.0.send(priority::is_low()).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_is_given_back_by_a_thread_that_is_not_slow() {
+        let (given, low) = std::sync::mpsc::channel();
+        assert!(run(Given(given.clone()), priority::is_low).await.unwrap());
+        assert!(!low.recv().unwrap(), "others wait for the lock that it takes");
+        assert!(run(Given(given), || panic!("as if by a defect")).await.is_err());
+        assert!(!low.recv().unwrap());
     }
 
     #[tokio::test]
@@ -90,6 +113,6 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_panics_is_an_error() {
-        assert!(run(|| panic!("as if by a defect")).await.is_err());
+        assert!(run((), || panic!("as if by a defect")).await.is_err());
     }
 }

@@ -27,6 +27,7 @@ mod lease;
 mod process;
 mod queue;
 mod shards;
+mod stored;
 mod sync;
 
 pub use queue::Queue;
@@ -168,10 +169,12 @@ impl Metrics {
     }
 
     /// Shows the shards and deployments of the hub from now on.
-    pub fn watch_stores(&self, stores: &Stores) {
+    /// `most` bytes may be stored of revisions.
+    pub fn watch_stores(&self, stores: &Stores, most: u64) {
         let mut registry = self.registry.write();
         registry.register_collector(Box::new(shards::Shards::new(stores.shards.clone())));
         registry.register_collector(Box::new(deployments::Deployments(stores.digs.clone())));
+        registry.register_collector(Box::new(stored::Stored { bytes: Arc::clone(&stores.stored_bytes), most }));
     }
 
     /// So many shards have no owner.
@@ -259,7 +262,7 @@ mod tests {
         );
         metrics.watch_pool(&pool);
         metrics.watch_sync(Arc::new(SyncMetrics::default()));
-        metrics.watch_stores(&crate::stores::stores().0);
+        metrics.watch_stores(&crate::stores::stores().0, 7);
         metrics.watch_lease(Arc::new(LeaseFence::closed()));
         let refusal = Refusal::of("Resolved", "NoProject", false, "no".to_owned());
         assert!(metrics.planning().plan(|| Err(refusal)).is_err());

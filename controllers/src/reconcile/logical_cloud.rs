@@ -39,6 +39,7 @@ use crate::tenancy::facts;
 mod derived;
 mod held;
 mod kind;
+mod not_removed;
 mod people;
 mod report;
 mod suspended;
@@ -121,7 +122,11 @@ pub async fn reconcile(ctx: &Context, namespace_: &str, name: &str) -> Reconcile
     let Some(cloud) = ctx.stores.clouds.named(namespace_, name) else { return Ok(Outcome::Settled) };
     let owner = Owner::of(ctx, OwnerKind::LogicalCloud, cloud.as_ref());
     let generation = meta::generation(cloud.as_ref());
+    if not_removed::keep(ctx, &cloud, &owner).await? {
+        return Ok(Outcome::Settled);
+    }
     let mut status = cloud.status.clone().unwrap_or_default();
+    status.not_removed = not_removed::of(&cloud);
     let digs = ctx.stores.digs.within(namespace_);
     let mut holders = Holders::shown(holders::logical_cloud(&cloud, digs.iter().map(AsRef::as_ref)));
     if meta::deleting(cloud.as_ref()) {

@@ -135,14 +135,12 @@ fn noted(project: &Project, digs: usize) -> String {
 
 /// What is said where the limit of deployments was lowered below what there is.
 fn beyond_limit(project: &Project, digs: usize) -> String {
-    let most = project.spec.limits.as_ref().and_then(|limits| limits.deployment_intent_groups);
-    match most.filter(|most| usize::try_from(*most).is_ok_and(|most| digs > most)) {
-        Some(most) => format!(
-            "; it has {}, and spec.limits.deploymentIntentGroups allows {most}: those that run stay",
-            counted(digs, "deployment intent group")
-        ),
-        None => String::new(),
+    let most = project.most_deployments();
+    if usize::try_from(most).is_ok_and(|most| digs <= most) {
+        return String::new();
     }
+    let digs = counted(digs, "deployment intent group");
+    format!("; it has {digs}, and spec.limits.deploymentIntentGroups allows {most}: those that run stay")
 }
 
 /// Makes the logical cloud `default` where the project keeps one. One that exists is left as it is: its level is its own.

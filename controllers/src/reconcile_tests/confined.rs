@@ -71,3 +71,33 @@ async fn a_namespace_of_others_is_not_confined_and_is_named() {
     let words = "nothing on it says that EMCO made it";
     assert!(message.contains("team-a") && message.contains(words), "{message}");
 }
+
+/// What a chart of the tenant left behind.
+fn left_behind() -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kept", "namespace": "team-a"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_confines_stays_while_something_of_the_tenant_is_there() {
+    let (mut all, quota) = (objects(), "/api/v1/namespaces/team-a/resourcequotas/emco-pods");
+    all.pop();
+    let quotas = json!([{"name": "pods", "hard": {"pods": "4"}}]);
+    let confining = json!({"level": "Standard", "podSecurity": "Restricted", "isolation": "DefaultDeny", "quotas": quotas});
+    all.push(cloud(&confining));
+    let mut life = Life::with(&all);
+    // It makes no other logical cloud in the place of the one that goes.
+    life.put(&emco("Project", None, "team-a", &json!({})));
+    life.settle().await;
+    assert!(life.edges["a"].object(quota).is_some(), "{:?}", life.rig.ready(CLOUD));
+    life.edges["a"].put("tenant", &left_behind());
+    life.delete(CLOUD).await;
+    life.settle().await;
+    assert_eq!(life.rig.hub.object(CLOUD), None);
+    assert!(life.edges["a"].object(quota).is_some() && life.edges["a"].object(POLICY).is_some());
+    assert_eq!(enforced(&life, "a").as_deref(), Some("restricted"));
+    // Nothing of anybody is on the other one.
+    assert_eq!(life.edges["b"].object(NAMESPACE), None);
+    let notes = life.rig.hub.of_kind("Event");
+    let told = |event: &Value| event["note"].as_str().is_some_and(|note| note.contains("(it holds Deployment/kept)"));
+    assert!(notes.iter().any(told), "{notes:?}");
+}

@@ -274,3 +274,54 @@ async fn an_object_that_no_api_server_stores_is_refused_by_name_and_limit() {
     assert!(message.contains("/fat-0 of 14") && message.contains("more than 1400000"), "{message}");
     assert_eq!(life.on("a")["configmaps./team-a/fat-0"]["data"]["say"], "hello", "what runs stays");
 }
+
+/// Room for a part of what one more deployment takes.
+const LITTLE: u64 = 64;
+
+/// Of two deployments that store as much, the second finds no room until the first goes; `whose` bound it is, its message says.
+async fn waits_for_room(mut life: Life, whose: &str) {
+    life.put(&on_a("third", &json!({})));
+    life.settle().await;
+    let (_, reason, message) = says(&life, "third", "Rendered");
+    assert_eq!(reason, "OutputTooLarge", "{message}");
+    assert!(message.contains(whose), "{message}");
+    assert_eq!(ready(&life, &["first", "third"]), [true, false], "what runs stays");
+    life.delete(&path("first")).await;
+    life.settle().await;
+    assert_eq!(ready(&life, &["third"]), [true], "{}", says(&life, "third", "Ready").2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_whole_project_stores_is_bounded_and_what_runs_stays() {
+    let mut life = begun(&json!({}));
+    life.put(&on_a("first", &json!({})));
+    life.settle().await;
+    let stored = life.rig.ctx.stores.stored_bytes.within("team-a");
+    assert!(stored > LITTLE, "{stored}");
+    limit(&life, &json!({"totalStoredBytes": stored + LITTLE}));
+    waits_for_room(life, "(spec.limits.totalStoredBytes)").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_all_projects_store_is_bounded_and_room_wakes_what_waits() {
+    let mut life = begun(&json!({}));
+    life.put(&on_a("first", &json!({})));
+    life.settle().await;
+    life.rig.settings.stored_bytes = life.rig.ctx.stores.stored_bytes.all() + LITTLE;
+    life.restart().await;
+    waits_for_room(life, "(--stored-mebibytes)").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_says_nothing_may_have_fifty_deployments() {
+    let mut life = begun(&json!({}));
+    let names: Vec<String> = (0..51).map(|number| format!("d{number:02}")).collect();
+    for name in &names {
+        let mut planned = on_a(name, &json!({}));
+        planned["spec"]["desiredState"] = json!("Planned");
+        life.put(&planned);
+    }
+    life.settle().await;
+    let waits = |name: &&String| says(&life, name, "Resolved").1 == "TooManyDeployments";
+    assert_eq!(names.iter().filter(waits).collect::<Vec<_>>(), ["d50"]);
+}

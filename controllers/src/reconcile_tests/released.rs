@@ -11,6 +11,7 @@ use super::rig::emco;
 use super::shop::{TENANT, deployment, labelled, objects};
 
 const SPACE: &str = "/api/v1/namespaces/team-a";
+const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings/emco-default";
 const CLOUD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/logicalclouds/default";
 
 /// A change that somebody makes.
@@ -57,7 +58,9 @@ fn has_quota(life: &Life) -> bool {
 /// The namespace is nobody's, and can be proven to have been made for the logical cloud.
 fn is_released(life: &Life, how: &str) {
     let proven = made::proof_on(&live(life)).is_some();
-    assert_eq!((is_ours(life), proven, has_quota(life)), (false, true, false), "{how}");
+    // What bounds the pods that may be there stays with them.
+    assert_eq!((is_ours(life), proven, has_quota(life)), (false, true, true), "{how}");
+    assert_eq!(life.edges["a"].object(BINDING), None, "{how}: nobody has rights there");
 }
 
 /// It is the cloud's, as it was before.

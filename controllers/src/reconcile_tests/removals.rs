@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use emco_engine::marks;
 use serde_json::{Value, json};
 
 use super::approvals::{decide, edges, page, project};
@@ -282,4 +283,20 @@ async fn objects_that_lost_their_label_are_named_once_nothing_else_is_left() {
     life.put(&deployment("edge"));
     life.settle().await;
     assert_eq!(life.dig()["status"]["notRemoved"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_chart_keeps_is_named_at_the_end() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    let page = "/api/v1/namespaces/team-a/configmaps/page";
+    let keep = json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}});
+    life.edges["a"].merge(page, &keep).await.unwrap();
+    let mut ended = deployment("edge");
+    ended["spec"]["desiredState"] = json!("Terminated");
+    life.put(&ended);
+    life.settle().await;
+    let named = "left there, without its owner: acme/a: ConfigMap/team-a/page (helm.sh/resource-policy: keep)";
+    assert!(life.says("Ready").2.ends_with(named), "{:?}", life.says("Ready"));
+    assert_eq!(marks::owner_of(&life.edges["a"].object(page).unwrap()), None);
 }

@@ -25,6 +25,8 @@ pub struct RevisionSettings {
     pub largest_shard: usize,
     /// For how long, at most, statuses and Events about a revision that was just targeted wait.
     pub report_delay: Duration,
+    /// What revisions of all deployments may take together.
+    pub stored_bytes: u64,
 }
 
 impl Default for RevisionSettings {
@@ -33,6 +35,8 @@ impl Default for RevisionSettings {
             unreferenced_for: Duration::from_mins(15),
             largest_shard: emco_engine::shard::LARGEST,
             report_delay: Duration::from_millis(250),
+            // Three quarters of what etcd has where nobody says more.
+            stored_bytes: 1536 * 1024 * 1024,
         }
     }
 }

@@ -191,6 +191,8 @@ async fn write(ctx: &StoreContext, mut draft: Draft<'_>) -> Result<Result<Stored
     let uid = meta::uid(&context);
     ctx.revisions.contents.lock().put(uid.to_owned(), Arc::clone(&running));
     ctx.revisions.placements.lock().put(&draft.owner.hash, uid, &running.assignment);
+    // Counted before the watch shows it: plans of one project that are stored at once share its room.
+    ctx.stores.stored_bytes.note(&context, false);
     ctx.revisions.written.lock().insert(draft.owner.hash.clone(), Arc::new(context));
     Ok(Ok(Stored { spec, name, running }))
 }

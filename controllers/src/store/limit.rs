@@ -13,6 +13,8 @@ use crate::object::Owner;
 
 /// What an owner may store where its Project says nothing: 256 MiB.
 const USUAL: u64 = 256 * 1024 * 1024;
+/// What a whole Project may store where it says nothing: 1 GiB.
+const USUAL_TOTAL: u64 = 1024 * 1024 * 1024;
 
 /// How much an owner may store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,15 +25,31 @@ pub struct Limit {
     pub text: String,
     /// Revisions that are kept, the newest included.
     pub history: usize,
+    /// What the whole Project may store, as it was written too; `None` of owners that no tenant makes large: neither that nor the bound of
+    /// the installation holds for them.
+    pub project: Option<(u64, String)>,
 }
 
 /// A revision that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooMuch {
-    /// What would be stored with it.
+    /// What would be stored with it, of whom the bound is.
     pub bytes: u64,
     /// What it has alone.
     pub own: u64,
+    /// Which bound that is beyond.
+    pub of: Bound,
+}
+
+/// A bound of what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Of one owner.
+    Owner,
+    /// Of a whole Project, as it was written.
+    Project(String),
+    /// Of the installation, in bytes.
+    Installation(u64),
 }
 
 impl Limit {
@@ -41,7 +59,17 @@ impl Limit {
             Some(quantity) => (bytes(quantity), quantity_text(quantity)),
             None => (USUAL, "256Mi".to_owned()),
         };
-        Self { bytes, text, history }
+        Self { bytes, text, history, project: None }
+    }
+
+    /// The same of an owner that counts with all others of its Project.
+    #[must_use]
+    pub fn within(self, total: Option<&Quantity>) -> Self {
+        let project = match total {
+            Some(quantity) => (bytes(quantity), quantity_text(quantity)),
+            None => (USUAL_TOTAL, "1Gi".to_owned()),
+        };
+        Self { project: Some(project), ..self }
     }
 }
 
@@ -101,9 +129,33 @@ pub fn fits(ctx: &StoreContext, owner: &Owner, packs: &[PackObject], limit: &Lim
         .filter(|pack| !own.contains_key(pack.name.as_str()))
         .map(|pack| (pack.name.as_str(), u64::try_from(pack.bytes).unwrap_or_default()))
         .collect();
+    let had: BTreeMap<&str, u64> = all
+        .iter()
+        .flat_map(|context| &context.spec.packs)
+        .map(|pack| (pack.name.as_str(), u64::try_from(pack.bytes).unwrap_or_default()))
+        .collect();
     let own: u64 = own.values().sum();
     let bytes = own + others.values().sum::<u64>();
-    if bytes <= limit.bytes { Ok(()) } else { Err(TooMuch { bytes, own }) }
+    if bytes > limit.bytes {
+        return Err(TooMuch { bytes, own, of: Bound::Owner });
+    }
+    let Some((most, text)) = &limit.project else { return Ok(()) };
+    // What shrinks, or stays as it is, is refused nothing.
+    let had = had.values().sum::<u64>();
+    let with = |stored: u64| Some(stored.saturating_sub(had) + bytes).filter(|with| *with > stored);
+    let stored = &ctx.stores.stored_bytes;
+    let installation = ctx.revisions.settings.stored_bytes;
+    let beyond = |whole: bool, bytes: u64, of: Bound| {
+        stored.waits(&owner.namespace, &owner.name, whole);
+        Err(TooMuch { bytes, own, of })
+    };
+    if let Some(bytes) = with(stored.within(&owner.namespace)).filter(|bytes| bytes > most) {
+        return beyond(false, bytes, Bound::Project(text.clone()));
+    }
+    match with(stored.all()).filter(|bytes| *bytes > installation) {
+        Some(bytes) => beyond(true, bytes, Bound::Installation(installation)),
+        None => Ok(()),
+    }
 }
 
 /// Bytes for people.

@@ -1,5 +1,6 @@
 //! Turns answers of an API server into reasons that people can act on, with how soon another try makes sense.
 
+use emco_crds::names::object;
 use emco_engine::recreate;
 use serde_json::Value;
 
@@ -63,7 +64,7 @@ impl Trouble {
             401 | 403 if text.contains("because it is being terminated") => {
                 Self::new("Progressing", text, Retry::Soon)
             }
-            401 | 403 => Self::new("Forbidden", text, Retry::Slowly),
+            401 | 403 => Self::forbidden(text),
             // Another writer was faster, or the object was made anew: looked at again at once.
             409 => Self::conflict(error),
             404 if lacks_namespace(error) => Self::new("Progressing", text, Retry::Soon),
@@ -112,15 +113,34 @@ impl Trouble {
     /// What a refused read or delete means.
     pub fn of_request(error: &ApiError) -> Self {
         match error {
-            ApiError::Status { code: 401 | 403, message, .. } => {
-                Self::new("Forbidden", message, Retry::Slowly)
-            }
+            ApiError::Status { code: 401 | 403, message, .. } => Self::forbidden(message),
             ApiError::Status { code: 409, .. } => Self::conflict(error),
             ApiError::Status { code: 400 | 405 | 413 | 415 | 422, message, .. } => {
                 Self::new("Invalid", message, Retry::Slowly)
             }
             _ => Self::of_server(error),
         }
+    }
+
+    /// A right is missing. Where it is the account of `kubectl emco cluster add` that lacks it, the cluster was added for a lower level than
+    /// that of the work, or its owner's ceiling is lower: the row says so. Which right it is, stands last in the server's words, and who asked
+    /// at such length before it that it would be cut off.
+    fn forbidden(text: &str) -> Self {
+        let account = format!("system:serviceaccount:{}:{}", object::EDGE_NAMESPACE, object::EDGE_ACCOUNT);
+        let ours = text.contains(&format!("\"{account}\""));
+        let said = match (text.split_once(GIVES_MORE), text.split_once("\" cannot ")) {
+            (Some((_, rest)), _) => {
+                let rules = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+                let most = if ours { " (at most the ClusterRole emco-ceiling)" } else { "" };
+                Some(format!("{GIVES_MORE}{most} {rules}"))
+            }
+            (None, Some((_, lacks))) if ours => Some(format!(
+                "the Cluster's credentials lack a right; add the cluster for the level of the logical cloud (kubectl emco cluster add \
+                 --level): cannot {lacks}"
+            )),
+            (None, _) => None,
+        };
+        Self::new("Forbidden", said.as_deref().unwrap_or(text), Retry::Slowly)
     }
 
     /// Overload, outages, time-outs, and webhooks that fail. A server that answers is not unreachable.
@@ -144,6 +164,9 @@ impl Trouble {
         Self::new("Conflict", &text, Retry::Slowly)
     }
 }
+
+/// What a server says before the rights that somebody gives away without having them.
+const GIVES_MORE: &str = "attempting to grant RBAC permissions not currently held:";
 
 /// Whether an apply is refused because the object that it was meant for is not there any more.
 fn names_another(error: &ApiError) -> bool {
@@ -274,6 +297,35 @@ mod tests {
             let message = message.split_once("is invalid: ").map_or(message, |(_, rest)| rest);
             assert_eq!(trouble.message, message);
         }
+    }
+
+    #[test]
+    fn a_right_that_the_account_of_cluster_add_lacks_is_named_with_the_cure() {
+        let words = "deployments.apps \"web\" is forbidden: User \"system:serviceaccount:emco-system:emco-hub\" cannot patch resource \
+                     \"deployments\" in API group \"apps\" in the namespace \"shop\"";
+        let trouble = Trouble::of_apply(&status(403, words));
+        assert_eq!((trouble.reason, trouble.retry), ("Forbidden", Retry::Slowly));
+        assert!(trouble.message.contains("kubectl emco cluster add --level"), "{}", trouble.message);
+        let right = "cannot patch resource \"deployments\" in API group \"apps\" in the namespace \"shop\"";
+        assert!(trouble.message.ends_with(right), "{}", trouble.message);
+        let other = words.replace("emco-hub", "emco-tenant");
+        assert_eq!(Trouble::of_apply(&status(403, &other)).message, other);
+    }
+
+    #[test]
+    fn rights_beyond_what_somebody_has_are_named_however_long_the_name() {
+        let words = |user: &str| {
+            format!(
+                "roles.rbac.authorization.k8s.io \"emco-tenant-own\" is forbidden: user \"{user}\" (groups=[\"system:serviceaccounts\" \
+                 \"system:serviceaccounts:emco-system\" \"system:authenticated\"]) is attempting to grant RBAC permissions not currently \
+                 held:\n{{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"create\"]}}"
+            )
+        };
+        let hub = Trouble::of_apply(&status(403, &words("system:serviceaccount:emco-system:emco-hub")));
+        assert!(hub.message.contains("not currently held: (at most the ClusterRole emco-ceiling) {APIGroups"), "{}", hub.message);
+        assert!(hub.message.ends_with("Resources:[\"secrets\"], Verbs:[\"create\"]}"), "{}", hub.message);
+        let tenant = Trouble::of_apply(&status(403, &words("system:serviceaccount:shop:emco-tenant")));
+        assert!(tenant.message.contains("not currently held: {APIGroups"), "{}", tenant.message);
     }
 
     #[test]

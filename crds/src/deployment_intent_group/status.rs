@@ -91,10 +91,11 @@ pub struct DeploymentIntentGroupStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Objects that were to be removed and stay, because others took the label emco.io/owner off them: they count as theirs.
+/// Objects that were to be removed and stay: others took the label emco.io/owner off them and have them now, or they stay for the reason
+/// in parentheses, such as helm.sh/resource-policy: keep.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRemoved {
-    /// The generation of the deployment under which they were to be removed.
+    /// The generation of their owner under which they were to be removed.
     pub generation: i64,
     /// The first ten of them, each with its cluster.
     #[schemars(length(max = 10), inner(length(max = 730)), extend("x-kubernetes-list-type" = "atomic"))]

@@ -4,6 +4,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Condition;
+use crate::deployment_intent_group::status::NotRemoved;
 use crate::fields::{Failing, InUse, Summary, Time};
 use crate::schema;
 use crate::state::State;
@@ -47,6 +48,9 @@ pub struct LogicalCloudStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<Failing>,
+    /// Namespaces that were to be removed and stay on clusters, for what they hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_removed: Option<NotRemoved>,
     /// Where the kubeconfigs of `spec.user` are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfigs: Option<Kubeconfigs>,

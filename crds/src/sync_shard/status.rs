@@ -161,7 +161,7 @@ pub struct RowStatus {
     /// Fields that the cluster's admission rewrites while they are applied: how it leaves them counts as wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewritten: Option<LeftOut>,
-    /// Objects that were to be removed and stay, because others took the owner label off them.
+    /// Objects that were to be removed and stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stripped: Option<Stripped>,
     /// Objects of others were taken over here once: one without any mark may be one of them, and is not deleted.
@@ -169,12 +169,12 @@ pub struct RowStatus {
     pub took_over: bool,
 }
 
-/// Objects that were to be removed and stay: others took the owner label off them.
+/// Objects that were to be removed and stay: others took the owner label off them, or they stay for a reason that is named.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stripped {
     /// How many.
     pub objects: i64,
-    /// The first of them: `group/kind/namespace/name`.
+    /// The first of them: `group/kind/namespace/name`, and the reason in parentheses.
     #[schemars(length(max = 3), inner(length(max = 600)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<String>,

@@ -168,6 +168,13 @@ async fn a_plan_beyond_what_its_project_may_store_is_refused_and_what_runs_stays
         limit("1Mi").await?;
         deployed(bed, "stored", "shop", 2).await?;
         ensure!(bed.edge("a").kubectl().run(&say).await? == "two");
+        // All deployments of the project together.
+        let total = r#"{"spec":{"limits":{"totalStoredBytes":"1Ki"}}}"#;
+        bed.hub().kubectl().run(&["patch", "eproj", "stored", "--type=merge", "-p", total]).await?;
+        bed.hub().kubectl().apply(&saying("three")).await?;
+        let said = super::dig_says(bed, "stored", types::RENDERED, "OutputTooLarge").await?;
+        super::has(&said, &["Project stored allows 1Ki", "spec.limits.totalStoredBytes"]);
+        ensure!(bed.edge("a").kubectl().run(&say).await? == "two", "what runs stays");
         Ok(())
     })
     .await;

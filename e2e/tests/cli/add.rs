@@ -42,8 +42,9 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
     bed.explain(Box::pin(async {
         let _turn = lend_e(bed).await?;
         let kubeconfig = admin(bed, "e").await?;
-        let add =
+        let silent =
             ["cluster", "add", "apart/dublin", "--kubeconfig", &kubeconfig, "--labels", "tier=far,region=eu"];
+        let add = [&silent[..], &["--level", "Admin"]].concat();
         // First on paper.
         let dry: Vec<&str> = add.iter().copied().chain(["--dry-run"]).collect();
         run(bed, &dry).await?.is(
@@ -82,6 +83,8 @@ async fn a_cluster_is_added_with_a_bound_token_and_adding_it_again_changes_nothi
         assert!(!token(&before).is_empty());
         let secret = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "apart"]).await?;
         run(bed, &add).await?.is(0, &["registered and ready", "still works and is kept"]);
+        // What is there for all work is not narrowed unasked.
+        run(bed, &silent).await?.is(1, &["was added for level Admin", "--level Standard to narrow it"]);
         let again = object(bed, "hub", &["secret", "dublin-kubeconfig", "-n", "apart"]).await?;
         assert_eq!(secret["metadata"]["resourceVersion"], again["metadata"]["resourceVersion"]);
         let until = cluster["status"]["credentials"]["expires"].as_str().unwrap_or_default().to_owned();
@@ -111,7 +114,7 @@ async fn where_bound_tokens_end_within_a_day_a_lasting_one_is_stored_and_git_get
         apart(bed).await?;
         let kubeconfig = admin(bed, "c").await?;
         let secret = bed.dir().join("cork.secret.yaml").display().to_string();
-        let add = ["cluster", "add", "cork", "--provider", "apart", "--kubeconfig", &kubeconfig];
+        let add = ["cluster", "add", "cork", "--provider", "apart", "--kubeconfig", &kubeconfig, "--level", "Admin"];
         let git = ["--context", "c", "-o", "yaml", "--secret-file", &secret];
         let said = run(bed, &add.iter().chain(&git).copied().collect::<Vec<_>>()).await?;
         said.is(0, &["grants bound tokens for 23 h only", "a token without an end", "encrypt it"]);
@@ -179,7 +182,12 @@ async fn what_cannot_be_added_is_refused_with_a_sentence_and_nothing_is_made() {
             ("acme/a", &good, &[], "exists already and is another one"),
             ("nowhere/x", &good, &[], "there is no ClusterProvider nowhere"),
             ("acme/x", &good, &["--level", "Standard", "--cluster-role", "view"], "leave one of them out"),
-            ("acme/x", &good, &["--may-bind", "view"], "--may-bind adds to a level below Admin"),
+            (
+                "acme/x",
+                &good,
+                &["--level", "Admin", "--may-bind", "view"],
+                "--may-bind adds to a level below Admin",
+            ),
             (
                 "acme/x",
                 &good,
@@ -249,7 +257,8 @@ async fn an_exec_plug_in_gets_one_there_and_is_not_stored() {
                 "interactiveMode": "Never"}});
         })?;
         let path = file(bed, "exec.kubeconfig", &kubeconfig).await?.display().to_string();
-        let add = ["cluster", "add", "acme/b", "--kubeconfig", &path, "--labels", "tier=edge,edge=b"];
+        let labels = ["--labels", "tier=edge,edge=b", "--level", "Admin"];
+        let add = [&["cluster", "add", "acme/b", "--kubeconfig", &path][..], &labels].concat();
         // Its Secret was made by hand, with other credentials: it is replaced once it is handed over, and not before.
         run(bed, &add).await?.is(1, &["Secret acme/b-kubeconfig is there already"]);
         let manager = format!("--field-manager={}", emco_crds::names::manager::CLI);

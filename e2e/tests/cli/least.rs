@@ -82,14 +82,18 @@ metadata: {name: more}
 ";
 
 /// The logical cloud; `permissions` and what follows is YAML in braces.
-async fn cloud(bed: &Bed, more: &str) -> Result<()> {
-    let text = format!(
+fn spec(more: &str) -> String {
+    format!(
         "{{apiVersion: emco.io/v1alpha1, kind: LogicalCloud, metadata: {{name: tenant, namespace: {SPACE}}}, spec: {{level: Standard, \
          namespace: {THERE}, clusters: [{{provider: fenced, selector: {{}}}}], isolation: DefaultDeny, \
          user: {{name: ann}}, credentials: {{type: ServiceAccountToken}}, quotas: [{{name: some, hard: {{pods: '10'}}}}], \
          limitRanges: [{{name: small, limits: [{{type: Container, default: {{memory: 64Mi}}}}]}}]{more}}}}}"
-    );
-    bed.hub().kubectl().apply(&text).await?;
+    )
+}
+
+/// Applies it, and waits until it is ready.
+async fn cloud(bed: &Bed, more: &str) -> Result<()> {
+    bed.hub().kubectl().apply(&spec(more)).await?;
     wait(bed, SPACE, "tenant", |cloud: &LogicalCloud| {
         let current = cloud.status.as_ref().and_then(|status| status.observed_generation);
         if current != cloud.metadata.generation {
@@ -125,6 +129,7 @@ async fn a_life(bed: &Bed) -> Result<()> {
     // Ready: the health of the Deployment is seen.
     deploy(bed, &charts, &json!({"say": "one"}), 1).await?;
     ensure!(note(bed).await? == "one");
+    a_person_has_their_own_rights_alone(bed).await?;
     deploy(bed, &charts, &json!({"say": "two", "more": false}), 2).await?;
     ensure!(note(bed).await? == "two");
     let maps = bed.edge(EDGE).api::<ConfigMap>(THERE).await?;
@@ -146,9 +151,37 @@ async fn a_life(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
+/// The role of the level, before or after a cluster is added, names each resource.
+async fn is_printed(bed: &Bed) -> Result<()> {
+    let said = run(bed, &["role", "--level", "Standard", "--cluster", "fenced/fence"]).await?;
+    said.is(0, &["name: emco-hub-tenant", "# namespaces of logical clouds\n"]);
+    ensure!(!said.out.contains("'*'") && !said.out.contains("\"*\""), "{}", said.out);
+    run(bed, &["role", "--level", "Standard"]).await?.is(1, &["--cluster PROVIDER/CLUSTER"]);
+    Ok(())
+}
+
+/// The owner of the cluster allows less than what runs there has: that runs on, and nobody is given more.
+async fn a_ceiling_that_shrinks(bed: &Bed) -> Result<()> {
+    let edge = bed.edge(EDGE).kubectl();
+    edge.apply(&CEILING.replace("configmaps, secrets, deployments", "configmaps, deployments")).await?;
+    let rules = "{apiGroups: ['', apps], resources: [configmaps, secrets, deployments], verbs: [get, list, watch, create, patch, delete]}";
+    let text = spec(&format!(", permissions: [{{name: own, rules: [{rules}]}}]"));
+    bed.hub().kubectl().apply(&text).await?;
+    wait(bed, SPACE, "tenant", |cloud: &LogicalCloud| {
+        let said = serde_json::to_string(&cloud.status).map_err(|error| error.to_string())?;
+        if said.contains("at most the ClusterRole emco-ceiling") { Ok(()) } else { Err(said) }
+    })
+    .await?;
+    edge.run(&["get", "secret/key", "configmap/note", "deployment/web", "-n", THERE]).await?;
+    edge.apply(CEILING).await?;
+    cloud(bed, ", permissions: [{name: own, derived: true}]").await
+}
+
 /// Everything leaves, the cluster too.
 async fn leave(bed: &Bed) -> Result<Said> {
     let hub = bed.hub();
+    let drain = ["cluster", "drain", "fenced/fence", "--timeout", "2s"];
+    run(bed, &drain).await?.is(3, &["is not drained", "DeploymentIntentGroup/renters/shop"]);
     hub.kubectl().run(&["delete", "dig", "shop", "-n", SPACE, "--wait=false"]).await?;
     wait_until_gone(hub.api::<DeploymentIntentGroup>(SPACE).await?, "shop", SOON).await?;
     hub.kubectl().run(&["delete", "lc", "tenant", "-n", SPACE, "--wait=false"]).await?;
@@ -197,6 +230,33 @@ async fn reaches_nothing_else(bed: &Bed) -> Result<()> {
         ("delete validatingadmissionpolicybinding emco-hub-namespaces", "forbidden"),
     ] {
         let output = kubectl.output(&args.split(' ').collect::<Vec<_>>(), "").await?;
+        ensure!(!output.is_ok() && output.stderr.contains(says), "{args}: {says:?} was wanted of {output:?}");
+    }
+    Ok(())
+}
+
+/// What the person of the logical cloud made would outlive the credentials.
+async fn a_person_has_their_own_rights_alone(bed: &Bed) -> Result<()> {
+    let get = ["get", "secret", "tenant-kubeconfig", "-n", SPACE, "-o", "jsonpath={.data.kubeconfig}"];
+    let stored = STANDARD.decode(bed.hub().kubectl().run(&get).await?.trim())?;
+    let path: PathBuf = file(bed, "ann.kubeconfig", &String::from_utf8(stored)?).await?;
+    let ann = bed.edge(EDGE).kubectl().with_kubeconfig(&path);
+    ann.until(&["get", "configmaps", "-n", THERE], "", true).await?;
+    let secret = "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: forever, namespace: \
+                  renters-there, annotations: {kubernetes.io/service-account.name: emco-tenant}}}";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: mine, namespace: renters-there}, spec: {serviceAccountName: emco-tenant, \
+               automountServiceAccountToken: false, containers: [{name: web, image: example.com/web}]}}";
+    for (args, input, says) in [
+        ("create token emco-tenant -n renters-there --duration=8760h", "", "nobody else gets a token of theirs"),
+        ("create -f -", secret, "no Secret has a token of theirs"),
+        ("create -f -", pod, "no pod runs as them"),
+        (
+            "create rolebinding again -n renters-there --clusterrole=admin --serviceaccount=renters-there:default",
+            "",
+            "give rights to nobody",
+        ),
+    ] {
+        let output = ann.output(&args.split(' ').collect::<Vec<_>>(), input).await?;
         ensure!(!output.is_ok() && output.stderr.contains(says), "{args}: {says:?} was wanted of {output:?}");
     }
     Ok(())
@@ -318,7 +378,8 @@ async fn level_standard_is_enough_for_all_work_and_reaches_nothing_else() {
         bed.hub().kubectl().apply(PROVIDER).await?;
         let path =
             file(bed, "i-admin.kubeconfig", &bed.edge(EDGE).kubeconfig()?).await?.display().to_string();
-        let add = ["cluster", "add", "fenced/fence", "--kubeconfig", &path, "--level", "Standard"];
+        // Level Standard is meant where none is named.
+        let add = ["cluster", "add", "fenced/fence", "--kubeconfig", &path];
         let more = ["--may-bind", "admin", "--people", "ServiceAccountToken"];
         let add = [&add[..], &more].concat();
         let dry = run(bed, &[&add[..], &["--dry-run"]].concat()).await?;
@@ -332,11 +393,16 @@ async fn level_standard_is_enough_for_all_work_and_reaches_nothing_else() {
         );
         run(bed, &add).await?.is(0, &["fenced/fence is registered and ready"]);
         run(bed, &add).await?.is(0, &["the stored token still works and is kept"]);
+        run(bed, &[&add[..2], &["fenced/other"], &add[3..], &["--level", "Admin", "--dry-run"]].concat())
+            .await?
+            .is(1, &["is registered already, as fenced/fence"]);
+        is_printed(bed).await?;
 
         a_life(bed).await?;
         run(bed, &["cluster", "rotate", "fenced/fence"]).await?.is(0, &["fenced/fence has new credentials"]);
         let events = bed.edge(EDGE).audit()?;
         reaches_nothing_else(bed).await?;
+        a_ceiling_that_shrinks(bed).await?;
         let refused = refused(&events);
         ensure!(refused.is_empty(), "{refused:#?}");
 

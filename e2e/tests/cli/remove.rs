@@ -163,7 +163,7 @@ async fn a_cluster_is_cordoned_drained_and_removed_with_all_that_adding_it_made(
         let _turn = lend_e(bed).await?;
         let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
         let admin = admin(bed).await?;
-        let add = ["cluster", "add", "apart/ended", "--kubeconfig", &admin];
+        let add = ["cluster", "add", "apart/ended", "--kubeconfig", &admin, "--level", "Admin"];
         run(bed, &add).await?.is(0, &["apart/ended is registered and ready"]);
 
         run(bed, &["cluster", "cordon", "apart/ended"]).await?.is(0, &["takes nothing new"]);
@@ -229,7 +229,7 @@ async fn an_interrupted_removal_is_finished_and_what_stays_there_is_named() {
         let _turn = lend_e(bed).await?;
         let (hub, edge) = (bed.hub().kubectl(), bed.edge("e").kubectl());
         let admin = admin(bed).await?;
-        let add = ["cluster", "add", "apart/ended", "--kubeconfig", &admin];
+        let add = ["cluster", "add", "apart/ended", "--kubeconfig", &admin, "--level", "Admin"];
         project(bed, "removes").await?;
         Box::pin(interrupted(bed, &add, &REMOVE)).await?;
 

@@ -113,7 +113,7 @@ async fn a_token_that_is_due_is_renewed_without_interruption() {
         let _turn = lend_e(bed).await?;
         let admin = file(bed, "e-admin.kubeconfig", &bed.edge("e").kubeconfig()?).await?;
         let admin = admin.display().to_string();
-        let add = ["cluster", "add", "apart/hague", "--kubeconfig", &admin];
+        let add = ["cluster", "add", "apart/hague", "--kubeconfig", &admin, "--level", "Admin"];
         run(bed, &add).await?.is(0, &["apart/hague is registered and ready"]);
         let since = condition(bed, "Ready").await?["lastTransitionTime"].clone();
         let old = age(bed).await?;

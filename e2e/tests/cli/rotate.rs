@@ -76,7 +76,7 @@ async fn credentials_are_replaced_without_interruption_and_the_old_ones_end() {
         let admin = admin.display().to_string();
         let with_admin = [&ROTATE[..], &["--kubeconfig", &admin]].concat();
         run(bed, &ROTATE).await?.is(1, &["there is no Cluster apart/fargo on the hub"]);
-        let add = ["cluster", "add", "apart/fargo", "--kubeconfig", &admin];
+        let add = ["cluster", "add", "apart/fargo", "--kubeconfig", &admin, "--level", "Admin"];
         run(bed, &add).await?.is(0, &["apart/fargo is registered and ready"]);
         run(bed, &[&add[..], &["--renew"]].concat())
             .await?

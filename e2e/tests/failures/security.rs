@@ -130,6 +130,14 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "a token of the account of deployments, a pod that runs as it, a role binding, made beforehand",
+        &[
+            "level_standard_is_enough_for_all_work_and_reaches_nothing_else",
+            "what_a_person_made_there_is_named_when_the_name_is_removed",
+            "what_remains_of_a_person_is_named_and_the_pages_promise_no_more",
+        ],
+    ),
+    (
         "working on the same cluster",
         &[
             "an_edge_says_whose_it_is_and_another_hubs_edge_is_left_alone_until_it_is_moved",
@@ -296,6 +304,14 @@ const TRIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "an annotation of EMCO, or Helm's `keep`, by which its pods would outlive their tenant without quota and isolation",
+        &[
+            "what_a_chart_keeps_stays_confined_and_is_named",
+            "what_confines_stays_while_something_of_the_tenant_is_there",
+            "marks_that_a_manifest_brings_are_not_sent",
+        ],
+    ),
+    (
         "`lookup` of Secrets of others, and of everybody's",
         &[
             "a_chart_at_level_standard_lifts_nothing_that_confines_it_and_looks_up_nothing_of_others",
@@ -337,8 +353,10 @@ const TRIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "one huge object, or thousands",
+        "one huge object, or thousands; as many deployments as fill the hub's etcd",
         &[
+            "what_a_whole_project_stores_is_bounded_and_what_runs_stays",
+            "what_all_projects_store_is_bounded_and_room_wakes_what_waits",
             "an_object_that_no_api_server_stores_is_refused_by_name_and_limit",
             "over_five_thousand_objects_in_an_app_are_refused_and_what_runs_stays",
             "limits_of_a_project_are_kept_and_what_runs_stays",

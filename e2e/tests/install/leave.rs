@@ -66,7 +66,7 @@ async fn stage(edges: &[&str]) -> Result<(Bed, Operator)> {
         let file = bed.dir().join(format!("{edge}.kubeconfig"));
         tokio::fs::write(&file, bed.edge(edge).kubeconfig()?).await?;
         let (file, id) = (file.display().to_string(), format!("acme/{edge}"));
-        let add = ["cluster", "add", &id, "--kubeconfig", &file, "--labels", "tier=edge"];
+        let add = ["cluster", "add", &id, "--kubeconfig", &file, "--labels", "tier=edge", "--level", "Admin"];
         emco(&bed, &add).await?.is(0, &["is registered and ready"]);
     }
     project(&bed, "shop").await?;

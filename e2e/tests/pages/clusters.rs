@@ -17,10 +17,11 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let mut page = Page::read(bed, "clusters.md")?;
     let said = page.run("kubectl emco cluster add acme/berlin --context berlin --labels").await?;
     ensure!(said.contains("acme/berlin is registered and ready"), "{said}");
-    // Another level, and then the first one again.
-    let said = page.run("kubectl emco cluster add acme/berlin --context berlin --level Standard").await?;
+    // Another level, and then once more, for Git.
+    let said = page.run("kubectl emco cluster add acme/berlin --context berlin --level Admin").await?;
     ensure!(said.contains("acme/berlin is registered and ready"), "{said}");
-    page.run("kubectl emco cluster add acme/berlin --context berlin -o yaml").await?;
+    page.run("kubectl emco role --level Standard --edge-context berlin").await?;
+    page.run("kubectl emco cluster add acme/berlin --context berlin --level Admin -o yaml").await?;
     let read = |name: &str| std::fs::read_to_string(folder(bed)?.join(name)).with_context(|| name.to_owned());
     ensure!(read("berlin.yaml")?.contains("kind: Cluster"), "{}", read("berlin.yaml")?);
     ensure!(read("berlin.secret.yaml")?.contains("kind: Secret"), "no Secret");
@@ -28,7 +29,7 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     ensure!(said.contains("acme/berlin has new credentials"), "{said}");
     let said = page.run("kubectl emco cluster rotate acme/berlin --context berlin").await?;
     ensure!(said.contains("the old token is ended"), "{said}");
-    page.run("kubectl emco cluster add acme/berlin --context berlin --renew -o yaml").await?;
+    page.run("kubectl emco cluster add acme/berlin --context berlin --level Admin --renew -o yaml").await?;
 
     // All rights are taken back, and the cluster is removed, which says what it cannot remove; then the same by hand.
     page.run_on("berlin", "kubectl delete clusterrolebinding,clusterrole emco-hub").await?;

@@ -9,6 +9,7 @@ mod going_back;
 mod guesses;
 mod namespaces;
 mod others;
+mod outlives;
 mod reach;
 mod secrets;
 mod world;

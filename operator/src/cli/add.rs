@@ -14,15 +14,19 @@ use super::role::show;
 use super::{Outcome, print, watched};
 
 pub mod account;
+mod before;
 mod confined;
 mod granted;
+mod grants;
+pub mod level;
+mod people;
 mod policy;
 mod register;
 pub mod target;
 
 pub use account::ACCOUNT;
 use account::{Account, Token, Wanted};
-use confined::Confined;
+use confined::{Asked, Confined};
 use register::Registration;
 pub use register::{asked_for, secret_name};
 
@@ -44,9 +48,13 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
     // Everything that can be refused is refused before anything is made.
     let registration = Registration::prepare(&hub, &provider, &name, &args).await?;
     let uid = target.uid().await?;
-    let confined = Confined::read(&target, &args).await?;
+    let confined = Confined::read(&target, &Asked::by(&args)).await?;
     registration.refuse_confusion(&hub, &target, &uid).await?;
-    let account = Account::new(&args, confined);
+    before::refuse(&target, &args).await?;
+    let account = Account::new(args.cluster_role.clone(), confined);
+    if let Some(note) = registration.compared(&args) {
+        say(&note);
+    }
     if let Some(confined) = account.confined() {
         confined.notes().iter().for_each(|note| say(note));
     }

@@ -18,6 +18,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
+use super::add::level;
 use super::args::deployments::ManifestFormat;
 use super::args::role::{Account, RoleArgs};
 use super::diff::{edge, past};
@@ -33,6 +34,13 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// `kubectl emco role`.
 pub async fn run(args: RoleArgs) -> anyhow::Result<Outcome> {
+    if let Some(level) = args.level {
+        level::run(&args, level).await?;
+        return Ok(Outcome::AsWanted);
+    }
+    if args.account.edge_context.is_some() {
+        bail!("--edge-context is for --level: which rights a deployment needs is read on the hub");
+    }
     let hub = hub::connect(&args.hub).await?;
     let (namespace, digs, of) = asked_for(&hub, &args).await?;
     stored::may_read(&hub, "role", &namespace, digs.first().map_or("", String::as_str)).await?;

@@ -21,7 +21,7 @@ pub struct HubCluster {
 }
 
 /// The namespace of a provider's Clusters; `None` where there is no such provider.
-pub async fn namespace_of(hub: &Hub, provider: &str) -> kube::Result<Option<String>> {
+async fn namespace_of(hub: &Hub, provider: &str) -> kube::Result<Option<String>> {
     let found = Api::<ClusterProvider>::all(hub.client.clone()).get_opt(provider).await?;
     Ok(found.map(|found| found.spec.namespace.unwrap_or_else(|| provider.to_owned())))
 }

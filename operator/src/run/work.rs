@@ -92,12 +92,14 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     });
     process.metrics.watch_pool(&pool);
     process.metrics.watch_sync(sync.metrics());
-    process.metrics.watch_stores(&stores);
+    let stored_bytes = u64::from(args.stored_mebibytes) * 1024 * 1024;
+    process.metrics.watch_stores(&stores, stored_bytes);
     process.shown.working(pool.clone(), sync.metrics());
     let reached =
         HubContext { account, epoch, ..HubContext::new(world, stores.clone(), pool, keys, &args.namespace) };
     let revisions = Revisions::new(RevisionSettings {
         unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
+        stored_bytes,
         ..RevisionSettings::default()
     });
     let revisions = revisions.beside(Arc::clone(&sync));

@@ -233,6 +233,14 @@ fn in_parallel(
     Ok(rendered)
 }
 
+/// Runs a rendering on a thread of its own: one that is made slow gives nothing back that others wait for.
+fn apart<T: Send>(render: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn_scoped(scope, render).ok()?.join().ok()
+    })
+}
+
 /// Renders one job.
 fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>> {
     let Job { item, is_install, revision, now, holdings: _, tentative } = job;
@@ -274,7 +282,7 @@ fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>>
         ..RenderRequest::default()
     };
     let mut rendered = None;
-    resolved.supervisor.rendering(&mut || rendered = Some(app.compiled.render(&request)));
+    resolved.supervisor.rendering(&mut || rendered = apart(|| app.compiled.render(&request)));
     let Some(rendered) = rendered else {
         return Err(Refusal::new(RENDERED, Reason::TemplateError, "a rendering that was not run"));
     };

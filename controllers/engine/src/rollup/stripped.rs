@@ -32,10 +32,36 @@ pub fn not_removed(shards: &[Shard<'_>], known: Option<&NotRemoved>, generation:
     (!all.is_empty()).then(|| NotRemoved { generation, objects: all.into_iter().take(MOST).collect() })
 }
 
-/// A sentence about them.
+/// A sentence about them. Those that stay for a reason have it in parentheses; others took the label off the rest.
 pub fn said(not_removed: &NotRemoved) -> String {
-    let all = &not_removed.objects;
-    let first: Vec<&str> = all.iter().take(SHOWN).map(String::as_str).collect();
-    let more = if all.len() > first.len() { " and others" } else { "" };
-    format!("not removed, for others took the label emco.io/owner off: {}{more}", first.join(", "))
+    let (kept, stripped): (Vec<&str>, Vec<&str>) =
+        not_removed.objects.iter().map(String::as_str).partition(|object| object.ends_with(')'));
+    let named = |all: &[&str], why: &str| {
+        let more = if all.len() > SHOWN { " and others" } else { "" };
+        let first: Vec<&str> = all.iter().take(SHOWN).copied().collect();
+        (!all.is_empty()).then(|| format!("{why}{}{more}", first.join(", ")))
+    };
+    let parts = [
+        named(&stripped, "not removed, for others took the label emco.io/owner off: "),
+        named(&kept, "left there, without its owner: "),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_is_told_with_why() {
+        let of = |objects: &[&str]| {
+            let objects = objects.iter().map(|object| (*object).to_owned()).collect();
+            said(&NotRemoved { generation: 1, objects })
+        };
+        let label = "not removed, for others took the label emco.io/owner off: a/b: ConfigMap/s/c";
+        assert_eq!(of(&["a/b: ConfigMap/s/c"]), label);
+        let kept = "a/b: Secret/s/k (helm.sh/resource-policy: keep)";
+        assert_eq!(of(&["a/b: ConfigMap/s/c", kept]), format!("{label}; left there, without its owner: {kept}"));
+        assert!(of(&[kept, kept, kept, kept]).ends_with(" and others"));
+    }
 }

@@ -24,7 +24,7 @@ use crate::object::{meta, one_line};
 use crate::reconcile::context::Context;
 use crate::reconcile::revision::{self, Storing};
 use crate::reconcile::{composite_app, suspension};
-use crate::store::{self, Draft, OfDeployment, RevisionSummary, Stored, TooMuch, mebibytes};
+use crate::store::{self, Bound, Draft, OfDeployment, RevisionSummary, Stored, TooMuch, mebibytes};
 
 /// What is new in a revision that is stored a second time.
 const STORED_ANEW: &str = "its content was lost and is stored anew";
@@ -179,12 +179,21 @@ fn waves_of(
 
 /// Why a plan may not be stored.
 fn does_not_fit(dig: &DeploymentIntentGroup, gathered: &Gathered, too_much: &TooMuch) -> Box<Refusal> {
+    let project = &gathered.snapshot.project;
+    let TooMuch { bytes, own, of } = too_much;
+    let (whose, bound) = match of {
+        Bound::Owner => ("of the deployment", format!("Project {project} allows {} (spec.limits.storedBytes)", gathered.limit.text)),
+        Bound::Project(text) => {
+            ("of all its deployments", format!("Project {project} allows {text} (spec.limits.totalStoredBytes)"))
+        }
+        Bound::Installation(most) => {
+            ("of all projects", format!("the operator allows {} (--stored-mebibytes)", mebibytes(*most)))
+        }
+    };
     let message = format!(
-        "with this plan, the stored revisions of the deployment would take {}, its own manifests {}, and Project {} allows {} (spec.limits.storedBytes): lower spec.revisionHistoryLimit (now {}), make the manifests smaller, or have the limit raised",
-        mebibytes(too_much.bytes),
-        mebibytes(too_much.own),
-        gathered.snapshot.project,
-        gathered.limit.text,
+        "with this plan, the stored revisions {whose} would take {}, its own manifests {}, and {bound}: lower spec.revisionHistoryLimit (now {}), make the manifests smaller, or have the limit raised",
+        mebibytes(*bytes),
+        mebibytes(*own),
         dig.spec.revision_history_limit,
     );
     Refusal::of(types::RENDERED, "OutputTooLarge", true, message)

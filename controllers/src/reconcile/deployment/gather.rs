@@ -105,7 +105,8 @@ pub async fn gather(
         limit: Limit::of(
             limits.and_then(|limits| limits.stored_bytes.as_ref()),
             usize::try_from(dig.spec.revision_history_limit).unwrap_or(10),
-        ),
+        )
+        .within(limits.and_then(|limits| limits.total_stored_bytes.as_ref())),
         snapshot: Snapshot {
             installation: Arc::clone(&ctx.installation),
             project: meta::name(project.as_ref()).to_owned(),
@@ -138,7 +139,7 @@ fn without_place(
     newest: Option<&Stored>,
     project: &Project,
 ) -> Option<Box<Refusal>> {
-    let most = project.spec.limits.as_ref()?.deployment_intent_groups?;
+    let most = project.most_deployments();
     let runs = newest.is_some() || dig.status.as_ref().is_some_and(|status| status.revision.is_some());
     let places = &ctx.stores.deployment_places;
     if runs || places.has_one(dig, usize::try_from(most).unwrap_or_default()) {

@@ -1,26 +1,22 @@
-//! Keeps the names of objects that stay on clusters without the owner label, before the rows leave that name them.
+//! Keeps the names of objects of a deployment that stay on clusters.
 
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::deployment_intent_group::status::NotRemoved;
 use emco_engine::rollup;
 
 use crate::object::context::Failure;
-use crate::object::{Owner, events, meta, status};
+use crate::object::{Owner, meta, status};
 use crate::reconcile::context::Context;
-use crate::store;
+use crate::reconcile::not_removed;
 
 /// Writes down what is not yet; `true` where something was: the watch brings the next look.
 pub async fn keep(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Result<bool, Failure> {
     let known = dig.status.as_ref().and_then(|status| status.not_removed.as_ref());
-    let shards = store::shards(ctx, owner);
-    let parts: Vec<rollup::Shard<'_>> = shards.iter().map(|s| (&s.spec, s.status.as_ref())).collect();
-    let now = rollup::not_removed(&parts, known, meta::generation(dig));
-    let Some(now) = now.filter(|now| Some(now) != known) else { return Ok(false) };
+    let Some(now) = not_removed::news(ctx, dig, owner, known) else { return Ok(false) };
     let mut fresh = dig.status.clone().unwrap_or_default();
-    let said = rollup::said_of_not_removed(&now);
-    fresh.not_removed = Some(now);
+    fresh.not_removed = Some(now.clone());
     if status::write(ctx, dig, dig.status.as_ref(), &fresh).await? {
-        events::emit(ctx, dig, true, "NotRemoved", &said).await;
+        not_removed::tell(ctx, dig, owner, &now).await;
     }
     Ok(true)
 }

@@ -20,14 +20,16 @@ use super::report;
 use crate::api::key_queue::Key;
 use crate::object::Owner;
 use crate::object::context::Failure;
-use crate::object::meta;
+use crate::object::{events, meta};
 use crate::people::index::Index;
+use crate::people::remains::{self, Places};
 use crate::people::secrets::{self, Secrets};
-use crate::people::{Order, Refusal, issue};
+use crate::people::{Looked, Order, Refusal, issue};
 use crate::reconcile::context::Context;
-use crate::reconcile::suspension;
+use crate::reconcile::{results, suspension};
 use crate::remote::Admission;
 use crate::remote::wire::cut;
+use crate::store;
 use crate::tenancy::facts;
 
 /// A Secret of somebody else that is in the way is looked at again.
@@ -36,6 +38,8 @@ const TAKEN: Duration = Duration::from_mins(1);
 const NOT_KEPT: Duration = Duration::from_mins(5);
 /// So many tries that came to nothing are told, whatever the cause.
 const QUIET_TRIES: u32 = 3;
+/// Objects on clusters that an Event names.
+const REMAINS: usize = 8;
 /// In bytes.
 const LONGEST_MESSAGE: usize = 256;
 /// No clock makes a reconcile wait longer.
@@ -79,8 +83,49 @@ pub(super) async fn clear(
     ctx.people.forget(&key);
     let index = secrets.read().await?;
     secrets.clear(index).await?;
-    status.kubeconfigs = None;
+    // As long as the status has it, a process that begins looks again.
+    if meta::deleting(cloud) {
+        ctx.people.look_no_more(&key);
+        status.kubeconfigs = None;
+    } else if remains_are_told(ctx, cloud, owner, &key).await {
+        status.kubeconfigs = None;
+    }
     Ok(())
+}
+
+/// Says what the person may have left on clusters that would outlive the credentials. False while it is looked for.
+async fn remains_are_told(ctx: &Context, cloud: &LogicalCloud, owner: &Owner, key: &Key) -> bool {
+    match ctx.people.look(key) {
+        Looked::UnderWay => false,
+        Looked::Begins => {
+            let further = cloud.spec.permissions.iter().flat_map(|one| one.namespaces.iter().flatten().cloned());
+            let places = Places {
+                clusters: results::of(&store::shards(ctx, owner)).into_keys().collect(),
+                namespaces: further.chain([cloud.cluster_namespace().to_owned()]).collect(),
+            };
+            let (world, people, key) = (ctx.world.clone(), Arc::clone(&ctx.people), key.clone());
+            tokio::spawn(async move {
+                let found = remains::find(&world, &people, &key.0, &places).await;
+                people.found(&key, found);
+            });
+            false
+        }
+        Looked::Found(found) => {
+            if !found.is_empty() {
+                let first: Vec<&str> = found.iter().take(REMAINS).map(String::as_str).collect();
+                let more = found.len().saturating_sub(first.len());
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let said = format!(
+                    "credentials of spec.user are taken back; on clusters are bindings and tokens' Secrets that are not EMCO's, and what they give \
+                     holds until somebody deletes them: {}{more}",
+                    first.join(", ")
+                );
+                tracing::warn!(namespace = owner.namespace, logical_cloud = owner.name, "{said}");
+                events::emit(ctx, cloud, true, "RightsRemain", &said).await;
+            }
+            true
+        }
+    }
 }
 
 /// Clusters of a logical cloud.
@@ -103,6 +148,7 @@ pub(super) async fn stand(
     let Some(wanted) = Wanted::of(&cloud.spec, project, &owner.name, cloud.cluster_namespace()) else {
         return Ok(Standing::default());
     };
+    ctx.people.look_no_more(&key_of(cloud));
     let applied = report::applied_on(ctx, owner, combinations, status);
     let clusters = Clusters { wanted: combinations.keys().cloned().collect(), applied };
     follow(ctx, cloud, owner, &wanted, &clusters, status).await

@@ -82,3 +82,25 @@ async fn a_secret_that_somebody_removes_is_made_again() {
     stage.life.settle().await;
     assert_eq!((stage.keys().len(), stage.ready().0.as_str(), stage.left()), (2, "True", 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_made_there_is_named_when_the_name_is_removed() {
+    let mut stage = Stage::with(&of_type("ClientCertificate")).await;
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "again", "namespace": "team-a"}});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": "forever", "namespace": "team-a"}});
+    for object in [&binding, &secret] {
+        stage.life.edges["a"].put("ann", object);
+    }
+    stage.life.put(&cloud(&json!({})));
+    stage.life.settle().await;
+    assert_eq!(stage.status()["kubeconfigs"], Value::Null);
+    let events = stage.life.rig.hub.of_kind("Event");
+    let told: Vec<&str> = events.iter().filter(|one| one["reason"] == "RightsRemain").filter_map(|one| one["note"].as_str()).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    for made in ["acme/a: RoleBinding/team-a/again", "acme/a: Secret/team-a/forever"] {
+        assert!(told[0].contains(made), "{told:?}");
+    }
+    assert!(!told[0].contains("emco-default") && !told[0].contains("acme/b"), "{told:?}");
+}

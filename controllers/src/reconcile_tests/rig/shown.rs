@@ -86,6 +86,7 @@ impl Rig {
         }
         each_kind!(all => list_each);
         self.see_projects();
+        self.ctx.stores.stored_bytes.rebuild(&self.ctx.stores.contexts.sorted());
         self.ctx.stores.cloud_namespaces.rebuild(&self.ctx.stores.clouds.sorted());
         let Self { hub, writers, shown, .. } = self;
         if let Some(hidden) = &self.hidden_namespace {

@@ -35,8 +35,8 @@ pub struct Memory {
     pub deletes: BTreeMap<Identity, String>,
     /// Objects that are proven not to be there any more, or not to be ours.
     pub gone: Gone,
-    /// Objects that were to be removed and stay: others took the owner label off them.
-    pub stripped: BTreeSet<Identity>,
+    /// Objects that were to be removed and stay, and why; others took the owner label off those of which nothing is said.
+    pub stripped: BTreeMap<Identity, Option<String>>,
     /// Sets as the cluster has them, where it serves kinds otherwise than was assumed; with what it served then.
     pub fitted: BTreeMap<SetDigest, (Arc<ApiList>, Arc<Prepared>)>,
     /// Objects of others that are taken as they are, and when each is looked at again.
@@ -149,7 +149,7 @@ impl Memory {
             backoff: Backoff::new(ctx.random.clone()),
             deletes: BTreeMap::new(),
             gone: Gone::default(),
-            stripped: BTreeSet::new(),
+            stripped: BTreeMap::new(),
             fitted: BTreeMap::new(),
             taken: BTreeMap::new(),
             adopted: BTreeMap::new(),

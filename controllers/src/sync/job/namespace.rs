@@ -12,6 +12,7 @@ use super::super::errors::{Retry, Trouble};
 use super::{Job, JobContext};
 use crate::api::{Method, Request};
 
+mod confine;
 mod everywhere;
 mod released;
 
@@ -41,13 +42,13 @@ impl Job {
     }
 }
 
-/// Whether something in the namespace stays alive that this owner did not make, or a volume claim that may hold data.
+/// What in the namespace stays alive that this owner did not make, or a volume claim that may hold data: the first that is found.
 /// What belongs to another object, is going already, or is in every namespace of the cluster does not count.
 pub(super) async fn holds_others(
     ctx: &JobContext,
     session: &Session,
     namespace: &str,
-) -> Result<bool, Trouble> {
+) -> Result<Option<String>, Trouble> {
     // What the cluster defines and does not serve now may have objects there, too.
     absence::all_served(&ctx.edge, session).await?;
     let mut perhaps = Vec::new();
@@ -64,16 +65,19 @@ pub(super) async fn holds_others(
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let counting: Vec<&Value> =
             items.iter().filter(|item| counts(item, resource, &ctx.owner.hash)).collect();
-        if !counting.iter().all(|item| everywhere::may_be(item, resource)) {
-            return Ok(true);
+        if let Some(item) = counting.iter().find(|item| !everywhere::may_be(item, resource)) {
+            return Ok(Some(format!("{}/{}", resource.kind, name_of(item))));
         }
         if page.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|more| !more.is_empty()) {
-            return Ok(true);
+            return Ok(Some(format!("objects of kind {}", resource.kind)));
         }
         perhaps.extend(counting.into_iter().map(|item| (resource, name_of(item).to_owned())));
     }
     // Asked last: what is surely somebody's costs no lists of the whole cluster.
-    Ok(!perhaps.is_empty() && !Box::pin(everywhere::are(ctx, session, namespace, &perhaps)).await?)
+    let Some((resource, name)) = perhaps.first() else { return Ok(None) };
+    let first = format!("{}/{name}", resource.kind);
+    let everywhere = Box::pin(everywhere::are(ctx, session, namespace, &perhaps)).await?;
+    Ok((!everywhere).then_some(first))
 }
 
 /// The first objects of a kind; none of a kind that cannot be listed, or that is not there.

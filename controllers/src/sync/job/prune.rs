@@ -29,6 +29,9 @@ use crate::api::{ApiError, ApiResult, Method, Request};
 /// Between two looks at an object that is going and is not watched.
 const UNTOLD: Duration = Duration::from_secs(5);
 
+/// Why an object stays that its chart keeps.
+const KEPT: &str = "helm.sh/resource-policy: keep";
+
 /// What one try came to.
 enum Outcome {
     /// Not there, or nothing of ours.
@@ -39,8 +42,8 @@ enum Outcome {
     Kept,
     /// Asked to go; the UID of what was asked.
     Asked(String),
-    /// Was released: it stays, without our marks.
-    Released,
+    /// Was released: it stays, without our marks; why, where nobody has to expect that.
+    Released(Option<String>),
     /// It is being deleted, or its deletion was asked for: how it leaves, where that is seen.
     Leaves(Option<Box<str>>),
     /// Something else must come first.
@@ -71,7 +74,15 @@ impl Job {
             // Kinds end last: an object of a kind that is released must still be found.
             groups.push(stays);
         }
+        let mut confined = false;
         for group in groups {
+            // Asked when rights are gone already: those never wait for it.
+            if !confined && group.iter().any(order::confines) {
+                confined = true;
+                if self.stale() || !self.confine(pruned, session, facts).await {
+                    break;
+                }
+            }
             let open: Vec<(Identity, bool)> = group
                 .into_iter()
                 .filter(|id| !self.memory.gone.contains(id))
@@ -147,7 +158,7 @@ impl Job {
         while let Some((id, outcome)) = outcomes.next().await {
             let key = Key::Object(Id::new(id.clone()));
             match &outcome {
-                Outcome::Asked(_) | Outcome::Released => {
+                Outcome::Asked(_) | Outcome::Released(_) => {
                     halt.answered();
                     self.memory.backoff.worked(&Key::Server);
                 }
@@ -155,7 +166,7 @@ impl Job {
                     self.failed(Key::Server, trouble.clone());
                 }
                 Outcome::Stripped(_) => {
-                    self.memory.stripped.insert(id.clone());
+                    self.memory.stripped.insert(id.clone(), None);
                 }
                 _ => {}
             }
@@ -174,7 +185,11 @@ impl Job {
                     self.memory.gone.stays(id);
                     continue;
                 }
-                Outcome::Released => {
+                Outcome::Released(why) => {
+                    // Of what a revision leaves out, its author knows; rows of all clusters would say it until the next one.
+                    if why.is_some() && stay.is_empty() {
+                        self.memory.stripped.insert(id.clone(), why);
+                    }
                     count(&self.ctx.edge.metrics.released);
                     self.memory.adopted.remove(&id);
                     self.memory.backoff.worked(&key);
@@ -297,14 +312,22 @@ impl End<'_> {
         }
         let was_there = adopted == Some(seen.uid.as_str());
         let stays = keep || seen.keep || was_there;
-        let stays = match (stays, order::is_namespace(id.kind())) {
+        let why = match (stays, order::is_namespace(id.kind())) {
             (false, true) => match super::namespace::holds_others(ctx, session, &id.name).await {
-                Ok(holds) => holds,
+                Ok(Some(first)) => Some(format!("it holds {first}")),
+                Ok(None) => return self.delete(&path, &seen).await,
                 Err(trouble) => return Outcome::Trouble(trouble),
             },
-            (stays, _) => stays,
+            (false, false) => return self.delete(&path, &seen).await,
+            // A namespace of others, a definition and what was there before are expected to stay.
+            (true, true) => None,
+            (true, false) if was_there || seen.adopted || order::is_crd(id.kind()) => None,
+            (true, false) => Some(KEPT.to_owned()),
         };
-        if stays { self.release(&path, was_there).await } else { self.delete(&path, &seen).await }
+        match self.release(&path, was_there).await {
+            Outcome::Released(_) => Outcome::Released(why),
+            other => other,
+        }
     }
 
     /// What an error says of the object: it is not there only if the server says so of this very object, or of its kind.
@@ -374,14 +397,14 @@ impl End<'_> {
             Err(error) => return self.refused(&error).await,
         };
         let request = match ctx.release(path, id, &live, was_there) {
-            None => return Outcome::Released,
+            None => return Outcome::Released(None),
             Some(Err(trouble)) => return Outcome::Trouble(trouble),
             Some(Ok(request)) => request,
         };
         match self.send(request).await {
             Ok(object) => {
                 ctx.edge.observed.learn(id, &object);
-                Outcome::Released
+                Outcome::Released(None)
             }
             // Another writer was faster: the test of the resourceVersion refused it.
             Err(error) if matches!(error.code(), 409 | 422) => {

@@ -247,13 +247,17 @@ pub(super) fn status(job: &mut Job, work: &Work, facts: &Facts) -> RowStatus {
     }
 }
 
-/// Objects that stay without the owner label; those that were found before a restart are still there.
+/// Objects that stay, without the owner label; those that were found before a restart are still there.
 fn stripped(job: &Job) -> Option<Stripped> {
     let found = &job.memory.stripped;
     if found.is_empty() {
         return job.memory.status.stripped.clone();
     }
-    let first = found.iter().take(shard::MOST_STRIPPED).map(Identity::to_string).collect();
+    let said = |(id, why): (&Identity, &Option<String>)| match why {
+        Some(why) => format!("{id} ({why})"),
+        None => id.to_string(),
+    };
+    let first = found.iter().take(shard::MOST_STRIPPED).map(said).collect();
     Some(Stripped { objects: i64::try_from(found.len()).unwrap_or(i64::MAX), first })
 }
 

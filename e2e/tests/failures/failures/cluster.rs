@@ -84,6 +84,14 @@ pub const CLUSTER: &[Row] = &[
         ],
     ),
     (
+        "A chart keeps an object (`helm.sh/resource-policy: keep`), or a namespace holds something, and the deployment or logical cloud goes",
+        &[
+            "what_a_chart_keeps_stays_confined_and_is_named",
+            "what_a_chart_keeps_is_named_at_the_end",
+            "what_confines_stays_while_something_of_the_tenant_is_there",
+        ],
+    ),
+    (
         "Somebody takes the label `emco.io/owner` off an object, and then it is to be removed",
         &[
             "an_object_that_lost_its_label_stays_and_is_counted_and_named",

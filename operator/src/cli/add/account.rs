@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::confined::{Confined, left_over};
 use super::target::{Right, Target};
-use crate::cli::args::{AddArgs, TokenKind};
+use crate::cli::args::TokenKind;
 use crate::cli::role::show::Written;
 
 /// Name of the service account, its role and its binding.
@@ -64,9 +64,9 @@ pub struct Wanted {
 }
 
 impl Account {
-    /// The account that the command line asks for, with what it has below level Admin.
-    pub fn new(args: &AddArgs, confined: Option<Confined>) -> Self {
-        Self { role: args.cluster_role.clone(), confined }
+    /// The account with a role of the cluster's own, or with what it has below level Admin; with neither it may do everything.
+    pub const fn new(role: Option<String>, confined: Option<Confined>) -> Self {
+        Self { role, confined }
     }
 
     /// What it has below level Admin.

@@ -12,7 +12,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 use super::account::{ACCOUNT, labels};
-use super::policy;
+use super::{people, policy};
 use super::target::Target;
 use crate::cli::absence::find;
 use crate::cli::args::{AddArgs, Level as Wanted, People};
@@ -20,6 +20,23 @@ use crate::cli::role::show::Written;
 
 /// A role that would be level Admin by another name.
 const EVERYTHING: &str = "cluster-admin";
+
+/// What an account is to have.
+pub struct Asked<'a> {
+    /// For which level.
+    pub level: Wanted,
+    /// Further roles that it may bind.
+    pub may_bind: &'a [String],
+    /// Credentials that the cluster issues to people.
+    pub people: &'a [People],
+}
+
+impl<'a> Asked<'a> {
+    /// By the command that adds a cluster.
+    pub fn by(args: &'a AddArgs) -> Self {
+        Self { level: args.level(), may_bind: &args.may_bind, people: &args.people }
+    }
+}
 
 /// What an account of a level below Admin has.
 pub struct Confined {
@@ -32,17 +49,17 @@ pub struct Confined {
 }
 
 impl Confined {
-    /// What the command line asks for; `None` at level Admin.
+    /// What is asked for; `None` at level Admin.
     ///
     /// # Errors
     /// A role that is not there; a cluster that does not say what it serves.
-    pub async fn read(target: &Target, args: &AddArgs) -> anyhow::Result<Option<Self>> {
-        if args.level == Wanted::Admin {
+    pub async fn read(target: &Target, asked: &Asked<'_>) -> anyhow::Result<Option<Self>> {
+        if asked.level == Wanted::Admin {
             return Ok(None);
         }
         let roles = Api::<ClusterRole>::all(target.client.clone());
         let ceiling = find(&roles, object::EDGE_CEILING).await.map_err(|error| target.failed(&error))?;
-        for name in &args.may_bind {
+        for name in asked.may_bind {
             if find(&roles, name).await.map_err(|error| target.failed(&error))?.is_none() {
                 bail!(
                     "--may-bind {name}: there is no ClusterRole {name} on the cluster {}: make it first, or leave it out",
@@ -53,12 +70,12 @@ impl Confined {
         let apis = served(target.client.clone(), &target.server).await;
         let (apis, _) = apis.with_context(|| format!("{} does not say what it serves", target.server))?;
         let registration = Registration {
-            level: args.level.stored(),
+            level: asked.level.stored(),
             apis: &apis,
             ceiling: ceiling.is_some(),
-            may_bind: &args.may_bind,
-            certificates: args.people.contains(&People::ClientCertificate),
-            tokens: args.people.contains(&People::ServiceAccountToken),
+            may_bind: asked.may_bind,
+            certificates: asked.people.contains(&People::ClientCertificate),
+            tokens: asked.people.contains(&People::ServiceAccountToken),
         };
         let policies = apis.find(policy::GROUP, policy::VERSION, policy::KIND).is_some();
         Ok(Some(Self {
@@ -73,7 +90,7 @@ impl Confined {
     pub fn objects(&self) -> Vec<Written<'_>> {
         let mut all = Vec::new();
         if self.policies {
-            let policies = policy::objects(self.level).into_iter();
+            let policies = policy::objects(self.level).into_iter().chain(people::objects());
             all.extend(policies.map(|object| Written::new(object, &[])));
         }
         let cluster_role = |name: &str| rbac("ClusterRole", &json!({"name": name, "labels": labels()}));
@@ -95,7 +112,7 @@ impl Confined {
         if !self.policies {
             notes.push(format!(
                 "warning: the cluster serves no {}.{}, so nothing there keeps the account {ACCOUNT} to EMCO's namespaces: it may change \
-                 and delete any namespace, and bind {} in any",
+                 and delete any namespace, and bind {} in any; and people may get tokens of the accounts of deployments",
                 policy::KIND,
                 policy::GROUP,
                 self.bindable().into_iter().collect::<Vec<_>>().join(", ")
@@ -125,6 +142,7 @@ pub fn left_over(confined: bool, narrow: bool) -> Vec<Value> {
         return Vec::new();
     }
     let mut all = policy::objects(Level::Privileged);
+    all.extend(people::objects());
     // The bindings go before the policies that they bind.
     all.reverse();
     if !narrow {
@@ -141,17 +159,18 @@ fn rbac(kind: &str, metadata: &Value) -> Value {
 
 /// Refuses flags that contradict each other.
 pub fn refuse(args: &AddArgs) -> anyhow::Result<()> {
-    let admin = args.level == Wanted::Admin;
+    let admin = args.level() == Wanted::Admin;
     if !admin && args.cluster_role.is_some() {
         bail!(
             "--cluster-role names the role of the account, and --level {:?} makes one: leave one of them out",
-            args.level
+            args.level()
         );
     }
     let given = [(!args.may_bind.is_empty(), "--may-bind"), (!args.people.is_empty(), "--people")];
     if let Some((_, flag)) = given.iter().find(|(given, _)| admin && *given) {
         bail!(
-            "{flag} adds to a level below Admin, and at level Admin the account may do everything: add --level Standard or Privileged"
+            "{flag} adds to a level below Admin, which {} is not: leave one of them out",
+            if args.cluster_role.is_some() { "a role of --cluster-role" } else { "--level Admin" }
         );
     }
     if args.may_bind.iter().any(|name| name == EVERYTHING) {

@@ -1,7 +1,7 @@
 //! Makes the admission policies that keep an account of a level below Admin to EMCO's namespaces: RBAC cannot limit a right by label.
 
 use emco_crds::fields::Level;
-use emco_crds::names::{label, object};
+use emco_crds::names::{annotation, label, object};
 use serde_json::{Value, json};
 
 use super::account::{ACCOUNT, labels};
@@ -45,8 +45,14 @@ fn namespaces() -> Policy {
         resources: &["namespaces", "namespaces/status", "namespaces/finalize"],
         operations: &["CREATE", "UPDATE", "DELETE"],
         variables: before(),
+        // One that was released has the proof in place of the owner.
         validations: vec![(
-            format!("'{}' in variables.labels && '{}' in variables.labels", label::PROJECT, label::OWNER),
+            format!(
+                "'{}' in variables.labels && ('{}' in variables.labels || '{}' in variables.annotations)",
+                label::PROJECT,
+                label::OWNER,
+                annotation::MADE_FOR
+            ),
             format!(
                 "the account {ACCOUNT} of EMCO changes namespaces of logical clouds alone: those with the labels {} and {}",
                 label::PROJECT,
@@ -119,6 +125,7 @@ fn before() -> Vec<(&'static str, String)> {
     vec![
         ("subject", "oldObject == null ? object : oldObject".to_owned()),
         ("labels", "variables.subject.metadata.?labels.orValue({})".to_owned()),
+        ("annotations", "variables.subject.metadata.?annotations.orValue({})".to_owned()),
     ]
 }
 
@@ -204,7 +211,7 @@ mod tests {
         let standard = expressions(Level::Standard);
         assert_eq!(
             standard[0],
-            "'emco.io/project' in variables.labels && 'emco.io/owner' in variables.labels"
+            "'emco.io/project' in variables.labels && ('emco.io/owner' in variables.labels || 'emco.io/made-for' in variables.annotations)"
         );
         assert_eq!(standard[1], "'emco.io/project' in variables.labels");
         let privileged = expressions(Level::Privileged);

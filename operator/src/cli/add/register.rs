@@ -7,8 +7,9 @@ use anyhow::bail;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_controllers::remote::kubeconfig::claims;
-use emco_crds::Cluster;
+use emco_crds::fields::Level;
 use emco_crds::names::{API_VERSION, annotation, manager};
+use emco_crds::{Cluster, ClusterProvider};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
@@ -16,10 +17,10 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
+use super::grants;
 use super::target::{Right, Target};
 use crate::cli::args::AddArgs;
 use crate::cli::hub::{Hub, is_forbidden};
-use crate::cli::scheduling::namespace_of;
 
 /// The key of the kubeconfig.
 const KEY: &str = "kubeconfig";
@@ -37,6 +38,8 @@ pub struct Registration {
     pub namespace: String,
     labels: BTreeMap<String, String>,
     token_duration: Duration,
+    /// The highest level that a grant of the provider allows; `None` without grants.
+    granted: Option<Level>,
 }
 
 /// Says in a Secret for how long a token was asked for: the operator asks for as long when it renews it.
@@ -47,9 +50,9 @@ pub fn asked_for(duration: Duration) -> Value {
 impl Registration {
     /// Finds the provider's namespace.
     pub async fn prepare(hub: &Hub, provider: &str, name: &str, args: &AddArgs) -> anyhow::Result<Self> {
-        let found = namespace_of(hub, provider).await;
+        let found = Api::<ClusterProvider>::all(hub.client.clone()).get_opt(provider).await;
         let found = found.map_err(|error| hub.sentence(&error, "read cluster provider", provider))?;
-        let Some(namespace) = found else {
+        let Some(found) = found else {
             bail!(
                 "there is no ClusterProvider {provider} on the hub {}: make it first, since it says which projects may use its clusters",
                 hub.url
@@ -58,10 +61,18 @@ impl Registration {
         Ok(Self {
             provider: provider.to_owned(),
             name: name.to_owned(),
-            namespace,
+            granted: grants::highest(&found),
+            namespace: found.spec.namespace.unwrap_or_else(|| provider.to_owned()),
             labels: args.labels(),
             token_duration: args.token_duration,
         })
+    }
+
+    /// What is to be said where the level is another one than grants of the provider allow.
+    pub fn compared(&self, args: &AddArgs) -> Option<String> {
+        // What a role of the cluster's own is good for, its owner knows.
+        let level = args.cluster_role.is_none().then(|| args.level().stored())?;
+        grants::compared(level, self.granted, &self.provider)
     }
 
     /// Refuses what would mean another cluster than the one that is named.

@@ -81,6 +81,11 @@ pub async fn person(file: Option<&std::path::Path>, context: Option<&str>) -> an
     hub::client(config)
 }
 
+/// A cluster that is asked, and gets nothing.
+pub fn asked(client: Client, name: &str) -> Target {
+    Target { client, server: name.to_owned(), authority: String::new(), server_name: None }
+}
+
 fn cluster(kubeconfig: &Kubeconfig, context: Option<&str>) -> anyhow::Result<Cluster> {
     let wanted = context
         .or(kubeconfig.current_context.as_deref())

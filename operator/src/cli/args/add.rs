@@ -78,10 +78,10 @@ pub struct AddArgs {
     /// Labels of the Cluster, `tier=edge,region=eu`; repeat for more.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<(String, String)>,
-    /// What the stored credential may do on the cluster.
-    #[arg(long, value_enum, ignore_case = true, default_value = "Admin")]
-    pub level: Level,
-    /// Bind this role of the cluster (a cluster role) instead of one that may do everything.
+    /// What the stored credential may do on the cluster; Standard if not given, unless --cluster-role is.
+    #[arg(long, value_enum, ignore_case = true)]
+    pub level: Option<Level>,
+    /// Bind this role of the cluster (a cluster role) instead of one that the command makes.
     #[arg(long, value_name = "NAME")]
     pub cluster_role: Option<String>,
     /// Below level Admin: a cluster role that permissions of logical clouds may name, besides emco-ceiling, or admin where there is no
@@ -131,6 +131,13 @@ impl AddArgs {
             context: self.hub_context.clone(),
             operator_namespace: self.operator_namespace.clone(),
         }
+    }
+
+    /// The level, and Standard where none is named. What a role of the cluster's own may do is its owner's to say: nothing of a level
+    /// below Admin is made for it.
+    pub fn level(&self) -> Level {
+        let absent = if self.cluster_role.is_some() { Level::Admin } else { Level::Standard };
+        self.level.unwrap_or(absent)
     }
 
     /// The labels, the last of each key.

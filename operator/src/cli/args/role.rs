@@ -3,7 +3,8 @@
 use clap::{ArgGroup, Args};
 
 use super::HubArgs;
-use super::deployments::{ManifestFormat, PartArgs};
+use super::add::{Level, People};
+use super::deployments::{AccountArgs, ManifestFormat, PartArgs};
 use super::words::Deployment;
 
 /// `kubectl emco role`.
@@ -22,6 +23,18 @@ pub struct RoleArgs {
     /// All deployments of this project together.
     #[arg(long, value_name = "NAME", group = "of", conflicts_with = "namespace")]
     pub project: Option<String>,
+    /// What the hub's account has on a cluster at this level, as `cluster add` makes it; for --cluster, or --edge-context.
+    #[arg(long, value_enum, ignore_case = true, group = "of", conflicts_with_all = ["namespace", "app", "by_name", "serviceaccount", "user"])]
+    pub level: Option<Level>,
+    /// With --level: the account with which the cluster is asked what it serves.
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// With --level: a cluster role that permissions of logical clouds may name, as for `cluster add`; repeat for more.
+    #[arg(long, value_name = "NAME", requires = "level")]
+    pub may_bind: Vec<String>,
+    /// With --level: which credentials the cluster issues to people, as for `cluster add`.
+    #[arg(long, value_enum, ignore_case = true, value_delimiter = ',', requires = "level")]
+    pub people: Vec<People>,
     /// Which part of them.
     #[command(flatten)]
     pub part: PartArgs,

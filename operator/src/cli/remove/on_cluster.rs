@@ -80,7 +80,7 @@ impl Left {
                 delete(&format!("role,rolebinding {ACCOUNT} -n {namespace}")),
                 delete(
                     "validatingadmissionpolicybinding,validatingadmissionpolicy emco-hub-namespaces emco-hub-bindings \
-                     emco-hub-cluster-bindings",
+                     emco-hub-cluster-bindings emco-hub-people",
                 ),
             ],
         }
@@ -290,7 +290,7 @@ mod tests {
         for words in [
             "  kubectl delete clusterrole emco-hub-tenant --ignore-not-found",
             "  kubectl delete role,rolebinding emco-hub -n emco-system --ignore-not-found",
-            "validatingadmissionpolicy emco-hub-namespaces emco-hub-bindings emco-hub-cluster-bindings --ignore-not-found",
+            "validatingadmissionpolicy emco-hub-namespaces emco-hub-bindings emco-hub-cluster-bindings emco-hub-people --ignore-not-found",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
