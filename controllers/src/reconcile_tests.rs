@@ -25,6 +25,7 @@ mod explained;
 mod faults;
 mod forgotten;
 pub mod gadget;
+mod generated;
 mod growing;
 mod halfway;
 mod health_rules;

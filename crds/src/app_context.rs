@@ -87,7 +87,7 @@ pub struct AppContextSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composite_app: Option<String>,
     /// The apps.
-    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<ContextApp>,
     /// The charts it was made of, as the composite application had them pinned. Their archives stay on the hub with it.
@@ -146,8 +146,8 @@ pub struct OwnerRef {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextApp {
-    /// Its name.
-    #[schemars(length(min = 1, max = 43))]
+    /// Its name; that of a generated app has a dot: `gai.banner`.
+    #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// Apps that must be there first.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "atomic"))]

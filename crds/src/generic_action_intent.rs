@@ -71,6 +71,7 @@ pub struct GenericActionIntentSpec {
         "has(self.add) == (self.type == 'Add') && has(self.jsonPatch) == (self.type == 'JSONPatch') && has(self.strategicMerge) == (self.type == 'StrategicMerge') && has(self.jsonMerge) == (self.type == 'JSONMerge')",
         "fill exactly the field that type names (Add: add, JSONPatch: jsonPatch, StrategicMerge: strategicMerge, JSONMerge: jsonMerge)"
     ),
+    validation = ("self.type == 'Add' || has(self.app)", "app is needed by every type but Add"),
     validation = ("self.type == 'Add' || has(self.target)", "target is needed by every type but Add"),
     validation = (
         "self.type != 'Add' || !(has(self.target) || has(self.onMissing))",
@@ -81,16 +82,18 @@ pub struct Action {
     /// Name of the action within the intent, for messages.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// Name of the app whose resources it concerns.
+    /// Name of the app whose resources it concerns. Without it, a resource that type Add adds belongs to no chart: it is there before the
+    /// apps of the deployment, on every cluster where it has any, and leaves after them.
     #[schemars(length(min = 1, max = 43))]
-    pub app: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
     /// What it does: Add, `JSONPatch`, `StrategicMerge`, `JSONMerge` or Delete.
     #[serde(rename = "type")]
     pub type_: ActionType,
     /// Whether Handlebars runs over the texts of the resource, the patch and the target's name; None if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub templating: Option<Templating>,
-    /// The resource that type Add adds to the app.
+    /// The resource that type Add adds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add: Option<AddedResource>,
     /// Which resources of the app every other type changes.
@@ -109,7 +112,7 @@ pub struct Action {
     /// What happens where no resource of the app is the target: the plan is refused (Fail, also if absent) or nothing (Ignore).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_missing: Option<OnMissing>,
-    /// Clusters on which it is carried out; absent = all clusters of the app.
+    /// Clusters on which it is carried out; absent = all clusters of the app, without app all of the deployment.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<ClusterTerm>>,

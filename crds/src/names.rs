@@ -1,4 +1,7 @@
-//! Every name that EMCO writes on objects: group, labels, annotations, finalizers, field managers. One table, nothing else.
+//! Every name that EMCO writes on objects: group, labels, annotations, finalizers, field managers. One table; and the names of
+//! generated apps.
+
+pub mod generated_app;
 
 /// API group of all kinds.
 pub const GROUP: &str = "emco.io";

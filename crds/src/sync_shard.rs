@@ -104,6 +104,10 @@ pub struct ShardOrder {
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<OrderedApp>,
+    /// Generated apps in the order in which they are applied, where there is more than one. All of them come before every other app.
+    #[schemars(length(max = 128), inner(length(max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generated: Vec<String>,
     /// Combinations whose clusters have not had their turn in a rollout: how far their apps are says nothing of this revision.
     #[schemars(length(max = 4096), inner(length(max = 32)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -157,7 +161,7 @@ pub struct ShardCombination {
     /// The revision that made it.
     pub revision: i64,
     /// By app, sorted by name.
-    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppSet>,
 }

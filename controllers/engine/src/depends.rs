@@ -1,5 +1,5 @@
-//! Orders the apps of a composite application by their dependencies: which waits for which, which leaves first, and which wait for
-//! each other.
+//! Orders the apps of a deployment by their dependencies: which waits for which, which leaves first, and which wait for each other.
+//! Generated apps come before all others, and leave after them, whatever depends on what.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use emco_crds::SyncShardSpec;
 use emco_crds::composite_app::{App, Dependency, DependencyScope, DependencyState};
 use emco_crds::fields::DurationText;
+use emco_crds::names::generated_app;
 use emco_crds::sync_shard::{OrderedApp, ShardCombination, ShardOrder};
 
 use crate::identity::{ClusterId, Combination, SetDigest};
@@ -48,13 +49,15 @@ pub struct Order {
     waits: BTreeMap<String, Vec<Wait>>,
     clusters: BTreeMap<String, usize>,
     silent: BTreeSet<String>,
+    generated: Vec<String>,
 }
 
 impl Order {
     /// Reads what a shard says.
     pub fn of(order: Option<&ShardOrder>) -> Self {
         let mut read = Self::default();
-        let Some(ShardOrder { revision, apps, silent }) = order else { return read };
+        let Some(ShardOrder { revision, apps, generated, silent }) = order else { return read };
+        read.generated.clone_from(generated);
         read.revision = *revision;
         read.silent = silent.iter().cloned().collect();
         for OrderedApp { app, depends_on, clusters } in apps {
@@ -68,6 +71,23 @@ impl Order {
         read
     }
 
+    /// The same with the generated apps among these, which a shard has: those that the order does not name, as of an earlier revision,
+    /// come after those that it names.
+    #[must_use]
+    pub fn with<'a>(mut self, apps: impl IntoIterator<Item = &'a str>) -> Self {
+        let has: BTreeSet<&str> = apps.into_iter().filter(|app| generated_app::is(app)).collect();
+        self.generated.retain(|app| has.contains(app.as_str()));
+        let more = has.into_iter().filter(|app| !self.generated.iter().any(|known| known == app));
+        let more: Vec<String> = more.map(str::to_owned).collect();
+        self.generated.extend(more);
+        self
+    }
+
+    /// Generated apps, in the order in which they are applied. Every other app waits for those that its cluster is to have.
+    pub fn generated(&self) -> &[String] {
+        &self.generated
+    }
+
     /// Whether clusters that are to have this combination say how far the revision is.
     pub fn hears(&self, combination: &str) -> bool {
         self.revision > 0 && !self.silent.contains(combination)
@@ -75,7 +95,13 @@ impl Order {
 
     /// Whether no app waits.
     pub fn is_empty(&self) -> bool {
-        self.waits.is_empty()
+        self.waits.is_empty() && self.generated.is_empty()
+    }
+
+    /// The place of an app in the order of applying: what has a lower number comes first.
+    pub fn place(&self, app: &str) -> usize {
+        let generated = self.generated.iter().position(|known| known == app);
+        generated.unwrap_or_else(|| self.generated.len() + self.depth(app))
     }
 
     /// What an app waits for.
@@ -108,11 +134,13 @@ impl Order {
         depth
     }
 
-    /// Apps in the order of their removal, in groups: an app leaves when nothing is left that waits for it, also by way of others.
+    /// Apps in the order of their removal, in groups: an app leaves when nothing is left that waits for it, also by way of others;
+    /// generated apps leave last, together.
     pub fn removal<'a>(&self, apps: impl IntoIterator<Item = &'a str>) -> Vec<BTreeSet<&'a str>> {
         let mut groups: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
         for app in apps {
-            groups.entry(self.height(app)).or_default().insert(app);
+            let place = if generated_app::is(app) { usize::MAX } else { self.height(app) };
+            groups.entry(place).or_default().insert(app);
         }
         groups.into_values().collect()
     }
@@ -134,15 +162,20 @@ impl Order {
     }
 }
 
-/// The order that a revision gives to shards: what its apps wait for, and how many clusters have what is waited for on other
-/// clusters. `None`: no app waits.
+/// The order that a revision gives to shards: what its apps wait for, how many clusters have what is waited for on other clusters, and
+/// its generated apps where there is more than one. `None`: there is nothing to say.
 pub fn order<'a>(
     apps: impl IntoIterator<Item = (&'a str, &'a [Dependency])>,
     wanted: &BTreeMap<ClusterId, Combination>,
     revision: i64,
 ) -> Option<ShardOrder> {
+    let (generated, charts): (Vec<_>, Vec<_>) = apps.into_iter().partition(|(app, _)| generated_app::is(app));
+    let mut generated: Vec<String> = generated.into_iter().map(|(app, _)| app.to_owned()).collect();
+    if generated.len() == 1 {
+        generated.clear();
+    }
     let waiting: BTreeMap<&str, &[Dependency]> =
-        apps.into_iter().filter(|(_, depends_on)| !depends_on.is_empty()).collect();
+        charts.into_iter().filter(|(_, depends_on)| !depends_on.is_empty()).collect();
     let elsewhere = |app: &str, dependency: &Dependency| {
         dependency.scope == Some(DependencyScope::All)
             || wanted.values().any(|has| has.contains_key(app) && !has.contains_key(&dependency.app))
@@ -163,7 +196,8 @@ pub fn order<'a>(
         })
         .collect();
     let revision = if counted.is_empty() { 0 } else { revision };
-    (!apps.is_empty()).then_some(ShardOrder { revision, apps, silent: Vec::new() })
+    let says = !apps.is_empty() || !generated.is_empty();
+    says.then_some(ShardOrder { revision, apps, generated, silent: Vec::new() })
 }
 
 fn apps_of(one: &ShardCombination) -> Combination {
@@ -202,7 +236,7 @@ pub fn ordered(
         }
     }
     fresh.apps.sort_by(|a, b| a.app.cmp(&b.app));
-    let fresh = (!fresh.apps.is_empty()).then_some(fresh);
+    let fresh = (!fresh.apps.is_empty() || !fresh.generated.is_empty()).then_some(fresh);
     (fresh != spec.order).then(|| SyncShardSpec { order: fresh, ..spec.clone() })
 }
 

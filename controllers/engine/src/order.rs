@@ -132,6 +132,12 @@ pub fn is_built_in(group: &str) -> bool {
     BUILT_IN.contains(&group)
 }
 
+/// Whether an object of this group and kind may be the owner of Pods, also by way of others: workloads, and whatever a controller of a
+/// custom kind makes.
+pub fn may_own_pods((group, kind): (&str, &str)) -> bool {
+    matches!(group, "apps" | "batch") || (group, kind) == ("", "ReplicationController") || !is_built_in(group)
+}
+
 /// Whether group and kind are those of a Namespace.
 pub fn is_namespace(kind: (&str, &str)) -> bool {
     kind == ("", "Namespace")

@@ -21,6 +21,7 @@ mod change;
 mod digest;
 mod findings;
 mod gains;
+mod generated;
 mod limits;
 pub mod lookup;
 mod render;
@@ -44,7 +45,7 @@ pub struct Plan {
     pub waiting: BTreeMap<ClusterId, Vec<String>>,
     /// Sets by digest, new and used again, with those of tests. (One stored but unreadable is rendered again.)
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
-    /// Placement of each app, in the order of the composite app.
+    /// Placement of each app, in the order of the composite app; then of generated apps, in the order of their intents.
     pub placement: Vec<(String, AppPlacement)>,
     /// Sentences for an Event: dropped namespace objects, duplicate list entries ...
     pub warnings: Vec<String>,
@@ -72,8 +73,10 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     let unchanged = running.is_some_and(|running| running.inputs_digest == inputs_digest);
     let request = request(&resolved, &apps, unchanged);
-    let placement = place::place(&request)?;
-    let build::Built { assignment, waiting, sets, warnings } = build::build(&resolved, &placement)?;
+    let mut placement = place::place(&request)?;
+    generated::place(&resolved, &mut placement);
+    let build::Built { assignment, waiting, sets, mut warnings } = build::build(&resolved, &placement)?;
+    warnings.extend(generated::warnings(&resolved, &placement));
     let rollout = resolved.dig.spec.rollout.as_ref();
     let plan_digest =
         digest::plan_digest(&inputs_digest, rollout, &assignment, resolved.cloud.derived.as_ref());
@@ -95,7 +98,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     if plan.change.is_some() {
         limits::check(snapshot, &plan)?;
         plan.waves = waves(&resolved, &plan, unchanged);
-        plan.explanation = explain::write(&place::explain(&request, &plan.placement));
+        plan.explanation = explained(&resolved, &request, &plan.placement);
     }
     Ok(plan)
 }
@@ -128,5 +131,16 @@ pub fn explanation(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<Vec<u8>>, Box
     let resolved = resolve::resolve(snapshot)?;
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     // As it was when the choice was made: nothing was frozen.
-    Ok(explain::write(&place::explain(&request(&resolved, &apps, false), &plan.placement)))
+    Ok(explained(&resolved, &request(&resolved, &apps, false), &plan.placement))
+}
+
+/// Of all apps, those of charts first: what does not fit is left out.
+fn explained(
+    resolved: &Resolved<'_>,
+    request: &place::Request<'_>,
+    placement: &[(String, AppPlacement)],
+) -> Vec<Vec<u8>> {
+    let mut all = place::explain(request, placement);
+    all.extend(generated::explain(resolved, placement));
+    explain::write(&all)
 }

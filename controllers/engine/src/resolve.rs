@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use emco_crds::composite_app::App;
 use emco_crds::composite_profile::{CompositeProfile, ProfileApp, ProfileFile, ValuesFrom};
@@ -14,7 +13,7 @@ use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup};
 use emco_helm::{Compiled, Limits};
 use serde_json::{Map, Value};
 
-use crate::act::Entry;
+use crate::act::{Entry, Generated};
 use crate::canonical;
 use crate::cloud::CloudFacts;
 use crate::conditions;
@@ -26,8 +25,10 @@ use crate::values::Layer;
 use crate::values::template::Templates;
 
 mod intents;
+mod supervisor;
 
 pub use intents::{intent_sources, is_generic_action, not_supported, source};
+pub use supervisor::{Supervisor, Unsupervised};
 
 /// Everything found.
 pub struct Resolved<'a> {
@@ -41,32 +42,21 @@ pub struct Resolved<'a> {
     pub cloud: &'a CloudFacts,
     /// Its apps, in the order of the composite app.
     pub apps: Vec<ResolvedApp<'a>>,
+    /// Apps that intents alone make, in the order of the intents. In placements they follow the others.
+    pub generated: Vec<Generated<'a>>,
     /// Who watches over its renderings.
     pub supervisor: &'a dyn Supervisor,
 }
 
-/// Watches over renderings: measures them, bounds how many run at once, ends those of no use. Here is no clock and no process.
-pub trait Supervisor: Sync {
-    /// One rendering of one app for one cluster: runs it, once.
-    fn rendering(&self, render: &mut dyn FnMut());
-
-    /// Set when the plan is of no use any more: what is being rendered ends then, and the plan with it.
-    fn stop(&self) -> Option<Arc<AtomicBool>> {
-        None
-    }
-
-    /// Called on the thread of a rendering that takes long.
-    fn slow(&self) -> Option<fn()> {
-        None
-    }
-}
-
-/// Nobody watches.
-pub struct Unsupervised;
-
-impl Supervisor for Unsupervised {
-    fn rendering(&self, render: &mut dyn FnMut()) {
-        render();
+impl Resolved<'_> {
+    /// The name of an app by its position in placements.
+    pub fn app_name(&self, position: usize) -> &str {
+        let of_chart = self.apps.get(position).map(|app| app.app.name.as_str());
+        let generated = || {
+            let position = position.checked_sub(self.apps.len())?;
+            self.generated.get(position).map(|generated| generated.app.as_str())
+        };
+        of_chart.or_else(generated).unwrap_or_default()
     }
 }
 
@@ -126,7 +116,7 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
     })?;
     let names: BTreeSet<&str> = composite_app.spec.apps.iter().map(|app| app.name.as_str()).collect();
     check_app_names(dig, profile, app_name, &names)?;
-    let mut entries = intents::entries(snapshot, app_name, &names)?;
+    let intents::AllEffects { mut entries, generated } = intents::effects(snapshot, app_name, &names)?;
     let apps = composite_app
         .spec
         .apps
@@ -136,7 +126,7 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
             Ok(ResolvedApp { entries, ..resolve_app(snapshot, app, app_name, profile)? })
         })
         .collect::<Result<_, Box<Refusal>>>()?;
-    Ok(Resolved { snapshot, dig, composite_app, cloud, apps, supervisor: &Unsupervised })
+    Ok(Resolved { snapshot, dig, composite_app, cloud, apps, generated, supervisor: &Unsupervised })
 }
 
 fn refuse_unsupported(sentence: Option<String>) -> Result<(), Box<Refusal>> {

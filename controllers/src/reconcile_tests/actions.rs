@@ -25,7 +25,7 @@ fn intent(within: &str, name: &str, text: &str) -> Value {
 }
 
 /// The shop with this list of intents.
-fn listing(names: &[&str]) -> Value {
+pub(super) fn listing(names: &[&str]) -> Value {
     let mut dig = deployment("edge");
     let listed = names.iter().map(|name| json!({"kind": "GenericActionIntent", "name": name}));
     dig["spec"]["intents"] = listed.collect();

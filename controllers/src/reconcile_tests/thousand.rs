@@ -95,11 +95,11 @@ fn stored(rig: &Rig, before: &BTreeSet<String>, kinds: &[&str]) -> Vec<(String, 
     new.map(|(key, object)| (key.clone(), object.to_string().len())).collect()
 }
 
-#[tokio::test]
-async fn a_revision_of_a_thousand_clusters_is_at_most_twenty_objects_and_five_mebibytes() {
+/// A hub with all of it, on which nothing was planned yet.
+async fn hub(more: &[Value]) -> Rig {
     let mut rig = Rig::new();
-    for object in objects() {
-        rig.hub.put("test", &object);
+    for object in objects().iter().chain(more) {
+        rig.hub.put("test", object);
     }
     for n in 0..CLUSTERS {
         rig.answers(&format!("edge-{n:04}"), &format!("00000000-0000-0000-0000-00000000{n:04}"));
@@ -108,6 +108,37 @@ async fn a_revision_of_a_thousand_clusters_is_at_most_twenty_objects_and_five_me
         rig.see();
         composite_app::reconcile(&rig.ctx, "team-a", "shop").await.unwrap();
     }
+    rig
+}
+
+/// What an intent adds is one set for all of them, and costs next to nothing.
+#[tokio::test]
+async fn an_intent_of_a_thousand_clusters_is_one_set_and_hardly_a_write() {
+    let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "closed"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}});
+    let actions = json!([{"name": "closed", "type": "Add", "add": {"inline": policy}}]);
+    let intent = emco("GenericActionIntent", Some("team-a"), "closed", &json!({"actions": actions}));
+    let mut listing = deployment_of("1");
+    listing["spec"]["intents"] = json!([{"kind": "GenericActionIntent", "name": "closed"}]);
+    let mut counted = Vec::new();
+    for more in [vec![], vec![intent, listing]] {
+        let mut rig = hub(&more).await;
+        rig.hub.take_seen();
+        plan(&mut rig).await;
+        let written = rig.hub.writes().len();
+        let dig = rig.ctx.stores.digs.state().pop().unwrap();
+        let owner = Owner::of(&rig.ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
+        let read = store::newest(&rig.ctx, &owner).await.unwrap().unwrap();
+        counted.push((written, read.running.sets.len()));
+    }
+    let [(without, sets), (with, more_sets)] = counted[..] else { panic!("{counted:?}") };
+    assert_eq!((sets, more_sets), (CLUSTERS, CLUSTERS + 1));
+    assert!(with * 100 <= without * 101, "{without} writes without it, {with} with it");
+}
+
+#[tokio::test]
+async fn a_revision_of_a_thousand_clusters_is_at_most_twenty_objects_and_five_mebibytes() {
+    let mut rig = hub(&[]).await;
     for revision in 1..=2 {
         let before: BTreeSet<String> = rig.hub.objects().into_keys().collect();
         rig.hub.put("test", &deployment_of(&revision.to_string()));

@@ -280,7 +280,12 @@ mod tests {
 
     fn order(revision: i64, clusters: i64) -> Arc<Order> {
         let app = OrderedApp { app: "db".to_owned(), clusters: Some(clusters), ..OrderedApp::default() };
-        Arc::new(Order::of(Some(&ShardOrder { revision, apps: vec![app], silent: Vec::new() })))
+        Arc::new(Order::of(Some(&ShardOrder {
+            revision,
+            apps: vec![app],
+            generated: Vec::new(),
+            silent: Vec::new(),
+        })))
     }
 
     fn stand(revision: i64, away: Option<i64>, reached: Reached) -> ClusterStand {

@@ -81,7 +81,8 @@ pub fn works(shard: &SyncShard, epoch: i64) -> BTreeMap<ClusterId, Work> {
         shard.spec.combinations.iter().map(|c| (c.name.as_str(), c)).collect();
     let named = |name: &str| combinations.get(name).map(|c| named(c));
     let rows = rows(&shard.spec, shard.status.as_ref());
-    let order = Arc::new(Order::of(shard.spec.order.as_ref()));
+    let apps = shard.spec.combinations.iter().flat_map(|one| &one.apps).map(|app| app.app.as_str());
+    let order = Arc::new(Order::of(shard.spec.order.as_ref()).with(apps));
     let mut works = BTreeMap::new();
     for (row, spec) in rows.into_iter().zip(&shard.spec.clusters) {
         let mut held = Vec::new();

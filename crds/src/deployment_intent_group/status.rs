@@ -56,9 +56,9 @@ pub struct DeploymentIntentGroupStatus {
     /// Objects, counted by what they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyCounts>,
-    /// By app.
+    /// By app: those of the composite application, then generated apps in the order of their intents.
     #[schemars(
-        length(max = 64),
+        length(max = 128),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -197,7 +197,7 @@ pub enum PendingRequires {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingApp {
     /// Name of the app.
-    #[schemars(length(max = 43))]
+    #[schemars(length(max = 63))]
     pub name: String,
     /// Clusters that get it, keep it with changes, and lose it.
     pub clusters: ChangeCounts,
@@ -302,7 +302,7 @@ pub struct ReadyCounts {
 #[serde(rename_all = "camelCase")]
 pub struct AppStatus {
     /// Name of the app.
-    #[schemars(length(max = 43))]
+    #[schemars(length(max = 63))]
     pub name: String,
     /// Its state.
     #[serde(skip_serializing_if = "Option::is_none")]

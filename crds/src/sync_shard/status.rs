@@ -117,7 +117,7 @@ pub struct RowStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<RowCounts>,
     /// Apps that are not as wanted.
-    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<RowApp>,
     /// Hooks that ran.

@@ -6,6 +6,7 @@ mod derived;
 mod edited;
 mod facts;
 mod fails_on_upgrade;
+mod generated;
 mod health_rules;
 mod lifts;
 mod on_demand;

@@ -15,6 +15,27 @@ async fn maps(bed: &Bed) -> Result<String> {
     bed.edge("berlin").kubectl().run(&args).await
 }
 
+/// The part about objects of no chart.
+async fn close(bed: &Bed, page: &mut Page<'_>, text: &str) -> Result<()> {
+    let closed = *yaml(text).get(1).context("the page has no second intent")?;
+    std::fs::write(folder(bed)?.join("closed.yaml"), closed)?;
+    page.run("kubectl apply -f closed.yaml").await?;
+    page.run("kubectl patch dig till").await?;
+    deployed(bed, "shop", "till", 5).await?;
+    let policies = async || {
+        let args = ["get", "networkpolicies", "-n", "shop", "-o", "name"];
+        bed.edge("berlin").kubectl().run(&args).await
+    };
+    ensure!(policies().await?.contains("networkpolicy.networking.k8s.io/closed"));
+    let said = page.run("kubectl emco manifests shop/till").await?;
+    ensure!(!said.is_empty() && text.contains(said.trim()), "{said}");
+    page.run("kubectl patch dig till").await?;
+    page.run("kubectl delete gai closed").await?;
+    deployed(bed, "shop", "till", 6).await?;
+    ensure!(policies().await?.is_empty());
+    Ok(())
+}
+
 pub async fn follow(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
     // Its chart is in the ConfigMap of a page before.
@@ -42,10 +63,11 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     deployed(bed, "shop", "till", 3).await?;
     page.run("kubectl patch dig till").await?;
     page.run("kubectl delete gai banner").await?;
-    page.end()?;
     deployed(bed, "shop", "till", 4).await?;
     let there = maps(bed).await?;
     ensure!(!there.contains("served from berlin") && !there.contains("again"), "{there}");
+    close(bed, &mut page, &text).await?;
+    page.end()?;
     kubectl.run(&["delete", "dig", "till", "-n", "shop", "--wait=false"]).await?;
     wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("shop").await?, "till", SOON).await
 }

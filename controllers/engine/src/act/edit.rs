@@ -127,6 +127,18 @@ impl Edits {
         let digest = canonical::digest_hex(key, DOMAIN, &Value::Array(documents));
         Ok(Some(Self { digest, all }))
     }
+
+    /// Objects that are complete, to be added; `None` without any. What does anything else is left out.
+    pub fn made(mut all: Vec<Edit>, key: &[u8; 32]) -> Option<Self> {
+        all.retain(|edit| matches!(edit.what, What::Add(_)));
+        let document = |edit: &Edit| match &edit.what {
+            What::Add(object) => json!({"origin": edit.origin, "object": object}),
+            What::Change(..) | What::Delete(_) => Value::Null,
+        };
+        let documents = all.iter().map(document).collect();
+        let digest = canonical::digest_hex(key, DOMAIN, &Value::Array(documents));
+        (!all.is_empty()).then_some(Self { digest, all })
+    }
 }
 
 fn filled(entry: &Entry<'_>, scope: &Scope<'_>, release: &str) -> Result<Map<String, Value>, Fault> {

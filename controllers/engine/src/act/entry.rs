@@ -79,6 +79,9 @@ pub fn templated(entries: &[Entry<'_>], mask: &[bool]) -> bool {
 /// Reads an action; `text` is what `add.from` found.
 pub fn read<'a>(intent: &'a str, action: &'a Action, text: Option<&str>) -> Result<Entry<'a>, Fault> {
     let at = format!("spec.actions[{}]", action.name);
+    if action.app.is_none() && action.type_ != ActionType::Add {
+        return Err(fault(Reason::PatchInvalid, format!("{at}: app is needed by every type but Add")));
+    }
     let mut body = Map::new();
     let mut secret = false;
     if action.type_ == ActionType::Add {

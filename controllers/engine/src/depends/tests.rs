@@ -188,7 +188,7 @@ fn clusters_before_their_turn_are_not_heard() {
         ..SyncShardSpec::default()
     };
     let apps = vec![OrderedApp { app: "db".to_owned(), clusters: Some(1), ..OrderedApp::default() }];
-    let order = ShardOrder { revision: 2, apps, silent: Vec::new() };
+    let order = ShardOrder { revision: 2, apps, generated: Vec::new(), silent: Vec::new() };
     let given = BTreeSet::from([BTreeMap::from([("db".to_owned(), SetDigest("new".to_owned()))])]);
     let spec = ordered(&spec, Some(&order), Some(&given)).unwrap();
     assert_eq!(spec.order.as_ref().unwrap().silent, ["t1"]);
@@ -196,4 +196,29 @@ fn clusters_before_their_turn_are_not_heard() {
     assert_eq!(["t1", "t2"].map(|name| read.hears(name)), [false, true]);
     assert_eq!(ordered(&spec, Some(&order), Some(&given)), None, "nothing to write");
     assert_eq!(ordered(&spec, Some(&order), None).unwrap().order, Some(order), "all have had their turn");
+}
+
+#[test]
+fn generated_apps_come_first_in_the_order_of_intents_and_leave_last() {
+    let named = |apps: &[&'static str]| {
+        let web = [dependency("db")];
+        let depends = apps.iter().map(|app| (*app, if *app == "web" { &web[..] } else { &[] }));
+        order(depends.collect::<Vec<_>>(), &on(&[]), 3)
+    };
+    let said = named(&["web", "db", "gai.z", "gai.a"]).unwrap();
+    assert_eq!(said.generated, ["gai.z", "gai.a"]);
+    let order = Order::of(Some(&said)).with(["web", "db", "gai.z", "gai.a", "gai.old"]);
+    let mut apps = ["web", "gai.old", "db", "gai.a", "gai.z"];
+    apps.sort_by_key(|app| order.place(app));
+    assert_eq!(apps, ["gai.z", "gai.a", "gai.old", "db", "web"]);
+    let groups = order.removal(apps);
+    assert_eq!(groups, [["web"].into(), ["db"].into(), BTreeSet::from(["gai.z", "gai.a", "gai.old"])]);
+}
+
+#[test]
+fn one_generated_app_makes_a_shard_no_longer() {
+    assert_eq!(order([("db", &[][..]), ("gai.a", &[][..])], &on(&[]), 3), None);
+    let order = Order::of(None).with(["db", "gai.a"]);
+    assert!(!order.is_empty() && order.place("gai.a") < order.place("db"));
+    assert!(Order::of(None).with(["db"]).is_empty(), "without generated apps nothing changes");
 }

@@ -40,7 +40,7 @@ fn action_of(action: &Action, snapshot: &Snapshot) -> Value {
     } = action;
     let mut out = Fields::new();
     out.put("name", name.as_str().into());
-    out.put("app", app.as_str().into());
+    out.some("app", app.as_deref());
     out.put("type", json!(type_));
     out.put_templating(*templating);
     if let Some(add) = add {

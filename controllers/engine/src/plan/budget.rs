@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::fields::{IntOrText, PercentOrCount};
+use emco_crds::names::generated_app;
 
 use crate::identity::ClusterId;
 
@@ -22,7 +23,8 @@ pub fn over_budget<'a, Set>(
     let has = |app: &str, cluster: &ClusterId| plan.get(cluster).is_some_and(|apps| apps.contains_key(app));
     let mut had: BTreeMap<&str, BTreeSet<&ClusterId>> = BTreeMap::new();
     let mut leaves: BTreeSet<&str> = BTreeSet::new();
-    for (app, cluster) in runs {
+    // What an intent adds to no chart leaves with the intent, which people take off a list by its name.
+    for (app, cluster) in runs.into_iter().filter(|(app, _)| !generated_app::is(app)) {
         had.entry(app).or_default().insert(cluster);
         if !has(app, cluster) {
             leaves.insert(app);

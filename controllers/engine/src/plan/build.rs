@@ -3,9 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::conditions::types::RENDERED;
-use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-
 use self::holdings::HoldingsKey;
 use super::lookup::Holdings;
 use super::render::{self, Job};
@@ -17,9 +14,10 @@ use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
 use crate::role::Reach;
-use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet};
+use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet, SetManifest};
 
 mod edited;
+mod generated;
 mod holdings;
 
 /// Warnings kept of one plan.
@@ -49,9 +47,12 @@ struct Attempt<'a> {
 pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> Result<Built, Box<Refusal>> {
     let items = work::items(resolved, placement)?;
     let mut builder = Builder::new(resolved);
-    let (mut attempts, mut edits) = (Vec::new(), Vec::new());
+    let (mut attempts, mut edits, mut generated) = (Vec::new(), Vec::new(), Vec::new());
     for item in &items {
         match item.step(resolved.snapshot) {
+            Step::Edit(..) | Step::Restore(_) | Step::Render if builder.is_generated(item) => {
+                generated.push(item)
+            }
             Step::Keep(assigned, content) => builder.keep(item, assigned, content),
             Step::Edit(assigned, base) => {
                 builder.define(item, &base);
@@ -69,7 +70,11 @@ pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> R
     for (item, stored, base) in edits {
         builder.edit_stored(item, stored, base)?;
     }
+    for item in generated {
+        builder.generate(item)?;
+    }
     builder.check_duplicates()?;
+    builder.check_needs()?;
     Ok(builder.built)
 }
 
@@ -129,7 +134,7 @@ impl<'a> Builder<'a> {
     }
 
     fn app(&self, item: &Item<'_>) -> &'a str {
-        self.resolved.apps.get(item.app).map_or("", |app| app.app.name.as_str())
+        self.resolved.app_name(item.app)
     }
 
     fn assign(&mut self, item: &Item<'a>, mut assigned: Assigned) {
@@ -346,26 +351,19 @@ impl<'a> Builder<'a> {
             if apps.len() < 2 || !checked.insert(apps.values().map(|assigned| &assigned.set).collect()) {
                 continue;
             }
-            let mut owners: BTreeMap<Id, &str> = BTreeMap::new();
+            let mut owners: BTreeMap<Id, (&str, &SetManifest)> = BTreeMap::new();
             for (app, assigned) in apps {
                 let Some(set) = self.built.sets.get(&assigned.set) else { continue };
                 for manifest in set.manifests.iter().filter(|manifest| !manifest.crd_folder) {
                     let identity = Id::new(manifest.identity());
-                    if let Some(other) = owners.get(&identity).filter(|other| **other != app) {
-                        return Err(duplicate(other, app, &identity, cluster));
+                    let made = (app.as_str(), manifest);
+                    if let Some(other) = owners.get(&identity).filter(|(other, _)| other != app) {
+                        return Err(generated::duplicate(*other, made, &identity, cluster));
                     }
-                    owners.insert(identity, app);
+                    owners.insert(identity, made);
                 }
             }
         }
         Ok(())
     }
-}
-
-fn duplicate(one: &str, other: &str, identity: &Id, cluster: &ClusterId) -> Box<Refusal> {
-    let text = format!(
-        "apps {one} and {other} both make {identity} on {cluster}: rename it or turn it off in one of them with \
-         spec.overrideValues, or place them on different clusters"
-    );
-    Refusal::new(RENDERED, Reason::DuplicateResource, text)
 }

@@ -1,6 +1,7 @@
 //! Refuses a plan in which an app has more objects on a cluster than its Project allows.
 
 use emco_crds::conditions::types::RENDERED;
+use emco_crds::names::generated_app;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
 use super::Plan;
@@ -28,8 +29,12 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan) -> Result<(), Box<Refusal>
     let more = over.filter(|(_, other, _)| *other == app).count();
     let clusters =
         if more == 0 { String::new() } else { format!(" and for {}", counted(more, "more cluster")) };
+    let cure = match generated_app::is(app) {
+        true => "divide its actions between several intents",
+        false => "split the app, change its values",
+    };
     let message = format!(
-        "app {app} makes {} for {cluster}{clusters}, and Project {} allows {most} (spec.limits.objectsPerApp): split the app, change its values, or have the limit raised",
+        "app {app} makes {} for {cluster}{clusters}, and Project {} allows {most} (spec.limits.objectsPerApp): {cure}, or have the limit raised",
         counted(objects, "object"),
         snapshot.project,
     );

@@ -19,6 +19,8 @@ use crate::terms::Candidate;
 use crate::values::template::{Fault, Scope};
 use crate::values::{self, LayerFault};
 
+mod generated;
+
 /// The Helm whose output charts are rendered to equal; part of every render key.
 const COMPAT: &str = "Helm3_17";
 /// Domain of render keys; the number is the format.
@@ -54,7 +56,7 @@ fn joint_key(key: &[u8; 32], chart_key: &str, edits: &str) -> String {
 /// One app on one cluster.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
-    /// Position of the app.
+    /// Position of the app: [`Resolved::app_name`].
     pub app: usize,
     /// Where.
     pub cluster: &'a ClusterFacts,
@@ -99,21 +101,25 @@ pub fn items<'a>(
         let mut classes = Classes::new(resolved, resolved_app);
         for id in &placed.chosen {
             let Some(cluster) = snapshot.clusters.get(id) else { continue };
-            let class = classes.of(cluster)?;
-            let running = snapshot.running.as_ref();
-            let previous =
-                running.and_then(|running| running.assignment.get(id)?.get(&resolved_app.app.name));
-            let waiting = snapshot.waiting.as_deref().and_then(|waiting| {
-                let assigned = waiting.assignment.get(id)?.get(&resolved_app.app.name)?;
-                Some((assigned, waiting.sets.get(&assigned.set)?))
-            });
-            items.push(Item { app, cluster, class, previous, waiting });
+            items.push(Item::new(resolved, app, cluster, classes.of(cluster)?));
         }
     }
+    items.extend(generated::items(resolved, placement)?);
     Ok(items)
 }
 
 impl<'a> Item<'a> {
+    fn new(resolved: &'a Resolved<'a>, app: usize, cluster: &'a ClusterFacts, class: Arc<Class>) -> Self {
+        let (snapshot, name, id) = (resolved.snapshot, resolved.app_name(app), &cluster.id);
+        let running = snapshot.running.as_ref();
+        let previous = running.and_then(|running| running.assignment.get(id)?.get(name));
+        let waiting = snapshot.waiting.as_deref().and_then(|waiting| {
+            let assigned = waiting.assignment.get(id)?.get(name)?;
+            Some((assigned, waiting.sets.get(&assigned.set)?))
+        });
+        Self { app, cluster, class, previous, waiting }
+    }
+
     /// Decides what becomes of the stored set.
     pub fn step(&self, snapshot: &'a Snapshot) -> Step<'a> {
         let known = self.cluster.apis.is_some() && self.cluster.kubernetes_version.is_some();
@@ -225,40 +231,39 @@ impl<'a> Classes<'a> {
         let layer = self.app.layers.get(*layer);
         let origin = layer.map_or("values", |layer| layer.origin.as_str());
         let secret = layer.is_some_and(|layer| layer.secret);
-        self.unfilled(origin, secret, fault, (cluster, Reason::ValuesInvalid))
+        unfilled(&self.app.app.name, origin, secret, fault, (cluster, Reason::ValuesInvalid))
     }
 
     fn unfilled_edit(&self, Unfilled { entry, fault }: &Unfilled, cluster: &ClusterId) -> Box<Refusal> {
         let entry = self.app.entries.get(*entry);
         let origin = entry.map_or_else(|| "an intent".to_owned(), act::Entry::origin);
         let secret = entry.is_some_and(|entry| entry.secret);
-        self.unfilled(&origin, secret, fault, (cluster, Reason::IntentInvalid))
+        unfilled(&self.app.app.name, &origin, secret, fault, (cluster, Reason::IntentInvalid))
     }
+}
 
-    /// A text that cannot be filled in. Where it was read from a Secret, nothing of it is quoted.
-    fn unfilled(
-        &self,
-        origin: &str,
-        secret: bool,
-        fault: &Fault,
-        (cluster, reason): (&ClusterId, Reason),
-    ) -> Box<Refusal> {
-        let app = &self.app.app.name;
-        let place = format!("app {app}: {origin}: {} line {}", fault.path, fault.line);
-        let unknown = fault.unknown.as_ref().filter(|_| !secret);
-        let Some(name) = unknown else {
-            let message = if secret { "the template fails; its text is withheld" } else { &fault.message };
-            let text = format!("{place}: {message} (on {cluster})");
-            return Refusal::new(RENDERED, reason, text);
-        };
-        let cure = if name.starts_with("cluster.properties") {
-            "set it in spec.properties of the Cluster"
-        } else if name.starts_with("label ") {
-            "label the Cluster"
-        } else {
-            "there are cluster.name, cluster.provider, cluster.properties.*, label \"...\", project and release"
-        };
-        let text = format!("{place}: {{{{{name}}}}} is not known on {cluster}: {cure}, or change the text");
-        Refusal::new(RENDERED, Reason::VariableUnknown, text)
-    }
+/// A text that cannot be filled in. Where it was read from a Secret, nothing of it is quoted.
+fn unfilled(
+    app: &str,
+    origin: &str,
+    secret: bool,
+    fault: &Fault,
+    (cluster, reason): (&ClusterId, Reason),
+) -> Box<Refusal> {
+    let place = format!("app {app}: {origin}: {} line {}", fault.path, fault.line);
+    let unknown = fault.unknown.as_ref().filter(|_| !secret);
+    let Some(name) = unknown else {
+        let message = if secret { "the template fails; its text is withheld" } else { &fault.message };
+        let text = format!("{place}: {message} (on {cluster})");
+        return Refusal::new(RENDERED, reason, text);
+    };
+    let cure = if name.starts_with("cluster.properties") {
+        "set it in spec.properties of the Cluster"
+    } else if name.starts_with("label ") {
+        "label the Cluster"
+    } else {
+        "there are cluster.name, cluster.provider, cluster.properties.*, label \"...\", project and release"
+    };
+    let text = format!("{place}: {{{{{name}}}}} is not known on {cluster}: {cure}, or change the text");
+    Refusal::new(RENDERED, Reason::VariableUnknown, text)
 }

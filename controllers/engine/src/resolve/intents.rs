@@ -12,7 +12,7 @@ use emco_crds::names::GROUP;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
 use super::find;
-use crate::act::{self, Entry};
+use crate::act::{self, Effects, Entry, Generated, Objects};
 use crate::refusal::Refusal;
 use crate::snapshot::{Snapshot, SourceKey};
 
@@ -21,6 +21,8 @@ const KNOWN: &str = "GenericActionIntent";
 /// Kinds of intents and their priority. Those of a lower number are carried out first, whatever the order of the list: what later kinds
 /// change may have been made by earlier ones.
 const PRIORITIES: &[(&str, u8)] = &[(KNOWN, 10)];
+/// Its short name, which the apps begin with that its intents make.
+const SHORT: &str = "gai";
 /// The kind that a later version will know.
 const LATER: &str = "HardwareIntent";
 
@@ -65,28 +67,58 @@ fn ordered<'r>(intents: &'r [IntentRef], priorities: &[(&str, u8)]) -> Vec<&'r I
     all
 }
 
-/// The actions of all listed intents by app, in the order in which they are carried out.
-pub(super) fn entries<'a>(
+/// What all listed intents do, in the order in which they are carried out.
+#[derive(Default)]
+pub(super) struct AllEffects<'a> {
+    /// What is done to what charts make, by app.
+    pub entries: BTreeMap<&'a str, Vec<Entry<'a>>>,
+    /// Apps of intents alone.
+    pub generated: Vec<Generated<'a>>,
+}
+
+pub(super) fn effects<'a>(
     snapshot: &'a Snapshot,
     composite_app: &str,
     names: &BTreeSet<&str>,
-) -> Result<BTreeMap<&'a str, Vec<Entry<'a>>>, Box<Refusal>> {
-    let mut found: BTreeMap<&str, Vec<Entry<'_>>> = BTreeMap::new();
+) -> Result<AllEffects<'a>, Box<Refusal>> {
+    let mut all = AllEffects::default();
     for reference in ordered(&snapshot.dig.spec.intents, PRIORITIES) {
         let intent = named(snapshot, reference)?;
-        for action in &intent.spec.actions {
-            if !names.contains(action.app.as_str()) {
-                let known = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
-                let text = format!(
-                    "{KNOWN} {}: spec.actions[{}] names app {}, which CompositeApp {composite_app} does not have: it has {known}",
-                    reference.name, action.name, action.app
-                );
-                return Err(Refusal::new(RESOLVED, Reason::AppNotFound, text));
-            }
-            found.entry(action.app.as_str()).or_default().push(entry(snapshot, &reference.name, action)?);
+        let Effects { edits, objects } =
+            generic_actions(snapshot, &reference.name, intent, composite_app, names)?;
+        for (app, entry) in edits {
+            all.entries.entry(app).or_default().push(entry);
         }
+        all.generated.extend(Generated::of((KNOWN, SHORT), &reference.name, objects));
     }
-    Ok(found)
+    Ok(all)
+}
+
+/// What a `GenericActionIntent` does: an action that names no app adds an object of its own.
+fn generic_actions<'a>(
+    snapshot: &'a Snapshot,
+    name: &'a str,
+    intent: &'a GenericActionIntent,
+    composite_app: &str,
+    names: &BTreeSet<&str>,
+) -> Result<Effects<'a>, Box<Refusal>> {
+    let (mut edits, mut objects) = (Vec::new(), Vec::new());
+    for action in &intent.spec.actions {
+        let Some(app) = action.app.as_deref() else {
+            objects.push(entry(snapshot, name, action)?);
+            continue;
+        };
+        if !names.contains(app) {
+            let known = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+            let text = format!(
+                "{KNOWN} {name}: spec.actions[{}] names app {app}, which CompositeApp {composite_app} does not have: it has {known}",
+                action.name
+            );
+            return Err(Refusal::new(RESOLVED, Reason::AppNotFound, text));
+        }
+        edits.push((app, entry(snapshot, name, action)?));
+    }
+    Ok(Effects { edits, objects: Objects::Actions(objects) })
 }
 
 fn named<'a>(snapshot: &'a Snapshot, reference: &IntentRef) -> Result<&'a GenericActionIntent, Box<Refusal>> {

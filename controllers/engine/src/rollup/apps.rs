@@ -15,6 +15,10 @@ use crate::state::{self, Observation};
 const MOST_CHOSEN: usize = 3;
 /// Most reasons why clusters were not chosen.
 const MOST_REJECTED: usize = 4;
+/// Bytes of chosen and rejected clusters of all apps: the first ones of many apps are named.
+const MOST_BYTES: usize = 10 * 1024;
+/// Bytes of the field names around one that was rejected.
+const AROUND: usize = 64;
 
 /// One status per app, in the order of the placement.
 pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Observation) -> Vec<AppStatus> {
@@ -24,6 +28,12 @@ pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Obser
             seen.entry(app).or_default().add(app, fact);
         }
     }
+    let mut room = MOST_BYTES;
+    let mut fits = |bytes: usize| {
+        let left = room.checked_sub(bytes);
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
     let status = |(name, placement): &(String, crate::placement::AppPlacement)| {
         let app = seen.get(name.as_str()).cloned().unwrap_or_default();
         let before = inputs.before.apps.get(name).copied().unwrap_or_default();
@@ -34,19 +44,24 @@ pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Obser
             unreachable: app.unreachable,
             ..*owner
         };
+        let mut chosen: Vec<String> =
+            placement.chosen.iter().take(MOST_CHOSEN).map(ToString::to_string).collect();
+        chosen.retain(|id| fits(id.len()));
         let rejected = placement.rejected.iter().take(MOST_REJECTED).map(|r| RejectedStatus {
             reason: r.reason.clone(),
             clusters: count(r.clusters),
             example: r.example.to_string(),
             needs: truncate(&r.needs, 256),
         });
+        let mut rejected: Vec<RejectedStatus> = rejected.collect();
+        rejected.retain(|r| fits(r.reason.len() + r.example.len() + r.needs.len() + AROUND));
         AppStatus {
             name: name.clone(),
             state: Some(state::next(before, &observation)),
             clusters: count(app.clusters),
             ready: count(app.ready),
-            chosen: placement.chosen.iter().take(MOST_CHOSEN).map(ToString::to_string).collect(),
-            rejected: rejected.collect(),
+            chosen,
+            rejected,
             unread_values: Vec::new(),
         }
     };

@@ -10,6 +10,7 @@ use crate::identity::SetDigest;
 use crate::shard::{encode_status, retarget};
 
 mod replaced;
+mod size;
 mod waiting;
 
 fn apps(set: &str) -> Combination {

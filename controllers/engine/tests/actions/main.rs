@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod generated;
 mod laws;
 mod refused;
 mod stored;

@@ -217,7 +217,7 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
         return Outcome::Trouble(Trouble::fixed(&why, &refused.words));
     }
     // Without a fallback: who may not delete it could not make it again.
-    let request = delete_request(path, &seen).acting_as(refused.item.account());
+    let request = delete_request(path, &seen, BACKGROUND).acting_as(refused.item.account());
     match session.send(&ctx.edge, request).await {
         // The object itself, going; or a Status that says it went.
         Ok(answer) if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) => {
@@ -229,10 +229,15 @@ async fn delete(refused: &Refused, session: &Session, ctx: &JobContext) -> Outco
     }
 }
 
+/// What an object owns is deleted after it.
+pub(super) const BACKGROUND: &str = "Background";
+/// What an object owns is deleted before it.
+pub(super) const FOREGROUND: &str = "Foreground";
+
 /// The deletion of exactly the object that was looked at, in the state that was looked at.
-pub(super) fn delete_request(path: impl IntoPath, seen: &Seen) -> Request {
+pub(super) fn delete_request(path: impl IntoPath, seen: &Seen, propagation: &str) -> Request {
     let options = json!({
-        "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+        "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation,
         "preconditions": {"uid": seen.uid, "resourceVersion": seen.version_text},
     });
     Request::new(Method::Delete, path).body(Content::Json, &options)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use emco_crds::RowStatus;
 use emco_crds::composite_app::DependencyScope;
 use emco_crds::fields::{DurationText, Time};
+use emco_crds::names::generated_app;
 use emco_crds::sync_shard::status::{Connectivity, MetDependency, OpenGate, RowGates};
 use emco_engine::depends::{Judged, Reached, Wait, Waiting, judge};
 use emco_engine::identity::{ClusterId, Combination, Identity, SetDigest};
@@ -21,6 +22,10 @@ use super::super::work::{Named, Work};
 use super::Job;
 use super::desired::{App, PruneSet};
 use super::row::Facts;
+
+mod generated;
+
+use generated::generated;
 
 /// The reason.
 pub(super) const WAITS: &str = "WaitingForDependency";
@@ -38,6 +43,8 @@ pub(super) struct Gates {
     met: BTreeMap<String, BTreeMap<String, i64>>,
     /// One opened, and the hub does not have that yet.
     unrecorded: bool,
+    /// All generated apps of the target were applied when they were last looked at.
+    generated: bool,
 }
 
 impl Gates {
@@ -93,20 +100,22 @@ impl Job {
             self.memory.gates = Gates { combination: target.name.clone(), open, ..Gates::default() };
         }
         self.memory.reached.clear();
-        apps.sort_by_cached_key(|app| work.order.depth(&app.name));
+        apps.sort_by_cached_key(|app| work.order.place(&app.name));
     }
 
     /// Whether an app may have to wait: it depends on others, its set is to change, and its dependencies were not met yet.
     pub(super) fn may_wait(&self, work: &Work, app: &App) -> bool {
-        !work.order.waits(&app.name).is_empty()
-            && !self.memory.settled
-            && !self.stayed(work, app)
-            && self.memory.gates.open.get(&*app.name) != Some(app.digest())
+        let gates = &self.memory.gates;
+        let is_shut =
+            || !work.order.waits(&app.name).is_empty() && gates.open.get(&*app.name) != Some(app.digest());
+        let follows =
+            || !gates.generated && !generated_app::is(&app.name) && generated(work).next().is_some();
+        !self.memory.settled && (is_shut() || follows()) && !self.stayed(work, app)
     }
 
     /// Whether an app has had its set all the time since that was complete, as far as the row tells what was wanted meanwhile. What was
     /// wanted before, then something else, and now again, may be half gone.
-    fn stayed(&self, work: &Work, app: &App) -> bool {
+    pub(super) fn stayed(&self, work: &Work, app: &App) -> bool {
         let Some(applied) = &self.memory.applied_named else { return false };
         let same = |named: &Named| named.apps.get(&*app.name) == Some(app.digest());
         let mut since = work.held.iter().filter(|(since, _)| self.counts(*since)).map(|(_, named)| named);
@@ -116,11 +125,8 @@ impl Job {
         same(applied) && !again && !unread && since.all(same)
     }
 
-    /// Whether an app waits for what it depends on, and says so. What the target has of other apps was looked at before in this pass.
-    pub(super) fn held_back(&mut self, work: &Work, app: &App, facts: &mut Facts) -> bool {
-        if !self.may_wait(work, app) {
-            return false;
-        }
+    /// Whether an app waits for others of charts, and says so. What the target has of other apps was looked at before in this pass.
+    fn waits_for_others(&mut self, work: &Work, app: &App, facts: &mut Facts) -> bool {
         let name = &*app.name;
         let waits = work.order.waits(name);
         let before = self.memory.gates.met.remove(name).unwrap_or_default();
@@ -163,10 +169,14 @@ impl Job {
                 format!("app {on} is {state:?}, and the delay of {delay} after that runs")
             }
         };
-        let trouble = Trouble::new(WAITS, &text, Retry::WhenBack);
-        facts.trouble(Some(name), None, &trouble, 1);
-        facts.waiting.insert(Arc::clone(&app.name), trouble.message);
+        self.says_it_waits(app, &text, facts);
         true
+    }
+
+    fn says_it_waits(&self, app: &App, text: &str, facts: &mut Facts) {
+        let trouble = Trouble::new(WAITS, text, Retry::WhenBack);
+        facts.trouble(Some(&app.name), None, &trouble, 1);
+        facts.waiting.insert(Arc::clone(&app.name), trouble.message);
     }
 
     /// Records that a gate opened before anything of its app is sent: it stays open wherever the process ends.
@@ -256,7 +266,8 @@ impl Job {
     /// Whether an app that waited has objects of an earlier revision that have to go before it comes. What it shares with one that waits
     /// still goes when that comes.
     pub(super) fn has_to_make_room(&self, work: &Work, apps: &[App], app: &App, pruned: &PruneSet) -> bool {
-        if work.order.waits(&app.name).is_empty() {
+        let waits = !work.order.waits(&app.name).is_empty();
+        if generated_app::is(&app.name) || !(waits || generated(work).next().is_some()) {
             return false;
         }
         let waiting = self.waiting(work, apps);

@@ -143,6 +143,8 @@ pub(super) struct PruneSet {
     pub nameless: BTreeSet<Identity>,
     /// Something of it cannot be read: nothing is removed.
     pub lost: bool,
+    /// An object that makes Pods is gone only when they are: what leaves afterwards is for them.
+    pub with_pods: bool,
 }
 
 impl PruneSet {

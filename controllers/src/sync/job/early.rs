@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use emco_crds::names::generated_app;
 use emco_engine::identity::Id;
 
 use super::super::edge::Session;
@@ -32,7 +33,13 @@ impl Job {
             return there;
         }
         let mut all = true;
+        // Whether the generated apps so far are there: they come first.
+        let mut generated = true;
         for app in apps {
+            let is_generated = generated_app::is(&app.name);
+            if !is_generated {
+                self.saw_generated(generated);
+            }
             if self.may_wait(work, app) {
                 all = false;
                 continue;
@@ -40,10 +47,14 @@ impl Job {
             let before = self.memory.applied_named.as_ref();
             let before = before.map(|named| (self.source(named), named.apps.get(&*app.name).cloned()));
             let had = match before {
-                Some((_, Some(digest))) if digest == *app.digest() => continue,
+                Some((_, Some(digest))) if digest == *app.digest() => {
+                    generated &= !is_generated || self.stayed(work, app);
+                    continue;
+                }
                 Some((source, Some(digest))) => {
                     let Ok(set) = self.ctx.content.set(&source, &digest).await else {
                         all = false;
+                        generated &= !is_generated;
                         continue;
                     };
                     Some(set)
@@ -71,6 +82,7 @@ impl Job {
                 let there = self.bring(&fresh, session, facts).await;
                 if !there || fresh.iter().any(|item| item.is_foundation() && !self.is_ready(item)) {
                     all = false;
+                    generated &= !is_generated;
                     break;
                 }
             }

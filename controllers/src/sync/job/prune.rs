@@ -19,7 +19,7 @@ use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
 use super::super::metrics::count;
 use super::super::observe::{Look, Seen};
-use super::anew::delete_request;
+use super::anew::{BACKGROUND, FOREGROUND, delete_request};
 use super::desired::{App, PruneSet};
 use super::halt::Halt;
 use super::row::Facts;
@@ -99,7 +99,7 @@ impl Job {
             if open.is_empty() {
                 continue;
             }
-            if self.stale() || !self.prune_group(open, stay, session, facts).await {
+            if self.stale() || !self.prune_group(open, pruned.with_pods, stay, session, facts).await {
                 break;
             }
         }
@@ -111,6 +111,7 @@ impl Job {
     async fn prune_group(
         &mut self,
         open: Vec<(Identity, bool)>,
+        with_pods: bool,
         stay: &[App],
         session: &Session,
         facts: &mut Facts,
@@ -148,7 +149,7 @@ impl Job {
                 } else {
                     let adopted = adopted.as_deref();
                     let (ctx, session, wanted, account) = (&ctx, &session, &wanted, account.as_deref());
-                    let end = End { ctx, session, id: &id, keep, adopted, wanted, account };
+                    let end = End { ctx, session, id: &id, keep, with_pods, adopted, wanted, account };
                     end.step(asked.as_deref()).await
                 };
                 (id, outcome)
@@ -264,6 +265,8 @@ struct End<'a> {
     id: &'a Identity,
     /// It stays on the cluster, released.
     keep: bool,
+    /// It is gone only when its Pods are.
+    with_pods: bool,
     /// UID of the object of this name that was there before it was ours.
     adopted: Option<&'a str>,
     /// UIDs of objects that are wanted.
@@ -365,7 +368,9 @@ impl End<'_> {
 
     async fn delete(&self, path: &ApiPath, seen: &Seen) -> Outcome {
         let Self { ctx, session, id, .. } = *self;
-        let error = match self.send(delete_request(path, seen)).await {
+        let owns = self.with_pods && order::may_own_pods(id.kind());
+        let propagation = if owns { FOREGROUND } else { BACKGROUND };
+        let error = match self.send(delete_request(path, seen, propagation)).await {
             Ok(answer) => {
                 // The object itself, going; or a Status that says it went.
                 if answer.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {

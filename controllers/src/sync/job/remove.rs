@@ -106,8 +106,9 @@ impl Job {
             }
         }
         // Objects of the hooks that come afterwards are removed when those have run.
-        let mut first = PruneSet { objects: pruned.objects.clone(), ..PruneSet::default() };
-        let mut last = PruneSet::default();
+        let none = || PruneSet { with_pods: pruned.with_pods, ..PruneSet::default() };
+        let mut first = PruneSet { objects: pruned.objects.clone(), ..none() };
+        let mut last = none();
         for hook in leaving.iter().flat_map(|app| app.hooks("post-delete")) {
             if let Some(keep) = first.objects.remove(&*hook.id) {
                 last.objects.insert(Identity::clone(&hook.id), keep);
@@ -117,7 +118,7 @@ impl Job {
             return self.prune(&first, stay, session, facts).await;
         }
         // Namespaces wait for the hooks that run in them.
-        let mut spaces = PruneSet::default();
+        let mut spaces = none();
         first.objects.retain(|id, keep| {
             let space = order::is_namespace(id.kind());
             if space {
@@ -144,20 +145,19 @@ struct Group {
 }
 
 /// What is removed, in the order of removal. Namespaces and definitions, what is of several apps and what is of none that is known go
-/// with the last apps: others may need them.
+/// with the last apps: others may need them. Where generated apps leave after the others, an object is gone only when its Pods are:
+/// these still need, say, their NetworkPolicy.
 fn groups(depends: &Order, leaving: Vec<App>, pruned: &PruneSet) -> Vec<Group> {
     let apps: BTreeSet<&str> = pruned.apps.values().map(|app| &**app).filter(|app| !app.is_empty()).collect();
     let names: BTreeSet<String> =
         leaving.iter().map(|app| &*app.name).chain(apps).map(str::to_owned).collect();
     let by_app = depends.removal(names.iter().map(String::as_str));
+    let none = || PruneSet { with_pods: !depends.generated().is_empty(), ..PruneSet::default() };
     if by_app.len() < 2 {
-        return vec![Group {
-            leaving,
-            pruned: PruneSet { objects: pruned.objects.clone(), ..PruneSet::default() },
-        }];
+        return vec![Group { leaving, pruned: PruneSet { objects: pruned.objects.clone(), ..none() } }];
     }
     let place = |app: &str| by_app.iter().position(|group| group.contains(app)).unwrap_or(by_app.len() - 1);
-    let empty = || Group { leaving: Vec::new(), pruned: PruneSet::default() };
+    let empty = || Group { leaving: Vec::new(), pruned: none() };
     let mut groups: Vec<Group> = by_app.iter().map(|_| empty()).collect();
     for app in leaving {
         if let Some(group) = groups.get_mut(place(&app.name)) {

@@ -15,6 +15,7 @@ use super::rig::*;
 use super::world::PausedClock;
 
 mod across;
+mod generated;
 mod leaving;
 mod reopened;
 mod taken_back;

@@ -63,7 +63,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A rendered set as the actions leave it, held to all that charts are held to.
-    fn edit(
+    pub(super) fn edit(
         &mut self,
         item: &Item<'a>,
         base: &Arc<ManifestSet>,

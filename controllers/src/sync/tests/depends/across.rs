@@ -236,7 +236,12 @@ async fn a_cluster_that_leaves_rings_those_that_wait_for_it() {
         8,
     );
     let db = OrderedApp { app: "db".to_owned(), clusters: Some(1), ..OrderedApp::default() };
-    let order = Arc::new(Order::of(Some(&ShardOrder { revision: 3, apps: vec![db], silent: Vec::new() })));
+    let order = Arc::new(Order::of(Some(&ShardOrder {
+        revision: 3,
+        apps: vec![db],
+        generated: Vec::new(),
+        silent: Vec::new(),
+    })));
     let (fleet, stop) = (Fleet::default(), CancellationToken::new());
     fleet.wait("o", &cluster("a"), Some(&edge), &stop);
     let stand = ClusterStand { revision: 3, away: None, apps: [("db".to_owned(), Reached::Ready)].into() };
@@ -251,7 +256,12 @@ async fn a_cluster_that_leaves_rings_those_that_wait_for_it() {
     let db =
         |clusters| OrderedApp { app: "db".to_owned(), clusters: Some(clusters), ..OrderedApp::default() };
     let order = |clusters| {
-        Arc::new(Order::of(Some(&ShardOrder { revision: 3, apps: vec![db(clusters)], silent: Vec::new() })))
+        Arc::new(Order::of(Some(&ShardOrder {
+            revision: 3,
+            apps: vec![db(clusters)],
+            generated: Vec::new(),
+            silent: Vec::new(),
+        })))
     };
     let stand = |reached| ClusterStand { revision: 3, away: None, apps: [("db".to_owned(), reached)].into() };
     fleet.put("o", &cluster("a"), &order(2), stand(Reached::Ready), &stop);

@@ -5,7 +5,7 @@ use super::*;
 use crate::api::Method;
 
 /// Deletions in the order they were asked for, by name.
-fn deletions(rig: &Rig, cluster: &str) -> Vec<String> {
+pub(super) fn deletions(rig: &Rig, cluster: &str) -> Vec<String> {
     let deletes = rig.edge(cluster).writes();
     let deletes = deletes.into_iter().filter(|seen| seen.method == Method::Delete);
     deletes.filter_map(|seen| seen.path.rsplit('/').next().map(str::to_owned)).collect()
