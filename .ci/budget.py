@@ -11,13 +11,13 @@ TEST_BUDGET, PROGRAM_BUDGET = 45 * BESIDE, 90 * BESIDE
 LARGE = {
     "controllers: unit tests": (300, "every rule of the controllers on an API server in memory"),
     "cli": (540, "67 tests of all commands on one bed, half a minute of which is one after the other"),
-    "bad_input": (240, "starts planes with certificates and proxies of its own"),
+    "bad_input": (300, "starts planes with certificates and proxies of its own"),
     "install": (180, "installs and removes both charts again and again"),
     "restore": (280, "wipes the hub twice, and waits until edges that are away are given up"),
     "hostile": (190, "each attack goes on while another project works"),
     "pages": (220, "runs the examples of the book in their order"),
     "gitops": (150, "the checks of Flux and Argo CD on all stages"),
-    "updates": (240, "every kind of object is changed as charts change them, beside Helm"),
+    "updates": (300, "every kind of object is changed as charts change them, beside Helm"),
     "deploy": (330, "a deployment's whole life, with hooks, clouds on demand and edits"),
     "inventory": (200, "loses the hub, and finds again what edges have"),
     "starts": (140, "seventy kinds, each of which a control plane defines first"),
@@ -35,6 +35,7 @@ LARGE_TESTS = {
         "rotate::credentials_are_replaced_without_interruption_and_the_old_ones_end": 95,
     },
     "deletion": {
+        "order::everything_deleted_in_any_order_leaves_clean_edges_also_those_that_were_away": 110,
         "provider::a_providers_namespace_that_is_deleted_takes_no_new_work_and_stays_until_its_last_user_is_gone": 95,
     },
     "deploy": {"on_demand::a_cloud_on_demand_is_on_clusters_while_a_deployment_is": 75},

@@ -47,7 +47,8 @@ pub use load::{
     Stored, Unavailable, are_of, contexts, mixed, newest, of_a_later_format, revision, targeted, targets,
 };
 pub use outcome::{
-    RevisionCounts, Seen, has_run, is_unreported, mark_targeted, record_outcome, report_delay, take_summary,
+    RevisionCounts, Seen, is_unreported, mark_targeted, record_outcome, report_delay, take_summary,
+    was_complete,
 };
 pub use own_shards::all_shown;
 pub(crate) use packs::read_pack;

@@ -101,7 +101,11 @@ impl Project {
 
     /// How many deployments it may have.
     pub fn most_deployments(&self) -> i32 {
-        self.spec.limits.as_ref().and_then(|limits| limits.deployment_intent_groups).unwrap_or(USUAL_DEPLOYMENTS)
+        self.spec
+            .limits
+            .as_ref()
+            .and_then(|limits| limits.deployment_intent_groups)
+            .unwrap_or(USUAL_DEPLOYMENTS)
     }
 }
 

@@ -226,7 +226,14 @@ async fn what_remains_of_a_person_is_named_and_the_pages_promise_no_more() {
             team.apply("").await?;
             team.ready().await?;
             team.secrets_are_empty().await?;
-            let events = ["get", "events.events.k8s.io", "-n", team.space, "-o", "jsonpath={.items[?(@.reason=='RightsRemain')].note}"];
+            let events = [
+                "get",
+                "events.events.k8s.io",
+                "-n",
+                team.space,
+                "-o",
+                "jsonpath={.items[?(@.reason=='RightsRemain')].note}",
+            ];
             let deadline = Instant::now() + SOON;
             let said = loop {
                 let said = team.bed.hub().kubectl().run(&events).await?;

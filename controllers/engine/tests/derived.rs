@@ -49,7 +49,8 @@ fn a_plan_gains_what_the_running_revision_does_not_need() {
 
 #[test]
 fn great_gains_come_first_and_a_status_has_room_for_all_of_them() {
-    let of = |number: i32| format!("{{apiGroups: [a.example.com], resources: [k{number:02}], verbs: [get]}}, ");
+    let of =
+        |number: i32| format!("{{apiGroups: [a.example.com], resources: [k{number:02}], verbs: [get]}}, ");
     let usual: String = (0..60).map(of).collect();
     let great = "{apiGroups: [\"\"], resources: [zebras, secrets], verbs: [get, list]}";
     let rules = "{apiGroups: [apps], resources: [deployments], verbs: [get, list]}";

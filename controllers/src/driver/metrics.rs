@@ -174,7 +174,8 @@ impl Metrics {
         let mut registry = self.registry.write();
         registry.register_collector(Box::new(shards::Shards::new(stores.shards.clone())));
         registry.register_collector(Box::new(deployments::Deployments(stores.digs.clone())));
-        registry.register_collector(Box::new(stored::Stored { bytes: Arc::clone(&stores.stored_bytes), most }));
+        registry
+            .register_collector(Box::new(stored::Stored { bytes: Arc::clone(&stores.stored_bytes), most }));
     }
 
     /// So many shards have no owner.

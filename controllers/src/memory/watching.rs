@@ -11,6 +11,8 @@ use crate::api::{ApiResult, WatchEvent};
 
 /// More watches than this are not answered: a client that asks without a pause would stop the virtual time of a test.
 const MOST: u64 = 5_000;
+/// How much later than an answer an event comes.
+const LATE: Duration = Duration::from_millis(500);
 /// How long a proxy that buffers keeps a request open.
 const PROXY: Duration = Duration::from_mins(1);
 
@@ -20,6 +22,8 @@ pub enum Watching {
     /// As it should.
     #[default]
     Works,
+    /// As it should, and each event a while after the answer to the request that made it.
+    Late,
     /// 403: the verb `watch` is not granted.
     Refused,
     /// 200, and nothing follows.
@@ -46,6 +50,12 @@ pub(super) fn serve(
         json!({"metadata": {"name": "one", "namespace": "shop", "uid": "one", "resourceVersion": "1"}});
     Ok(match watching {
         Watching::Works => events.map(Ok).boxed(),
+        Watching::Late => events
+            .then(async |event| {
+                tokio::time::sleep(LATE).await;
+                Ok(event)
+            })
+            .boxed(),
         _ if asked > MOST => stream::pending().boxed(),
         Watching::Refused => return Err(status(403, "Forbidden", "cannot watch this resource")),
         Watching::Silent => stream::pending().boxed(),

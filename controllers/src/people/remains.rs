@@ -42,7 +42,10 @@ pub(crate) async fn find(world: &World, people: &People, tenant: &str, places: &
         for namespace in &places.namespaces {
             for (kind, path, fields) in kinds(namespace) {
                 match list(&*server, &path, fields).await {
-                    Ok(names) => found.extend(names.iter().map(|name| format!("{cluster}: {kind}/{namespace}/{name}"))),
+                    Ok(names) => {
+                        found
+                            .extend(names.iter().map(|name| format!("{cluster}: {kind}/{namespace}/{name}")));
+                    }
                     Err(why) => found.push(format!("{cluster}: {kind}s of {namespace} not seen: {why}")),
                 }
             }
@@ -54,13 +57,18 @@ pub(crate) async fn find(world: &World, people: &People, tenant: &str, places: &
 
 /// Kinds that give rights or say who somebody is.
 fn kinds(namespace: &str) -> [(&'static str, ApiPath, Option<FieldSelector>); 2] {
-    let bindings = ApiPath::new("/apis/rbac.authorization.k8s.io/v1/namespaces").then(namespace).then("rolebindings");
+    let bindings =
+        ApiPath::new("/apis/rbac.authorization.k8s.io/v1/namespaces").then(namespace).then("rolebindings");
     let tokens = FieldSelector::new("type", "kubernetes.io/service-account-token");
     [("RoleBinding", bindings, None), ("Secret", ApiPath::core(namespace, "secrets"), Some(tokens))]
 }
 
 /// Names of those that no owner of EMCO has.
-async fn list(server: &dyn ApiServer, path: &ApiPath, fields: Option<FieldSelector>) -> Result<Vec<String>, String> {
+async fn list(
+    server: &dyn ApiServer,
+    path: &ApiPath,
+    fields: Option<FieldSelector>,
+) -> Result<Vec<String>, String> {
     let mut request = Request::new(Method::Get, path).metadata().labels(&LabelSelector::lacks(label::OWNER));
     if let Some(fields) = &fields {
         request = request.fields(fields);

@@ -108,7 +108,9 @@ fn of(ctx: &Context, dig: &DeploymentIntentGroup, digest: &str) -> Option<Standi
     let runs = status.and_then(|status| status.revision);
     let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig);
     let pin = approved::pin_in_effect(ctx, dig, &owner);
-    if let Some(revision) = runs.filter(|_| pin.is_some_and(|(inputs, plan)| inputs == digest || plan == digest)) {
+    if let Some(revision) =
+        runs.filter(|_| pin.is_some_and(|(inputs, plan)| inputs == digest || plan == digest))
+    {
         return Some(Standing::Runs(revision));
     }
     let contexts = store::contexts(ctx, &owner);

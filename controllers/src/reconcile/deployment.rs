@@ -76,15 +76,7 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     if finalizers::add(ctx, dig.as_ref(), finalizer::TERMINATE).await? {
         return Ok(Outcome::Settled);
     }
-    if let Some(left) = ctx.revisions.calm().filter(|_| is_at_rest(&dig)) {
-        return Ok(Outcome::After(left));
-    }
-    if let Some(left) = ctx.revisions.first_answers()
-        && awaits_clusters(ctx, &owner)
-    {
-        return Ok(Outcome::After(left.min(ANSWERED)));
-    }
-    if let Some(left) = store::report_delay(ctx, &owner, meta::generation(dig.as_ref())) {
+    if let Some(left) = too_soon(ctx, &dig, &owner) {
         return Ok(Outcome::After(left));
     }
     if !store::all_shown(ctx, &owner).await? {
@@ -107,13 +99,12 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     }
     rows::invalidate_lost(ctx, &owner);
     let pin = match dig.spec.revision {
-        Some(revision) => match Box::pin(pinned::carry_out(ctx, &dig, &owner, revision)).await? {
-            Pinning::Moved => return Ok(Outcome::After(MOVED)),
-            Pinning::Refused(refusal) => Some(Err(refusal)),
-            Pinning::Found(pin, wait, until) => Some(Ok((*pin, wait, until))),
-        },
+        Some(revision) => Some(Box::pin(pinned::carry_out(ctx, &dig, &owner, revision)).await?),
         None => None,
     };
+    if matches!(pin, Some(Pinning::Moved)) {
+        return Ok(Outcome::After(MOVED));
+    }
     let generation = meta::generation(dig.as_ref());
     let Some(turn) = ctx.turns.take(namespace, name, generation) else {
         return Ok(Outcome::After(plan_turns::LOOK_AGAIN));
@@ -137,19 +128,19 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         }
     };
     let mut planned = match (pin, planned) {
-        (Some(Ok((pin, wait, until))), planned) => {
+        (Some(Pinning::Found(pin, wait, until)), planned) => {
             looks_again = until.filter(|_| wait.is_some()).map(|until| after(ctx, until));
             let plan = planned.map(|(_, plan)| plan);
-            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(pin), wait, plan);
+            let held = held::hold(ctx, &dig, &owner, newest.as_ref(), Some(*pin), wait, plan);
             Planned::Held(Box::new(Box::pin(held).await?))
         }
-        (Some(Err(refusal)), _) | (None, Err(refusal)) => {
+        (Some(Pinning::Refused(refusal)), _) | (None | Some(Pinning::Moved), Err(refusal)) => {
             if refusal.reason == Reason::ContentLost.as_str() {
                 awaits = awaits.or(Some(LOST_CONTENT));
             }
             Box::pin(refused::refuse(ctx, &dig, &owner, newest.as_ref(), refusal)).await?
         }
-        (None, Ok((gathered, plan))) => {
+        (None | Some(Pinning::Moved), Ok((gathered, plan))) => {
             match Box::pin(gated(ctx, &dig, &owner, (gathered, plan), newest, begun)).await? {
                 Some((planned, until)) => {
                     looks_again = until;
@@ -167,6 +158,16 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
     let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, &owner, policy));
     let soaked = planned.way().and_then(|way| way.again);
     Ok([abandons, awaits, looks_again, asks_again, soaked].into_iter().fold(outcome, Outcome::at_latest))
+}
+
+/// How long a look would find nothing new yet.
+fn too_soon(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<Duration> {
+    let answers = || ctx.revisions.first_answers().filter(|_| awaits_clusters(ctx, owner));
+    ctx.revisions
+        .calm()
+        .filter(|_| is_at_rest(dig))
+        .or_else(|| answers().map(|left| left.min(ANSWERED)))
+        .or_else(|| store::report_delay(ctx, owner, meta::generation(dig)))
 }
 
 /// Carries a plan out where it may be; else says why it is held, and when that may change by itself. `None`: what it was planned with is

@@ -249,7 +249,8 @@ async fn what_was_terminated_comes_back_by_the_approval_that_is_there() {
     life.delete(&format!("{TENANT}/deploymentapprovals/yes")).await;
     life.put(&deployment("edge"));
     life.settle().await;
-    assert_eq!((life.says("Approved").1, life.names_on("a").len()), ("AwaitingApproval".into(), 1));
+    // The approval of its end is none of its return.
+    assert_eq!((life.says("Approved").1, life.names_on("a").len()), ("StaleApproval".into(), 1));
     decide(&mut life, "again", "Approved").await;
     assert_eq!((life.says("Ready").1, page(&life, "a")), ("Ready".into(), json!("red")));
 }
@@ -281,7 +282,10 @@ async fn a_pin_waits_for_an_approval_of_its_own() {
     life.settle().await;
     let status = life.dig()["status"].clone();
     assert_eq!((&status["revision"], edges(&life)), (&json!(2), before), "{status:#}");
-    assert_eq!((&status["pending"]["revision"], &status["pending"]["requires"]), (&json!(1), &json!("Approval")));
+    assert_eq!(
+        (&status["pending"]["revision"], &status["pending"]["requires"]),
+        (&json!(1), &json!("Approval"))
+    );
     let (ready, reason, message) = life.says("Ready");
     assert_eq!((ready.as_str(), reason.as_str()), ("True", "Ready"), "{message}");
     assert!(message.contains("; revision 1 waits: approve digest "), "{message}");

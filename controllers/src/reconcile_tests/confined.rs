@@ -98,6 +98,8 @@ async fn what_confines_stays_while_something_of_the_tenant_is_there() {
     // Nothing of anybody is on the other one.
     assert_eq!(life.edges["b"].object(NAMESPACE), None);
     let notes = life.rig.hub.of_kind("Event");
-    let told = |event: &Value| event["note"].as_str().is_some_and(|note| note.contains("(it holds Deployment/kept)"));
+    let told = |event: &Value| {
+        event["message"].as_str().is_some_and(|note| note.contains("(it holds Deployment/kept)"))
+    };
     assert!(notes.iter().any(told), "{notes:?}");
 }

@@ -57,7 +57,8 @@ fn authorizer(edge: &MemoryServer, refused: &Refused) -> Faults {
             Method::Patch => &["patch"],
             Method::Get | Method::Post | Method::Put => &[],
         };
-        let wanted = json!([{"apiGroups": [group], "resources": [plural], "resourceNames": [name], "verbs": verbs}]);
+        let wanted =
+            json!([{"apiGroups": [group], "resources": [plural], "resourceNames": [name], "verbs": verbs}]);
         let role = edge.object(ROLE);
         let had = Rule::list(role.as_ref().and_then(|role| role.get("rules")));
         let lacks = Rule::list(Some(&wanted)).iter().find_map(|rule| rule.lacks(&had))?;

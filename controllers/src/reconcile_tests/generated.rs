@@ -12,7 +12,14 @@ use super::rig::emco;
 use super::shop::{TENANT, composite_app, deployment, objects, values};
 
 const CLOSED: &str = "networkpolicies.networking.k8s.io/team-a/closed";
+const CLOSED_PATH: &str = "/apis/networking.k8s.io/v1/namespaces/team-a/networkpolicies/closed";
 const APP: &str = "gai.closed";
+
+/// When an object on a cluster was written last.
+fn version(life: &Life, edge: &str, path: &str) -> u64 {
+    let object = life.edges[edge].object(path).unwrap();
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
 
 /// An intent that adds a policy for Pods with this label to no chart, on all clusters or on those that it does not deny.
 fn intent(label: &str, denied: &[&str]) -> Value {
@@ -140,12 +147,10 @@ async fn several_intents_come_in_the_order_of_the_list() {
     }
     life.put(&listing(&["z", "a"]));
     life.settle().await;
-    let sent: Vec<String> = life.edges["a"].writes().into_iter().map(|seen| seen.path).collect();
-    let place = |name: &str| sent.iter().position(|path| path.ends_with(name));
-    assert!(place("/configmaps/z") < place("/configmaps/a"), "{sent:?}");
-    assert!(
-        place("/configmaps/a") < place("/deployments/web") && place("/configmaps/a") < place("/jobs/prepare")
-    );
+    let made = |path: &str| version(&life, "a", path);
+    let (z, a) =
+        (made("/api/v1/namespaces/team-a/configmaps/z"), made("/api/v1/namespaces/team-a/configmaps/a"));
+    assert!(z < a && a < made("/api/v1/namespaces/team-a/configmaps/page"), "{z} {a}");
     let shard = life
         .rig
         .hub
@@ -190,9 +195,8 @@ async fn a_cluster_that_is_away_while_the_intent_changes_gets_it_later() {
     }
     life.settle().await;
     assert_eq!(label(&life, "b"), "other");
-    let sent: Vec<String> = life.edges["b"].writes().into_iter().map(|seen| seen.path).collect();
-    let place = |name: &str| sent.iter().position(|path| path.ends_with(name));
-    assert!(place("/closed").is_some() && place("/closed") < place("/configmaps/page"), "{sent:?}");
+    let page = "/api/v1/namespaces/team-a/configmaps/page";
+    assert!(version(&life, "b", CLOSED_PATH) < version(&life, "b", page));
 }
 
 #[tokio::test(start_paused = true)]

@@ -85,8 +85,14 @@ async fn what_is_terminated_by_an_edit_waits_for_an_approval() {
     life.settle().await;
     let status = life.dig()["status"].clone();
     assert_eq!((&status["state"], edges(&life)), (&json!("TerminateStopped"), before), "{status:#}");
-    assert_eq!((life.says("Ready").1, life.says("Approved").1), ("AwaitingApproval".into(), "AwaitingApproval".into()));
-    assert_eq!((&status["pending"]["revision"], &status["pending"]["requires"]), (&json!(0), &json!("Approval")));
+    assert_eq!(
+        (life.says("Ready").1, life.says("Approved").1),
+        ("AwaitingApproval".into(), "AwaitingApproval".into())
+    );
+    assert_eq!(
+        (&status["pending"]["revision"], &status["pending"]["requires"]),
+        (&json!(0), &json!("Approval"))
+    );
     decide(&mut life, "end", "Approved").await;
     assert_eq!((&life.dig()["status"]["state"], life.names_on("a").len()), (&json!("Terminated"), 1));
     assert_eq!(life.says("Approved").1, "ApprovedBy");
@@ -296,7 +302,8 @@ async fn what_a_chart_keeps_is_named_at_the_end() {
     ended["spec"]["desiredState"] = json!("Terminated");
     life.put(&ended);
     life.settle().await;
-    let named = "left there, without its owner: acme/a: ConfigMap/team-a/page (helm.sh/resource-policy: keep)";
+    let named =
+        "left there, without its owner: acme/a: ConfigMap/team-a/page (helm.sh/resource-policy: keep)";
     assert!(life.says("Ready").2.ends_with(named), "{:?}", life.says("Ready"));
     assert_eq!(marks::owner_of(&life.edges["a"].object(page).unwrap()), None);
 }

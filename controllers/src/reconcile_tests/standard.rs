@@ -214,7 +214,10 @@ async fn a_plan_asks_nothing_where_the_namespace_is_not_the_clouds() {
     all.push(cloud(&json!({"namespace": "vault"})));
     let mut life = Life::with(&all);
     for edge in life.edges.values() {
-        edge.put("somebody", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vault"}}));
+        edge.put(
+            "somebody",
+            &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vault"}}),
+        );
         let page = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"text": "theirs"},
             "metadata": {"name": "page", "namespace": "vault"}});
         edge.put("somebody", &page);

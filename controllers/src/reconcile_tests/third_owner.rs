@@ -109,14 +109,14 @@ async fn a_death_at_any_write_of_a_third_owners_installation_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_death_at_any_write_of_a_third_owners_update_changes_nothing() {
     let change = |life: &Life| life.put(&beacon(NAME, "two", &EDGES[..1]));
-    deaths::at_every_write(async || lit().await, change, async |_: &mut Life| {}, 6).await;
+    Box::pin(deaths::at_every_write(async || lit().await, change, async |_: &mut Life| {}, 6)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_death_at_any_write_of_a_third_owners_removal_changes_nothing() {
     let change = |life: &Life| life.rig.hub.remove(&path());
     let check = async |life: &mut Life, _: &str| nothing_is_left(life);
-    deaths::at_each_write(async || lit().await, change, check, 6).await;
+    Box::pin(deaths::at_each_write(async || lit().await, change, check, 6)).await;
 }
 
 #[tokio::test(start_paused = true)]

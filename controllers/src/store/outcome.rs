@@ -58,11 +58,13 @@ pub fn is_unreported(ctx: &StoreContext, owner: &Owner, revision: i64) -> bool {
     found.and_then(|context| shown(ctx, &context)).is_some_and(|context| !is_noted(&context))
 }
 
-/// Whether a revision was carried out, as far as its status knows: one that was stored and not targeted before the process ended was not.
-pub fn has_run(ctx: &StoreContext, owner: &Owner, revision: i64) -> bool {
+/// Whether a revision was on all of its clusters, as far as its status knows: one that waits for the gate of a wave, or was stored and not
+/// targeted before the process ended, was not.
+pub fn was_complete(ctx: &StoreContext, owner: &Owner, revision: i64) -> bool {
     let all = contexts(ctx, owner);
     let found = all.iter().find(|context| context.spec.revision == revision);
-    found.and_then(|context| shown(ctx, context)).is_some_and(|context| is_noted(&context))
+    let outcome = |context: &AppContext| context.status.as_ref().and_then(|status| status.outcome);
+    found.and_then(|context| shown(ctx, context)).is_some_and(|context| is_complete(outcome(&context)))
 }
 
 fn is_noted(context: &AppContext) -> bool {

@@ -42,7 +42,8 @@ impl StoredBytes {
             if within.revisions.is_empty() {
                 namespaces.remove(namespace);
             }
-            let woken: Vec<_> = waiting.iter().filter(|(of, _, whole)| *whole || of == namespace).cloned().collect();
+            let woken: Vec<_> =
+                waiting.iter().filter(|(of, _, whole)| *whole || of == namespace).cloned().collect();
             waiting.retain(|one| !woken.contains(one));
             return woken.into_iter().map(|(namespace, name, _)| (namespace, name)).collect();
         }
@@ -120,7 +121,11 @@ mod tests {
     use super::*;
 
     fn context(namespace: &str, name: &str, packs: &[(&str, i64)]) -> AppContext {
-        let pack = |(name, bytes): &(&str, i64)| PackRef { name: (*name).to_owned(), bytes: *bytes, ..PackRef::default() };
+        let pack = |(name, bytes): &(&str, i64)| PackRef {
+            name: (*name).to_owned(),
+            bytes: *bytes,
+            ..PackRef::default()
+        };
         let packs = packs.iter().map(pack).collect();
         let mut context = AppContext::new(name, AppContextSpec { packs, ..AppContextSpec::default() });
         context.metadata.namespace = Some(namespace.to_owned());

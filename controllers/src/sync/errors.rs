@@ -135,8 +135,8 @@ impl Trouble {
                 Some(format!("{GIVES_MORE}{most} {rules}"))
             }
             (None, Some((_, lacks))) if ours => Some(format!(
-                "the Cluster's credentials lack a right; add the cluster for the level of the logical cloud (kubectl emco cluster add \
-                 --level): cannot {lacks}"
+                "the Cluster's credentials lack a right; register the cluster for the level of the logical cloud (--level, \
+                 docs/clusters.md): cannot {lacks}"
             )),
             (None, _) => None,
         };
@@ -305,7 +305,7 @@ mod tests {
                      \"deployments\" in API group \"apps\" in the namespace \"shop\"";
         let trouble = Trouble::of_apply(&status(403, words));
         assert_eq!((trouble.reason, trouble.retry), ("Forbidden", Retry::Slowly));
-        assert!(trouble.message.contains("kubectl emco cluster add --level"), "{}", trouble.message);
+        assert!(trouble.message.contains("(--level, docs/clusters.md)"), "{}", trouble.message);
         let right = "cannot patch resource \"deployments\" in API group \"apps\" in the namespace \"shop\"";
         assert!(trouble.message.ends_with(right), "{}", trouble.message);
         let other = words.replace("emco-hub", "emco-tenant");
@@ -322,7 +322,11 @@ mod tests {
             )
         };
         let hub = Trouble::of_apply(&status(403, &words("system:serviceaccount:emco-system:emco-hub")));
-        assert!(hub.message.contains("not currently held: (at most the ClusterRole emco-ceiling) {APIGroups"), "{}", hub.message);
+        assert!(
+            hub.message.contains("not currently held: (at most the ClusterRole emco-ceiling) {APIGroups"),
+            "{}",
+            hub.message
+        );
         assert!(hub.message.ends_with("Resources:[\"secrets\"], Verbs:[\"create\"]}"), "{}", hub.message);
         let tenant = Trouble::of_apply(&status(403, &words("system:serviceaccount:shop:emco-tenant")));
         assert!(tenant.message.contains("not currently held: {APIGroups"), "{}", tenant.message);

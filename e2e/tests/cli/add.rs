@@ -114,7 +114,17 @@ async fn where_bound_tokens_end_within_a_day_a_lasting_one_is_stored_and_git_get
         apart(bed).await?;
         let kubeconfig = admin(bed, "c").await?;
         let secret = bed.dir().join("cork.secret.yaml").display().to_string();
-        let add = ["cluster", "add", "cork", "--provider", "apart", "--kubeconfig", &kubeconfig, "--level", "Admin"];
+        let add = [
+            "cluster",
+            "add",
+            "cork",
+            "--provider",
+            "apart",
+            "--kubeconfig",
+            &kubeconfig,
+            "--level",
+            "Admin",
+        ];
         let git = ["--context", "c", "-o", "yaml", "--secret-file", &secret];
         let said = run(bed, &add.iter().chain(&git).copied().collect::<Vec<_>>()).await?;
         said.is(0, &["grants bound tokens for 23 h only", "a token without an end", "encrypt it"]);

@@ -40,10 +40,8 @@ async fn what_was_taken_over_and_replaced_without_marks_is_not_deleted() {
         let operator = turn.start(&[]).await?;
         register(bed, "acme", &EDGES).await?;
         project(bed, SPACE).await?;
-        wait(bed, SPACE, "default", |cloud: &LogicalCloud| {
-            is(cloud.status.as_ref(), types::READY, "True")
-        })
-        .await?;
+        wait(bed, SPACE, "default", |cloud: &LogicalCloud| is(cloud.status.as_ref(), types::READY, "True"))
+            .await?;
         let edge = bed.edge("a").kubectl();
         edge.apply_to(SPACE, NOTE).await?;
         let note = chart("note", "1.0.0", &[("templates/note.yaml", NOTE)])?;

@@ -25,7 +25,10 @@ const RULES: [(&str, &str); 7] = [
     ("shop-quota", "{apiGroups: [''], resources: [resourcequotas/status], verbs: [patch]}"),
     ("shop-open", "{apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: [delete]}"),
     ("shop-token", "{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}"),
-    ("shop-unbind", "{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [delete, patch]}"),
+    (
+        "shop-unbind",
+        "{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [delete, patch]}",
+    ),
     ("shop-binds", "{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [bind]}"),
 ];
 /// To see what confines it is nobody's harm.
@@ -52,7 +55,8 @@ async fn refused(tenant: &Tenant, name: &str, manifest: &str) -> Result<()> {
     tenant.deploy(name, manifest).await?;
     wait(tenant.bed, SPACE, "shop", |dig: &DeploymentIntentGroup| {
         let rows = dig.status.as_ref().map(|status| status.failing.as_slice()).unwrap_or_default();
-        let told = |row: &&emco_crds::fields::Failing| row.reason == "Forbidden" && row.message.contains(name);
+        let told =
+            |row: &&emco_crds::fields::Failing| row.reason == "Forbidden" && row.message.contains(name);
         if rows.iter().any(|row| told(&row)) { Ok(()) } else { Err(format!("{name}: {rows:?}")) }
     })
     .await

@@ -86,7 +86,7 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
         tenant.deploy("two", GREEDY).await?;
         wait(bed, SPACE, "shop", |dig: &DeploymentIntentGroup| {
             let rows = dig.status.as_ref().map(|status| status.failing.as_slice()).unwrap_or_default();
-            let told = |row: &Failing| row.reason == "Forbidden" && row.message.contains("emco-tenant");
+            let told = |row: &Failing| row.reason == "Forbidden" && row.message.contains("escalate");
             if rows.iter().any(told) { Ok(()) } else { Err(format!("{rows:?}")) }
         })
         .await?;

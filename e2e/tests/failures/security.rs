@@ -3,6 +3,40 @@
 /// Second column, names of tests.
 const SHOWN_BY: &[(&str, &[&str])] = &[
     (
+        "a chart's Role that would lift Pod Security, the quota's count or the isolation, issue tokens, or bind the role of a neighbour",
+        &[
+            "a_chart_of_derived_rights_lifts_nothing_that_confines_it",
+            "what_confines_a_namespace_is_read_and_never_written",
+            "objects_of_emco_are_read_and_never_written",
+            "many_great_rights_are_told_by_what_they_lead_to",
+        ],
+    ),
+    (
+        "a plan that asks a cluster what is in a namespace of others, to guess names and values",
+        &[
+            "a_plan_tells_nothing_of_a_namespace_of_others",
+            "a_plan_asks_nothing_where_the_namespace_is_not_the_clouds",
+            "a_namespace_that_a_provider_reserves_is_nobodys",
+            "the_operators_own_namespace_is_nobodys",
+        ],
+    ),
+    (
+        "an earlier revision that is pinned, or the end of a deployment, that nobody approved",
+        &[
+            "who_may_edit_takes_nothing_back_or_down_without_an_approval",
+            "a_pin_waits_for_an_approval_of_its_own",
+            "a_pin_beyond_the_budget_waits_in_automatic_projects_too",
+            "an_end_that_waits_is_no_way_around_the_confirmation_of_a_deletion",
+        ],
+    ),
+    (
+        "an object that was there before EMCO, taken over, and replaced without any mark while no operator runs",
+        &[
+            "what_was_taken_over_and_replaced_without_marks_is_not_deleted",
+            "what_was_taken_over_is_known_without_marks_whatever_the_policy_is_now",
+        ],
+    ),
+    (
         "a chart or values that read files, the network or other tenants",
         &[
             "the_engine_reaches_no_client_and_no_runtime",

@@ -55,6 +55,15 @@ async fn patch(tenant: &Tenant, spec: &str) -> Result<()> {
     tenant.kubectl.run(&["patch", "dig", "shop", "-n", NAME, "--type=merge", "-p", &patch]).await.map(drop)
 }
 
+/// Waits until this revision runs.
+async fn runs(tenant: &Tenant, revision: i64) -> Result<()> {
+    wait(tenant.bed, NAME, "shop", |dig: &DeploymentIntentGroup| {
+        let runs = dig.status.as_ref().and_then(|status| status.revision);
+        if runs == Some(revision) { Ok(()) } else { Err(format!("{:?}", dig.status)) }
+    })
+    .await
+}
+
 #[tokio::test]
 async fn who_may_edit_takes_nothing_back_or_down_without_an_approval() {
     let tenant = Tenant::new(NAME, &["admin", "emco-admin"], SPEC).await.unwrap();
@@ -74,17 +83,14 @@ async fn who_may_edit_takes_nothing_back_or_down_without_an_approval() {
         let pin = waits(&tenant, 1).await?;
         ensure!(word(&tenant).await? == "two", "the pin is carried out without an approval");
         approve(&olga, &pin).await?;
-        says::<DeploymentIntentGroup, _>(bed, NAME, "shop", types::READY, "Pinned").await?;
-        ensure!(word(&tenant).await? == "one", "the approver's word counts at once");
+        runs(&tenant, 1).await?;
+        let there = ["wait", "cm/note", "-n", NAME, "--for=jsonpath={.data.say}=one", "--timeout=30s"];
+        bed.edge("a").kubectl().run(&there).await?;
         // What ran before comes back without one, beside an edit that waits.
         deploy(&tenant, "3.0.0", "three", "revision: 1").await?;
         patch(&tenant, r#"{"revision":null}"#).await?;
         waits(&tenant, 3).await?;
-        wait(bed, NAME, "shop", |dig: &DeploymentIntentGroup| {
-            let runs = dig.status.as_ref().and_then(|status| status.revision);
-            if runs == Some(2) { Ok(()) } else { Err(format!("{:?}", dig.status)) }
-        })
-        .await?;
+        runs(&tenant, 2).await?;
         let back = ["wait", "cm/note", "-n", NAME, "--for=jsonpath={.data.say}=two", "--timeout=30s"];
         bed.edge("a").kubectl().run(&back).await?;
         ends(&tenant).await

@@ -104,11 +104,11 @@ async fn a_namespace_that_was_there_gives_no_rights(tenant: &Tenant) -> Result<(
     let edge = tenant.bed.edge("a");
     let namespaces = Api::<Namespace>::all(edge.client().await?);
     let theirs = Namespace {
-        metadata: ObjectMeta { name: Some("monitoring".to_owned()), ..ObjectMeta::default() },
+        metadata: ObjectMeta { name: Some("elsewhere".to_owned()), ..ObjectMeta::default() },
         ..Namespace::default()
     };
     namespaces.create(&PostParams::default(), &theirs).await?;
-    tenant.apply(&cloud("squat", "level: Standard, namespace: monitoring")).await?;
+    tenant.apply(&cloud("squat", "level: Standard, namespace: elsewhere")).await?;
     wait(tenant.bed, tenant.name, "squat", |cloud: &LogicalCloud| {
         let rows = cloud.status.as_ref().map(|status| status.failing.as_slice()).unwrap_or_default();
         let words = "nothing on it says that EMCO made it";
@@ -117,15 +117,13 @@ async fn a_namespace_that_was_there_gives_no_rights(tenant: &Tenant) -> Result<(
     })
     .await?;
     let bindings =
-        edge.api::<RoleBinding>("monitoring").await?.list(&kube::api::ListParams::default()).await?;
+        edge.api::<RoleBinding>("elsewhere").await?.list(&kube::api::ListParams::default()).await?;
     ensure!(bindings.items.is_empty(), "{bindings:?}");
-    let account = "--as=system:serviceaccount:monitoring:emco-squat";
-    edge.kubectl()
-        .until(&["auth", "can-i", "get", "secrets", "-n", "monitoring", account], "", false)
-        .await?;
+    let account = "--as=system:serviceaccount:elsewhere:emco-squat";
+    edge.kubectl().until(&["auth", "can-i", "get", "secrets", "-n", "elsewhere", account], "", false).await?;
     tenant.kubectl.run(&["delete", "lc", "squat", "-n", tenant.name, "--wait=false"]).await?;
     wait_until_gone(tenant.bed.hub().api::<LogicalCloud>(tenant.name).await?, "squat", SOON).await?;
-    ensure!(namespaces.get_opt("monitoring").await?.is_some(), "the namespace of others is gone");
+    ensure!(namespaces.get_opt("elsewhere").await?.is_some(), "the namespace of others is gone");
     Ok(())
 }
 

@@ -80,7 +80,14 @@ async fn what_a_chart_keeps_stays_confined_and_is_named() {
 
 /// An Event outlives the object that it is about.
 async fn said(tenant: &Tenant, words: &str) -> Result<()> {
-    let events = ["get", "events.events.k8s.io", "-n", NAME, "-o", "jsonpath={.items[?(@.reason=='NotRemoved')].note}"];
+    let events = [
+        "get",
+        "events.events.k8s.io",
+        "-n",
+        NAME,
+        "-o",
+        "jsonpath={.items[?(@.reason=='NotRemoved')].note}",
+    ];
     let said = tenant.bed.hub().kubectl().run(&events).await?;
     ensure!(said.contains(words), "{words:?} was wanted of {said:?}");
     Ok(())

@@ -60,7 +60,8 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
     let group = hub.deployment(&namespace, &name).await?;
     let pending = group.status.as_ref().and_then(|status| status.pending.as_ref());
     // What a deletion would remove is confirmed at the deployment itself.
-    let pending = pending.filter(|pending| pending.revision > 0 || pending.requires == PendingRequires::Approval);
+    let pending =
+        pending.filter(|pending| pending.revision > 0 || pending.requires == PendingRequires::Approval);
     let digest = match &wave {
         Some(wave) => of_wave(&group, wave, decision, digest.as_deref()),
         None => choose(pending, digest.as_deref()),

@@ -23,7 +23,9 @@ pub fn pin(
     let clusters: BTreeMap<&str, BTreeMap<&str, &str>> = wanted
         .iter()
         .filter(|(_, apps)| !apps.is_empty())
-        .map(|(id, apps)| (id.as_str(), apps.iter().map(|(app, set)| (app.as_str(), set.0.as_str())).collect()))
+        .map(|(id, apps)| {
+            (id.as_str(), apps.iter().map(|(app, set)| (app.as_str(), set.0.as_str())).collect())
+        })
         .collect();
     let plan = canonical::sha256(PINNED, &json!([inputs, clusters]));
     (inputs, plan)

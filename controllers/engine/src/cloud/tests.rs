@@ -359,7 +359,12 @@ fn a_namespace_that_a_provider_reserves_is_nobodys() {
 #[test]
 fn the_operators_own_namespace_is_nobodys() {
     assert_eq!(Case { own: "shop", ..Case::default() }.refusal().0, "NamespaceReserved");
-    let mut granted = granted("team-a", &BTreeMap::new(), &[&provider("acme", "[{name: a, projectSelector: {}}]")], &fleet());
+    let mut granted = granted(
+        "team-a",
+        &BTreeMap::new(),
+        &[&provider("acme", "[{name: a, projectSelector: {}}]")],
+        &fleet(),
+    );
     assert_eq!(reserve(&mut granted, "emco-system", "emco", &[]).len(), 2);
     assert!(granted.is_empty());
 }

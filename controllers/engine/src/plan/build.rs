@@ -51,7 +51,7 @@ pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> R
     for item in &items {
         match item.step(resolved.snapshot) {
             Step::Edit(..) | Step::Restore(_) | Step::Render if builder.is_generated(item) => {
-                generated.push(item)
+                generated.push(item);
             }
             Step::Keep(assigned, content) => builder.keep(item, assigned, content),
             Step::Edit(assigned, base) => {

@@ -54,19 +54,14 @@ pub(super) fn explain(resolved: &Resolved<'_>, placement: &[(String, AppPlacemen
     for generated in &resolved.generated {
         let placed = placement.iter().find(|(app, _)| *app == generated.app).map(|(_, placed)| placed);
         let chosen: BTreeSet<&ClusterId> = placed.into_iter().flat_map(|placed| &placed.chosen).collect();
-        let considered = |id: &&ClusterId| match chosen.contains(*id) {
-            true => Considered {
-                cluster: id.to_string(),
-                verdict: Verdict::Chosen,
-                reason: format!("intent {}/{}", generated.short, generated.intent),
-                needs: String::new(),
-            },
-            false => Considered {
-                cluster: id.to_string(),
-                verdict: Verdict::Rejected,
-                reason: NOT_SELECTED.to_owned(),
-                needs: needs(generated),
-            },
+        let considered = |id: &&ClusterId| {
+            let (verdict, reason, needs) = if chosen.contains(*id) {
+                let why = format!("intent {}/{}", generated.short, generated.intent);
+                (Verdict::Chosen, why, String::new())
+            } else {
+                (Verdict::Rejected, NOT_SELECTED.to_owned(), needs(generated))
+            };
+            Considered { cluster: id.to_string(), verdict, reason, needs }
         };
         let clusters = clusters.keys().map(considered).collect();
         explained.push(Explained { app: generated.app.clone(), clusters });

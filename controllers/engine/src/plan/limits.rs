@@ -29,9 +29,10 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan) -> Result<(), Box<Refusal>
     let more = over.filter(|(_, other, _)| *other == app).count();
     let clusters =
         if more == 0 { String::new() } else { format!(" and for {}", counted(more, "more cluster")) };
-    let cure = match generated_app::is(app) {
-        true => "divide its actions between several intents",
-        false => "split the app, change its values",
+    let cure = if generated_app::is(app) {
+        "divide its actions between several intents"
+    } else {
+        "split the app, change its values"
     };
     let message = format!(
         "app {app} makes {} for {cluster}{clusters}, and Project {} allows {most} (spec.limits.objectsPerApp): {cure}, or have the limit raised",

@@ -93,8 +93,8 @@ impl Asked {
             there => format!(" in {there}"),
         };
         let kinds = self.kinds_of(derived).filter(|of| derived.holds(&of.namespace));
-        let kinds = kinds
-            .map(|of| Gain::of_kind(&of.group, &of.kind, &plural(&of.kind), &place(&of.namespace)));
+        let kinds =
+            kinds.map(|of| Gain::of_kind(&of.group, &of.kind, &plural(&of.kind), &place(&of.namespace)));
         let held = self.held_of(derived).flat_map(|(namespace, rule)| Gain::of_rule(rule, &place(namespace)));
         kinds.chain(held).collect()
     }

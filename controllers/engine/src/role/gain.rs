@@ -53,7 +53,11 @@ impl Power {
             ("" | "*", _) if kind == "secrets" => Self::Secrets,
             (
                 "" | "*",
-                "pods/exec" | "pods/attach" | "pods/portforward" | "pods/proxy" | "pods/ephemeralcontainers"
+                "pods/exec"
+                | "pods/attach"
+                | "pods/portforward"
+                | "pods/proxy"
+                | "pods/ephemeralcontainers"
                 | "services/proxy",
             ) => Self::Exec,
             ("admissionregistration.k8s.io" | "apiregistration.k8s.io", _) if changes => Self::Admission,
@@ -107,7 +111,8 @@ impl Gain {
         let groups = if groups.is_empty() { String::new() } else { format!(".{}", groups.join(",")) };
         let short = |list: &[String]| truncate(&list.join(","), LONGEST);
         let say = |(reach, resources): (Power, Vec<&str>)| {
-            let resources = format!("{}{}", truncate(&resources.join(","), LONGEST), truncate(&groups, LONGEST));
+            let resources =
+                format!("{}{}", truncate(&resources.join(","), LONGEST), truncate(&groups, LONGEST));
             let mut words = vec![short(verbs), resources, short(names), short(urls)];
             words.retain(|word| !word.is_empty());
             Self { reach, words: format!("{}{place}", words.join(" ")) }

@@ -61,7 +61,10 @@ mod tests {
         let label = "not removed, for others took the label emco.io/owner off: a/b: ConfigMap/s/c";
         assert_eq!(of(&["a/b: ConfigMap/s/c"]), label);
         let kept = "a/b: Secret/s/k (helm.sh/resource-policy: keep)";
-        assert_eq!(of(&["a/b: ConfigMap/s/c", kept]), format!("{label}; left there, without its owner: {kept}"));
+        assert_eq!(
+            of(&["a/b: ConfigMap/s/c", kept]),
+            format!("{label}; left there, without its owner: {kept}")
+        );
         assert!(of(&[kept, kept, kept, kept]).ends_with(" and others"));
     }
 }

@@ -94,7 +94,7 @@ pub fn comes_back<'a>(
         votes.iter().any(|vote| vote.decision == Decision::Rejected && of_it(vote))
     };
     let comes = earlier
-        && store::has_run(ctx, owner, revision)
+        && store::was_complete(ctx, owner, revision)
         && !store::is_taken_back(ctx, owner, revision)
         && !rejected();
     comes.then_some(newest)
@@ -119,7 +119,8 @@ pub async fn of_pin(
         Some(plan.clone())
     } else {
         let runs = said && !targets.is_empty() && store::are_of(&targets, &stored.running);
-        runs.then(|| digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &targets))
+        let same = runs.then(|| digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &targets));
+        same.or_else(|| running(ctx, dig, owner))
     };
     let (over, until) = budget(ctx, owner, project.as_deref(), assignment).await?;
     Ok(Gate { namespace, group, plan, runs, policy, over, until })
@@ -140,11 +141,19 @@ pub fn of_end(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Opti
         namespace: owner.namespace.clone(),
         group: owner.name.clone(),
         plan: (digest.clone(), digest),
-        runs: None,
+        runs: running(ctx, dig, owner),
         policy: Approval { mode: ApprovalMode::Manual, scope: ApprovalScope::Plan },
         over: None,
         until: None,
     })
+}
+
+/// Digests of the revision that runs: what approved it is no stale approval of what comes in its place.
+fn running(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Option<(String, String)> {
+    let said = dig.status.as_ref().and_then(|status| status.revision)?;
+    let contexts = store::contexts(ctx, owner);
+    let spec = &contexts.iter().find(|context| context.spec.revision == said)?.spec;
+    Some((spec.inputs_digest.clone().unwrap_or_default(), spec.digest.clone()))
 }
 
 /// What an approval of a pinned revision names; `wanted` is what clusters get of it.
@@ -180,8 +189,7 @@ async fn budget(
     let targets = store::targets(ctx, owner);
     // What rows say is true also where a revision is only on some of its clusters, or cannot be read any more.
     let now = || targets.iter().flat_map(|(id, apps)| apps.keys().map(move |app| (app.as_str(), id)));
-    let stays =
-        |(app, id): (&str, &ClusterId)| assignment.get(id).is_some_and(|apps| apps.contains_key(app));
+    let stays = |(app, id): (&str, &ClusterId)| assignment.get(id).is_some_and(|apps| apps.contains_key(app));
     let Some(project) = project.filter(|_| !now().all(stays)) else { return Ok((None, None)) };
     let confirmed = confirmed(ctx, owner);
     let (ran, until) = store::recent_placements(ctx, owner, BUDGET_WINDOW, confirmed).await?;
@@ -287,7 +295,8 @@ pub fn record(
     let before = dig.status.as_ref();
     // A pin that waited is let pass by an approval of its own.
     let pin = dig.spec.revision.filter(|pinned| *pinned == spec.revision);
-    let pin = pin.map(|_| digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &store::targets(ctx, owner)));
+    let pin =
+        pin.map(|_| digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &store::targets(ctx, owner)));
     let of_pin = pin.as_ref().and_then(|pin| covering(&votes, digests(pin)));
     let Some(vote) = of_pin.or_else(|| covering(&votes, Digests { inputs, plan: &spec.digest })) else {
         let before = before.filter(|before| before.revision == Some(spec.revision))?;

@@ -182,10 +182,14 @@ fn does_not_fit(dig: &DeploymentIntentGroup, gathered: &Gathered, too_much: &Too
     let project = &gathered.snapshot.project;
     let TooMuch { bytes, own, of } = too_much;
     let (whose, bound) = match of {
-        Bound::Owner => ("of the deployment", format!("Project {project} allows {} (spec.limits.storedBytes)", gathered.limit.text)),
-        Bound::Project(text) => {
-            ("of all its deployments", format!("Project {project} allows {text} (spec.limits.totalStoredBytes)"))
-        }
+        Bound::Owner => (
+            "of the deployment",
+            format!("Project {project} allows {} (spec.limits.storedBytes)", gathered.limit.text),
+        ),
+        Bound::Project(text) => (
+            "of all its deployments",
+            format!("Project {project} allows {text} (spec.limits.totalStoredBytes)"),
+        ),
         Bound::Installation(most) => {
             ("of all projects", format!("the operator allows {} (--stored-mebibytes)", mebibytes(*most)))
         }

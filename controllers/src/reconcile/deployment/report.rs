@@ -105,15 +105,7 @@ pub async fn write(
     if let Some(held) = planned.held() {
         rolled.ready = held.hold.ready(rolled.ready, stored.is_some());
     }
-    let keeps_placement = match planned {
-        Planned::Refused(..) => true,
-        Planned::Done(..) => false,
-        Planned::Held(held) => {
-            let pins = held.hold.pinned.is_some() && held.hold.awaits.is_none();
-            !pins && !planned.is_carried_out()
-        }
-    };
-    fill(&mut status, &rolled, keeps_placement);
+    fill(&mut status, &rolled, keeps_placement(planned));
     if let Some(plan) = planned.plan().filter(|_| planned.is_carried_out()) {
         for remarks in &plan.remarks {
             if let Some(app) = status.apps.iter_mut().find(|app| app.name == remarks.app) {
@@ -148,6 +140,18 @@ pub async fn write(
         }
     }
     Ok(rolled)
+}
+
+/// Whether what is said of the placement stays as it is.
+fn keeps_placement(planned: &Planned) -> bool {
+    match planned {
+        Planned::Refused(..) => true,
+        Planned::Done(..) => false,
+        Planned::Held(held) => {
+            let pins = held.hold.pinned.is_some() && held.hold.awaits.is_none();
+            !pins && !planned.is_carried_out()
+        }
+    }
 }
 
 /// The plan that waits.

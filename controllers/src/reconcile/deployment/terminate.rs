@@ -3,21 +3,24 @@
 use std::collections::BTreeMap;
 
 use emco_crds::conditions::types;
-use emco_crds::deployment_intent_group::status::PendingRequires;
+use emco_crds::deployment_intent_group::status::{DeploymentIntentGroupStatus, PendingRequires};
 use emco_crds::deployment_intent_group::sync::UnreachableAction;
 use emco_crds::names::annotation;
 use emco_crds::project::ConfirmDeletion;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{Conditioned, DeploymentIntentGroup};
+use emco_engine::approval::Wait;
 use emco_engine::conditions;
 use emco_engine::rollup::{self, DigInputs, DigRollup};
 use emco_engine::text::counted;
+use k8s_openapi::jiff::Timestamp;
 
+use super::approved::{self, Gate};
 use super::report::{before, fill};
-use super::{MOVED, approved, details, held, not_removed};
+use super::{MOVED, details, held, not_removed};
 use crate::abandon;
 use crate::object::Owner;
-use crate::object::context::{Outcome, Reconciled};
+use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::meta;
 use crate::object::status;
 use crate::reconcile::composite_app;
@@ -31,23 +34,13 @@ use crate::store;
 pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner) -> Reconciled {
     let deleting = meta::deleting(dig);
     let suspended = dig.spec.is_suspended();
-    let mut unconfirmed = unconfirmed(ctx, dig, owner);
-    // What began is not stopped by another confirmation in the place of its own, as that of a loss.
-    if unconfirmed.is_some() && store::all_shown(ctx, owner).await? && leaves(ctx, owner) {
-        unconfirmed = None;
-    }
-    let gate = match approved::of_end(ctx, dig, owner) {
-        // What began goes on.
-        Some(_) if store::all_shown(ctx, owner).await? && leaves(ctx, owner) => None,
-        gate => gate,
-    };
-    let mut unapproved = gate.as_ref().and_then(|gate| gate.wait(ctx));
-    if let Some(gate) = gate.as_ref().filter(|_| unapproved.is_none() && !suspended)
+    let (mut first, gate) = First::asked(ctx, dig, owner).await?;
+    if let Some(gate) = gate.as_ref().filter(|_| first.unapproved.is_none() && !suspended)
         && !gate.is_open(ctx).await?
     {
         return Ok(Outcome::After(MOVED));
     }
-    let waits = suspended || unconfirmed.is_some() || unapproved.is_some();
+    let waits = suspended || first.is_open();
     held::forget(ctx, owner);
     let unreachable = Some(&dig.spec.unreachable).filter(|_| !waits);
     let give_up = abandon::AbandonPolicy::of(dig, unreachable);
@@ -60,7 +53,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     rows::invalidate_lost(ctx, owner);
     let removal = revision::remove(ctx, owner, waits, !deleting).await?;
     if removal.is_some() {
-        (unconfirmed, unapproved) = (None, None);
+        first = First::default();
     }
     let ending = removal.unwrap_or(Removal::Waiting);
     if ending == Removal::Done && deleting {
@@ -95,19 +88,8 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let (reason, message) = if !done {
         let lost = rows::lost_content(ctx, owner).await?;
         let lost = lost.map(|lost| format!("; {}", lost.sentence(dig, "dig"))).unwrap_or_default();
-        let reason = match (&unconfirmed, &unapproved) {
-            _ if suspended => "Suspended",
-            (Some(_), _) => Reason::RemovalNeedsConfirmation.as_str(),
-            (None, Some(wait)) => wait.reason.as_str(),
-            (None, None) => "Terminating",
-        };
-        let confirms = |(_, command): &(String, String)| {
-            format!("the project wants deletions confirmed (spec.confirmDeletion), and nothing is removed before: {command}")
-        };
-        let approves =
-            || unapproved.as_ref().map(|wait| format!("it stays until its end is approved: {}", wait.message));
-        let first = unconfirmed.as_ref().map(confirms).or_else(approves);
-        (reason, still(ctx, dig, &rolled, first.as_deref()) + &lost)
+        let reason = if suspended { "Suspended" } else { first.reason() };
+        (reason, still(ctx, dig, &rolled, first.said().as_deref()) + &lost)
     } else if let Some(given_up) = rollup::given_up(&abandoned) {
         ("Abandoned", format!("nothing of this deployment is left on other clusters; {given_up}"))
     } else {
@@ -118,28 +100,22 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
         let said = meta::annotation(dig, annotation::CONFIRM)?;
         said.split_once('@').map(|(digest, _)| digest.to_owned())
     };
-    let (digest, requires) = match (&unconfirmed, &unapproved) {
-        (Some((digest, _)), _) => (digest.clone(), PendingRequires::DeletionConfirmation),
-        (None, Some(wait)) => (wait.digest.clone(), wait.requires),
-        (None, None) => (status.digest.clone().or_else(confirmed).unwrap_or_default(), PendingRequires::Nothing),
-    };
+    let (digest, requires) = first.wants().unwrap_or_else(|| {
+        (status.digest.clone().or_else(confirmed).unwrap_or_default(), PendingRequires::Nothing)
+    });
     status.pending = removed.as_ref().map(|removed| details::removal(owner, removed, &digest, requires));
     if removed.is_none() {
         details::remove(ctx, dig, owner).await?;
+    }
+    if let Some(wait) = &first.unapproved {
+        say_approved(&mut status, "False", wait.reason, &wait.message, (generation, now));
+    } else if let Some(by) = gate.as_ref().and_then(|gate| gate.passed(ctx)) {
+        say_approved(&mut status, "True", Reason::ApprovedBy, &by, (generation, now));
     }
     let list = status.conditions_mut();
     conditions::remove(list, types::PINNED);
     conditions::set(list, types::READY, "False", reason, &message, generation, now);
     conditions::set(list, types::DEPLOYED, "False", reason, &message, generation, now);
-    match (&unapproved, gate.as_ref().and_then(|gate| gate.passed(ctx))) {
-        (Some(wait), _) => {
-            conditions::set(list, types::APPROVED, "False", wait.reason.as_str(), &wait.message, generation, now);
-        }
-        (None, Some(by)) => {
-            conditions::set(list, types::APPROVED, "True", Reason::ApprovedBy.as_str(), &by, generation, now);
-        }
-        (None, None) => {}
-    }
     conditions::remove(list, types::STALLED);
     if done {
         conditions::remove(list, types::RECONCILING);
@@ -153,6 +129,77 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     let abandons = unreachable.and_then(|policy| abandon::next_abandon(ctx, owner, policy));
     let outcome = Outcome::Settled.at_latest(abandons);
     Ok(outcome.at_latest((ending == Removal::Unseen).then_some(store::SHOWN)))
+}
+
+/// Says whether its end is approved.
+fn say_approved(
+    status: &mut DeploymentIntentGroupStatus,
+    value: &str,
+    reason: Reason,
+    message: &str,
+    (generation, now): (i64, Timestamp),
+) {
+    let list = status.conditions_mut();
+    conditions::set(list, types::APPROVED, value, reason.as_str(), message, generation, now);
+}
+
+/// What people have to say before anything is removed.
+#[derive(Default)]
+struct First {
+    /// The digest that confirms the deletion, and the command.
+    unconfirmed: Option<(String, String)>,
+    /// The approval that is missing.
+    unapproved: Option<Wait>,
+}
+
+impl First {
+    /// What is missing, and the gate that its end has to pass.
+    async fn asked(
+        ctx: &Context,
+        dig: &DeploymentIntentGroup,
+        owner: &Owner,
+    ) -> Result<(Self, Option<Gate>), Failure> {
+        let (unconfirmed, gate) = (unconfirmed(ctx, dig, owner), approved::of_end(ctx, dig, owner));
+        // What began goes on: it is not stopped by another confirmation in the place of its own, as that of a loss.
+        if (unconfirmed.is_some() || gate.is_some())
+            && store::all_shown(ctx, owner).await?
+            && leaves(ctx, owner)
+        {
+            return Ok((Self::default(), None));
+        }
+        let unapproved = gate.as_ref().and_then(|gate| gate.wait(ctx));
+        Ok((Self { unconfirmed, unapproved }, gate))
+    }
+
+    const fn is_open(&self) -> bool {
+        self.unconfirmed.is_some() || self.unapproved.is_some()
+    }
+
+    fn reason(&self) -> &'static str {
+        match (&self.unconfirmed, &self.unapproved) {
+            (Some(_), _) => Reason::RemovalNeedsConfirmation.as_str(),
+            (None, Some(wait)) => wait.reason.as_str(),
+            (None, None) => "Terminating",
+        }
+    }
+
+    fn said(&self) -> Option<String> {
+        let confirms = |(_, command): &(String, String)| {
+            format!(
+                "the project wants deletions confirmed (spec.confirmDeletion), and nothing is removed before: {command}"
+            )
+        };
+        let approves = |wait: &Wait| format!("it stays until its end is approved: {}", wait.message);
+        self.unconfirmed.as_ref().map(confirms).or_else(|| self.unapproved.as_ref().map(approves))
+    }
+
+    /// The digest that is to be named, and how.
+    fn wants(&self) -> Option<(String, PendingRequires)> {
+        let confirms =
+            |(digest, _): &(String, String)| (digest.clone(), PendingRequires::DeletionConfirmation);
+        let approves = |wait: &Wait| (wait.digest.clone(), wait.requires);
+        self.unconfirmed.as_ref().map(confirms).or_else(|| self.unapproved.as_ref().map(approves))
+    }
 }
 
 /// Whether nothing of it is wanted anywhere any more, nor what a search found.

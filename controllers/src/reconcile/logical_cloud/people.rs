@@ -98,7 +98,8 @@ async fn remains_are_told(ctx: &Context, cloud: &LogicalCloud, owner: &Owner, ke
     match ctx.people.look(key) {
         Looked::UnderWay => false,
         Looked::Begins => {
-            let further = cloud.spec.permissions.iter().flat_map(|one| one.namespaces.iter().flatten().cloned());
+            let further =
+                cloud.spec.permissions.iter().flat_map(|one| one.namespaces.iter().flatten().cloned());
             let places = Places {
                 clusters: results::of(&store::shards(ctx, owner)).into_keys().collect(),
                 namespaces: further.chain([cloud.cluster_namespace().to_owned()]).collect(),

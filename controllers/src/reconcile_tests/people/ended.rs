@@ -97,7 +97,11 @@ async fn what_a_person_made_there_is_named_when_the_name_is_removed() {
     stage.life.settle().await;
     assert_eq!(stage.status()["kubeconfigs"], Value::Null);
     let events = stage.life.rig.hub.of_kind("Event");
-    let told: Vec<&str> = events.iter().filter(|one| one["reason"] == "RightsRemain").filter_map(|one| one["note"].as_str()).collect();
+    let told: Vec<&str> = events
+        .iter()
+        .filter(|one| one["reason"] == "RightsRemain")
+        .filter_map(|one| one["message"].as_str())
+        .collect();
     assert_eq!(told.len(), 1, "{told:?}");
     for made in ["acme/a: RoleBinding/team-a/again", "acme/a: Secret/team-a/forever"] {
         assert!(told[0].contains(made), "{told:?}");

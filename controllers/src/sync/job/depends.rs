@@ -90,6 +90,12 @@ impl Gates {
     }
 }
 
+fn says_it_waits(app: &App, text: &str, facts: &mut Facts) {
+    let trouble = Trouble::new(WAITS, text, Retry::WhenBack);
+    facts.trouble(Some(&app.name), None, &trouble, 1);
+    facts.waiting.insert(Arc::clone(&app.name), trouble.message);
+}
+
 impl Job {
     /// Puts the apps of a target in the order of their dependencies. Where another target has the same set of an app, its gate is as
     /// it was; delays begin anew.
@@ -169,14 +175,8 @@ impl Job {
                 format!("app {on} is {state:?}, and the delay of {delay} after that runs")
             }
         };
-        self.says_it_waits(app, &text, facts);
+        says_it_waits(app, &text, facts);
         true
-    }
-
-    fn says_it_waits(&self, app: &App, text: &str, facts: &mut Facts) {
-        let trouble = Trouble::new(WAITS, text, Retry::WhenBack);
-        facts.trouble(Some(&app.name), None, &trouble, 1);
-        facts.waiting.insert(Arc::clone(&app.name), trouble.message);
     }
 
     /// Records that a gate opened before anything of its app is sent: it stays open wherever the process ends.

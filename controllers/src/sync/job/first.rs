@@ -16,7 +16,7 @@ use super::desired::{App, PruneSet};
 use super::row::Facts;
 
 /// A removal takes its time: it is named after this time without progress.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// What waits, and why.
 const WAITS: &str = "nothing of this revision is applied before it is gone (spec.sync.prune: Before): ";
 

@@ -21,6 +21,7 @@ use super::super::metrics::count;
 use super::super::observe::{Look, Seen};
 use super::anew::{BACKGROUND, FOREGROUND, delete_request};
 use super::desired::{App, PruneSet};
+use super::first::PATIENCE;
 use super::halt::Halt;
 use super::row::Facts;
 use super::{Job, JobContext, Key};
@@ -157,7 +158,6 @@ impl Job {
         }))
         .buffer_unordered(ctx.in_flight);
         while let Some((id, outcome)) = outcomes.next().await {
-            let key = Key::Object(Id::new(id.clone()));
             match &outcome {
                 Outcome::Asked(_) | Outcome::Released(_) => {
                     halt.answered();
@@ -171,52 +171,60 @@ impl Job {
                 }
                 _ => {}
             }
-            match outcome {
-                Outcome::Gone(absent) | Outcome::Stripped(absent) => {
-                    if self.memory.deletes.remove(&id).is_some() {
-                        self.memory.deleted += 1;
-                        count(&self.ctx.edge.metrics.deleted);
-                    }
-                    self.memory.backoff.worked(&key);
-                    self.memory.gone.insert(id, absent);
-                    continue;
-                }
-                Outcome::Kept => {
-                    self.memory.backoff.worked(&key);
-                    self.memory.gone.stays(id);
-                    continue;
-                }
-                Outcome::Released(why) => {
-                    // Of what a revision leaves out, its author knows; rows of all clusters would say it until the next one.
-                    if why.is_some() && stay.is_empty() {
-                        self.memory.stripped.insert(id.clone(), why);
-                    }
-                    count(&self.ctx.edge.metrics.released);
-                    self.memory.adopted.remove(&id);
-                    self.memory.backoff.worked(&key);
-                    self.memory.gone.stays(id);
-                    continue;
-                }
-                Outcome::Asked(uid) => {
-                    self.look_again(&id, facts);
-                    self.memory.backoff.worked(&key);
-                    self.memory.deletes.insert(id, uid);
-                }
-                Outcome::Leaves(how) => {
-                    self.look_again(&id, facts);
-                    facts.leaves(id, how);
-                }
-                Outcome::Waits => self.look_again(&id, facts),
-                Outcome::Again(object) => {
-                    self.ctx.edge.observed.learn(&id, &object);
-                    let text = "it changed while it was to be removed";
-                    self.prune_failed(&id, &Trouble::new("Progressing", text, Retry::Soon), facts);
-                }
-                Outcome::Trouble(trouble) => self.prune_failed(&id, &trouble, facts),
-            }
-            all = false;
+            all &= self.pruned_one(id, outcome, stay.is_empty(), facts);
         }
         all
+    }
+
+    /// Notes what became of one object that is removed; true when nothing is left to be done. `ends`: nothing of the owner stays.
+    fn pruned_one(&mut self, id: Identity, outcome: Outcome, ends: bool, facts: &mut Facts) -> bool {
+        let key = Key::Object(Id::new(id.clone()));
+        match outcome {
+            Outcome::Gone(absent) | Outcome::Stripped(absent) => {
+                if self.memory.deletes.remove(&id).is_some() {
+                    self.memory.deleted += 1;
+                    count(&self.ctx.edge.metrics.deleted);
+                }
+                self.memory.backoff.worked(&key);
+                self.memory.gone.insert(id, absent);
+                return true;
+            }
+            Outcome::Kept => {
+                self.memory.backoff.worked(&key);
+                self.memory.gone.stays(id);
+                return true;
+            }
+            Outcome::Released(why) => {
+                // Of what a revision leaves out, its author knows; rows of all clusters would say it until the next one.
+                if why.is_some() && ends {
+                    self.memory.stripped.insert(id.clone(), why);
+                }
+                count(&self.ctx.edge.metrics.released);
+                self.memory.adopted.remove(&id);
+                self.memory.backoff.worked(&key);
+                self.memory.gone.stays(id);
+                return true;
+            }
+            Outcome::Asked(uid) => {
+                self.look_again(&id, facts);
+                // The answer may have told all that the event says: what holds it up is named all the same.
+                facts.wake_at(Instant::now() + PATIENCE);
+                self.memory.backoff.worked(&key);
+                self.memory.deletes.insert(id, uid);
+            }
+            Outcome::Leaves(how) => {
+                self.look_again(&id, facts);
+                facts.leaves(id, how);
+            }
+            Outcome::Waits => self.look_again(&id, facts),
+            Outcome::Again(object) => {
+                self.ctx.edge.observed.learn(&id, &object);
+                let text = "it changed while it was to be removed";
+                self.prune_failed(&id, &Trouble::new("Progressing", text, Retry::Soon), facts);
+            }
+            Outcome::Trouble(trouble) => self.prune_failed(&id, &trouble, facts),
+        }
+        false
     }
 
     /// Asks for another look at an object whose end no watch tells.

@@ -146,7 +146,7 @@ struct Group {
 
 /// What is removed, in the order of removal. Namespaces and definitions, what is of several apps and what is of none that is known go
 /// with the last apps: others may need them. Where generated apps leave after the others, an object is gone only when its Pods are:
-/// these still need, say, their NetworkPolicy.
+/// these still need, say, their `NetworkPolicy`.
 fn groups(depends: &Order, leaving: Vec<App>, pruned: &PruneSet) -> Vec<Group> {
     let apps: BTreeSet<&str> = pruned.apps.values().map(|app| &**app).filter(|app| !app.is_empty()).collect();
     let names: BTreeSet<String> =

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::deaths;
 use super::rig::*;
 use crate::api::{ApiError, ApiServerExt as _, Method};
-use crate::memory::{Fault, MemoryServer};
+use crate::memory::{Fault, MemoryServer, Watching};
 
 const OLD: &str = "/api/v1/namespaces/shop/configmaps/old";
 
@@ -20,7 +20,12 @@ fn first() -> Value {
 
 /// A rig whose cluster has `old` and `stays`, with the next revision to be pruned so.
 async fn installed(prune: PrunePolicy, old: Value) -> Rig {
+    installed_on(Watching::Works, prune, old).await
+}
+
+async fn installed_on(watching: Watching, prune: PrunePolicy, old: Value) -> Rig {
     let rig = Rig::new(&["a"]);
+    rig.edge("a").set_watching(watching);
     rig.prune(prune);
     rig.start().await;
     rig.target(&on("a", &[app("web", vec![old, config("stays", "1"), deployment("web", "nginx:1")])])).await;
@@ -73,6 +78,15 @@ async fn pruning_after_apply_does_not_wait_for_readiness() {
     assert_eq!(writes.last().map(String::as_str), Some("Delete old"), "{writes:?}");
     let row = rig.row("a").unwrap();
     assert!(row.ready < row.total, "the workload is not ready: {row:?}");
+}
+
+/// The event says nothing that the answer did not.
+#[tokio::test(start_paused = true)]
+async fn a_held_object_is_named_where_answers_come_before_events() {
+    let rig = installed_on(Watching::Late, PrunePolicy::Before, held(first(), "example.com/hold")).await;
+    rig.target(&on("a", &[app("web", second())])).await;
+    let error = rig.until_reason("a", "BlockedByPrune").await.error.unwrap();
+    assert!(error.message.contains("example.com/hold"), "{}", error.message);
 }
 
 #[tokio::test(start_paused = true)]

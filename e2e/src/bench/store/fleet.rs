@@ -60,7 +60,12 @@ pub fn objects(clusters: usize) -> Result<String> {
             PROVIDER,
             json!({"grants": [{"name": "all", "projects": [PROJECT], "maxLevel": "Admin"}]}),
         ),
-        emco("Project", None, PROJECT, json!({"limits": {"deploymentIntentGroups": 10_000, "totalStoredBytes": "64Gi"}})),
+        emco(
+            "Project",
+            None,
+            PROJECT,
+            json!({"limits": {"deploymentIntentGroups": 10_000, "totalStoredBytes": "64Gi"}}),
+        ),
         emco(
             "LogicalCloud",
             Some(PROJECT),

@@ -7,13 +7,17 @@ use emco_controllers::remote::served;
 use emco_crds::fields::Level;
 use emco_crds::names::object;
 use emco_engine::role::{Needed, RBAC, Registration, RegistrationRoles};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use super::account::{ACCOUNT, labels};
-use super::{people, policy};
 use super::target::Target;
+use super::{people, policy};
 use crate::cli::absence::find;
 use crate::cli::args::{AddArgs, Level as Wanted, People};
 use crate::cli::role::show::Written;
@@ -38,6 +42,31 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Whether the owner of a cluster made a ceiling. An account that may not read it knows it by its right to bind it.
+async fn has_ceiling(target: &Target) -> kube::Result<bool> {
+    if !may(target, "get").await? {
+        return may(target, "bind").await;
+    }
+    let roles = Api::<ClusterRole>::all(target.client.clone());
+    Ok(find(&roles, object::EDGE_CEILING).await?.is_some())
+}
+
+/// Whether whoever asks may do that with the ceiling.
+async fn may(target: &Target, verb: &str) -> kube::Result<bool> {
+    let right = ResourceAttributes {
+        group: Some(RBAC.to_owned()),
+        resource: Some("clusterroles".to_owned()),
+        name: Some(object::EDGE_CEILING.to_owned()),
+        verb: Some(verb.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(right), ..Default::default() };
+    let review = SelfSubjectAccessReview { spec, ..Default::default() };
+    let reviews = Api::<SelfSubjectAccessReview>::all(target.client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
 /// What an account of a level below Admin has.
 pub struct Confined {
     level: Level,
@@ -58,7 +87,7 @@ impl Confined {
             return Ok(None);
         }
         let roles = Api::<ClusterRole>::all(target.client.clone());
-        let ceiling = find(&roles, object::EDGE_CEILING).await.map_err(|error| target.failed(&error))?;
+        let ceiling = has_ceiling(target).await.map_err(|error| target.failed(&error))?;
         for name in asked.may_bind {
             if find(&roles, name).await.map_err(|error| target.failed(&error))?.is_none() {
                 bail!(
@@ -72,7 +101,7 @@ impl Confined {
         let registration = Registration {
             level: asked.level.stored(),
             apis: &apis,
-            ceiling: ceiling.is_some(),
+            ceiling,
             may_bind: asked.may_bind,
             certificates: asked.people.contains(&People::ClientCertificate),
             tokens: asked.people.contains(&People::ServiceAccountToken),

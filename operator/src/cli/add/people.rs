@@ -42,7 +42,8 @@ fn validations() -> [(String, String); 4] {
                 "request.resource.resource != 'rolebindings' || !(request.userInfo.username.startsWith('emco:') || \
                  request.userInfo.username.matches('{PERSON_ACCOUNT}'))"
             ),
-            "people of logical clouds give rights to nobody: the logical cloud's permissions do, and charts".to_owned(),
+            "people of logical clouds give rights to nobody: the logical cloud's permissions do, and charts"
+                .to_owned(),
         ),
     ]
 }
@@ -106,7 +107,10 @@ mod tests {
         for (rule, validation) in rules.iter().zip(validations) {
             let resource = rule["resources"][0].as_str().unwrap().split('/').next().unwrap();
             let expression = validation["expression"].as_str().unwrap();
-            assert!(expression.starts_with(&format!("request.resource.resource != '{resource}'")), "{expression}");
+            assert!(
+                expression.starts_with(&format!("request.resource.resource != '{resource}'")),
+                "{expression}"
+            );
         }
         assert_eq!(rules.len(), validations.len());
     }

@@ -125,10 +125,7 @@ fn origin(manifest: &SetManifest) -> &str {
 
 /// Who makes an object, for messages: the app and, where an intent made that, its action.
 fn maker(app: &str, manifest: &SetManifest) -> String {
-    match generated_app::is(app) {
-        true => format!("{app} ({})", origin(manifest)),
-        false => app.to_owned(),
-    }
+    if generated_app::is(app) { format!("{app} ({})", origin(manifest)) } else { app.to_owned() }
 }
 
 /// Two apps that make one object.

@@ -162,7 +162,8 @@ fn a_role_of_the_set_is_bound_by_its_rules_and_no_other_role_is() {
 #[test]
 fn kinds_of_which_emco_has_objects_are_derived_by_name() {
     let policy = |name: &str| object("networking.k8s.io/v1", "NetworkPolicy", name);
-    let objects = [policy("open"), policy("emco-isolation"), policy("closed"), object("v1", "ConfigMap", "emco-a")];
+    let objects =
+        [policy("open"), policy("emco-isolation"), policy("closed"), object("v1", "ConfigMap", "emco-a")];
     assert_eq!(
         derived(objects),
         [

@@ -50,7 +50,8 @@ fn a_status_of_ones_own_kinds_is_written() {
 
 #[test]
 fn roles_to_bind_are_those_that_only_read() {
-    let bind = |resource: &str, names: &[&str]| harmless(&rule(super::super::RBAC, resource, names, &["bind"]));
+    let bind =
+        |resource: &str, names: &[&str]| harmless(&rule(super::super::RBAC, resource, names, &["bind"]));
     assert!(bind("clusterroles", &["view"]));
     let others: [(&str, &[&str]); 6] = [
         ("clusterroles", &[]),

@@ -131,11 +131,7 @@ impl Asker<'_> {
             Err(error) => {
                 let trouble = Trouble::of_request(&error);
                 let is_failure = trouble.is_failure();
-                return if is_failure {
-                    refused(trouble.reason, &trouble.message)
-                } else {
-                    Verdict::Silent
-                };
+                return if is_failure { refused(trouble.reason, &trouble.message) } else { Verdict::Silent };
             }
         };
         let answer = match &found {

@@ -23,7 +23,7 @@ impl Job {
         }
         let Some(on) = missing else { return self.waits_for_others(work, app, facts) };
         let text = format!("waits until this revision of app {on} is applied on {}", self.ctx.edge.id);
-        self.says_it_waits(app, &text, facts);
+        super::says_it_waits(app, &text, facts);
         true
     }
 

@@ -17,7 +17,12 @@ impl Job {
     /// Takes out of what is pruned the quotas, limit ranges and network policies of a logical cloud whose namespace goes as well and holds
     /// something of others. They keep the owner's label: the same logical cloud has them again when it comes back. False where what a namespace
     /// holds cannot be seen.
-    pub(in super::super) async fn confine(&mut self, pruned: &PruneSet, session: &Session, facts: &mut Facts) -> bool {
+    pub(in super::super) async fn confine(
+        &mut self,
+        pruned: &PruneSet,
+        session: &Session,
+        facts: &mut Facts,
+    ) -> bool {
         if self.ctx.owner.kind != OwnerKind::LogicalCloud {
             return true;
         }

@@ -63,10 +63,9 @@ async fn a_chart_waits_until_what_an_intent_adds_is_applied() {
     assert_eq!(error.resource.as_deref(), Some("networking.k8s.io/NetworkPolicy/shop/closed"));
     let waits =
         |row: &RowStatus| row.apps.iter().find(|app| app.app == "web").and_then(|app| app.waits_for.clone());
-    assert_eq!(
-        waits(&row).as_deref(),
-        Some("waits until this revision of app gai.closed is applied on acme/a")
-    );
+    let text = "waits until this revision of app gai.closed is applied on acme/a";
+    rig.until("it says what it waits for", |rig| waits(&rig.row("a").unwrap()).as_deref() == Some(text))
+        .await;
     sleep(Duration::from_mins(2)).await;
     assert!(rig.ours("a").is_empty(), "nothing of the chart is sent");
     rig.edge("a").faults(None);
