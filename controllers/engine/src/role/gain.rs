@@ -40,6 +40,9 @@ pub enum Power {
     Usual,
 }
 
+/// Resources as which somebody acts by the verb `impersonate`.
+const IDENTITIES: [&str; 5] = ["users", "groups", "serviceaccounts", "uids", "userextras"];
+
 impl Power {
     /// Of a resource, as URLs have it, and a verb.
     fn of(group: &str, resource: &str, verb: &str) -> Self {
@@ -48,6 +51,7 @@ impl Power {
         match (group, resource) {
             _ if kind.contains('*') => Self::All,
             _ if verb == "impersonate" => Self::Others,
+            _ if verb == "*" && IDENTITIES.contains(&kind) => Self::Others,
             (_, "serviceaccounts/token" | "certificatesigningrequests/approval" | "signers") => Self::Others,
             (RBAC | "*", _) if changes => Self::Rights,
             ("" | "*", _) if kind == "secrets" => Self::Secrets,

@@ -5,7 +5,10 @@ use super::Rule;
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
 /// Resources that confine a namespace: nothing in it changes or uses one.
-const CONFINING: [&str; 6] = [
+const CONFINING: [&str; 8] = [
+    // Not of EMCO: traffic of the whole cluster is led by them, which ClusterRole `edit` withholds, too.
+    "endpoints",
+    "endpointslices",
     "namespaces",
     "resourcequotas",
     "limitranges",
@@ -14,10 +17,15 @@ const CONFINING: [&str; 6] = [
     "policyexceptions",
 ];
 /// The same as kinds of objects that can be in it.
-const CONFINING_KINDS: [(&str, &str); 3] =
-    [("", "ResourceQuota"), ("", "LimitRange"), ("kyverno.io", "PolicyException")];
-/// A written address of a load balancer takes traffic of the whole cluster.
-const ADDRESSES: &str = "services/status";
+const CONFINING_KINDS: [(&str, &str); 5] = [
+    ("", "ResourceQuota"),
+    ("", "LimitRange"),
+    ("kyverno.io", "PolicyException"),
+    ("", "Endpoints"),
+    ("discovery.k8s.io", "EndpointSlice"),
+];
+/// A written address of a load balancer or a Pod takes traffic of others.
+const ADDRESSES: [&str; 2] = ["services/status", "pods/status"];
 /// EMCO has objects of these in each namespace: rights to change them name others.
 const OURS: [&str; 4] = ["networkpolicies", "serviceaccounts", "roles", "rolebindings"];
 const OUR_KINDS: [(&str, &str); 4] = [
@@ -63,11 +71,12 @@ fn stays_within(resource: &str, verb: &str, names: &[String]) -> bool {
         return true;
     }
     let kind = resource.split('/').next().unwrap_or_default();
-    let ours = names.iter().any(|name| is_ours(name));
+    // A request for a whole collection has an empty name.
+    let ours = names.iter().any(|name| name.is_empty() || is_ours(name));
     match verb {
         // To bind a Role that the same chart makes, its rules are enough, and they are held. Any other may be a neighbour's.
         "bind" => resource == "clusterroles" && !names.is_empty() && names.iter().all(|name| name == VIEW),
-        _ if ours || resource == ADDRESSES || CONFINING.contains(&kind) => false,
+        _ if ours || ADDRESSES.contains(&resource) || CONFINING.contains(&kind) => false,
         // What is new takes nothing away from what is there.
         "create" if resource == kind => true,
         _ => !names.is_empty() || !OURS.contains(&kind),

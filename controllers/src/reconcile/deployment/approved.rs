@@ -118,7 +118,9 @@ pub async fn of_pin(
     let runs = if targets == wanted {
         Some(plan.clone())
     } else {
-        let runs = said && !targets.is_empty() && store::are_of(&targets, &stored.running);
+        // One that is on its way has gates before it that a pin would skip.
+        let whole = said && store::was_complete(ctx, owner, spec.revision);
+        let runs = whole && !targets.is_empty() && store::are_of(&targets, &stored.running);
         let same = runs.then(|| digests_of_pin(ctx, owner, (spec.revision, &spec.digest), &targets));
         same.or_else(|| running(ctx, dig, owner))
     };

@@ -22,6 +22,9 @@ fn what_confines_a_namespace_is_read_and_never_written() {
     for resource in ["namespaces/status", "namespaces/finalize", "resourcequotas/status", "services/status"] {
         assert!(!harmless(&rule("", resource, &[], &["patch"])), "{resource}");
     }
+    for (group, resource) in [("", "endpoints"), ("discovery.k8s.io", "endpointslices"), ("", "pods/status")] {
+        assert!(!harmless(&rule(group, resource, &[], &["patch"])), "{resource} leads traffic of others");
+    }
     let (scc, exceptions) = ("securitycontextconstraints", "policyexceptions");
     assert!(!harmless(&rule("security.openshift.io", scc, &["privileged"], &["use"])));
     assert!(!harmless(&rule("kyverno.io", exceptions, &[], &["create"])));
@@ -70,6 +73,8 @@ fn roles_to_bind_are_those_that_only_read() {
 
 #[test]
 fn objects_of_emco_are_read_and_never_written() {
+    let all = rule("networking.k8s.io", "networkpolicies", &[""], &["deletecollection"]);
+    assert!(!harmless(&all), "a collection has an empty name");
     let rbac = super::super::RBAC;
     for (group, resource) in [
         ("networking.k8s.io", "networkpolicies"),

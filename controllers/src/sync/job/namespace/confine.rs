@@ -58,8 +58,8 @@ impl Job {
         let keep = pruned.objects.get(namespace).copied();
         let adopted = match self.ctx.edge.observed.look(namespace) {
             Look::There(seen) => seen.keep,
-            Look::Absent => true,
-            Look::Unknown => false,
+            // What was released has no label of ours, and is not seen: whether it still holds anything is asked.
+            Look::Absent | Look::Unknown => false,
         };
         keep == Some(false) && !adopted && !self.memory.gone.contains(namespace)
     }
