@@ -217,7 +217,7 @@ fn two_intents_with_one_object_are_refused_with_both_names() {
     let refusal = refusal(&json!([own("closed")]), &json!([own("closed")]));
     assert_eq!(refusal.reason, "DuplicateResource");
     for part in
-        ["GenericActionIntent one, spec.actions[closed]", "GenericActionIntent two, spec.actions[closed]"]
+        ["gai.one (GenericActionIntent one, spec.actions[closed])", "gai.two (GenericActionIntent two"]
     {
         assert!(refusal.message.contains(part), "{refusal}");
     }

@@ -123,9 +123,14 @@ fn origin(manifest: &SetManifest) -> &str {
     added.unwrap_or("an intent")
 }
 
-/// Who makes an object, for messages: the app and, where an intent made that, its action.
+/// Who makes an object, for messages: the app and, where an intent made that, its action. Equal objects of two intents are one set, which
+/// names the action of one of them.
 fn maker(app: &str, manifest: &SetManifest) -> String {
-    if generated_app::is(app) { format!("{app} ({})", origin(manifest)) } else { app.to_owned() }
+    let Some((_, intent)) = app.split_once('.') else { return app.to_owned() };
+    let origin = origin(manifest);
+    let (kind, named) = origin.split_once(' ').unwrap_or((origin, ""));
+    let is_its = named.split(',').next() == Some(intent);
+    if is_its { format!("{app} ({origin})") } else { format!("{app} ({kind} {intent})") }
 }
 
 /// Two apps that make one object.

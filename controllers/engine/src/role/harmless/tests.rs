@@ -22,7 +22,8 @@ fn what_confines_a_namespace_is_read_and_never_written() {
     for resource in ["namespaces/status", "namespaces/finalize", "resourcequotas/status", "services/status"] {
         assert!(!harmless(&rule("", resource, &[], &["patch"])), "{resource}");
     }
-    for (group, resource) in [("", "endpoints"), ("discovery.k8s.io", "endpointslices"), ("", "pods/status")] {
+    for (group, resource) in [("", "endpoints"), ("discovery.k8s.io", "endpointslices"), ("", "pods/status")]
+    {
         assert!(!harmless(&rule(group, resource, &[], &["patch"])), "{resource} leads traffic of others");
     }
     let (scc, exceptions) = ("securitycontextconstraints", "policyexceptions");
