@@ -11,6 +11,7 @@ use crate::canonical;
 use crate::identity::{Identity, split_api_version};
 
 pub mod owned;
+pub mod unions;
 
 /// What stands behind the hash while the number of replicas is ours.
 const REPLICAS: &str = "r";

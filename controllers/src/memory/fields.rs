@@ -216,15 +216,19 @@ pub(super) fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     Some(at)
 }
 
-/// Whether an apply that says a leaf changes what is there. An empty map adds nothing to a map.
+/// Whether an apply that says a leaf changes what is there. An empty map adds nothing to a map, and neither does nothing.
 pub(super) fn would_change(object: &Value, intent: &Value, path: &str) -> bool {
     match (get(object, path), get(intent, path)) {
-        (Some(Value::Object(_)), Some(Value::Object(wanted))) if wanted.is_empty() => {
+        (Some(Value::Object(there)), Some(wanted)) if !there.is_empty() && says_nothing(wanted) => {
             let name = path.rsplit(NEXT).next().and_then(|step| step.strip_prefix("f:")).unwrap_or_default();
             is_atomic(Schema::of(object), name)
         }
         (there, wanted) => there != wanted,
     }
+}
+
+fn says_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
 /// Writes the value at a path, making what is missing on the way.

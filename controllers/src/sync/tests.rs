@@ -31,6 +31,7 @@ mod suspended;
 mod taken;
 mod together;
 mod told;
+mod unions;
 mod unready;
 mod unwatched;
 mod world;

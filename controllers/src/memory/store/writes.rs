@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Store, Target, has_generation, has_status, same_but};
 use crate::api::ApiResult;
-use crate::memory::{apply, fixed, refusals, status};
+use crate::memory::{apply, fixed, refusals, status, unions};
 
 /// How a new state of an object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ impl Store {
     pub(super) fn stamp(&mut self, target: &Target, object: &mut Value, before: Option<&Value>) {
         let generation =
             before.and_then(|b| b.pointer("/metadata/generation")).and_then(Value::as_i64).unwrap_or(0);
+        unions::fill(&target.resource, object);
         let moved = before.is_none_or(|b| !same_but(b, object, &["metadata", "status"]));
         self.made += 1;
         let made = self.made;
@@ -151,6 +152,11 @@ impl Store {
             && let Some((field, what)) = fixed::refused(resource, before, after)
         {
             return Err(refusals::invalid(resource, name, field, what));
+        }
+        if target.subresource.is_empty()
+            && let Some((field, what)) = unions::refused(resource, after)
+        {
+            return Err(refusals::invalid(resource, name, &field, &what));
         }
         if resource.group == "emco.io"
             && resource.kind == "AppContext"
@@ -261,6 +267,7 @@ impl Store {
             }
         }
         let mut object = apply::apply(before.as_ref(), &intent, manager, force, &target.subresource)?;
+        unions::fill(&target.resource, &mut object);
         if let Some(before) = &before {
             // Conflicts come first; then what the intent says of identity and version is looked at.
             for name in ["uid", "resourceVersion"] {

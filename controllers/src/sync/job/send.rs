@@ -14,6 +14,8 @@ use super::takeover::{Stripped, Takeover};
 use super::{JobContext, undeclared};
 use crate::api::{ApiError, ApiResult, Content, Method, Request};
 
+mod unions;
+
 /// A version that no object has: versions count changes of a database, as numbers of 64 bits with a sign, and this is the last
 /// of them. An apply that names it makes an object, for whose version servers do not look at what was sent, and is refused
 /// where there is one.
@@ -167,6 +169,15 @@ pub(super) async fn apply(
         }
     }
     let mut answer = patch.send(&mut marked, force, false, &mut left_out, &stale).await?;
+    if over.is_ours()
+        && let Err(error) = &answer
+        && let Some(claimed) = patch.claim_unions(&mut marked, error).await
+    {
+        answer = match claimed {
+            Ok(()) => patch.send(&mut marked, force, false, &mut left_out, &stale).await?,
+            Err(error) => Err(error),
+        };
+    }
     // Managers that hold the same value in another spelling, such as 0.1 of a CPU and 100m, lose nothing.
     if over.takes(ConflictPolicy::Adopt)
         && answer.as_ref().is_err_and(ApiError::is_contested)
