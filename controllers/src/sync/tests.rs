@@ -18,6 +18,7 @@ mod install;
 mod lost;
 mod namespaces;
 mod notes;
+mod others;
 mod prune;
 mod recreate;
 mod redefined;

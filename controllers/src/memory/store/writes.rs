@@ -210,6 +210,20 @@ impl Store {
         Ok(self.commit(target, Some(before), object))
     }
 
+    /// Another number of replicas, by the subresource.
+    pub fn scale(&mut self, target: &Target, body: &Value, manager: &str) -> ApiResult<Value> {
+        let before = self.get(target)?;
+        let mut object = before.clone();
+        if let (Some(replicas), Some(spec)) =
+            (body.pointer("/spec/replicas"), object.get_mut("spec").and_then(Value::as_object_mut))
+        {
+            spec.insert("replicas".to_owned(), replicas.clone());
+        }
+        self.stamp(target, &mut object, Some(&before));
+        apply::updated(Some(&before), &mut object, manager, &target.subresource);
+        Ok(self.commit(target, Some(before), object))
+    }
+
     /// A replacement that says itself what `managedFields` is to be, as a JSON patch may.
     pub fn replace_with_fields(&mut self, target: &Target, body: &Value, manager: &str) -> ApiResult<Value> {
         let before = self.get(target)?;

@@ -9,9 +9,10 @@ use emco_crds::RowStatus;
 use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{RowDrift, RowDrifted};
-use emco_engine::identity::Id;
+use emco_engine::identity::{Id, Identity};
 use emco_engine::shard::MOST_RESTORED;
-use emco_engine::{drift, marks};
+use emco_engine::drift::{self, bundles, joint};
+use emco_engine::marks;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
@@ -26,6 +27,11 @@ use super::send::Over;
 use super::{Job, Key};
 use crate::api::{ApiResult, Method, Request};
 use crate::object::LogFields;
+
+mod autoscaled;
+mod said;
+
+pub(super) use autoscaled::Autoscaled;
 
 /// Another try to look at an object that could not be read.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -108,6 +114,12 @@ impl Drift {
         self.baseline.insert(id.clone(), fields.unwrap_or_default());
         self.judged.remove(id);
         self.awaited.remove(id);
+    }
+
+    /// What was known of an object is worth nothing any more.
+    pub fn forget(&mut self, id: &Identity) {
+        self.baseline.retain(|known, _| **known != *id);
+        self.judged.retain(|known, _| **known != *id);
     }
 
     /// An object was deleted to be made again.
@@ -268,7 +280,11 @@ impl Job {
                 let answer: Option<ApiResult<Value>> = match session.resource(&suspect.item.id) {
                     Some(resource) => {
                         let path = resource.path(&suspect.item.id.namespace, Some(&suspect.item.id.name));
-                        Some(session.send(&ctx.edge, Request::new(Method::Get, path).metadata()).await)
+                        let request = Request::new(Method::Get, path);
+                        // Of a list that others add to the entries count, of all else who has it.
+                        let joint = suspect.item.manifest().is_some_and(|m| joint::field(&m.json).is_some());
+                        let request = if joint { request } else { request.metadata() };
+                        Some(session.send(&ctx.edge, request).await)
                     }
                     None => None,
                 };
@@ -290,8 +306,10 @@ impl Job {
             let known = self.memory.drift.differ.remove(&name);
             let Some(now) = Seen::of(&item.id, &live).filter(|now| now.uid == seen.uid) else { continue };
             let Some(manifest) = item.manifest() else { continue };
+            let mut json = manifest.json.clone();
+            bundles::leave_empty(&mut json);
             let marked = marks::mark(
-                manifest.json.clone(),
+                json,
                 &self.ctx.owner.hash,
                 &item.token,
                 &self.memory.pace.placed_by,
@@ -301,7 +319,9 @@ impl Job {
             let entries = entries.map_or(&[][..], Vec::as_slice);
             let mut judged = drift::judge(&marked, entries, &self.ctx.manager);
             let theirs = self.left_to_others(&item);
-            judged.taken.retain(|pointer| !drift::owned::left_to_others(&marked, &theirs, pointer));
+            judged.taken.retain(|pointer| {
+                !drift::owned::left_to_others(&marked, &theirs, pointer) && !joint::holds(&marked, &live, pointer)
+            });
             let ours = now.fields.unwrap_or_default();
             // Of an object that is seen for the first time nobody knows what the cluster made of our apply: what nobody has
             // may never have been ours.
@@ -353,8 +373,7 @@ impl Job {
         }
     }
 
-    /// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler of the same
-    /// owner sets them.
+    /// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler sets them.
     pub(super) fn left_to_others(&self, item: &Item) -> Vec<String> {
         drift::left_to_others(&self.memory.pace.ignore, &item.id, self.memory.scaled.contains(&*item.id))
     }

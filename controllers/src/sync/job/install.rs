@@ -63,6 +63,8 @@ impl Job {
             return;
         }
         self.record_past(work, &apps).await;
+        self.find_autoscaled(&apps, session, facts).await;
+        self.find_said(work, &apps).await;
         self.look_at_taken(&apps, session).await;
         if suspended {
             self.find_taken(&apps, session, facts).await;

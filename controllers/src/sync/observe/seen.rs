@@ -11,7 +11,7 @@ use super::leaving;
 
 /// One live object, without its content.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools)] // four independent facts, none of them a state
+#[allow(clippy::struct_excessive_bools)] // independent facts, none of them a state
 pub struct Seen {
     /// UID.
     pub uid: String,
@@ -41,6 +41,8 @@ pub struct Seen {
     pub outcome: Option<Result<(), String>>,
     /// Digest of the fields that its owner's manager has.
     pub fields: Option<String>,
+    /// Who set its replicas as autoscalers do.
+    pub scaled: Option<drift::ScaledBy>,
     /// Other managers, at most sixteen.
     pub managers: Vec<String>,
 }
@@ -84,6 +86,7 @@ impl Seen {
             runs: matches!((id.group.as_str(), id.kind.as_str()), ("batch", "Job") | ("", "Pod")),
             outcome: health::hook_outcome(object),
             fields: drift::of_ours(entries, &ours),
+            scaled: drift::scaled_by(entries),
             managers,
             owner,
         };
@@ -101,5 +104,6 @@ impl Seen {
             && self.health == other.health
             && self.outcome == other.outcome
             && self.fields == other.fields
+            && self.scaled == other.scaled
     }
 }

@@ -7,7 +7,7 @@ use emco_crds::DeploymentIntentGroup;
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::apis::ApiList;
 use emco_engine::changes::{RecreatedRow, RefusedRow, What};
-use emco_engine::drift::unions;
+use emco_engine::drift::{bundles, unions};
 use emco_engine::identity::{kind_of, split_api_version};
 use emco_engine::marks::made;
 use emco_engine::set::{ManifestSet, SetManifest, deployed};
@@ -226,6 +226,7 @@ impl Asker<'_> {
     /// What would be sent.
     fn body(&self, manifest: &SetManifest, namespaced: bool) -> Value {
         let mut json = manifest.json.clone();
+        bundles::leave_empty(&mut json);
         if let (false, Some(metadata)) = (namespaced, json.get_mut("metadata").and_then(Value::as_object_mut))
         {
             metadata.remove("namespace");

@@ -1,0 +1,91 @@
+//! Lists that are one field for server-side apply, and that others add entries to: the `imagePullSecrets` of a ServiceAccount,
+//! where platforms put the Secret that they make for it.
+
+use serde_json::Value;
+
+use crate::identity::kind_of;
+
+/// Group, kind and field.
+const JOINT: [(&str, &str, &str); 1] = [("", "ServiceAccount", "imagePullSecrets")];
+
+/// The list of an object's kind that others add to.
+pub fn field(object: &Value) -> Option<&'static str> {
+    let kind = kind_of(object);
+    JOINT.iter().find(|(group, of, _)| (*group, *of) == kind).map(|(_, _, field)| *field)
+}
+
+/// The entries that an object has in that list.
+pub fn entries(object: &Value) -> &[Value] {
+    let list = field(object).and_then(|field| object.get(field)).and_then(Value::as_array);
+    list.map_or(&[][..], Vec::as_slice)
+}
+
+/// All that a manifest says at this pointer is in the live list, among others' entries perhaps.
+pub fn holds(manifest: &Value, live: &Value, pointer: &str) -> bool {
+    let is_it = |field: &str| pointer.strip_prefix('/') == Some(field);
+    let there = entries(live);
+    field(manifest).is_some_and(is_it) && entries(manifest).iter().all(|said| there.contains(said))
+}
+
+/// Makes a manifest say what others added, too. Entries that earlier manifests said (`before`) are not theirs. A list in which the
+/// manifest says nothing is others' alone, unless our apply has it (`ours`): unsaid, it would go as a whole.
+pub fn join(manifest: &mut Value, live: &Value, ours: Option<&Value>, before: &[Value]) {
+    let Some(field) = field(manifest) else { return };
+    let said = entries(manifest);
+    if said.is_empty() && ours.is_none_or(|fields| fields.get(format!("f:{field}")).is_none()) {
+        // An empty list would be said, and take theirs away.
+        if let Some(manifest) = manifest.as_object_mut() {
+            manifest.remove(field);
+        }
+        return;
+    }
+    let is_theirs = |entry: &&Value| !said.contains(entry) && !before.contains(entry);
+    let theirs: Vec<Value> = entries(live).iter().filter(is_theirs).cloned().collect();
+    if theirs.is_empty() {
+        return;
+    }
+    let all: Vec<Value> = said.iter().cloned().chain(theirs).collect();
+    if let Some(manifest) = manifest.as_object_mut() {
+        manifest.insert(field.to_owned(), Value::Array(all));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn account(names: &[&str]) -> Value {
+        let list: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"},
+            "imagePullSecrets": list})
+    }
+
+    #[test]
+    fn a_list_with_more_than_was_said_holds_what_was_said() {
+        let at = "/imagePullSecrets";
+        assert!(holds(&account(&["a"]), &account(&["theirs", "a"]), at));
+        assert!(!holds(&account(&["a", "b"]), &account(&["theirs", "a"]), at));
+        assert!(!holds(&account(&["a"]), &account(&["a"]), "/automountServiceAccountToken"));
+        let pod = json!({"kind": "Pod", "apiVersion": "v1", "imagePullSecrets": []});
+        assert!(!holds(&pod, &pod, at));
+    }
+
+    #[test]
+    fn what_others_added_is_said_and_what_was_said_before_is_not() {
+        let joined = |said: &[&str], before: &[&str]| {
+            let mut manifest = account(said);
+            let ours = json!({"f:imagePullSecrets": {}});
+            join(&mut manifest, &account(&["old", "theirs"]), Some(&ours), entries(&account(before)));
+            manifest
+        };
+        assert_eq!(joined(&["a"], &["old"]), account(&["a", "theirs"]));
+        assert_eq!(joined(&["old"], &["old"]), account(&["old", "theirs"]));
+        assert_eq!(joined(&[], &["old"]), account(&["theirs"]));
+        assert_eq!(joined(&["a"], &["old", "theirs"]), account(&["a"]));
+        let mut silent = account(&[]);
+        join(&mut silent, &account(&["theirs"]), Some(&json!({"f:metadata": {}})), &[]);
+        assert_eq!(silent.get("imagePullSecrets"), None, "it was never ours");
+    }
+}
