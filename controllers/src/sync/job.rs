@@ -55,7 +55,7 @@ mod unready;
 
 use memory::{Key, Memory};
 use row::Facts;
-pub use undeclared::{TRIES_TO_KNOW, leave_out};
+pub use undeclared::{TRIES_TO_KNOW, leave_out, leave_out_nulls};
 
 /// Everything a job needs that does not change.
 pub(super) struct JobContext {

@@ -18,6 +18,7 @@ mod install;
 mod lost;
 mod namespaces;
 mod notes;
+mod nulls;
 mod others;
 mod prune;
 mod recreate;

@@ -1,5 +1,5 @@
 //! Tests updates on real control planes: `spec.sync` (pruning first, fields that cannot be changed, objects of others), apps that
-//! depend on others, hooks, another CompositeApp, revisions of the past, what is suspended halfway, what others change between updates, and unions.
+//! depend on others, hooks, another CompositeApp, revisions of the past, what is suspended halfway, what others change between updates, unions, and nulls.
 //! What charts change is compared with Helm's doing on the same edge.
 
 mod adopt;
@@ -11,6 +11,7 @@ mod gates;
 mod halt;
 mod hooks;
 mod migrate;
+mod nulls;
 mod past;
 mod prune;
 mod unions;

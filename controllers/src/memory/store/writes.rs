@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Store, Target, has_generation, has_status, same_but};
 use crate::api::ApiResult;
-use crate::memory::{apply, fixed, refusals, status, unions};
+use crate::memory::{apply, fixed, refusals, schemas, status, unions};
 
 /// How a new state of an object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,6 +282,7 @@ impl Store {
         }
         let mut object = apply::apply(before.as_ref(), &intent, manager, force, &target.subresource)?;
         unions::fill(&target.resource, &mut object);
+        self.fits(target, &object)?;
         if let Some(before) = &before {
             // Conflicts come first; then what the intent says of identity and version is looked at.
             for name in ["uid", "resourceVersion"] {
@@ -292,6 +293,26 @@ impl Store {
         }
         self.stamp(target, &mut object, before.as_ref());
         Ok((before, object))
+    }
+
+    /// Asks the definition of a custom kind whether it takes an object.
+    fn fits(&self, target: &Target, object: &Value) -> ApiResult<()> {
+        let resource = &target.resource;
+        if !refusals::is_custom(resource) || !target.subresource.is_empty() {
+            return Ok(());
+        }
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let definition = self.resolve(&path).and_then(|target| self.get(&target));
+        let refused = definition.ok().and_then(|definition| {
+            schemas::of(&definition, &resource.version).map(|schema| schemas::refused(schema, object))
+        });
+        match refused {
+            Some(refused) if !refused.is_empty() => {
+                Err(refusals::invalid_fields(resource, &target.name, refused))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Deletes, or marks where finalizers or content hold it. What is gone is answered with a Status, as servers do.

@@ -282,15 +282,16 @@ impl Patch<'_> {
                 request = request.query("dryRun", "All");
             }
             let answered = self.session.send(&self.ctx.edge, request).await;
-            let unknown = answered.as_ref().err().map(|error| undeclared::leave_out(marked, error));
+            let refusal = answered.as_ref().err();
+            let fields = refusal.map(|error| undeclared::leave_out(marked, error)).unwrap_or_default();
+            let tries = !fields.is_empty()
+                || refusal.is_some_and(|error| undeclared::leave_out_nulls(marked, error));
             answer = Some(answered);
-            match unknown {
-                Some(fields) if !fields.is_empty() => {
-                    let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
-                    self.ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);
-                    left_out.extend(fields);
-                }
-                _ => break,
+            let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
+            self.ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);
+            left_out.extend(fields);
+            if !tries {
+                break;
             }
         }
         answer
