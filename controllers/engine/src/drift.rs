@@ -13,6 +13,7 @@ use crate::identity::{Identity, split_api_version};
 mod autoscaled;
 pub mod bundles;
 pub mod joint;
+pub mod named;
 pub mod owned;
 pub mod unions;
 
@@ -96,7 +97,7 @@ pub fn scaled<'a>(manifests: impl Iterator<Item = &'a Value>) -> BTreeSet<Identi
     targets(manifests.filter(|json| json["kind"] == "HorizontalPodAutoscaler"))
 }
 
-/// What autoscalers scale. Items of a list do not say what they are.
+/// The workloads that autoscalers scale. Items of a list do not say their kind.
 pub fn targets<'a>(autoscalers: impl Iterator<Item = &'a Value>) -> BTreeSet<Identity> {
     autoscalers
         .filter_map(|json| {

@@ -212,6 +212,7 @@ impl Job {
         let placed_by: Arc<str> = self.policy().placed_by.into();
         let end = self.pass_end();
         let halt = Arc::new(Halt::default());
+        let touched = self.touched(&send);
         let send: Vec<_> = send
             .into_iter()
             .map(|(item, over)| {
@@ -264,7 +265,10 @@ impl Job {
                     if !self.restored(&item)
                         && let Some(by) = over.stripped_by()
                     {
-                        self.again(&item, "changed", by);
+                        self.again(&item, "changed", by, &[]);
+                    }
+                    if touched.contains(&item.id) {
+                        self.begins_anew(&item);
                     }
                     self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&*item.id);

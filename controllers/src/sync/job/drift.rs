@@ -9,10 +9,10 @@ use emco_crds::RowStatus;
 use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{RowDrift, RowDrifted};
-use emco_engine::identity::{Id, Identity};
-use emco_engine::shard::MOST_RESTORED;
 use emco_engine::drift::{self, bundles, joint};
+use emco_engine::identity::{Id, Identity};
 use emco_engine::marks;
+use emco_engine::shard::MOST_RESTORED;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
@@ -57,6 +57,8 @@ pub(super) struct Differs {
     /// What our own apply left us with; nothing for an object that is gone.
     baseline: String,
     pub(super) by: String,
+    /// Pointers to the fields that others took, as far as the object was looked at.
+    pub(super) fields: Vec<String>,
 }
 
 /// All that an answer may be another one for. The version and not our fields alone: who has the others is in the answer, too, and
@@ -77,6 +79,13 @@ struct Suspect {
     first: bool,
 }
 
+impl Differs {
+    /// By somebody, in what nobody looked at.
+    const fn of(by: String) -> Self {
+        Self { baseline: String::new(), by, fields: Vec::new() }
+    }
+}
+
 impl Drift {
     pub fn of(status: &RowStatus) -> Self {
         let Some(RowDrift { corrected, reported: _, objects, restored, last }) = status.drift.clone() else {
@@ -84,7 +93,7 @@ impl Drift {
         };
         let differ = objects.into_iter().map(|object| {
             let RowDrifted { resource, by, fields } = object;
-            (resource, Differs { baseline: fields, by })
+            (resource, Differs { baseline: fields, by, fields: Vec::new() })
         });
         Self { corrected, restored, last, differ: differ.collect(), ..Self::default() }
     }
@@ -95,7 +104,7 @@ impl Drift {
         if *corrected == 0 && differ.is_empty() {
             return None;
         }
-        let object = |(resource, Differs { baseline, by }): (&String, &Differs)| RowDrifted {
+        let object = |(resource, Differs { baseline, by, fields: _ }): (&String, &Differs)| RowDrifted {
             resource: resource.clone(),
             by: by.clone(),
             fields: baseline.clone(),
@@ -116,7 +125,7 @@ impl Drift {
         self.awaited.remove(id);
     }
 
-    /// What was known of an object is worth nothing any more.
+    /// Forgets what was known of an object.
     pub fn forget(&mut self, id: &Identity) {
         self.baseline.retain(|known, _| **known != *id);
         self.judged.retain(|known, _| **known != *id);
@@ -175,7 +184,7 @@ impl Job {
             let seen = match found.into() {
                 Look::There(seen) => seen,
                 Look::Absent if report && self.is_missed(item) => {
-                    self.differs(item, known.is_some(), String::new(), "deleted".to_owned());
+                    self.differs(item, known.is_some(), Differs::of("deleted".to_owned()));
                     continue;
                 }
                 Look::Absent | Look::Unknown => continue,
@@ -192,7 +201,7 @@ impl Job {
             }
             if seen.manifest.as_deref() != Some(&*item.token) {
                 if report && self.memory.settled {
-                    self.differs(item, known.is_some(), String::new(), seen.managers.join(", "));
+                    self.differs(item, known.is_some(), Differs::of(seen.managers.join(", ")));
                 }
                 continue;
             }
@@ -251,18 +260,18 @@ impl Job {
         self.memory.settled && !self.finished_and_gone(item) && !self.memory.taken.contains_key(&item.id)
     }
 
-    fn differs(&mut self, item: &Item, known: bool, baseline: String, by: String) {
+    fn differs(&mut self, item: &Item, known: bool, how: Differs) {
         if !known {
             count(&self.ctx.edge.metrics.drifts);
             self.memory.drift.last = super::row::now(self);
         }
-        self.memory.drift.differ.insert(item.id.to_string(), Differs { baseline, by });
+        self.memory.drift.differ.insert(item.id.to_string(), how);
     }
 
     /// Notes that others took our marks off an object, which is applied again.
     pub(super) fn note_difference(&mut self, item: &Item, by: String) {
         let known = self.memory.drift.differ.contains_key(&item.id.to_string());
-        self.differs(item, known, String::new(), by);
+        self.differs(item, known, Differs::of(by));
     }
 
     /// Looks at each suspect: what differs for certain is `wrong`, all else is how things are to be.
@@ -308,19 +317,15 @@ impl Job {
             let Some(manifest) = item.manifest() else { continue };
             let mut json = manifest.json.clone();
             bundles::leave_empty(&mut json);
-            let marked = marks::mark(
-                json,
-                &self.ctx.owner.hash,
-                &item.token,
-                &self.memory.pace.placed_by,
-            );
+            let marked = marks::mark(json, &self.ctx.owner.hash, &item.token, &self.memory.pace.placed_by);
             let marked = if self.is_adopted(&item.id, &now.uid) { marks::adopt(marked) } else { marked };
             let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
             let entries = entries.map_or(&[][..], Vec::as_slice);
             let mut judged = drift::judge(&marked, entries, &self.ctx.manager);
             let theirs = self.left_to_others(&item);
             judged.taken.retain(|pointer| {
-                !drift::owned::left_to_others(&marked, &theirs, pointer) && !joint::holds(&marked, &live, pointer)
+                !drift::owned::left_to_others(&marked, &theirs, pointer)
+                    && !joint::holds(&marked, &live, pointer)
             });
             let ours = now.fields.unwrap_or_default();
             // Of an object that is seen for the first time nobody knows what the cluster made of our apply: what nobody has
@@ -333,7 +338,8 @@ impl Job {
             }
             let by = if judged.by.is_empty() { seen.managers.join(", ") } else { judged.by.join(", ") };
             let (cluster, resource) = (self.ctx.edge.id.as_str(), item.id.to_string());
-            let (revision, fields) = (self.revision(), judged.taken.join(" "));
+            let (revision, taken) = (self.revision(), judged.taken.join(" "));
+            let fields = drift::named::fields(&marked, &judged.taken);
             let LogFields { project, deployment, object } = &self.ctx.log;
             tracing::info!(
                 project,
@@ -342,7 +348,7 @@ impl Job {
                 cluster,
                 revision,
                 resource,
-                fields,
+                fields = taken,
                 by,
                 "changed by others"
             );
@@ -351,7 +357,7 @@ impl Job {
             self.memory.drift.baseline.insert(item.id.clone(), baseline.clone());
             let judged = Judged { version: now.version_text, theirs };
             self.memory.drift.judged.insert(item.id.clone(), judged);
-            self.differs(&item, known.is_some(), baseline, by);
+            self.differs(&item, known.is_some(), Differs { baseline, by, fields });
             wrong.push((item, now.uid));
         }
     }
