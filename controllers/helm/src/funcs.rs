@@ -30,6 +30,7 @@ mod url;
 mod words;
 
 pub(crate) use cast::parse_float;
+pub(crate) use url::Url;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
