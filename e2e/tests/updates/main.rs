@@ -1,6 +1,7 @@
 //! Tests updates on real control planes: `spec.sync` (pruning first, fields that cannot be changed, objects of others), apps that
-//! depend on others, hooks, another CompositeApp, revisions of the past, what is suspended halfway, what others change between updates, unions, and nulls.
-//! What charts change is compared with Helm's doing on the same edge.
+//! depend on others, hooks, another CompositeApp, revisions of the past, what is suspended halfway, what others change between
+//! updates, unions, and nulls.
+//! Changes of charts are compared with Helm's doing on the same edge.
 
 mod adopt;
 mod anew;
@@ -10,6 +11,7 @@ mod drift;
 mod gates;
 mod halt;
 mod hooks;
+mod kept;
 mod migrate;
 mod nulls;
 mod past;

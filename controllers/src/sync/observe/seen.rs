@@ -4,7 +4,7 @@ use emco_crds::names::{annotation, label};
 use emco_engine::health::rules::{Judge, RuleFailure};
 use emco_engine::health::{self, Health};
 use emco_engine::identity::Identity;
-use emco_engine::{drift, marks, order};
+use emco_engine::{drift, marks, normalise, order};
 use serde_json::Value;
 
 use super::leaving;
@@ -41,7 +41,7 @@ pub struct Seen {
     pub outcome: Option<Result<(), String>>,
     /// Digest of the fields that its owner's manager has.
     pub fields: Option<String>,
-    /// Who set its replicas as autoscalers do.
+    /// The kind of client that set its replicas as autoscalers do.
     pub scaled: Option<drift::ScaledBy>,
     /// Other managers, at most sixteen.
     pub managers: Vec<String>,
@@ -79,9 +79,7 @@ impl Seen {
             adopted,
             keep: order::is_crd(id.kind())
                 || adopted
-                || annotation("helm.sh/resource-policy")
-                    .and_then(Value::as_str)
-                    .is_some_and(|p| p.trim() == "keep"),
+                || object.as_object().is_some_and(normalise::is_marked_to_stay),
             health: judgement.health,
             runs: matches!((id.group.as_str(), id.kind.as_str()), ("batch", "Job") | ("", "Pod")),
             outcome: health::hook_outcome(object),
