@@ -200,6 +200,18 @@ fn error_messages_stay_short() {
 }
 
 #[test]
+fn an_error_of_recursion_begins_with_the_file_that_calls() {
+    let helpers = r#"{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ end }}"#;
+    let files = [("templates/_h.tpl", helpers), ("templates/a.yaml", "a: 1\nb: {{ include \"a\" . }}\n")];
+    let compiled = Compiled::new(chart(&files)).unwrap();
+    let error = compiled.render(&RenderRequest::default()).unwrap_err().to_string();
+    let begin = r#"template: bomb/templates/a.yaml:2:6: executing "bomb/templates/a.yaml" at <include "a" .>: error calling include: ["#;
+    assert!(error.starts_with(begin), "{}", &error[..300]);
+    assert!(error.contains(" further calls]: template: bomb/templates/_h.tpl:1:"));
+    assert!(error.ends_with("templates call each other more than 1000 deep"), "{}", &error[error.len() - 300..]);
+}
+
+#[test]
 fn a_render_that_is_stopped_from_outside_ends_at_once() {
     let stop = Arc::new(AtomicBool::new(true));
     let limits = Limits { stop: Some(Arc::clone(&stop)), ..Limits::default() };

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::{Field, Record};
 use crate::funcs::{Ctx, FuncError, Param};
+use crate::semver::Version;
 use crate::value::{Kind, Method, Object, Text, Value};
 
 /// The API versions Helm 3.17 assumes when it talks to no cluster, in its order.
@@ -126,6 +127,15 @@ impl Reads {
 }
 
 type Recorder = Rc<RefCell<Reads>>;
+
+impl Capabilities {
+    /// Refuses what `helm template --kube-version` refuses, in its words. What a live cluster says of itself is taken as it is.
+    pub fn check_kube_version(version: &str) -> Result<(), String> {
+        Version::parse(version)
+            .map(drop)
+            .map_err(|error| format!("invalid kube version '{version}': {error}"))
+    }
+}
 
 /// The object `.Capabilities`.
 #[derive(Debug)]
