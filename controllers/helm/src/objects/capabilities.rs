@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::{Field, Record};
 use crate::funcs::{Ctx, FuncError, Param};
+use crate::limits::{NODE_BYTES, take};
 use crate::semver::Version;
 use crate::value::{Kind, Method, Object, Text, Value};
 
@@ -351,7 +352,10 @@ impl Object for VersionSet {
 
     fn call(&self, _ctx: &mut Ctx<'_>, _name: &str, args: &[Value]) -> Result<Value, FuncError> {
         let Some(Value::Text(wanted)) = args.first() else { return Ok(Value::Bool(false)) };
-        self.reads.borrow_mut().api_versions.insert(wanted.lossy().into_owned());
+        if self.reads.borrow_mut().api_versions.insert(wanted.lossy().into_owned()) {
+            // It is kept until the render ends.
+            take(wanted.len() + NODE_BYTES);
+        }
         Ok(Value::Bool(self.versions.contains(wanted)))
     }
 

@@ -84,6 +84,8 @@ impl<const ALL: bool> Build for Exact<ALL> {
 }
 
 impl Build for Value {
+    const COUNTS: bool = true;
+
     fn null() -> Self {
         Self::Nil
     }
