@@ -55,15 +55,16 @@ fn insert(fields: &mut Value, steps: &[Step], value: &Value) {
     };
     let Some(map) = fields.as_object_mut() else { return };
     let key = key(map, step);
-    let fresh = !map.contains_key(&key);
+    let is_leaf = map.get(&key).and_then(Value::as_object).is_some_and(Map::is_empty);
     let below = map.entry(key).or_insert_with(|| match step {
         Step::Item(_) => json!({".": {}}),
         Step::Field(_) => json!({}),
     });
-    // A leaf that is there has all below it already.
-    if fresh || rest.is_empty() || below.as_object().is_some_and(|map| !map.is_empty()) {
-        insert(below, rest, value);
+    // A map that was said to be empty is a leaf, and nothing below it is ours.
+    if is_leaf && !rest.is_empty() {
+        *below = json!({".": {}});
     }
+    insert(below, rest, value);
 }
 
 /// Adds all fields of a value.

@@ -154,3 +154,16 @@ fn a_claimed_field_is_ours_and_nobody_elses() {
     assert_eq!(claimed(&now, "emco-1", &stale), None, "once");
     assert_eq!(claimed(&entries[1..], "emco-1", &stale), None, "nothing of the object is ours");
 }
+
+#[test]
+fn below_a_map_that_was_said_to_be_empty_a_field_is_claimed_too() {
+    let ours = json!({"manager": "emco-1", "operation": "Apply", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:replicas": {}, "f:strategy": {}}}});
+    let recreate = object(DEPLOYMENT, &json!({"strategy": {"type": "Recreate"}}));
+    let stale = stale(&recreate, &object(DEPLOYMENT, &rolling()), &["spec.strategy.rollingUpdate"]);
+    let now = claimed(&[ours], "emco-1", &stale).unwrap();
+    let all = json!({".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}});
+    let strategy = json!({".": {}, "f:rollingUpdate": all});
+    assert_eq!(now[0]["fieldsV1"], json!({"f:spec": {"f:replicas": {}, "f:strategy": strategy}}));
+    assert_eq!(claimed(&now, "emco-1", &stale), None, "once");
+}
