@@ -43,6 +43,14 @@ impl Stale {
             field.strip_prefix(about.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })
     }
+
+    /// A refused field says that a container mounts no volume of the Pod: to an API server one of two sources is none.
+    fn takes_mounts(&self, field: &str) -> bool {
+        let field = without_places(field);
+        let mounts = field.strip_suffix(".volumeMounts.name").or(field.strip_suffix(".volumeDevices.name"));
+        let pod = mounts.and_then(|container| container.rsplit_once('.')).map(|(pod, _)| pod);
+        pod.is_some_and(|pod| self.about.iter().any(|about| about.strip_prefix(pod) == Some(".volumes")))
+    }
 }
 
 /// Objects of its kind have unions.
@@ -67,7 +75,9 @@ pub fn stale(manifest: &Value, live: &Value, refused: &[&str]) -> Vec<Stale> {
 /// Tells whether such fields are all that is refused.
 pub fn explains(manifest: &Value, live: &Value, refused: &[&str]) -> bool {
     let found = stale(manifest, live, refused);
-    !found.is_empty() && refused.iter().all(|field| found.iter().any(|stale| stale.is_about(field)))
+    let is_explained =
+        |field: &str| found.iter().any(|stale| stale.is_about(field) || stale.takes_mounts(field));
+    !found.is_empty() && refused.iter().all(|field| is_explained(field))
 }
 
 /// Takes members of unions that a manifest says to be nothing out of it: an apply would own them, and not remove them.

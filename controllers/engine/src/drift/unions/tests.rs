@@ -167,3 +167,17 @@ fn below_a_map_that_was_said_to_be_empty_a_field_is_claimed_too() {
     assert_eq!(now[0]["fieldsV1"], json!({"f:spec": {"f:replicas": {}, "f:strategy": strategy}}));
     assert_eq!(claimed(&now, "emco-1", &stale), None, "once");
 }
+
+#[test]
+fn mounts_of_a_volume_with_two_sources_are_refused_with_it() {
+    let pod = |volume: Value| json!({"template": {"spec": {"volumes": [volume]}}});
+    let said = object(DEPLOYMENT, &pod(json!({"name": "work", "configMap": {"name": "x"}})));
+    let live = object(DEPLOYMENT, &pod(json!({"name": "work", "emptyDir": {}})));
+    let volume = "spec.template.spec.volumes[0].configMap";
+    for mounts in ["containers[0].volumeMounts[1].name", "initContainers[0].volumeDevices[0].name"] {
+        let mount = format!("spec.template.spec.{mounts}");
+        assert!(explains(&said, &live, &[volume, &mount]));
+        assert!(!explains(&said, &live, &[&mount]), "the volume is not refused");
+    }
+    assert!(!explains(&said, &live, &[volume, "spec.template.spec.containers[0].image"]));
+}
