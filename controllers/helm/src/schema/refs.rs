@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::funcs::Url;
 
-/// Bytes that the names of a schema's parts, and the places of them, may take.
+/// Bytes that the names of a schema's parts, the places of them, and what makes a `$ref` absolute may take.
 const MOST_NAMES: usize = 4 << 20;
 
 /// The parts that have a name: JSON pointers by URL. The whole schema is there as the empty URL, and by its own.
@@ -56,9 +56,11 @@ fn walk(
                 return Ok(());
             }
             let base = named.as_ref().unwrap_or(base);
-            let absolute = map.get("$ref").and_then(Json::as_str).and_then(|target| base.join(target));
-            if let Some(url) = absolute {
-                map.insert("$ref".to_owned(), Json::String(url.text()));
+            let target = map.get("$ref").and_then(Json::as_str);
+            if let Some((target, url)) = target.and_then(|target| Some((target, base.join(target)?))) {
+                let text = url.text();
+                documents.count(text.len().saturating_sub(target.len()))?;
+                map.insert("$ref".to_owned(), Json::String(text));
             }
             for (key, value) in map.iter_mut() {
                 match key.as_str() {
@@ -101,6 +103,8 @@ fn below(
 impl Documents {
     /// True if the name was free.
     fn add(&mut self, url: String, place: &[String]) -> Result<bool, String> {
+        // One that is not free was made all the same.
+        self.count(url.len())?;
         if self.by_url.contains_key(&url) {
             return Ok(false);
         }
@@ -109,12 +113,17 @@ impl Documents {
             pointer.push('/');
             pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
         }
-        self.bytes += url.len() + pointer.len();
-        if self.bytes > MOST_NAMES {
-            return Err(format!("the names of its parts ($id) take more than {MOST_NAMES} bytes"));
-        }
+        self.count(pointer.len())?;
         self.by_url.insert(url, pointer);
         Ok(true)
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), String> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MOST_NAMES {
+            return Err(format!("the names of its parts ($id, $ref) take more than {MOST_NAMES} bytes"));
+        }
+        Ok(())
     }
 
     /// Follows an absolute `$ref`.

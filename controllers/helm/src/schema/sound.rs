@@ -17,6 +17,9 @@ pub(super) struct Found {
     pub remote: Option<String>,
 }
 
+/// Patterns of one schema: each takes its time to compile, and nothing ends that before.
+const MOST_PATTERNS: usize = 1000;
+
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "number", "null", "object", "string"];
 
 pub(super) fn check(root: &Json, draft: Draft, documents: &Documents) -> Result<Found, String> {
@@ -112,6 +115,9 @@ impl<'s> Check<'s, '_> {
 
     fn pattern(&mut self, pattern: &'s str) -> Result<(), String> {
         if !self.patterns.contains(pattern) {
+            if self.patterns.len() >= MOST_PATTERNS {
+                return Err(format!("it has more than {MOST_PATTERNS} patterns"));
+            }
             goregex::compile(pattern.as_bytes())?;
             self.patterns.insert(pattern);
         }

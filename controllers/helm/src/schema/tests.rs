@@ -81,3 +81,33 @@ fn only_so_many_problems_are_told() {
     let said = check(&schema, &json!({"a": vec![1; 1000]})).unwrap();
     assert_eq!(said.lines().count(), 50);
 }
+
+#[test]
+fn a_long_name_is_not_written_before_each_reference() {
+    let name = format!("http://example.com/{}", "x".repeat(1 << 20));
+    let properties: Vec<Json> = vec![json!({"$ref": "#/definitions/a"}); 100];
+    let schema = json!({"$id": name, "definitions": {"a": {}}, "anyOf": properties});
+    let said = check(&schema, &json!({})).unwrap();
+    assert!(said.contains("take more than"), "{said}");
+}
+
+#[test]
+fn patterns_of_names_are_tried_until_the_limit_of_time() {
+    let patterns: serde_json::Map<String, Json> =
+        (0..300).map(|at| (format!("^never{at}$"), json!({}))).collect();
+    let values: serde_json::Map<String, Json> = (0..5000).map(|at| (format!("x{at}"), json!(1))).collect();
+    let limits = Limits { time: std::time::Duration::from_millis(10), ..Limits::default() };
+    let schema = json!({"patternProperties": patterns}).to_string();
+    let said = check_within(&limits, schema.as_bytes(), &Json::Object(values));
+    assert!(matches!(said, Err(Unchecked::Limit(LimitError::Time(_)))), "{said:?}");
+}
+
+#[test]
+fn a_schema_has_only_so_many_patterns() {
+    let patterns = |count: usize| -> serde_json::Map<String, Json> {
+        (0..count).map(|at| (format!("a{at}"), json!({}))).collect()
+    };
+    assert_eq!(check(&json!({"patternProperties": patterns(1000)}), &json!({})), None);
+    let said = check(&json!({"patternProperties": patterns(1001)}), &json!({})).unwrap();
+    assert!(said.contains("more than 1000 patterns"), "{said}");
+}

@@ -56,6 +56,8 @@ impl<'r> Walk<'r> {
             let mut is_known = named.is_some_and(|named| named.contains_key(name));
             let mut fits = false;
             for (pattern, schema) in patterns.into_iter().flatten() {
+                // One that is not kept is compiled for each name.
+                self.meter.step()?;
                 if self.rules.fits(pattern, name) {
                     fits = true;
                     self.below(name.clone(), schema, value, out)?;
