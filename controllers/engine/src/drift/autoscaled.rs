@@ -15,17 +15,18 @@ pub enum ScaledBy {
     Somebody,
 }
 
-/// Says who set the number of replicas by the subresource.
+/// Says who set the number of replicas by the subresource. Several who set the same number all have it: an autoscaler counts.
 pub fn scaled_by(managed_fields: &[Value]) -> Option<ScaledBy> {
     let text =
         |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut scaled = managed_fields.iter().filter(|entry| {
+    let scaled = managed_fields.iter().filter(|entry| {
         text(entry, "subresource") == "scale" && entry.pointer("/fieldsV1/f:spec/f:replicas").is_some()
     });
-    scaled.next().map(|entry| {
+    let kinds = scaled.map(|entry| {
         let by_autoscaler = AUTOSCALERS.contains(&text(entry, "manager").as_str());
         if by_autoscaler { ScaledBy::Autoscaler } else { ScaledBy::Somebody }
-    })
+    });
+    kinds.min_by_key(|by| *by == ScaledBy::Somebody)
 }
 
 #[cfg(test)]
@@ -46,5 +47,9 @@ mod tests {
         assert_eq!(by("kube-controller-manager", ""), None, "another controller");
         let status = json!({"manager": "k3s", "subresource": "scale", "fieldsV1": {"f:status": {}}});
         assert_eq!((scaled_by(&[status]), scaled_by(&[])), (None, None));
+        let both = ["keda", "kube-controller-manager"].map(|manager| {
+            json!({"manager": manager, "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+        });
+        assert_eq!(scaled_by(&both), Some(ScaledBy::Autoscaler), "they set the same number");
     }
 }
