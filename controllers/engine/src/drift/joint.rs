@@ -44,7 +44,15 @@ pub fn join(manifest: &mut Value, live: &Value, ours: Option<&Value>, before: &[
     if theirs.is_empty() {
         return;
     }
-    let all: Vec<Value> = said.iter().cloned().chain(theirs).collect();
+    let there = entries(live);
+    let all: Vec<Value> = if there.iter().all(|entry| said.contains(entry) || theirs.contains(entry))
+        && said.iter().all(|entry| there.contains(entry))
+    {
+        // All of it is there already, in whatever order.
+        there.to_vec()
+    } else {
+        said.iter().cloned().chain(theirs).collect()
+    };
     if let Some(manifest) = manifest.as_object_mut() {
         manifest.insert(field.to_owned(), Value::Array(all));
     }
@@ -82,6 +90,11 @@ mod tests {
         };
         assert_eq!(joined(&["a"], &["old"]), account(&["a", "theirs"]));
         assert_eq!(joined(&["old"], &["old"]), account(&["old", "theirs"]));
+        assert_eq!(
+            joined(&["theirs"], &[]),
+            account(&["old", "theirs"]),
+            "in the order in which it is there"
+        );
         assert_eq!(joined(&[], &["old"]), account(&["theirs"]));
         assert_eq!(joined(&["a"], &["old", "theirs"]), account(&["a"]));
         let mut silent = account(&[]);

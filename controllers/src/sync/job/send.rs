@@ -139,16 +139,19 @@ pub(super) async fn apply(
         metadata.remove("namespace");
     }
     let mut version = over.version();
-    match over {
-        Over::Ours(_) | Over::Stripped(_) => match patch.leave_to_others(&mut body, theirs, said).await {
+    if over.uid().is_some() {
+        let mut left = theirs;
+        if matches!(over, Over::Others(_)) {
+            // Nothing is ours yet: what is left to others is not said.
+            drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs);
+            left = &[];
+        }
+        match patch.leave_to_others(&mut body, left, said).await {
             Ok(looked_at) => version = version.or(looked_at),
             // The watch tells its end.
             Err(error) if error.is_not_found() => return None,
             Err(error) => return Some(Sent::refused(Refusal::Server(error))),
-        },
-        // Nothing is ours yet: what is left to others is not said.
-        Over::Others(_) => drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs),
-        Over::Nothing => {}
+        }
     }
     let mut marked = marks::mark(body, &ctx.owner.hash, &item.token, placed_by);
     if adopted {
@@ -207,7 +210,7 @@ impl Patch<'_> {
         self.session.send(&self.ctx.edge, Request::new(Method::Get, self.path.clone())).await
     }
 
-    /// Says of an object of ours what others have as it is, or not at all; answers the version that was looked at where the apply is
+    /// Says of an object that is there what others have as it is, or not at all; answers the version that was looked at where the apply is
     /// about no other one.
     async fn leave_to_others(
         &self,

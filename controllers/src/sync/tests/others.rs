@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use serde_json::{Value, json};
 
 use super::rig::*;
@@ -178,6 +179,19 @@ async fn pull_secrets_that_a_platform_adds_stay_and_are_no_drift() {
     labelled["metadata"]["labels"] = json!({"a": "b"});
     update(&rig, labelled).await;
     assert_eq!(pulls(&rig), ["theirs"], "the list is ours by now, and stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pull_secrets_stay_in_an_account_that_is_taken_over() {
+    for policy in [ConflictPolicy::AdoptIfSame, ConflictPolicy::Adopt, ConflictPolicy::Force] {
+        let rig = Rig::new(&["a"]);
+        rig.conflicts(policy);
+        rig.edge("a").put("openshift", &account(&["theirs", "one"]));
+        rig.start().await;
+        update(&rig, account(&["one"])).await;
+        assert_eq!(pulls(&rig), ["theirs", "one"], "{policy:?}");
+        assert_eq!(field(&rig, ACCOUNT, "/metadata/annotations/emco.io~1adopted"), "true", "{policy:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use emco_crds::DeploymentIntentGroup;
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::apis::ApiList;
 use emco_engine::changes::{RecreatedRow, RefusedRow, What};
-use emco_engine::drift::{bundles, unions};
+use emco_engine::drift::{bundles, joint, unions};
 use emco_engine::identity::{kind_of, split_api_version};
 use emco_engine::marks::made;
 use emco_engine::set::{ManifestSet, SetManifest, deployed};
@@ -137,10 +137,14 @@ impl Asker<'_> {
         };
         let answer = match &found {
             Found::Nothing | Found::Unread => tried.send(true).await,
-            Found::Others(live) => match self.takeover(&tried, live).await {
-                Ok(answer) => answer,
-                Err(why) => return refused("NotOurs", &why),
-            },
+            Found::Others(live) => {
+                let mut body = body.clone();
+                joint::join(&mut body, live, None, &[]);
+                match self.takeover(&TriedApply { body: &body, ..tried }, live).await {
+                    Ok(answer) => answer,
+                    Err(why) => return refused("NotOurs", &why),
+                }
+            }
         };
         if matches!(&answer, Ok(after) if found == Found::Unread && is_there(after)) {
             return Verdict::Open;
