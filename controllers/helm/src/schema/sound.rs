@@ -20,11 +20,22 @@ pub(super) struct Found {
 /// Patterns of one schema: each takes its time to compile, and nothing ends that before.
 const MOST_PATTERNS: usize = 1000;
 
+/// Bytes that the places of what `$ref` leads to may take.
+const MOST_TARGETS: usize = 4 << 20;
+
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "number", "null", "object", "string"];
 
 pub(super) fn check(root: &Json, draft: Draft, documents: &Documents) -> Result<Found, String> {
-    let mut check =
-        Check { draft, documents, found: Found::default(), pending: Vec::new(), patterns: BTreeSet::new() };
+    let mut check = Check {
+        draft,
+        documents,
+        found: Found::default(),
+        pending: Vec::new(),
+        // The whole is looked at anyway.
+        known: BTreeSet::from([String::new()]),
+        target_bytes: 0,
+        patterns: BTreeSet::new(),
+    };
     let mut place = Vec::new();
     check.schema(root, &mut place).map_err(|error| at(&place, &error))?;
     while let Some((reference, pointer)) = check.pending.pop() {
@@ -51,6 +62,9 @@ struct Check<'s, 'd> {
     found: Found,
     /// Targets of `$ref` that were not looked at yet.
     pending: Vec<(String, String)>,
+    /// Targets that are looked at, or will be: many names may lead to one.
+    known: BTreeSet<String>,
+    target_bytes: usize,
     patterns: BTreeSet<&'s str>,
 }
 
@@ -104,8 +118,14 @@ impl<'s> Check<'s, '_> {
         }
         match self.documents.target(reference)? {
             Target::Here(pointer) => {
-                self.found.targets.insert(reference.to_owned(), pointer.clone());
-                self.pending.push((reference.to_owned(), pointer));
+                self.target_bytes = self.target_bytes.saturating_add(reference.len() + pointer.len());
+                if self.target_bytes > MOST_TARGETS {
+                    return Err(format!("what its $ref lead to takes more than {MOST_TARGETS} bytes"));
+                }
+                if self.known.insert(pointer.clone()) {
+                    self.pending.push((reference.to_owned(), pointer.clone()));
+                }
+                self.found.targets.insert(reference.to_owned(), pointer);
             }
             Target::Remote => self.found.remote = Some(reference.to_owned()),
             Target::Nowhere => return Err(format!("$ref {reference:?} names nothing of this schema")),

@@ -111,3 +111,20 @@ fn a_schema_has_only_so_many_patterns() {
     let said = check(&json!({"patternProperties": patterns(1001)}), &json!({})).unwrap();
     assert!(said.contains("more than 1000 patterns"), "{said}");
 }
+
+#[test]
+fn a_part_with_many_names_is_looked_at_once() {
+    let all: Vec<Json> = (0..20_000).map(|at| json!({"$ref": format!("#n{at}")})).collect();
+    let before = std::time::Instant::now();
+    assert!(matches!(Schema::new(json!({"items": all}).to_string().as_bytes()), Schema::Ready(_)));
+    assert!(before.elapsed() < std::time::Duration::from_secs(30), "not once for each name");
+}
+
+#[test]
+fn the_places_of_what_is_referred_to_are_bounded() {
+    let all: Vec<Json> = (0..100).map(|at| json!({"$ref": format!("http://example.com/s#n{at}")})).collect();
+    let place = "x".repeat(100 << 10);
+    let schema = json!({"definitions": {place: {"$id": "http://example.com/s"}}, "items": all});
+    let said = check(&schema, &json!({})).unwrap();
+    assert!(said.contains("takes more than"), "{said}");
+}
