@@ -3,15 +3,27 @@
 
 use serde_json::Value;
 
-use crate::identity::kind_of;
+use crate::identity::{Identity, kind_of};
 
 /// Group, kind and field.
 const JOINT: [(&str, &str, &str); 1] = [("", "ServiceAccount", "imagePullSecrets")];
 
 /// The list of an object's kind that others add to.
 pub fn field(object: &Value) -> Option<&'static str> {
-    let kind = kind_of(object);
+    of_kind(kind_of(object))
+}
+
+fn of_kind(kind: (&str, &str)) -> Option<&'static str> {
     JOINT.iter().find(|(group, of, _)| (*group, *of) == kind).map(|(_, _, field)| *field)
+}
+
+/// Others have that list, and our apply has not: what becomes of it then does not change what is ours.
+pub fn is_others(id: &Identity, managed_fields: &[Value], manager: &str) -> bool {
+    let Some(field) = of_kind((id.group.as_str(), id.kind.as_str())) else { return false };
+    let field = format!("f:{field}");
+    let ours = super::entry(managed_fields, manager, "Apply");
+    let has = |entry: &Value| entry.get("fieldsV1").is_some_and(|fields| fields.get(&field).is_some());
+    ours.is_none_or(|fields| fields.get(&field).is_none()) && managed_fields.iter().any(has)
 }
 
 /// The entries that an object has in that list.
@@ -78,6 +90,19 @@ mod tests {
         assert!(!holds(&account(&["a"]), &account(&["a"]), "/automountServiceAccountToken"));
         let pod = json!({"kind": "Pod", "apiVersion": "v1", "imagePullSecrets": []});
         assert!(!holds(&pod, &pod, at));
+    }
+
+    #[test]
+    fn a_list_is_others_where_our_apply_has_it_no_more() {
+        let entry = |manager: &str, operation: &str, field: &str| json!({"manager": manager, "operation": operation, "fieldsV1": {(field): {}}});
+        let ours = |field: &str| entry("emco-1", "Apply", field);
+        let theirs = entry("openshift", "Update", "f:imagePullSecrets");
+        let of = |object: &Value, entries: &[Value]| is_others(&Identity::of(object), entries, "emco-1");
+        let account = account(&[]);
+        assert!(of(&account, &[ours("f:metadata"), theirs.clone()]) && of(&account, &[theirs.clone()]));
+        assert!(!of(&account, &[ours("f:imagePullSecrets"), theirs.clone()]));
+        assert!(!of(&account, &[ours("f:metadata")]));
+        assert!(!of(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}), &[theirs]));
     }
 
     #[test]

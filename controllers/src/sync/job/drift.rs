@@ -49,6 +49,8 @@ pub(super) struct Drift {
     baseline: BTreeMap<Id, String>,
     /// What was looked at when an object was found to differ: while it is the same, so is the answer.
     judged: BTreeMap<Id, Judged>,
+    /// Versions at which lists that others alone have were looked at.
+    shared: BTreeMap<Id, String>,
     /// Objects that were deleted to be made again.
     awaited: BTreeSet<Id>,
 }
@@ -100,7 +102,7 @@ impl Drift {
 
     /// For the row; `None` where nobody changed anything.
     pub fn row(&self) -> Option<RowDrift> {
-        let Self { corrected, restored, last, differ, baseline: _, judged: _, awaited: _ } = self;
+        let Self { corrected, restored, last, differ, baseline: _, judged: _, shared: _, awaited: _ } = self;
         if *corrected == 0 && differ.is_empty() {
             return None;
         }
@@ -122,6 +124,7 @@ impl Drift {
     pub fn applied(&mut self, id: &Id, fields: Option<String>) {
         self.baseline.insert(id.clone(), fields.unwrap_or_default());
         self.judged.remove(id);
+        self.shared.remove(id);
         self.awaited.remove(id);
     }
 
@@ -208,8 +211,9 @@ impl Job {
             let had = self.memory.drift.baseline.get(&item.id);
             let scaled = self.memory.scaled.contains(&*item.id);
             let now = seen.fields.as_deref().unwrap_or_default();
+            let unlooked = self.is_unlooked(item, &seen);
             // Nearly all of them nearly always.
-            if known.is_none() && had.is_some_and(|had| drift::same(had, now, scaled)) {
+            if known.is_none() && !unlooked && had.is_some_and(|had| drift::same(had, now, scaled)) {
                 if lacks_mark && !report {
                     unmarked.push((item.clone(), Arc::clone(&seen)));
                 }
@@ -219,11 +223,12 @@ impl Job {
             let from_row = known.as_ref().map(|known| &known.baseline).filter(|text| !text.is_empty());
             let first = had.is_none() && from_row.is_none();
             let baseline = had.or(from_row).cloned().unwrap_or_else(|| now.to_owned());
-            let odd = if first {
+            let differs = if first {
                 now.is_empty() || (self.memory.settled && !seen.managers.is_empty())
             } else {
                 !drift::same(&baseline, now, scaled)
             };
+            let odd = differs || unlooked;
             if !odd {
                 self.memory.drift.baseline.insert(item.id.clone(), baseline);
                 continue;
@@ -327,6 +332,10 @@ impl Job {
                 !drift::owned::left_to_others(&marked, &theirs, pointer)
                     && !joint::holds(&marked, &live, pointer)
             });
+            match now.shared {
+                Some(version) => drop(self.memory.drift.shared.insert(item.id.clone(), version)),
+                None => drop(self.memory.drift.shared.remove(&item.id)),
+            }
             let ours = now.fields.unwrap_or_default();
             // Of an object that is seen for the first time nobody knows what the cluster made of our apply: what nobody has
             // may never have been ours.

@@ -43,6 +43,8 @@ pub struct Seen {
     pub fields: Option<String>,
     /// The kind of client that set its replicas as autoscalers do.
     pub scaled: Option<drift::ScaledBy>,
+    /// The version, where others alone have a list that they add to: nothing else tells of what they make of it.
+    pub shared: Option<String>,
     /// Other managers, at most sixteen.
     pub managers: Vec<String>,
 }
@@ -68,6 +70,7 @@ impl Seen {
         let adopted = marks::is_adopted(object);
         let deleting = metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null());
         let judgement = judge.judge(object);
+        let shared = drift::joint::is_others(id, entries, &ours).then(|| version_text.clone());
         let seen = Self {
             uid: text(metadata.get("uid"))?,
             version: version_text.parse().unwrap_or_default(),
@@ -85,6 +88,7 @@ impl Seen {
             outcome: health::hook_outcome(object),
             fields: drift::of_ours(entries, &ours),
             scaled: drift::scaled_by(entries),
+            shared,
             managers,
             owner,
         };
@@ -103,5 +107,6 @@ impl Seen {
             && self.outcome == other.outcome
             && self.fields == other.fields
             && self.scaled == other.scaled
+            && self.shared == other.shared
     }
 }

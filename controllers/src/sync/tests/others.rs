@@ -167,6 +167,13 @@ async fn pull_secrets_that_a_platform_adds_stay_and_are_no_drift() {
     assert_eq!(pulls(&rig), ["two", "theirs"]);
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!((corrected(&rig), rig.row("a").unwrap().error), (1, None));
+    // Also while the list is the platform's alone.
+    platform(&rig, &["two", "theirs", "more"]).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!((pulls(&rig).len(), corrected(&rig)), (3, 1));
+    platform(&rig, &["theirs"]).await;
+    rig.until("it is counted again", |rig| corrected(rig) == 2).await;
+    assert_eq!(pulls(&rig), ["two", "theirs"]);
     // Also in the first request after a restart.
     rig.crash().await;
     rig.target(&on("a", &[app("web", vec![account(&["three"])])])).await;

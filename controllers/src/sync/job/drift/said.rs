@@ -4,11 +4,18 @@
 use emco_engine::drift::joint;
 use serde_json::Value;
 
+use super::super::super::observe::Seen;
 use super::super::super::work::Work;
 use super::super::Job;
-use super::super::desired::App;
+use super::super::desired::{App, Item};
 
 impl Job {
+    /// Others have a list that the manifest says entries of, and made something of it since it was looked at.
+    pub(super) fn is_unlooked(&self, item: &Item, seen: &Seen) -> bool {
+        self.memory.drift.shared.get(&item.id) != seen.shared.as_ref()
+            && item.manifest().is_some_and(|manifest| !joint::entries(&manifest.json).is_empty())
+    }
+
     /// Reads what the last complete state and what came after it said, while the target is not complete. What cannot be read counts as
     /// others': nothing of it is removed.
     pub(in super::super) async fn find_said(&mut self, work: &Work, apps: &[App]) {
