@@ -99,7 +99,10 @@ mod tests {
         let theirs = entry("openshift", "Update", "f:imagePullSecrets");
         let of = |object: &Value, entries: &[Value]| is_others(&Identity::of(object), entries, "emco-1");
         let account = account(&[]);
-        assert!(of(&account, &[ours("f:metadata"), theirs.clone()]) && of(&account, &[theirs.clone()]));
+        assert!(
+            of(&account, &[ours("f:metadata"), theirs.clone()])
+                && of(&account, std::slice::from_ref(&theirs))
+        );
         assert!(!of(&account, &[ours("f:imagePullSecrets"), theirs.clone()]));
         assert!(!of(&account, &[ours("f:metadata")]));
         assert!(!of(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}), &[theirs]));

@@ -128,3 +128,18 @@ fn the_places_of_what_is_referred_to_are_bounded() {
     let said = check(&schema, &json!({})).unwrap();
     assert!(said.contains("takes more than"), "{said}");
 }
+
+#[test]
+fn problems_that_are_alive_at_one_time_count_as_memory() {
+    let missing: Vec<String> = (0..50).map(|at| format!("{at}{}", "x".repeat(400))).collect();
+    let mut definitions = json!({"n0": {"type": "string"}});
+    for level in 1..400 {
+        let below = json!({"$ref": format!("#/definitions/n{}", level - 1)});
+        definitions[format!("n{level}")] = json!({"anyOf": [{"$ref": "#/definitions/m"}, below]});
+    }
+    definitions["m"] = json!({"required": missing});
+    let schema = json!({"definitions": definitions, "$ref": "#/definitions/n399"}).to_string();
+    let limits = Limits { memory_bytes: 4 << 20, ..Limits::default() };
+    let said = check_within(&limits, schema.as_bytes(), &json!({}));
+    assert!(matches!(said, Err(Unchecked::Limit(LimitError::Memory(_)))), "{said:?}");
+}

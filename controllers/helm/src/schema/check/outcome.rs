@@ -1,4 +1,5 @@
 //! The outcome of one check.
+use crate::value::Text;
 
 /// Problems that are shown for one chart; more help nobody.
 pub(super) const MAX_PROBLEMS: usize = 50;
@@ -6,7 +7,8 @@ pub(super) const MAX_PROBLEMS: usize = 50;
 /// Problems, and how well the values fitted all the same: of several schemas that do not fit, the best one's problems are told.
 #[derive(Default)]
 pub(super) struct Outcome {
-    texts: Vec<String>,
+    /// Each counts for the render: of schemas within schemas many outcomes are alive at one time.
+    texts: Vec<Text>,
     invalid: bool,
     pub score: i64,
 }
@@ -21,7 +23,7 @@ impl Outcome {
     }
 
     pub fn add(&mut self, text: Option<String>) {
-        self.texts.extend(text);
+        self.texts.extend(text.map(Text::from));
         self.invalid = true;
         self.score -= 2;
     }
@@ -34,7 +36,7 @@ impl Outcome {
     }
 
     pub fn into_text(self) -> String {
-        self.texts.concat()
+        self.texts.iter().map(Text::lossy).collect()
     }
 }
 
