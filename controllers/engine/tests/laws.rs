@@ -295,6 +295,7 @@ fn the_inputs_digest_sees_every_input() {
         source("Secret/s/values.yaml", "k: 3"),
         digest(|case| drop(case.charts.get_mut("web").unwrap().insert("x".to_owned(), String::new()))),
         digest(|case| drop(case.charts.remove("db"))),
+        digest(|case| drop(case.unchecked.insert("web".to_owned()))),
         digest(|case| case.profile.as_mut().unwrap()["apps"][0]["values"] = json!({"y": 1})),
         digest(|case| case.profile = None),
         digest(|case| case.namespace = Some("other".to_owned())),

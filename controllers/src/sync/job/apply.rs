@@ -212,6 +212,7 @@ impl Job {
         let placed_by: Arc<str> = self.policy().placed_by.into();
         let end = self.pass_end();
         let halt = Arc::new(Halt::default());
+        let touched = self.touched(&send);
         let send: Vec<_> = send
             .into_iter()
             .map(|(item, over)| {
@@ -220,17 +221,24 @@ impl Job {
                     Over::Others(_) => true,
                     over => over.uid().is_some_and(|uid| self.is_adopted(&item.id, uid)),
                 };
-                (item, over, adopted, theirs)
+                let said = self.memory.said.get(&*item.id).cloned().unwrap_or_default();
+                (item, over, adopted, theirs, said)
             })
             .collect();
-        let mut answers = stream::iter(send.into_iter().map(|(item, over, adopted, theirs)| {
+        let mut answers = stream::iter(send.into_iter().map(|(item, over, adopted, theirs, said)| {
             let (ctx, session, placed_by, end, halt) =
                 (ctx.clone(), session.clone(), placed_by.clone(), end.clone(), Arc::clone(&halt));
             async move {
                 // The wish changed meanwhile, or it makes no sense: what is not sent yet is not sent any more.
                 let stale = || end.is_over() || halt.holds(&item.id.namespace);
-                let sending =
-                    Sending { item: &item, over: &over, adopted, theirs: &theirs, placed_by: &placed_by };
+                let sending = Sending {
+                    item: &item,
+                    over: &over,
+                    adopted,
+                    theirs: &theirs,
+                    said: &said,
+                    placed_by: &placed_by,
+                };
                 let answer = apply(&sending, &session, &ctx, stale).await;
                 (item, over, answer)
             }
@@ -257,7 +265,10 @@ impl Job {
                     if !self.restored(&item)
                         && let Some(by) = over.stripped_by()
                     {
-                        self.again(&item, "changed", by);
+                        self.again(&item, "changed", by, &[]);
+                    }
+                    if touched.contains(&item.id) {
+                        self.begins_anew(&item);
                     }
                     self.memory.gone.remove(&item.id);
                     self.memory.deletes.remove(&*item.id);
