@@ -164,12 +164,21 @@ pub struct Ctx<'a> {
     pub template: &'a str,
     /// The function's name as the template wrote it.
     pub function: &'static str,
+    /// Bytes that this call asked for so far.
+    asked: Cell<usize>,
 }
 
-impl Ctx<'_> {
-    /// Asks for bytes the function is about to make. Call it before large or input-sized allocations.
+impl<'a> Ctx<'a> {
+    pub fn new(shared: &'a Shared, template: &'a str, function: &'static str) -> Self {
+        Self { shared, template, function, asked: Cell::new(0) }
+    }
+
+    /// Asks for bytes the function is about to make, beside those that it asked for before. Call it before large or input-sized
+    /// allocations.
     pub fn charge(&self, bytes: usize) -> Result<(), FuncError> {
-        Ok(self.shared.meter.charge(bytes)?)
+        let asked = self.asked.get().saturating_add(bytes);
+        self.asked.set(asked);
+        Ok(self.shared.meter.charge_more(bytes, asked)?)
     }
 
     /// Says that a map reachable from elsewhere was changed in place (`set`, `merge` and such).

@@ -108,7 +108,12 @@ impl Meter {
 
     /// Asks for bytes that a function is about to make. Call it before allocating: values count themselves only once they are made.
     pub fn charge(&self, bytes: usize) -> Result<(), LimitError> {
-        fits(bytes);
+        self.charge_more(bytes, bytes)
+    }
+
+    /// As [`Self::charge`], where `all` with these was asked for and is not made yet.
+    pub fn charge_more(&self, bytes: usize, all: usize) -> Result<(), LimitError> {
+        fits(all);
         self.check_memory()?;
         // Large values take time to make, so they look at the clock sooner.
         if bytes > 1 << 16 { self.check_time() } else { self.step() }

@@ -10,7 +10,7 @@ pub(crate) fn call(name: &'static str, args: &[Value]) -> Option<Value> {
     // A render of this thread goes on with its own account.
     apart(|| {
         let shared = Shared::new(Meter::start(&Limits::default()), None, (0, 0));
-        let mut ctx = Ctx { shared: &shared, template: "", function: name };
+        let mut ctx = Ctx::new(&shared, "", name);
         (def.call)(&mut ctx, args).ok()
     })
 }

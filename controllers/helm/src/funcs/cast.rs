@@ -173,7 +173,9 @@ pub(crate) fn strval(value: &Value) -> Text {
             };
             Text::from(list.items().iter().map(byte).collect::<Vec<u8>>())
         }
-        other => crate::objects::file_contents(other).cloned().unwrap_or_else(|| gofmt::display(other).into()),
+        other => {
+            crate::objects::file_contents(other).cloned().unwrap_or_else(|| gofmt::display(other).into())
+        }
     }
 }
 

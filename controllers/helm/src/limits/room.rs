@@ -13,8 +13,8 @@ pub(crate) const MAP_BYTES: usize = 700;
 /// The longest text that is made at once where no render counts.
 const MOST_AT_ONCE: usize = 256 << 20;
 
-/// Bytes that documents may take beyond the room of a render, for each byte that was printed. Ordinary manifests take about nine times
-/// their text, in maps of few entries.
+/// Bytes that documents may take beyond the room of a render, for each byte that was printed. Ordinary manifests take nine to
+/// sixteen times their text, in maps of few entries.
 const DOCUMENT_FACTOR: usize = 6;
 
 /// Parts of values that one render may look through without making anything of them.

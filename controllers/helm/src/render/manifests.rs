@@ -11,7 +11,7 @@ use super::{RenderError, Rendered};
 use crate::limits::{MAP_BYTES, apart, take_document};
 
 /// Bytes that a text, and an entry of a large map, take in a document beside their letters.
-const SHORT_BYTES: usize = 16;
+const SHORT_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 100;
 
 /// One object a chart makes.

@@ -37,8 +37,7 @@ mod tests {
 
     #[test]
     fn multiples_are_exact() {
-        let multiples =
-            [(0.3, 0.1), (1e300, 7e299 / 7.0), (0.0, 3.0), (4.5, 1.5), (1e22, 1e-5), (-9.0, 3.0)];
+        let multiples = [(0.3, 0.1), (1e300, 7e299 / 7.0), (0.0, 3.0), (4.5, 1.5), (1e22, 1e-5), (-9.0, 3.0)];
         for (value, of) in multiples {
             assert!(is_multiple(value, of), "{value} {of}");
         }

@@ -238,10 +238,9 @@ fn numbers(map: &Map<String, Json>, draft: Draft) -> Result<(), String> {
         match map.get(word) {
             None => {}
             Some(Json::Number(_)) if draft != Draft::Four => {}
+            Some(Json::Bool(_)) if matches!(draft, Draft::Four | Draft::Any) && map.contains_key(bound) => {}
             Some(Json::Bool(_)) if matches!(draft, Draft::Four | Draft::Any) => {
-                if !map.contains_key(bound) {
-                    return Err(format!("{word} cannot be used without {bound}"));
-                }
+                return Err(format!("{word} cannot be used without {bound}"));
             }
             Some(_) => {
                 let wanted = if draft == Draft::Four { "a boolean" } else { "a number" };

@@ -158,6 +158,6 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn context(&self, function: &'static str) -> Ctx<'a> {
-        Ctx { shared: self.render.shared, template: &self.template.name, function }
+        Ctx::new(self.render.shared, &self.template.name, function)
     }
 }

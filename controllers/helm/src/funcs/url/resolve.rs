@@ -41,8 +41,7 @@ impl Url {
     }
 
     fn resolved(&self, mut reference: Self) -> Self {
-        let absolute =
-            !reference.scheme.is_empty() || !reference.host.is_empty() || reference.user.is_some();
+        let absolute = !reference.scheme.is_empty() || !reference.host.is_empty() || reference.user.is_some();
         if reference.scheme.is_empty() {
             reference.scheme.clone_from(&self.scheme);
         }

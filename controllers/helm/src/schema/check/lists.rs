@@ -81,10 +81,12 @@ impl<'r> Walk<'r> {
             if outcome.is_valid() {
                 return Ok(());
             }
-            best = better(best, outcome);
+            best = Some(better(best, outcome));
         }
         self.problem(out, || "At least one of the items must match".to_owned());
-        best.into_iter().for_each(|best| out.merge(best));
+        if let Some(best) = best {
+            out.merge(best);
+        }
         Ok(())
     }
 }

@@ -41,9 +41,6 @@ impl Outcome {
 }
 
 /// The better of two outcomes that do not fit; the first one where they are alike.
-pub(super) fn better(best: Option<Outcome>, new: Outcome) -> Option<Outcome> {
-    match best {
-        Some(best) if best.score >= new.score => Some(best),
-        _ => Some(new),
-    }
+pub(super) fn better(best: Option<Outcome>, new: Outcome) -> Outcome {
+    best.filter(|best| best.score >= new.score).unwrap_or(new)
 }

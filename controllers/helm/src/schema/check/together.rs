@@ -31,10 +31,12 @@ impl<'r> Walk<'r> {
             if outcome.is_valid() {
                 return Ok(());
             }
-            best = better(best, outcome);
+            best = Some(better(best, outcome));
         }
         self.problem(out, || "Must validate at least one schema (anyOf)".to_owned());
-        best.into_iter().for_each(|best| out.merge(best));
+        if let Some(best) = best {
+            out.merge(best);
+        }
         Ok(())
     }
 
@@ -46,7 +48,7 @@ impl<'r> Walk<'r> {
             if outcome.is_valid() {
                 valid += 1;
             } else if valid == 0 {
-                best = better(best, outcome);
+                best = Some(better(best, outcome));
             }
         }
         if valid != 1 {
