@@ -38,7 +38,7 @@ fn web(app: &str, immutable: &str) -> Value {
 /// A deployment of this chart in a project.
 fn life_of(chart: &str) -> Life {
     let all = objects();
-    let mut life = Life::with(&all[..all.len() - 2]);
+    let life = Life::with(&all[..all.len() - 2]);
     life.put(
         &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "team-a"},
         "binaryData": {"web.tgz": packed("web", "1.0.0", &[("templates/web.yaml", chart)])}}),

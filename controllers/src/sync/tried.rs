@@ -63,8 +63,8 @@ impl TriedApply<'_> {
             match &answer {
                 Err(error)
                     if tries > 0
-                        && (!leave_out(&mut body, error).is_empty()
-                            || leave_out_nulls(&mut body, error)) => {}
+                        && (!leave_out(&mut body, error).is_empty() || leave_out_nulls(&mut body, error)) => {
+                }
                 _ => return answer,
             }
         }

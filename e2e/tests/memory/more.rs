@@ -253,10 +253,8 @@ async fn a_second_member_of_a_union_is_refused_in_the_same_words() {
             let first = web(&strategy, &volume, &probe);
             apply("two", &first).await?;
             let made = apply("one", &first).await?;
-            let mut all = vec![
-                json!(made["spec"]["strategy"]),
-                json!(made["spec"]["template"]["spec"]["volumes"]),
-            ];
+            let mut all =
+                vec![json!(made["spec"]["strategy"]), json!(made["spec"]["template"]["spec"]["volumes"])];
             for second in [
                 web(&json!({"type": "Recreate"}), &volume, &probe),
                 web(&json!({"type": "Recreate", "rollingUpdate": null}), &volume, &probe),

@@ -11,7 +11,7 @@ const ALL: &str = r#"
 {{- range $name, $strategy := dict
   "silent" (dict "two" (dict "type" "Recreate"))
   "said" (dict "one" (dict "type" "RollingUpdate") "two" (dict "type" "Recreate"))
-  "null" (dict "two" (dict "type" "Recreate" "rollingUpdate" nil)) }}
+  "emptied" (dict "two" (dict "type" "Recreate" "rollingUpdate" nil)) }}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -102,7 +102,7 @@ async fn another_member_of_a_union_is_applied_as_with_helm() {
             deploy(bed, "unions", &all, &format!("{{step: {step}}}"), "{}").await?;
             deployed(bed, "unions", "shop", revision).await?;
             beside.upgrade(&format!("step={step}")).await?;
-            for name in ["silent", "said", "null"] {
+            for name in ["silent", "said", "emptied"] {
                 beside.agrees("unions", &format!("deploy/{name}"), &["{.spec.strategy}"]).await?;
             }
             let fields = ["{.spec.template.spec.volumes}", "{.spec.template.spec.containers}"];
@@ -110,7 +110,7 @@ async fn another_member_of_a_union_is_applied_as_with_helm() {
             beside.agrees("unions", "svc/typed", &["{.spec.type}"]).await?;
             // A change of the template is one rollout, and that of a strategy is none.
             let rollouts = [r"{.metadata.annotations.deployment\.kubernetes\.io/revision}"];
-            for name in ["silent", "said", "null", "sources"] {
+            for name in ["silent", "said", "emptied", "sources"] {
                 beside.observed(name).await?;
                 beside.agrees("unions", &format!("deploy/{name}"), &rollouts).await?;
             }

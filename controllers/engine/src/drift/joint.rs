@@ -1,4 +1,4 @@
-//! Lists that are one field for server-side apply, and that others add entries to: the `imagePullSecrets` of a ServiceAccount,
+//! Lists that are one field for server-side apply, and that others add entries to: the `imagePullSecrets` of a `ServiceAccount`,
 //! where platforms put the Secret that they make for it.
 
 use serde_json::Value;

@@ -47,7 +47,8 @@ impl Stale {
     /// A refused field says that a container mounts no volume of the Pod: to an API server one of two sources is none.
     fn takes_mounts(&self, field: &str) -> bool {
         let field = without_places(field);
-        let mounts = field.strip_suffix(".volumeMounts.name").or(field.strip_suffix(".volumeDevices.name"));
+        let mounts =
+            field.strip_suffix(".volumeMounts.name").or_else(|| field.strip_suffix(".volumeDevices.name"));
         let pod = mounts.and_then(|container| container.rsplit_once('.')).map(|(pod, _)| pod);
         pod.is_some_and(|pod| self.about.iter().any(|about| about.strip_prefix(pod) == Some(".volumes")))
     }
@@ -99,7 +100,9 @@ fn drop_at(value: &mut Value, segments: &[&str], union: &Union) {
     let (name, keys) = split(segment);
     match value.get_mut(name) {
         Some(Value::Array(items)) if !keys.is_empty() => {
-            items.iter_mut().for_each(|item| drop_at(item, rest, union));
+            for item in items {
+                drop_at(item, rest, union);
+            }
         }
         Some(below) if keys.is_empty() => drop_at(below, rest, union),
         _ => {}

@@ -247,37 +247,13 @@ impl Job {
         let mut round = Round { all: true, met: Vec::new() };
         let mut refused = Vec::new();
         while let Some((item, over, answer)) = answers.next().await {
-            let key = Key::Object(item.id.clone());
             match answer {
                 Some(Sent { answer: Ok(object), left_out, rewritten }) => {
-                    self.ctx.edge.metrics.applied(match &over {
-                        _ if self.memory.settled => Applied::Restored,
-                        Over::Others(_) => Applied::TakenOver,
-                        Over::Ours(_) | Over::Stripped(_) => Applied::Changed,
-                        Over::Nothing => Applied::Made,
-                    });
-                    self.log_left_out(&item, &left_out);
-                    self.memory.left_out.applied(&item.id.to_string(), left_out);
-                    self.memory.rewritten.applied(&item.id.to_string(), rewritten);
-                    self.memory.backoff.worked(&key);
-                    self.memory.backoff.worked(&Key::Server);
                     halt.answered();
-                    if !self.restored(&item)
-                        && let Some(by) = over.stripped_by()
-                    {
-                        self.again(&item, "changed", by, &[]);
-                    }
+                    self.applied(&item, &over, &object, (left_out, rewritten));
                     if touched.contains(&item.id) {
                         self.begins_anew(&item);
                     }
-                    self.memory.gone.remove(&item.id);
-                    self.memory.deletes.remove(&*item.id);
-                    self.ctx.edge.observed.learn(&item.id, &object);
-                    let seen = Seen::of(&item.id, &object);
-                    if let Over::Others(takeover) = &over {
-                        self.taken_over(&item, &takeover.uid, &takeover.holder.who);
-                    }
-                    self.memory.drift.applied(&item.id, seen.and_then(|seen| seen.fields));
                 }
                 Some(Sent { answer: Err(Refusal::Server(error)), .. })
                     if matches!(over, Over::Nothing) && error.is_conflict() =>
@@ -318,6 +294,40 @@ impl Job {
             self.make_anew(refused, session, facts).await;
         }
         round
+    }
+
+    /// Takes in that an object was applied, as the cluster answered it, with what that left out and rewrote of it.
+    fn applied(
+        &mut self,
+        item: &Item,
+        over: &Over,
+        object: &Value,
+        (left_out, rewritten): (Vec<String>, Vec<String>),
+    ) {
+        self.ctx.edge.metrics.applied(match over {
+            _ if self.memory.settled => Applied::Restored,
+            Over::Others(_) => Applied::TakenOver,
+            Over::Ours(_) | Over::Stripped(_) => Applied::Changed,
+            Over::Nothing => Applied::Made,
+        });
+        self.log_left_out(item, &left_out);
+        self.memory.left_out.applied(&item.id.to_string(), left_out);
+        self.memory.rewritten.applied(&item.id.to_string(), rewritten);
+        self.memory.backoff.worked(&Key::Object(item.id.clone()));
+        self.memory.backoff.worked(&Key::Server);
+        if !self.restored(item)
+            && let Some(by) = over.stripped_by()
+        {
+            self.again(item, "changed", by, &[]);
+        }
+        self.memory.gone.remove(&item.id);
+        self.memory.deletes.remove(&*item.id);
+        self.ctx.edge.observed.learn(&item.id, object);
+        let seen = Seen::of(&item.id, object);
+        if let Over::Others(takeover) = over {
+            self.taken_over(item, &takeover.uid, &takeover.holder.who);
+        }
+        self.memory.drift.applied(&item.id, seen.and_then(|seen| seen.fields));
     }
 
     /// Whether the cluster wants to be left alone for now.

@@ -287,8 +287,8 @@ impl Patch<'_> {
             let answered = self.session.send(&self.ctx.edge, request).await;
             let refusal = answered.as_ref().err();
             let fields = refusal.map(|error| undeclared::leave_out(marked, error)).unwrap_or_default();
-            let tries = !fields.is_empty()
-                || refusal.is_some_and(|error| undeclared::leave_out_nulls(marked, error));
+            let tries =
+                !fields.is_empty() || refusal.is_some_and(|error| undeclared::leave_out_nulls(marked, error));
             answer = Some(answered);
             let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
             self.ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);

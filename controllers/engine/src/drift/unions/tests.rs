@@ -134,9 +134,7 @@ fn members_that_are_said_to_be_nothing_leave_the_manifest() {
 
 #[test]
 fn a_claimed_field_is_ours_and_nobody_elses() {
-    let entry = |manager: &str, operation: &str, fields: Value| {
-        json!({"manager": manager, "operation": operation, "fieldsType": "FieldsV1", "fieldsV1": fields})
-    };
+    let entry = |manager: &str, operation: &str, fields: Value| json!({"manager": manager, "operation": operation, "fieldsType": "FieldsV1", "fieldsV1": fields});
     let ours = json!({"f:spec": {"f:strategy": {"f:type": {}}}});
     let helm = json!({"f:spec": {"f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}}}}});
     let surge = json!({"f:rollingUpdate": {"f:maxSurge": {}}});

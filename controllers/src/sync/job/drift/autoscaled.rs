@@ -63,8 +63,7 @@ impl Job {
         session: &Session,
         facts: &mut Facts,
     ) {
-        let items: Vec<&Item> =
-            apps.iter().flat_map(App::items).filter(|item| says_replicas(item)).collect();
+        let items: Vec<&Item> = apps.iter().flat_map(App::items).filter(|item| says_replicas(item)).collect();
         let found = self.ctx.edge.observed.find(items.iter().map(|item| &*item.id));
         let owner = Some(&self.ctx.owner.hash);
         let by = |found: &Found| found.seen.as_ref().filter(|seen| seen.owner.as_ref() == owner)?.scaled;
