@@ -1,11 +1,9 @@
 //! Recognises mail addresses as Go's `mail.ParseAddress`: alone, or behind a name and in angle brackets.
 
 pub(super) fn is_address(text: &str) -> bool {
-    let mut reader = Reader { rest: text };
-    if !reader.blanks() {
-        return false;
-    }
-    let alone = reader.rest;
+    // No comment stands before the first word.
+    let alone = text.trim_start_matches([' ', '\t']);
+    let mut reader = Reader { rest: alone };
     if reader.address() && reader.blanks() && reader.rest.is_empty() {
         return true;
     }

@@ -8,7 +8,7 @@ use crate::schema::{formats, number};
 
 impl<'r> Walk<'r> {
     pub(super) fn number(&mut self, map: &'r Map<String, Json>, value: f64, out: &mut Outcome) {
-        let shown = |bound: f64| gofloat::format(bound, 'g', Some(10));
+        let shown = |bound: f64| gofloat::format(bound, 'g', None);
         let bound = |word: &str| map.get(word).and_then(Json::as_f64);
         if let Some(of) = bound("multipleOf").filter(|of| !number::is_multiple(value, *of)) {
             self.problem(out, || format!("Must be a multiple of {}", shown(of)));
