@@ -15,6 +15,7 @@ use super::output::machine;
 use super::pulse::{self, Pulse};
 use super::{Outcome, print};
 
+pub mod feed;
 pub mod filter;
 pub mod show;
 pub mod tree;
@@ -24,11 +25,11 @@ use filter::{Filter, LISTED, absent};
 use tree::Tree;
 
 /// What is looked at.
-struct Scope {
+pub struct Scope {
     /// All namespaces if absent.
-    namespace: Option<String>,
+    pub namespace: Option<String>,
     /// All of the namespace if absent.
-    name: Option<String>,
+    pub name: Option<String>,
 }
 
 pub async fn run(args: StatusArgs) -> anyhow::Result<Outcome> {

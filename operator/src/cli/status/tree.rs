@@ -143,7 +143,7 @@ impl Group {
         let (namespace, name) = (group.namespace().unwrap_or_default(), group.name_any());
         let mut apps: BTreeMap<String, Vec<There>> = BTreeMap::new();
         let own = |shard: &&SyncShard| {
-            shard.namespace().as_deref() == Some(&namespace) && crate::cli::hub::is_of(shard, &name)
+            shard.metadata.namespace.as_deref() == Some(&namespace) && crate::cli::hub::is_of(shard, &name)
         };
         for shard in shards.iter().filter(own) {
             let known = shard.status.as_ref().map(|s| decode_status(&shard.spec, s)).unwrap_or_default();
@@ -196,6 +196,11 @@ impl Group {
             name,
             apps,
         }
+    }
+
+    /// A deployment of which nothing is anywhere.
+    pub fn nothing(group: &DeploymentIntentGroup) -> Self {
+        Self::of(group, &[], true, &Filter::default(), &mut Counts::default())
     }
 
     /// Whether it is ready, and so is everything that is shown of it.
@@ -348,4 +353,4 @@ fn things(status: Option<&RowStatus>, app: &str, row: &Row) -> Vec<Thing> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub mod tests;
