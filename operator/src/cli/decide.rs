@@ -1,47 +1,23 @@
 //! Approves or rejects the plan of a deployment that waits.
 
+use emco_crds::DeploymentIntentGroup;
 use emco_crds::deployment_approval::Decision;
 use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::deployment_intent_group::status::{Pending, PendingRequires};
-use emco_crds::fields::NameRef;
-use emco_crds::names::manager;
-use emco_crds::{DeploymentApproval, DeploymentApprovalSpec, DeploymentIntentGroup};
 use emco_engine::rollout::LAST;
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{ListParams, PostParams};
-use kube::{Api, Resource};
-use serde::Serialize;
 
 use super::args::deployments::DecideArgs;
-use super::hub::{self, Hub};
+use super::hub;
 use super::output::machine;
 use super::{Outcome, print};
 
-/// Longest part of a deployment's name in an approval's: with the digest and what the server adds it stays below 63.
-const LONGEST: usize = 43;
+pub mod approval;
+pub mod confirm;
+
+use approval::Done;
+
 /// Fewest digits that stand for a digest.
 const FEWEST: usize = 6;
-
-/// What was done.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Done {
-    deployment: String,
-    decision: Decision,
-    digest: String,
-    /// The wave that it is of alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wave: Option<String>,
-    /// Name of the `DeploymentApproval`.
-    approval: String,
-    /// Whether it was created now.
-    created: bool,
-    by: String,
-    /// The `DeploymentApproval` that rejects the digest all the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rejected: Option<String>,
-}
 
 /// `kubectl emco approve`.
 pub async fn approve(args: DecideArgs) -> anyhow::Result<Outcome> {
@@ -58,46 +34,13 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
     let hub = hub::connect(&named.hub).await?;
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
-    let pending = group.status.as_ref().and_then(|status| status.pending.as_ref());
-    // What a deletion would remove is confirmed at the deployment itself.
-    let pending =
-        pending.filter(|pending| pending.revision > 0 || pending.requires == PendingRequires::Approval);
+    let pending = decidable(&group);
     let digest = match &wave {
         Some(wave) => of_wave(&group, wave, decision, digest.as_deref()),
         None => choose(pending, digest.as_deref()),
     };
     let digest = digest.map_err(|why| anyhow::anyhow!("{namespace}/{name}: {why}"))?;
-    let by = user(&hub).await?;
-    let api = Api::<DeploymentApproval>::namespaced(hub.client.clone(), &namespace);
-    let all = hub.list(api.clone(), &ListParams::default(), "deployment approvals", Some(&namespace)).await?;
-    let same = all.iter().find(|approval| {
-        let spec = &approval.spec;
-        (&spec.deployment_intent_group_ref.name, &spec.digest, &spec.approved_by, spec.decision)
-            == (&name, &digest, &by, decision)
-            && spec.wave == wave
-            && approval.metadata.deletion_timestamp.is_none()
-    });
-    let created = same.is_none();
-    let approval = if let Some(same) = same {
-        same.metadata.name.clone().unwrap_or_default()
-    } else {
-        let object = object(&group, (&digest, wave.as_deref()), decision, &by, comment);
-        let params = PostParams { field_manager: Some(manager::CLI.to_owned()), ..PostParams::default() };
-        let made = api.create(&params, &object).await.map_err(|error| {
-            hub.sentence(&error, "create a deployment approval of", &format!("{namespace}/{name}"))
-        })?;
-        made.metadata.name.unwrap_or_default()
-    };
-    let no = all.iter().find(|approval| {
-        let spec = &approval.spec;
-        (&spec.deployment_intent_group_ref.name, &spec.digest, spec.decision)
-            == (&name, &digest, Decision::Rejected)
-            && spec.wave == wave
-            && approval.metadata.deletion_timestamp.is_none()
-    });
-    let rejected = no.filter(|_| decision == Decision::Approved).and_then(|no| no.metadata.name.clone());
-    let deployment = format!("{namespace}/{name}");
-    let done = Done { deployment, decision, digest, wave, approval, created, by, rejected };
+    let done = approval::give(&hub, &group, (digest, wave), decision, comment).await?;
     if let Some(text) = machine(output, &done)? {
         print(&text)?;
         return Ok(Outcome::AsWanted);
@@ -106,8 +49,32 @@ async fn decide(args: DecideArgs, decision: Decision) -> anyhow::Result<Outcome>
     Ok(Outcome::AsWanted)
 }
 
+/// The plan that an approval or a rejection may be of: what a deletion would remove is confirmed at the deployment itself.
+pub fn decidable(group: &DeploymentIntentGroup) -> Option<&Pending> {
+    let pending = group.status.as_ref()?.pending.as_ref()?;
+    (pending.revision > 0 || pending.requires == PendingRequires::Approval).then_some(pending)
+}
+
+/// The digest, if the plan that waits has exactly it, or the revision that is rolled out where a wave is meant.
+pub fn exactly(
+    group: &DeploymentIntentGroup,
+    wave: Option<&str>,
+    decision: Decision,
+    digest: &str,
+) -> Result<String, String> {
+    let waits = match wave {
+        Some(wave) => of_wave(group, wave, decision, None)?,
+        None => choose(decidable(group), None)?,
+    };
+    if waits == digest {
+        return Ok(waits);
+    }
+    // Of a digest that is not shown any more, or was never one.
+    Err(format!("the plan that waits has digest {}, not {}: look at it again", short(&waits), short(digest)))
+}
+
 /// What was done, in words.
-fn said(done: &Done, pending: Option<&Pending>) -> String {
+pub fn said(done: &Done, pending: Option<&Pending>) -> String {
     let Done { deployment, decision, digest, wave, approval, created, by, rejected } = done;
     let what = match decision {
         Decision::Approved => "approved",
@@ -174,12 +141,13 @@ fn of_wave(
     choose(runs.as_ref(), asked)
 }
 
-pub(super) fn short(digest: &str) -> String {
+/// The first digits of a digest.
+pub fn short(digest: &str) -> String {
     digest.trim_start_matches("sha256:").chars().take(12).collect()
 }
 
 /// The digest that is meant: that of the plan that waits, or one that is given as a whole.
-pub(super) fn choose(pending: Option<&Pending>, asked: Option<&str>) -> Result<String, String> {
+pub fn choose(pending: Option<&Pending>, asked: Option<&str>) -> Result<String, String> {
     let waits = pending.map(|pending| pending.digest.as_str());
     let Some(asked) = asked else {
         return waits.map(str::to_owned).ok_or_else(|| "no plan of it waits".to_owned());
@@ -205,51 +173,10 @@ pub(super) fn choose(pending: Option<&Pending>, asked: Option<&str>) -> Result<S
     }
 }
 
-/// The user name that the hub knows the caller by: nothing else is taken for `approvedBy`.
-async fn user(hub: &Hub) -> anyhow::Result<String> {
-    let review = SelfSubjectReview::default();
-    let answer = Api::<SelfSubjectReview>::all(hub.client.clone())
-        .create(&PostParams::default(), &review)
-        .await
-        .map_err(|error| hub.sentence(&error, "ask for", "your user name"))?;
-    let name = answer.status.and_then(|status| status.user_info).and_then(|user| user.username);
-    name.filter(|name| !name.is_empty())
-        .ok_or_else(|| anyhow::anyhow!("the hub {} does not say your user name", hub.url))
-}
-
-fn object(
-    group: &DeploymentIntentGroup,
-    (digest, wave): (&str, Option<&str>),
-    decision: Decision,
-    by: &str,
-    comment: Option<String>,
-) -> DeploymentApproval {
-    let name = group.metadata.name.clone().unwrap_or_default();
-    let start: String = name.chars().take(LONGEST).collect();
-    let mut object = DeploymentApproval::default();
-    object.metadata.generate_name = Some(format!("{start}-{}-", short(digest)));
-    object.metadata.namespace.clone_from(&group.metadata.namespace);
-    // It goes with its deployment; those that are applied from Git stay.
-    object.metadata.owner_references = Some(vec![OwnerReference {
-        api_version: DeploymentIntentGroup::api_version(&()).into_owned(),
-        kind: DeploymentIntentGroup::kind(&()).into_owned(),
-        name: name.clone(),
-        uid: group.metadata.uid.clone().unwrap_or_default(),
-        ..OwnerReference::default()
-    }]);
-    object.spec = DeploymentApprovalSpec {
-        deployment_intent_group_ref: NameRef { name },
-        digest: digest.to_owned(),
-        wave: wave.map(str::to_owned),
-        decision,
-        approved_by: by.to_owned(),
-        comment,
-    };
-    object
-}
-
 #[cfg(test)]
 mod tests {
+    use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
+
     use super::*;
 
     const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -314,15 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_goes_with_its_deployment_and_has_a_name_that_fits() {
+    fn only_the_digest_that_waits_is_decided_where_exactly_one_is_meant() {
         let mut group = DeploymentIntentGroup::default();
-        group.metadata.name = Some("a".repeat(53));
-        group.metadata.uid = Some("u".to_owned());
-        let made = object(&group, (DIGEST, None), Decision::Rejected, "ann", None);
-        let prefix = made.metadata.generate_name.unwrap();
-        assert!(prefix.ends_with("-0123456789ab-") && prefix.len() + 5 <= 63, "{prefix}");
-        assert_eq!(made.metadata.owner_references.unwrap().first().unwrap().uid, "u");
-        assert_eq!((made.spec.decision, made.spec.approved_by.as_str()), (Decision::Rejected, "ann"));
+        let decide = |group: &_, digest: &str| exactly(group, None, Decision::Approved, digest);
+        assert_eq!(decide(&group, DIGEST).unwrap_err(), "no plan of it waits");
+        group.status = Some(DeploymentIntentGroupStatus { pending: Some(pending()), ..Default::default() });
+        assert_eq!(decide(&group, DIGEST), Ok(DIGEST.to_owned()));
+        let other = format!("sha256:{}", "f".repeat(64));
+        for wrong in ["", "0123456789ab", other.as_str()] {
+            assert!(decide(&group, wrong).unwrap_err().ends_with(": look at it again"), "{wrong}");
+        }
     }
 
     #[test]

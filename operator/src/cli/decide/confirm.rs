@@ -8,10 +8,10 @@ use kube::api::{Patch, PatchParams};
 use serde::Serialize;
 use serde_json::json;
 
-use super::args::deployments::ConfirmArgs;
-use super::decide::{choose, short};
-use super::output::machine;
-use super::{Outcome, hold, hub, print};
+use super::{choose, short};
+use crate::cli::args::deployments::ConfirmArgs;
+use crate::cli::output::machine;
+use crate::cli::{Outcome, hold, hub, print};
 
 /// What was done.
 #[derive(Debug, Serialize)]
