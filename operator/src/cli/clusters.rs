@@ -19,7 +19,7 @@ use super::output::{Table, age, machine, made};
 use super::pulse::{self, Pulse};
 use super::{Outcome, print};
 
-mod granted;
+pub mod granted;
 mod selector;
 
 use granted::{Granted, Written};
@@ -42,28 +42,29 @@ struct Listing {
     clusters: Vec<Shown>,
 }
 
-#[derive(Serialize)]
+/// One cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
-    provider: String,
-    name: String,
+pub struct Shown {
+    pub provider: String,
+    pub name: String,
     /// True, False or Unknown.
-    ready: String,
-    reason: String,
+    pub ready: String,
+    pub reason: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    said: String,
+    pub said: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    version: String,
+    pub version: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    nodes: String,
+    pub nodes: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    credentials_end: Option<Timestamp>,
+    pub credentials_end: Option<Timestamp>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    in_use: Option<String>,
+    pub in_use: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    made: Option<Timestamp>,
+    pub made: Option<Timestamp>,
 }
 
 pub async fn run(args: ClustersArgs) -> anyhow::Result<Outcome> {
@@ -171,7 +172,8 @@ async fn find(hub: &Hub, args: &ClustersArgs) -> anyhow::Result<Found> {
     }
 }
 
-fn of_cluster(cluster: &Cluster) -> Shown {
+/// What its status says.
+pub fn of_cluster(cluster: &Cluster) -> Shown {
     let meta = &cluster.metadata;
     let status = cluster.status.as_ref();
     let ready = status.and_then(|status| status.condition(types::READY));

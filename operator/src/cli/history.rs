@@ -19,24 +19,24 @@ use super::output::{Table, age, machine, made};
 use super::{Outcome, print, stored};
 
 /// One revision.
-#[derive(Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
-    revision: i64,
+pub struct Entry {
+    pub revision: i64,
     /// `Running`, `Replaced`, `TakenBack`, after too many clusters failed with it, or `Stored`, which is not given to clusters yet.
-    state: &'static str,
-    cause: &'static str,
+    pub state: &'static str,
+    pub cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    made: Option<Timestamp>,
+    pub made: Option<Timestamp>,
     /// How it ended, in EMCO's words; of the running one, how it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<String>,
+    pub outcome: Option<String>,
     /// A rollout that fails may go back to it.
-    good: bool,
+    pub good: bool,
     /// Objects on all clusters.
-    objects: i64,
-    digest: String,
-    composite_app: Option<String>,
+    pub objects: i64,
+    pub digest: String,
+    pub composite_app: Option<String>,
     /// Against the revision before; absent where that is stored no more, or the manifests may not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Changes>,
@@ -60,6 +60,12 @@ impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "+{} ~{} -{}", self.added, self.changed, self.removed)
     }
+}
+
+/// The revisions of a deployment as they are listed, the newest first.
+pub fn entries(mut contexts: Vec<AppContext>, group: &DeploymentIntentGroup) -> Vec<Entry> {
+    contexts.sort_by_key(|context| std::cmp::Reverse(context.spec.revision));
+    contexts.iter().map(|context| entry(context, group)).collect()
 }
 
 /// `kubectl emco history`.

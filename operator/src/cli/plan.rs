@@ -20,7 +20,7 @@ use super::output::machine;
 use super::{Outcome, print, pulse, watched};
 
 mod files;
-mod read;
+pub mod read;
 mod show;
 
 use read::App;
@@ -266,7 +266,7 @@ impl Plan {
 }
 
 /// Why a plan waits: the condition that says so.
-fn waits(status: &DeploymentIntentGroupStatus) -> String {
+pub fn waits(status: &DeploymentIntentGroupStatus) -> String {
     let approved = status.condition(types::APPROVED).filter(|approved| approved.status == "False");
     let said = approved.or_else(|| status.condition(types::READY));
     said.map(|said| said.message.clone()).unwrap_or_default()

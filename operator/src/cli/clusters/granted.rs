@@ -72,6 +72,11 @@ pub async fn read(hub: &Hub, namespace: &str) -> anyhow::Result<Written> {
 }
 
 impl Granted {
+    /// The clusters, by provider and name.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     /// Takes in one ConfigMap; whether it is one of the operator's.
     fn take(&mut self, map: &ConfigMap, named: &str) -> anyhow::Result<bool> {
         if !map.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(label::PROJECT)) {
