@@ -14,7 +14,7 @@ mod chart_tests;
 mod check;
 mod clusters;
 mod complete;
-mod confirm;
+mod dashboard;
 mod decide;
 mod diff;
 mod digest;
@@ -133,6 +133,7 @@ async fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Check(args) => Box::pin(check::run(args)).await,
         Command::Clusters(args) => clusters::run(args).await,
         Command::Status(args) => Box::pin(status::run(args)).await,
+        Command::Dashboard(args) => Box::pin(dashboard::run(args)).await,
         Command::Diff(args) => Box::pin(diff::run(args)).await,
         Command::Orphans(args) if args.rebuild => Box::pin(rebuild::run(args)).await,
         Command::Orphans(args) => orphans::run(args).await,
@@ -161,7 +162,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Digest(args) => Box::pin(digest::run(args)).await,
         DeploymentCommand::Approve(args) => Box::pin(decide::approve(args)).await,
         DeploymentCommand::Reject(args) => Box::pin(decide::reject(args)).await,
-        DeploymentCommand::Confirm(args) => Box::pin(confirm::run(args)).await,
+        DeploymentCommand::Confirm(args) => Box::pin(decide::confirm::run(args)).await,
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
         DeploymentCommand::Wait(args) => Box::pin(wait::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,

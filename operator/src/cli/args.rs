@@ -7,19 +7,21 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub use add::{AddArgs, Level, People, TokenKind};
 pub use check::CheckArgs;
+pub use dashboard::DashboardArgs;
 pub use deployments::DeploymentCommand;
 pub use leave::{RotateArgs, UninstallArgs};
 pub use shell::Shell;
 pub use status::StatusArgs;
 pub use words::{Deployment, is_label};
 
-use self::exit_codes::{EXIT_CODES, PRINTED_EXIT_CODES};
+use self::exit_codes::{DASHBOARD_EXIT_CODES, EXIT_CODES, PRINTED_EXIT_CODES};
 use self::words::{cluster, duration};
 
 mod add;
 pub mod adopt;
 pub mod awaited;
 mod check;
+mod dashboard;
 pub mod deployments;
 mod exit_codes;
 mod leave;
@@ -65,6 +67,10 @@ pub enum Command {
     /// Show deployments as a tree: apps, clusters, and objects that are not as wanted.
     #[command(after_help = EXIT_CODES)]
     Status(StatusArgs),
+    /// Serve pages for a browser on this machine that show what runs, what is wrong and what waits, and print the link to them.
+    /// Changes nothing by itself; plans can be approved and rejected there.
+    #[command(after_help = DASHBOARD_EXIT_CODES)]
+    Dashboard(DashboardArgs),
     /// Compare what a deployment is to have on its clusters with what is there, field by field. Changes nothing.
     #[command(after_help = EXIT_CODES)]
     Diff(DiffArgs),

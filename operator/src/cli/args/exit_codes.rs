@@ -23,3 +23,7 @@ pub const DIGEST_EXIT_CODES: &str = "Exit codes: 0 every deployment has its dige
 /// What is said at the end of the help of `wait`.
 pub const WAIT_EXIT_CODES: &str = "Exit codes: 0 it is so, 1 an error (there is no such deployment, or it was deleted meanwhile), 2 a \
                                    command line that cannot be understood, 3 it was not so before the time was over.";
+
+/// What is said at the end of the help of `dashboard`.
+pub const DASHBOARD_EXIT_CODES: &str =
+    "Exit codes: 0 it was ended by Ctrl-C, 1 an error, 2 a command line that cannot be understood.";
