@@ -43,7 +43,7 @@ pub async fn run(args: DashboardArgs) -> anyhow::Result<Outcome> {
     let listener = bind(args.port).await?;
     let link = Link::new(listener.local_addr().context("the address that is served is not known")?.port())?;
     let (scope, note) = scope(&hub, &args).await?;
-    let mut follower = Follower::new(Arc::clone(&hub), scope, note).await?;
+    let mut follower = Box::pin(Follower::new(Arc::clone(&hub), scope, note)).await?;
     let (sender, views) = watch::channel(Arc::new(follower.view(None)));
     let mut ended = signal(SignalKind::terminate()).context("signals cannot be heard")?;
     let address = link.address();
@@ -76,7 +76,7 @@ async fn bind(port: u16) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// What is shown, and a sentence where it is less than what was asked for.
+/// Chooses the namespaces, with a note where they are fewer than asked for.
 async fn scope(hub: &Hub, args: &DashboardArgs) -> anyhow::Result<(Scope, Option<String>)> {
     let mut note = None;
     if args.scope.all_namespaces {

@@ -12,7 +12,7 @@ pub const ROWS: usize = 100;
 /// Longest text that is looked for.
 const LONGEST: usize = 253;
 
-/// What every page may be asked besides its filters.
+/// Parameters of every page besides its filters.
 const OF_ALL: [&str; 4] = ["page", "live", "plan", "said"];
 
 /// Filters of a page by name, checked. An empty one is none.
@@ -21,7 +21,7 @@ pub struct Ask {
     filters: BTreeMap<String, String>,
     /// From 1.
     pub page: usize,
-    /// What the browser shows: it asks for the stream of what comes after that.
+    /// Digest of the part that the browser shows: it asks for the stream of later ones.
     pub live: Option<String>,
     /// Digest of the plan that the browser shows.
     pub plan: Option<String>,
@@ -51,7 +51,7 @@ impl List {
         }
     }
 
-    /// What its rows are.
+    /// The name of its rows.
     pub const fn rows(self) -> &'static str {
         match self {
             Self::Deployments => "deployments",
@@ -114,12 +114,12 @@ impl Ask {
         Ok(ask)
     }
 
-    /// What a filter asks for.
+    /// Value of a filter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.filters.get(name).map(String::as_str)
     }
 
-    /// Whether everything is asked for.
+    /// True where no filter is set.
     pub fn is_all(&self) -> bool {
         self.filters.is_empty()
     }

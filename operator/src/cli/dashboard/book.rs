@@ -4,7 +4,7 @@ const BOOK: &str = include_str!("../../../../docs/troubleshooting.md");
 /// Kinds whose reasons a row of a deployment may have.
 const OF_ROWS: [&str; 3] = ["SyncShard", "DeploymentIntentGroup", "Cluster"];
 
-/// What it says of a reason.
+/// A reason as the page explains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     pub name: &'static str,
@@ -25,7 +25,7 @@ pub fn reasons(kind: &str) -> Vec<Reason> {
     rows.filter_map(read).collect()
 }
 
-/// What it says of one.
+/// Explanation of one reason.
 pub fn reason(kind: &str, name: &str) -> Option<Reason> {
     reasons(kind).into_iter().find(|reason| reason.name == name)
 }

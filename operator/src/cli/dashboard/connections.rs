@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Connections at a time.
 const CONNECTIONS: usize = 64;
-/// How long the head of a request may take to come; so long a connection may also rest.
+/// Longest time until the head of a request has come, and that a connection may rest.
 const HEAD: Duration = Duration::from_secs(5);
 
-/// Whether a connection has shown the secret.
+/// True once a connection has shown the secret.
 pub type Known = Arc<AtomicBool>;
 
 /// Connections that are open, the oldest first.

@@ -16,12 +16,12 @@ use crate::cli::decide::{approval, decidable, exactly, said};
 
 /// Bytes of a form.
 const MOST: usize = 16 * 1024;
-/// How long a form may take to come.
+/// Longest time until a form has come.
 const COMES: Duration = Duration::from_secs(5);
 /// Characters of a comment.
 const COMMENT: usize = 1024;
 
-/// What a form says.
+/// Fields of a form.
 #[derive(Debug, PartialEq, Eq)]
 struct Form {
     digest: String,

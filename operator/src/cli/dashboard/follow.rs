@@ -21,10 +21,10 @@ use crate::cli::status::feed::{Feed, Watched};
 
 /// Least time between two views.
 const PACE: Duration = Duration::from_millis(400);
-/// How often rights are asked again, and what cannot be watched is read again.
+/// Time after which rights are asked again, and clusters that cannot be watched are read again.
 const ROUND: Duration = Duration::from_secs(5);
 
-/// Where clusters come from.
+/// Source of the clusters.
 enum Source {
     /// The user may list them.
     Watched(Box<Watched<Cluster>>),
@@ -32,14 +32,14 @@ enum Source {
     Written(Clusters),
 }
 
-/// What follows the hub.
+/// Follows the hub.
 pub struct Follower {
     hub: Arc<Hub>,
     scope: Scope,
     note: Option<String>,
     feed: Feed,
     clusters: Source,
-    /// Whether clusters changed since the last view.
+    /// True where clusters changed since the last view.
     changed: bool,
 }
 
@@ -63,7 +63,7 @@ impl Follower {
         Ok(follower)
     }
 
-    /// What is known now.
+    /// The newest view.
     pub fn view(&mut self, before: Option<&View>) -> View {
         // A Lease that was renewed changes nothing that is shown.
         let pulse = Pulse { until: None, ..self.feed.pulse() };
@@ -108,7 +108,7 @@ impl Follower {
                 self.begin_again(why, &views).await;
                 continue;
             }
-            // What comes in short order is shown at once.
+            // Changes in short order are shown together.
             while let Ok(changed) = timeout_at(built + PACE, self.changed()).await {
                 if let Err(error) = changed {
                     self.begin_again(format!("{error:#}"), &views).await;
@@ -158,8 +158,8 @@ impl Follower {
     /// Shows nothing but why, until the right is there again.
     async fn begin_again(&mut self, why: String, views: &watch::Sender<Arc<View>>) {
         let before = Arc::clone(&views.borrow());
-        let clusters = Arc::new(Clusters { rows: Vec::new(), none: Some(why.clone()) });
         let refused = Some(format!("You may not see this any more: {why}"));
+        let clusters = Arc::new(Clusters { rows: Vec::new(), none: Some(why) });
         let view = View { refused, deployments: Vec::new(), clusters, trouble: None, ..(*before).clone() };
         let _ = views.send_replace(Arc::new(view));
         loop {
@@ -192,7 +192,7 @@ impl Source {
         Clusters { rows: doubted(rows, pulse), none }
     }
 
-    /// What the user may read.
+    /// The source that the user may read.
     async fn of(hub: &Hub, scope: &Scope) -> Self {
         let api: Api<Cluster> = scope.namespace.as_ref().map_or_else(
             || Api::all(hub.client.clone()),

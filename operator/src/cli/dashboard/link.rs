@@ -11,7 +11,7 @@ const BYTES: usize = 32;
 /// Header in which browsers say what site a request comes from; no page can set it.
 const SITE: &str = "sec-fetch-site";
 
-/// Where the pages are, and the secret that their address begins with.
+/// Address of the pages, with the secret that it begins with.
 pub struct Link {
     host: String,
     secret: String,
@@ -26,7 +26,7 @@ pub enum Way {
     Slash,
 }
 
-/// Why a request is turned away.
+/// Reason to turn a request away.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused {
     pub status: StatusCode,
@@ -90,7 +90,7 @@ impl Link {
         Ok(rest.map_or(Way::Slash, |rest| Way::In(rest.to_owned())))
     }
 
-    /// Whether a form of these pages was sent. A browser that sends no referrer calls the origin of a form null.
+    /// True for a form of these pages. A browser that sends no referrer calls the origin of a form null.
     fn is_own(&self, headers: &HeaderMap) -> bool {
         let all =
             |name: &str| headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect::<Vec<_>>();
@@ -100,7 +100,7 @@ impl Link {
     }
 }
 
-/// Whether two texts are the same, told by their digests: how long that takes says nothing of where they differ.
+/// Compares two texts by their digests: the time that takes says nothing of the place where they differ.
 fn same(one: &str, other: &str) -> bool {
     Sha256::digest(one.as_bytes()) == Sha256::digest(other.as_bytes())
 }

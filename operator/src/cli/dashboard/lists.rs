@@ -35,7 +35,7 @@ pub fn filter(list: List, ask: &Ask, names: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// Which rows are shown, and the way to others; nothing where all are. `place` is the part of the page that they are in.
+/// The range of rows that is shown, and links to others; nothing where all are. `place` is the part of the page that they are in.
 pub fn pages(list: List, ask: &Ask, total: usize, place: &str) -> Markup {
     let (first, last) = ((ask.page - 1) * ROWS + 1, total.min(ask.page * ROWS));
     html! {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-
 use futures::stream;
 use http::{Response, StatusCode};
 use tokio::sync::watch;
@@ -17,7 +16,7 @@ use super::view::View;
 
 /// Least time between two parts.
 const PACE: Duration = Duration::from_millis(500);
-/// How often it is said that the stream lives, and a page looks again at what nobody tells.
+/// Time between two signs of life, after which a page also looks at rights and history again.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// The stream of one browser.

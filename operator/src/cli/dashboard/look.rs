@@ -13,21 +13,21 @@ use crate::cli::history::{Entry, entries};
 use crate::cli::hub::Hub;
 use crate::cli::plan::read::{self, App};
 
-/// How long an answer holds while the deployment does not change.
+/// Time that an answer holds while the deployment does not change.
 const HOLDS: Duration = Duration::from_secs(4);
 /// Answers that are kept.
 const KEPT: usize = 64;
 
-/// What was read.
+/// Things read from the hub.
 #[derive(Debug)]
 pub struct More {
-    /// What the plan changes, by app.
+    /// Changes of the plan, by app.
     pub apps: Vec<App>,
-    /// What is not shown of it, and why.
+    /// Notes on changes that are not shown.
     pub notes: Vec<String>,
     /// Revisions, the newest first, or why they are not shown.
     pub history: Result<Vec<Entry>, String>,
-    /// Why the user may not approve or reject; absent where they may.
+    /// Reason why the user may not approve or reject; absent where they may.
     pub may_not: Option<String>,
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-/// How many are kept.
+/// Number of outcomes that are kept.
 const KEPT: usize = 100;
 
-/// What came of one.
+/// Outcome of one form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// Namespace and name of the deployment.
@@ -35,7 +35,7 @@ impl Outcomes {
         *last
     }
 
-    /// What has a number, if it is of this deployment.
+    /// The outcome with a number, if it is of this deployment.
     pub fn get(&self, number: u64, of: &(String, String)) -> Option<Said> {
         self.all.lock().1.get(&number).filter(|said| said.of == *of).cloned()
     }

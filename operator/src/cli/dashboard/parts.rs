@@ -12,11 +12,11 @@ use super::view::View;
 use crate::cli::args::status::Verdict;
 use crate::cli::output::printable;
 
-/// Where the first page is from a page of the first level.
+/// Way to the first page from a page of the first level.
 pub const TOP: &str = "./";
-/// Where it is from the page of a deployment.
+/// The way from the page of a deployment.
 pub const DEPLOYMENT: &str = "../../";
-/// Where it is from a page of reasons.
+/// The way from a page of reasons.
 pub const REASONS: &str = "../";
 
 /// A page: what is swapped when something changes, and what says which it is.
@@ -24,9 +24,9 @@ pub struct Page {
     /// In a word, for the script and for tests.
     pub kind: &'static str,
     pub title: String,
-    /// Where the first page is from here.
+    /// Way to the first page from here.
     pub root: &'static str,
-    /// What is read out when it changed.
+    /// Text that is read out when it changed.
     pub news: String,
     /// Digest of the plan that it shows.
     pub plan: Option<String>,
@@ -91,7 +91,7 @@ impl Page {
     }
 }
 
-/// What makes all of it doubtful.
+/// Warnings that make all of it doubtful.
 pub fn banners(view: &View) -> Markup {
     html! {
         @if let Some(why) = &view.refused { p #trouble .banner.bad role="alert" { (said(why)) } }
@@ -118,7 +118,7 @@ pub fn short(text: &str, characters: usize) -> Cow<'_, str> {
     }
 }
 
-/// How something is: each has a colour and a shape, and the word beside it.
+/// State of something: each has a colour and a shape, and the word beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Good,
@@ -190,7 +190,7 @@ pub fn reason(root: &str, kind: Option<&str>, name: &str) -> Markup {
     }
 }
 
-/// What the book says, with its code.
+/// Words of the book, with its code.
 pub fn prose(text: &str) -> Markup {
     html! {
         @for (is_code, part) in book::pieces(text) {

@@ -29,7 +29,7 @@ const SCRIPT: &str = include_str!("assets/script.js");
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What every answer has: a page runs and loads nothing but its own, is in no frame, is kept nowhere, and leaves no trace of its
+/// Headers of every answer: a page runs and loads nothing but its own, is in no frame, is kept nowhere, and leaves no trace of its
 /// address with others.
 const SECURITY: [(HeaderName, &str); 6] = [
     (
@@ -44,7 +44,7 @@ const SECURITY: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// What the pages are made of.
+/// The state behind the pages.
 pub struct Site {
     pub hub: Arc<Hub>,
     link: Link,
@@ -87,7 +87,7 @@ impl Place {
         }
     }
 
-    /// Where the first page is from here.
+    /// Way to the first page from here.
     const fn root(&self) -> &'static str {
         match self {
             Self::Deployments | Self::Clusters => TOP,
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// Whether a text may be the name of an object.
+/// True where a text may be the name of an object.
 fn is_name(text: &str) -> bool {
     (1..=253).contains(&text.len()) && text.split('.').all(is_label)
 }
@@ -108,7 +108,7 @@ impl Site {
         Self { hub, link, views, looks: Looks::default(), outcomes: Outcomes::default() }
     }
 
-    /// What is known now.
+    /// The newest view.
     pub fn view(&self) -> Arc<View> {
         Arc::clone(&self.views.borrow())
     }
@@ -142,7 +142,7 @@ impl Site {
         match page {
             Ok(page) => (StatusCode::OK, page),
             Err(why) => {
-                // Whoever is beyond the end is led back to it.
+                // A reader beyond the end is led back to it.
                 let last = why.last.map(|last| (ask.at(last), "Last page"));
                 (StatusCode::NOT_FOUND, failure::page(view, place.root(), &why.said, last))
             }
@@ -184,7 +184,7 @@ async fn route(site: &Arc<Site>, path: &str, request: Request<Incoming>) -> Resp
         _ => {
             let view = site.view();
             let Some(place) = Place::of(path) else {
-                // How deep the address is, is where its links begin.
+                // Links are relative to the depth of the address.
                 let root = match path.matches('/').count() {
                     0 => TOP,
                     1 => super::parts::REASONS,
@@ -214,7 +214,7 @@ fn html(status: StatusCode, page: &Page, view: &View, packed: bool) -> Response<
     packable(status, HTML, page.document(view).into_string(), packed)
 }
 
-/// Whether the browser reads what is packed.
+/// True where the browser reads gzip.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.unwrap_or_default().split(',').any(|one| one.trim() == "gzip")

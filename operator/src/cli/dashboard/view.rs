@@ -19,12 +19,12 @@ pub struct View {
     pub namespace: Option<String>,
     /// Address of the hub.
     pub hub: String,
-    /// Why not all is shown that was asked for.
+    /// Reason why less is shown than was asked for.
     pub note: Option<String>,
     pub pulse: Pulse,
-    /// Why the hub is not heard; what is shown is what it last said.
+    /// Reason why the hub is not heard; it last said what is shown.
     pub trouble: Option<String>,
-    /// Why nothing may be shown any more.
+    /// Reason why nothing may be shown any more.
     pub refused: Option<String>,
     /// By namespace and name.
     pub deployments: Vec<Arc<Deployment>>,
@@ -44,7 +44,7 @@ pub struct Deployment {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clusters {
     pub rows: Vec<Shown>,
-    /// Why there are none.
+    /// Reason why there are none.
     pub none: Option<String>,
 }
 
@@ -64,12 +64,12 @@ impl PartialEq for Deployment {
 }
 
 impl Deployment {
-    /// Whether a plan of it waits for a person.
+    /// True where a plan of it waits for a person.
     pub fn waits(&self) -> bool {
         self.group.pending.is_some()
     }
 
-    /// What fails goes before what is only not there yet.
+    /// The worst failure; failed apps go before those that are only not there yet.
     pub fn failure(&self) -> Option<Failure<'_>> {
         let apps = self.group.apps.iter();
         let all = apps.flat_map(|app| app.clusters.iter().map(move |there| (app.name.as_str(), there)));
@@ -79,7 +79,7 @@ impl Deployment {
         Some(Failure { app, cluster: &there.cluster, verdict: there.verdict, thing: there.objects.first() })
     }
 
-    /// What tells two states of it apart.
+    /// Text that tells two states of it apart.
     pub fn version(&self) -> String {
         self.versions.join(" ")
     }
@@ -119,7 +119,7 @@ pub fn deployments<'a>(
     let mut of: BTreeMap<(&str, &str), Vec<&SyncShard>> = BTreeMap::new();
     for shard in shards.filter(|shard| shard.spec.owner.kind == OwnerKind::DeploymentIntentGroup) {
         let namespace = shard.metadata.namespace.as_deref().unwrap_or_default();
-        of.entry((namespace, &shard.spec.owner.name)).or_default().push(shard);
+        of.entry((namespace, shard.spec.owner.name.as_str())).or_default().push(shard);
     }
     let known: BTreeMap<(&str, &str), &Arc<Deployment>> =
         before.iter().map(|one| ((one.group.namespace.as_str(), one.group.name.as_str()), one)).collect();
@@ -164,7 +164,7 @@ fn deployment(
     Deployment { versions, group: shown, object: group.clone() }
 }
 
-/// What a silent operator last said of clusters is not the present.
+/// Clusters with their states made Unknown where the operator is silent.
 pub fn doubted(mut rows: Vec<Shown>, pulse: &Pulse) -> Vec<Shown> {
     if !pulse.is_trusted() {
         for row in &mut rows {

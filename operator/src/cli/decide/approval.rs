@@ -7,7 +7,7 @@ use emco_crds::{DeploymentApproval, DeploymentApprovalSpec, DeploymentIntentGrou
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ListParams, PostParams};
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 
 use super::short;
@@ -16,7 +16,7 @@ use crate::cli::hub::Hub;
 /// Longest part of a deployment's name in an approval's: with the digest and what the server adds it stays below 63.
 const LONGEST: usize = 43;
 
-/// What was done.
+/// Result of a decision.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Done {
@@ -28,7 +28,7 @@ pub struct Done {
     pub wave: Option<String>,
     /// Name of the `DeploymentApproval`.
     pub approval: String,
-    /// Whether it was created now.
+    /// True where it was created now.
     pub created: bool,
     pub by: String,
     /// The `DeploymentApproval` that rejects the digest all the same.

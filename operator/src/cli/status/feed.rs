@@ -57,12 +57,12 @@ impl Feed {
         }
     }
 
-    /// Whether whole lists of deployments and shards have come.
+    /// True once whole lists of deployments and shards have come.
     pub const fn is_complete(&self) -> bool {
         self.groups.complete && self.shards.complete
     }
 
-    /// Whether the operator lives, judged now.
+    /// The pulse of the operator, judged now.
     pub fn pulse(&mut self) -> Pulse {
         if self.lease.complete {
             self.reading.pulse =
@@ -92,7 +92,7 @@ impl Feed {
         }
     }
 
-    /// Why what is known may be old: what broke and did not come back yet.
+    /// Error of a watch that broke and did not come back yet.
     pub fn broken(&self) -> Option<&str> {
         self.groups.broken.as_deref().or(self.shards.broken.as_deref())
     }
@@ -137,9 +137,9 @@ pub struct Watched<K: Resource + 'static> {
     events: Events<K>,
     pub seen: Seen<K>,
     fresh: Seen<K>,
-    /// Whether a whole list has come.
+    /// True once a whole list has come.
     pub complete: bool,
-    /// Why nothing comes now.
+    /// Error since which nothing comes.
     pub broken: Option<String>,
     what: &'static str,
 }

@@ -14,7 +14,7 @@
     }
   };
 
-  // What has no id is found again by what it leads to.
+  // An element without id is found again by its link or label.
   const again = (next, one) => {
     const name = ["id", "href", "aria-label"].find((name) => one.getAttribute(name));
     return name ? next.querySelector(`[${name}="${CSS.escape(one.getAttribute(name))}"]`) : null;

@@ -13,11 +13,11 @@ use crate::cli::args::status::Verdict;
 use crate::cli::decide::decidable;
 use crate::cli::status::tree::{There, Thing};
 
-/// What a page is made of besides the view.
+/// Content of a page besides the view.
 pub struct Look<'a> {
     pub one: &'a Deployment,
     pub more: &'a More,
-    /// What came of a form that was sent.
+    /// Outcome of a form that was sent.
     pub outcome: Option<&'a outcome::Said>,
     /// Another plan came since the page was opened: it must be looked at before it is decided.
     pub stale: bool,

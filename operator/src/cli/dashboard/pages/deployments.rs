@@ -61,7 +61,7 @@ fn is_in(one: &Deployment, state: &str) -> bool {
     }
 }
 
-/// How many are in which state, each the way to them.
+/// Number of deployments in each state, as links to them.
 fn summary(view: &View) -> Markup {
     let count = |state: &str| view.deployments.iter().filter(|one| is_in(one, state)).count();
     let clusters = &view.clusters.rows;

@@ -17,7 +17,7 @@ const OPEN: usize = 20;
 /// Names that are shown at all; `kubectl emco plan` shows more.
 const MOST: usize = 200;
 
-/// What waits.
+/// The section of the plan that waits.
 pub fn section(one: &Deployment, pending: &Pending, more: &More, stale: bool) -> Markup {
     let why = one.object.status.as_ref().map(waits).unwrap_or_default();
     let what = match pending.revision {
@@ -53,7 +53,7 @@ fn counts(counts: ChangeCounts) -> Markup {
     }
 }
 
-/// What the status says of an app.
+/// Changes of an app, from the status.
 fn brief(app: &PendingApp) -> Markup {
     html! {
         li data-app=(app.name) {
@@ -69,7 +69,7 @@ fn brief(app: &PendingApp) -> Markup {
     }
 }
 
-/// What is written down of an app.
+/// Changes of an app, from the details of the plan.
 fn whole(app: &App) -> Markup {
     html! {
         li data-app=(app.name) {
@@ -144,7 +144,7 @@ fn decision(one: &Deployment, pending: &Pending, more: &More, stale: bool) -> Ma
     html! {
         @if stale {
             p #stale .banner.bad role="alert" {
-                "Another plan came meanwhile. " a href={ (name) "#plan" } { "Look at it again" } " before you decide."
+                "Another plan came meanwhile. " a href={ "?plan=" (pending.digest) "#plan" } { "Look at it again" } " before you decide."
             }
         } @else if !decided_here {
             p.note {

@@ -18,7 +18,10 @@ const KIND: &str = "DeploymentIntentGroup";
 
 /// Each condition with the way to its reason. `trusted`: somebody keeps them true.
 pub fn conditions(one: &Deployment, trusted: bool) -> Markup {
-    let conditions = one.object.status.as_ref().map(|status| status.conditions()).unwrap_or_default();
+    let conditions = match &one.object.status {
+        Some(status) => status.conditions(),
+        None => &[],
+    };
     html! {
         section #conditions aria-labelledby="h-conditions" {
             h2 #h-conditions { "Conditions" }

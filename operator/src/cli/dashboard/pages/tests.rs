@@ -1,4 +1,4 @@
-//! Whole pages, and what every one of them has to keep to.
+//! Whole pages, and rules that hold for every page.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn lines(page: &Page, view: &View) -> String {
     page.document(view).into_string().replace('>', ">\n").replace('<', "\n<").replace("\n\n", "\n")
 }
 
-/// What every page keeps to.
+/// Rules that hold for every page.
 fn judge(page: &Page, view: &View) {
     let text = page.document(view).into_string();
     assert_eq!(text.matches("<h1").count(), 1, "one h1");

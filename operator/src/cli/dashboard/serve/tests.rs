@@ -154,7 +154,7 @@ async fn every_answer_forbids_all_that_a_page_does_not_need() {
             assert!(lower.contains(&format!("{name}: {}\r\n", value.to_lowercase())), "{path}: {name}");
         }
         assert!(!lower.contains("set-cookie"), "{path}");
-        // What is copied from a page, or photographed, lets nobody in.
+        // A copy or a picture of a page lets nobody in.
         assert!(!answer.contains(secret.trim_matches('/')), "{path}");
         assert!(!answer.contains(" style=") && !answer.contains("onclick"), "{path}");
     }
