@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::rights;
 use super::view::{Clusters, View, deployments, doubted};
@@ -23,6 +23,8 @@ use crate::cli::status::feed::{Feed, Watched};
 const PACE: Duration = Duration::from_millis(400);
 /// Time after which rights are asked again, and clusters that cannot be watched are read again.
 const ROUND: Duration = Duration::from_secs(5);
+/// The same while the hub does not answer.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Source of the clusters.
 enum Source {
@@ -94,14 +96,18 @@ impl Follower {
             let built = Instant::now();
             let before = Arc::clone(&views.borrow());
             let view = self.view(Some(&before));
+            if view.trouble.is_some() {
+                round = round.min(built + SOON);
+            }
             if view != *before {
                 let _ = views.send_replace(Arc::new(view));
             }
             let refused = tokio::select! {
                 changed = self.changed() => changed.err().map(|error| format!("{error:#}")),
                 () = sleep_until(round) => {
+                    let refused = self.look_again().await;
                     round = Instant::now() + ROUND;
-                    self.look_again().await
+                    refused
                 }
             };
             if let Some(why) = refused {
@@ -139,11 +145,27 @@ impl Follower {
     /// Looks at what no watch tells: rights that were withdrawn, and what is written down for members. The answer says what the user
     /// may not see any more.
     async fn look_again(&mut self) -> Option<String> {
-        let namespace = self.scope.namespace.as_deref();
+        match timeout(ROUND, Box::pin(self.asked_again())).await {
+            Ok(refused) => refused,
+            Err(_) => {
+                self.feed.unheard(&format!("there was no answer within {} s", ROUND.as_secs()));
+                None
+            }
+        }
+    }
+
+    async fn asked_again(&mut self) -> Option<String> {
+        let namespace = self.scope.namespace.clone();
+        let namespace = namespace.as_deref();
         for resource in ["deploymentintentgroups", "syncshards"] {
-            // A hub that does not answer has withdrawn nothing.
-            if let Ok(Some(why)) = rights::lacking(&self.hub, "list", resource, namespace).await {
-                return Some(why);
+            match rights::lacking(&self.hub, "list", resource, namespace).await {
+                Ok(None) => self.feed.heard(),
+                Ok(Some(why)) => return Some(why),
+                // A hub that does not answer has withdrawn nothing.
+                Err(error) => {
+                    self.feed.unheard(&format!("{error:#}"));
+                    return None;
+                }
             }
         }
         let watches = matches!(self.clusters, Source::Watched(_));

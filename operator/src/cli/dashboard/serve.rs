@@ -129,8 +129,7 @@ impl Site {
                     let more = self.looks.at(&self.hub, one).await;
                     let of = (namespace.clone(), name.clone());
                     let outcome = ask.said.and_then(|number| self.outcomes.get(number, &of));
-                    let pending = one.object.status.as_ref().and_then(|status| status.pending.as_ref());
-                    let stale = pending.zip(shown).is_some_and(|(pending, shown)| pending.digest != shown);
+                    let stale = one.digest().zip(shown).is_some_and(|(digest, shown)| digest != shown);
                     deployment::page(view, ask, &Look { one, more: &more, outcome: outcome.as_ref(), stale })
                 }
                 None => Err(Missing::of(format!("there is no deployment {namespace}/{name}"))),

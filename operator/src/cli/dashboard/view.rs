@@ -8,6 +8,7 @@ use kube::ResourceExt as _;
 
 use crate::cli::args::status::Verdict;
 use crate::cli::clusters::Shown;
+use crate::cli::decide::decidable;
 use crate::cli::pulse::Pulse;
 use crate::cli::status::filter::Filter;
 use crate::cli::status::tree::{Group, Thing, Tree};
@@ -67,6 +68,13 @@ impl Deployment {
     /// True where a plan of it waits for a person.
     pub fn waits(&self) -> bool {
         self.group.pending.is_some()
+    }
+
+    /// The digest that a person may decide on: that of the plan that waits, else that of the rollout, whose waves may wait.
+    pub fn digest(&self) -> Option<&str> {
+        let pending = decidable(&self.object).map(|pending| pending.digest.as_str());
+        let rollout = self.object.status.as_ref().and_then(|status| status.rollout.as_ref());
+        pending.or_else(|| rollout.map(|rollout| rollout.inputs_digest.as_str()))
     }
 
     /// The worst failure; failed apps go before those that are only not there yet.

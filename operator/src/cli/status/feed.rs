@@ -97,6 +97,17 @@ impl Feed {
         self.groups.broken.as_deref().or(self.shards.broken.as_deref())
     }
 
+    /// Takes note of an answer of the hub: a watch that is resumed in silence works again, or breaks again soon.
+    pub fn heard(&mut self) {
+        self.groups.broken = None;
+        self.shards.broken = None;
+    }
+
+    /// Takes note that the hub gives no answer.
+    pub fn unheard(&mut self, why: &str) {
+        self.groups.broken = Some(why.to_owned());
+    }
+
     /// The time of the hub.
     fn now(&self) -> Timestamp {
         Timestamp::now().checked_add(self.reading.ahead).unwrap_or_else(|_| Timestamp::now())

@@ -10,7 +10,6 @@ use super::super::view::{Deployment, View, badness};
 use super::super::{book, outcome};
 use super::{deployments, plan, record};
 use crate::cli::args::status::Verdict;
-use crate::cli::decide::decidable;
 use crate::cli::status::tree::{There, Thing};
 
 /// Content of a page besides the view.
@@ -58,7 +57,7 @@ pub fn page(view: &View, ask: &Ask, look: &Look<'_>) -> Result<Page, Missing> {
             (pages(List::Places, ask, places.len(), "#apps"))
         }
         (record::conditions(one, view.pulse.is_trusted()))
-        (record::waves(one, more))
+        (record::waves(one, more, *stale))
         (record::history(more))
     };
     Ok(Page {
@@ -66,7 +65,7 @@ pub fn page(view: &View, ask: &Ask, look: &Look<'_>) -> Result<Page, Missing> {
         news: format!("{name}: {}, ready: {}", group.state, group.ready),
         title: name,
         root: DEPLOYMENT,
-        plan: decidable(&one.object).map(|pending| pending.digest.clone()),
+        plan: one.digest().map(str::to_owned),
         body,
     })
 }

@@ -69,7 +69,7 @@ fn condition(one: &Condition, trusted: bool) -> Markup {
 }
 
 /// The waves of its rollout, with the form that lets the one that waits go on; nothing where it has none.
-pub fn waves(one: &Deployment, more: &More) -> Markup {
+pub fn waves(one: &Deployment, more: &More, stale: bool) -> Markup {
     let rollout = one.object.spec.rollout.as_ref();
     let mut names: Vec<(&str, WaveApproval)> = rollout
         .map(|rollout| {
@@ -81,6 +81,7 @@ pub fn waves(one: &Deployment, more: &More) -> Markup {
         return html! {};
     }
     names.push((LAST, WaveApproval::None));
+    let may = more.may_not.is_none() && !stale;
     html! {
         section #waves aria-labelledby="h-waves" {
             h2 #h-waves { "Waves" }
@@ -88,9 +89,10 @@ pub fn waves(one: &Deployment, more: &More) -> Markup {
                 @if status.taken_back { p.banner.bad { "Too many clusters failed: the revision was taken back." } }
                 @if !status.waits_for.is_empty() { p #waits-for { (said(&status.waits_for)) } }
             }
+            @if stale { p.note { "The plan changed since this page was opened: " a href="" { "look at it again" } "." } }
             ol.waves {
                 @for (place, (name, approval)) in (1_i64..).zip(&names) {
-                    (wave(one, more, (place, name, *approval), status))
+                    (wave(one, may, (place, name, *approval), status))
                 }
             }
         }
@@ -99,7 +101,7 @@ pub fn waves(one: &Deployment, more: &More) -> Markup {
 
 fn wave(
     one: &Deployment,
-    more: &More,
+    may: bool,
     (place, name, approval): (i64, &str, WaveApproval),
     status: Option<&RolloutStatus>,
 ) -> Markup {
@@ -120,7 +122,7 @@ fn wave(
             }
             @if let Some(status) = under_way {
                 " " (status.done) " of " (status.clusters) " clusters done, " (status.failed) " failed"
-                @if approval != WaveApproval::None && more.may_not.is_none() {
+                @if approval != WaveApproval::None && may {
                     form.wave data-wave=(name) method="post" action=(one.group.name) {
                         input type="hidden" name="digest" value=(status.inputs_digest);
                         input type="hidden" name="wave" value=(name);
