@@ -268,10 +268,15 @@ fn a_path_names_a_page_or_nothing() {
 }
 
 #[tokio::test]
-async fn the_first_page_of_many_rows_is_small() {
+async fn the_first_page_of_500_deployments_is_at_most_60_kib() {
     let mut view = view(alive());
     let one = view.deployments[0].clone();
-    view.deployments = (0..500).map(|_| Arc::clone(&one)).collect();
+    let numbered = |number: usize| {
+        let mut one = Arc::clone(&one);
+        Arc::make_mut(&mut one).group.name = format!("a-deployment-with-a-long-name-{}", number * 7919);
+        one
+    };
+    view.deployments = (0..500).map(numbered).collect();
     let ask = Ask::read(List::Deployments, "").unwrap();
     let page = deployments::page(&view, &ask).unwrap().document(&view).into_string();
     let answer = packable(StatusCode::OK, HTML, page, true);
