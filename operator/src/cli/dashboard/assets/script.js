@@ -13,13 +13,13 @@
       if (time.textContent !== `${age} ago`) time.textContent = `${age} ago`;
     }
   };
-
-  // An element without id is found again by its link or label.
+  // An element without id is found again by its link, label or kind, and by its place among those that are like it.
   const again = (next, one) => {
     const name = ["id", "href", "aria-label"].find((name) => one.getAttribute(name));
-    return name ? next.querySelector(`[${name}="${CSS.escape(one.getAttribute(name))}"]`) : null;
+    const like = name ? `[${name}="${CSS.escape(one.getAttribute(name))}"]` : one.localName;
+    const all = next.querySelectorAll(like);
+    return all[[...main().querySelectorAll(like)].indexOf(one)] || all[0];
   };
-
   const swap = (markup) => {
     const next = new DOMParser().parseFromString(markup, "text/html").getElementById("main");
     const old = main(), active = document.activeElement, inside = old.contains(active) && active !== old;
@@ -33,12 +33,12 @@
     });
     const wide = [...old.querySelectorAll(".wide")].filter((one) => one.scrollLeft);
     const range = active.id === "comment" ? [active.selectionStart, active.selectionEnd] : null;
+    const target = (inside && again(next, active)) || next;
     if (next.dataset.news !== old.dataset.news) news.textContent = next.dataset.news;
     old.replaceWith(next);
     ages();
     for (const one of wide) { const same = again(next, one); if (same) same.scrollLeft = one.scrollLeft; }
     if (!inside && active !== old) return;
-    const target = inside ? again(next, active) || next : next;
     target.focus({ preventScroll: true });
     if (range && target.setSelectionRange) target.setSelectionRange(...range);
   };
@@ -49,8 +49,7 @@
   const lose = () => {
     stop();
     const words = `The connection is lost: what is shown is of ${new Date().toLocaleTimeString()}. Trying again.`;
-    if (lost.hidden) lost.textContent = words;
-    lost.hidden = false;
+    if (lost.hidden) Object.assign(lost, { hidden: false, textContent: words });
     timer = setTimeout(start, RETRY);
   };
   const start = () => {

@@ -171,11 +171,11 @@ fn decision(one: &Deployment, pending: &Pending, more: &More, stale: bool) -> Ma
 /// The buttons that decide, of a plan or of a wave.
 pub fn buttons(wave: Option<&str>) -> Markup {
     let of = wave.map(|wave| format!(" wave {wave}")).unwrap_or_default();
-    let id = |id: &'static str| wave.is_none().then_some(id);
+    let id = |word: &str| wave.map_or_else(|| word.to_owned(), |wave| format!("{word}-{wave}"));
     html! {
         p.act {
-            button.approve id=[id("approve")] type="submit" name="decision" value="Approved" { "Approve" (of) }
-            button.reject id=[id("reject")] type="submit" name="decision" value="Rejected" { "Reject" (of) }
+            button.approve id=(id("approve")) type="submit" name="decision" value="Approved" { "Approve" (of) }
+            button.reject id=(id("reject")) type="submit" name="decision" value="Rejected" { "Reject" (of) }
         }
     }
 }
