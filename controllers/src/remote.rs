@@ -14,7 +14,6 @@ pub use claim::Claim;
 pub use discovery::served;
 pub use kubeconfig::{Credentials, KubeconfigError};
 pub use pool::{Pool, PoolSettings, Target};
-pub(crate) use quantity::same_quantity;
 pub use transport::{Edge, EdgeSettings};
 
 pub mod claim;
@@ -24,7 +23,6 @@ pub mod kubeconfig;
 mod nodes;
 pub mod pool;
 mod probe;
-mod quantity;
 mod ready;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -63,6 +63,7 @@ fn fleet() -> impl Strategy<Value = Fleet> {
                 uid: None,
                 kubernetes_version: None,
                 apis: None,
+                nodes: None,
             };
             (id, (facts, inside))
         });

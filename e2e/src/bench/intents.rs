@@ -149,6 +149,7 @@ fn snapshot(clusters: usize, text: &str, running: Option<Running>) -> Result<Sna
         profile: None,
         intents: [("text".to_owned(), object("GenericActionIntent", "text", &json!({"actions": [action]}))?)]
             .into(),
+        hardware: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "edge".to_owned(),
             level: "Admin".to_owned(),
@@ -181,6 +182,7 @@ fn fleet(clusters: usize) -> BTreeMap<ClusterId, ClusterFacts> {
             uid: Some(format!("uid-{number}")),
             kubernetes_version: Some("v1.36.3".to_owned()),
             apis: Some(Arc::clone(&apis)),
+            nodes: None,
         };
         (id, facts)
     };

@@ -234,6 +234,7 @@ fn installed(
         uid: Some("reference".to_owned()),
         kubernetes_version: Some(format!("v{KUBE_VERSION}")),
         apis: Some(Arc::clone(apis)),
+        nodes: None,
     };
     let chart = ChartFacts { digest: "sha256:chart".to_owned(), compiled: Arc::clone(compiled) };
     let snapshot = Snapshot {
@@ -251,6 +252,7 @@ fn installed(
         ))?)),
         profile: None,
         intents: BTreeMap::new(),
+        hardware: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "default".to_owned(),
             level: "Admin".to_owned(),

@@ -1,0 +1,126 @@
+//! Holds what is known of the nodes of one cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::demand::Demand;
+use super::quantity;
+
+/// Resources kept of one node.
+const PER_NODE: usize = 64;
+
+/// Amounts in thousandths, by resource.
+pub type Amounts = BTreeMap<String, i128>;
+/// Nodes by name.
+pub type Nodes = BTreeMap<String, Node>;
+/// What the Pods of each node request, by its name.
+pub type Requested = BTreeMap<String, Amounts>;
+
+/// What came of reading something on a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Read<T> {
+    /// It was not read yet, or cannot be.
+    #[default]
+    Not,
+    /// The registered credentials may not read it.
+    Forbidden,
+    /// What was read.
+    Done(T),
+}
+
+impl<T> Read<T> {
+    /// What was read.
+    pub const fn done(&self) -> Option<&T> {
+        match self {
+            Self::Done(read) => Some(read),
+            Self::Not | Self::Forbidden => None,
+        }
+    }
+}
+
+/// One node, as far as hardware is concerned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// It takes new Pods: it is ready, not cordoned, and has no taint that keeps them off.
+    pub open: bool,
+    /// Labels, of the keys that somebody asked for.
+    pub labels: BTreeMap<String, String>,
+    /// What Pods may request of it.
+    pub allocatable: Amounts,
+}
+
+impl Node {
+    /// Reads a node as the API server has it; labels of other keys than these are left out.
+    pub fn read(node: &Value, keep: impl Fn(&str) -> bool) -> Self {
+        let list = |pointer: &str| node.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
+        let is = |value: &Value, field: &str, what: &str| text(value, field).as_deref() == Some(what);
+        let ready = list("/status/conditions").any(|one| is(one, "type", "Ready") && is(one, "status", "True"));
+        let cordoned = node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
+        let tainted =
+            list("/spec/taints").any(|one| is(one, "effect", "NoSchedule") || is(one, "effect", "NoExecute"));
+        let labels = node.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+        Self {
+            open: ready && !cordoned && !tainted,
+            labels: labels
+                .filter(|(key, _)| keep(key))
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect(),
+            allocatable: amounts(node.pointer("/status/allocatable")),
+        }
+    }
+}
+
+/// A map of quantities, as the API server has it.
+pub fn amounts(quantities: Option<&Value>) -> Amounts {
+    let all = quantities.and_then(Value::as_object).into_iter().flatten();
+    let read = |(name, amount): (&String, &Value)| {
+        let milli = match amount {
+            Value::String(text) => quantity::thousandths(text),
+            Value::Number(number) => quantity::thousandths(&number.to_string()),
+            _ => None,
+        };
+        Some((name.clone(), milli?))
+    };
+    all.take(PER_NODE).filter_map(read).collect()
+}
+
+/// What is known of the nodes of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// The nodes.
+    pub nodes: Read<Arc<Nodes>>,
+    /// What their Pods request.
+    pub requested: Read<Arc<Requested>>,
+    /// What deployments were just given there, and is not among what Pods request yet.
+    pub given: Vec<Arc<Demand>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_the_labels_that_are_asked_for_and_is_open_when_it_takes_pods() {
+        let node = |spec: Value, ready: &str| {
+            let node = json!({
+                "metadata": {"name": "a", "labels": {"gpu": "yes", "other": "no"}}, "spec": spec,
+                "status": {"conditions": [{"type": "Ready", "status": ready}], "allocatable": {"cpu": "1500m", "bad": "x"}},
+            });
+            Node::read(&node, |key| key == "gpu")
+        };
+        let open = node(json!({}), "True");
+        assert!(open.open);
+        assert_eq!(open.labels, BTreeMap::from([("gpu".to_owned(), "yes".to_owned())]));
+        assert_eq!(open.allocatable, Amounts::from([("cpu".to_owned(), 1500)]));
+        assert!(!node(json!({}), "False").open);
+        assert!(!node(json!({"unschedulable": true}), "True").open);
+        let taint = |effect: &str| json!({"taints": [{"key": "a", "effect": effect}]});
+        assert!(!node(taint("NoSchedule"), "True").open && !node(taint("NoExecute"), "True").open);
+        assert!(node(taint("PreferNoSchedule"), "True").open);
+    }
+}
