@@ -25,7 +25,7 @@ pub enum Patch {
     Merge(Value),
     /// A strategic merge patch of Kubernetes, for built-in kinds only: lists are merged by their keys.
     Strategic(Value),
-    /// What a workload asks for, of any kind.
+    /// A change of what a workload of any kind asks for.
     Workload(WorkloadChange),
 }
 

@@ -39,7 +39,7 @@ pub struct Request<'a> {
     pub cloud: &'a CloudFacts,
     /// `spec.placement`.
     pub placement: &'a Placement,
-    /// What apps need of nodes.
+    /// Needs of apps, of nodes.
     pub hardware: &'a Demands,
     /// Names of the apps, in the order of the composite app.
     pub apps: &'a [&'a str],
@@ -76,29 +76,29 @@ pub fn explain(request: &Request<'_>, placed: &[(String, AppPlacement)]) -> Vec<
 }
 
 impl Request<'_> {
-    /// What was chosen, where it counts for the apps that follow.
+    /// The choice, where it counts for the apps that follow.
     fn noted(&self, chosen: &[ClusterId]) -> BTreeSet<ClusterId> {
         if self.hardware.is_empty() { BTreeSet::new() } else { chosen.iter().cloned().collect() }
     }
 }
 
-/// What holds for one app.
+/// The facts that hold for one app.
 struct Asking<'a> {
     /// Clusters that have it.
     used: BTreeSet<&'a ClusterId>,
-    /// Whether its choice is frozen.
+    /// True where its choice is frozen.
     frozen: bool,
-    /// Whether clusters have room for it.
+    /// The room of clusters for it.
     room: Judgement,
 }
 
 impl Asking<'_> {
-    /// Whether the app may be on a cluster.
+    /// True where the app may be on a cluster.
     fn takes(&self, entry: &Entry<'_>) -> bool {
         entry.open(&self.used) && self.lack(entry).is_none()
     }
 
-    /// What the nodes of a cluster lack for the app.
+    /// The lack of a cluster, for the app.
     fn lack(&self, entry: &Entry<'_>) -> Option<&Lack> {
         self.room.of(entry)?.verdict.lack()
     }
@@ -151,7 +151,7 @@ fn each<E>(
     }
     for (app, path, mut asking) in all {
         let Some(field) = fields.get(&path) else { continue };
-        // What is frozen stays where it is.
+        // A frozen choice stays where it is.
         if hardware.counts() && !asking.frozen {
             asking.room = hardware.judge(app, field, &asking.used);
         }

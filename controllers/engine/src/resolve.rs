@@ -45,7 +45,7 @@ pub struct Resolved<'a> {
     pub apps: Vec<ResolvedApp<'a>>,
     /// Apps that intents alone make, in the order of the intents. In placements they follow the others.
     pub generated: Vec<Generated<'a>>,
-    /// What apps need of nodes.
+    /// Needs of apps, of nodes.
     pub hardware: Demands,
     /// Who watches over its renderings.
     pub supervisor: &'a dyn Supervisor,

@@ -1,4 +1,4 @@
-//! What a container needs of a node: an amount of a resource, or labels.
+//! One need of a container: an amount of a resource of a node, or labels.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ pub struct NodeSelector {
     pub match_labels: BTreeMap<String, String>,
 }
 
-/// How much a requirement counts.
+/// The importance of a requirement.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Importance {
     /// There is no place without it.

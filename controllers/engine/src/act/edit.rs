@@ -106,7 +106,7 @@ pub struct Unfilled {
 }
 
 impl Edit {
-    /// What whoever wrote it can do where there is no such resource.
+    /// The cure where there is no such resource.
     pub const fn cure(&self) -> &'static str {
         match &self.what {
             What::Change(_, Patch::Workload(_)) => "name a workload of the app in target",

@@ -40,7 +40,7 @@ pub struct Entry<'a> {
 pub(super) enum Doing<'a> {
     /// An action of a `GenericActionIntent`.
     Action(&'a Action),
-    /// What a consumer of a `HardwareIntent` asks for, of its target.
+    /// A consumer of a `HardwareIntent`, which asks for something of its target.
     Asking(&'a Consumer, &'a Workload, WorkloadChange),
 }
 

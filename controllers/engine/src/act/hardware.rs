@@ -10,7 +10,7 @@ use super::entry::{Doing, Entry, TARGET};
 use crate::edits::{Amount, WorkloadChange, pods_of};
 use crate::identity::split_api_version;
 
-/// What a consumer does to its target; `None` where it names none.
+/// The change of a consumer's target; `None` where it names none.
 pub fn asking<'a>(intent: &'a str, consumer: &'a Consumer) -> Option<Entry<'a>> {
     let target = consumer.target.as_ref()?;
     let mut body = Map::new();

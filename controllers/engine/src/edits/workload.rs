@@ -8,10 +8,10 @@ use super::PatchError;
 use crate::hardware::quantity;
 use crate::normalise;
 
-/// Where custom kinds keep the spec of their pods.
+/// The place of the spec of pods in custom kinds.
 const USUAL: &str = "/spec/template/spec";
 
-/// What becomes of a workload. Everything else of it stays.
+/// A change of a workload. Everything else of it stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkloadChange {
     /// Pointer to the spec of its pods.
@@ -29,7 +29,7 @@ pub struct WorkloadChange {
 /// The amount of one resource, as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Amount {
-    /// What is requested.
+    /// The request.
     pub request: String,
     /// The most; `None` leaves the one that is there.
     pub limit: Option<String>,

@@ -9,7 +9,7 @@ use emco_crds::hardware_intent::{Consumer, HardwareIntentSpec, Importance, Requi
 use super::nodes::Amounts;
 use super::quantity;
 
-/// What one replica needs of one node.
+/// The needs of one replica, of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Amounts, by resource.
@@ -18,16 +18,16 @@ pub struct Needs {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What a consumer needs on each cluster of its app.
+/// The need of a consumer on each cluster of its app.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// For messages: `HardwareIntent gpu, spec.consumers[detector]`.
     pub origin: String,
     /// Replicas, each of which needs a node.
     pub replicas: usize,
-    /// What each of them cannot do without.
+    /// All that each of them cannot do without.
     pub required: Needs,
-    /// What makes a cluster better, with its weight: all that is required, and this.
+    /// Makes a cluster better, with its weight: all that is required, and this.
     pub preferred: Vec<(u32, Needs)>,
 }
 
@@ -38,22 +38,22 @@ impl Demand {
     }
 }
 
-/// What the apps of a deployment need, by app.
+/// The needs of a deployment, by app.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demands(pub BTreeMap<String, Vec<Arc<Demand>>>);
 
 impl Demands {
-    /// What one app needs.
+    /// The needs of one app.
     pub fn of(&self, app: &str) -> &[Arc<Demand>] {
         self.0.get(app).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether nothing is needed.
+    /// True where nothing is needed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an app asks for an amount of something: only then it counts what Pods request.
+    /// True of an app that asks for an amount of something: only then Pods count that others have.
     pub fn counts(&self, app: &str) -> bool {
         self.of(app).iter().flat_map(|demand| demand.needs()).any(|needs| !needs.resources.is_empty())
     }
@@ -73,7 +73,7 @@ impl Demands {
     }
 }
 
-/// What is wrong with a requirement, whatever deployment lists its intent.
+/// A fault of a requirement, whatever deployment lists its intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// A sentence that begins with the field, such as `spec.consumers[detector].requirements[gpu]`.
@@ -137,7 +137,7 @@ fn add(needs: &mut Needs, requirement: &Requirement, at: &str) -> Result<(), Fau
             None => {
                 needs.resources.insert(name.clone(), amount);
             }
-            // What is required beside it is a part of it.
+            // The amount that is required is a part of it.
             Some(known) if preferred => *known = amount.max(*known),
             Some(_) => {
                 return fault(format!(".resource.name: another requirement asks for {name} as well: ask once for all of it"));

@@ -9,7 +9,7 @@ use super::quantity;
 /// Shares are counted in millionths.
 const WHOLE: i128 = 1_000_000;
 
-/// What a cluster lacks for a consumer.
+/// The lack of a cluster, for a consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
     /// The consumer, for messages: `HardwareIntent gpu, spec.consumers[detector]`.
@@ -22,11 +22,11 @@ pub struct Lack {
 #[derive(Debug)]
 pub(super) struct Slot<'a> {
     pub node: &'a Node,
-    /// What it has when nothing runs on it, by column.
+    /// Amounts when nothing runs on it, by column.
     pub empty: Vec<i128>,
 }
 
-/// What is left of each node, by column.
+/// Amounts that are left of each node, by column.
 pub(super) type Left = Vec<Vec<i128>>;
 
 /// The nodes that count: all of them, or those that take new Pods.
@@ -60,7 +60,7 @@ impl Board<'_> {
                 let Some(at) = self.best(left, which, &ask) else {
                     return Err(self.lack(left, which, &ask));
                 };
-                // What asks for labels alone takes nothing, so all of its replicas are there.
+                // Labels alone take nothing: all replicas find a place as the first does.
                 if ask.amounts.is_empty() {
                     break;
                 }
@@ -82,7 +82,7 @@ impl Board<'_> {
         }
     }
 
-    /// Whether one node has all of it.
+    /// True where one node has all of it.
     pub fn has(&self, left: &[Vec<i128>], needs: &Needs) -> bool {
         let Some(amounts) = self.amounts(needs) else { return false };
         let mut all = self.slots.iter().zip(left);

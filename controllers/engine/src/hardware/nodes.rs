@@ -15,10 +15,10 @@ const PER_NODE: usize = 64;
 pub type Amounts = BTreeMap<String, i128>;
 /// Nodes by name.
 pub type Nodes = BTreeMap<String, Node>;
-/// What the Pods of each node request, by its name.
+/// Requests of the Pods of each node, by its name.
 pub type Requested = BTreeMap<String, Amounts>;
 
-/// What came of reading something on a cluster.
+/// The outcome of reading something on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Read<T> {
     /// It was not read yet, or cannot be.
@@ -26,12 +26,12 @@ pub enum Read<T> {
     Not,
     /// The registered credentials may not read it.
     Forbidden,
-    /// What was read.
+    /// It was read.
     Done(T),
 }
 
 impl<T> Read<T> {
-    /// What was read.
+    /// The content, if it was read.
     pub const fn done(&self) -> Option<&T> {
         match self {
             Self::Done(read) => Some(read),
@@ -47,7 +47,7 @@ pub struct Node {
     pub open: bool,
     /// Labels, of the keys that somebody asked for.
     pub labels: BTreeMap<String, String>,
-    /// What Pods may request of it.
+    /// Amounts that Pods may request of it.
     pub allocatable: Amounts,
 }
 
@@ -87,14 +87,14 @@ pub fn amounts(quantities: Option<&Value>) -> Amounts {
     all.take(PER_NODE).filter_map(read).collect()
 }
 
-/// What is known of the nodes of a cluster.
+/// All that is known of the nodes of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
     /// The nodes.
     pub nodes: Read<Arc<Nodes>>,
-    /// What their Pods request.
+    /// Requests of their Pods.
     pub requested: Read<Arc<Requested>>,
-    /// What deployments were just given there, and is not among what Pods request yet.
+    /// Demands that deployments were just given there, and that no Pod is known of yet.
     pub given: Vec<Arc<Demand>>,
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_keeps_the_labels_that_are_asked_for_and_is_open_when_it_takes_pods() {
+    fn a_node_keeps_labels_that_are_asked_for_and_is_open_for_pods() {
         let node = |spec: Value, ready: &str| {
             let node = json!({
                 "metadata": {"name": "a", "labels": {"gpu": "yes", "other": "no"}}, "spec": spec,

@@ -1,4 +1,4 @@
-//! What a deployment would find on one cluster, as far as its placement depends on it: it looks again where that becomes another.
+//! The outlook of a deployment on one cluster, as far as its placement depends on it: it looks again where that becomes another.
 
 use super::demand::{Demand, Demands};
 use super::nodes::NodeFacts;

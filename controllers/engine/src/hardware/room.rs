@@ -6,7 +6,7 @@ use super::demand::Demand;
 use super::fit::{Board, Lack, Left, Slot, Which};
 use super::nodes::{Amounts, NodeFacts, Read};
 
-/// Whether a cluster has what is needed.
+/// An answer to the question for room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// It has.
@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What lacks, of a cluster that has no room.
+    /// The lack of a cluster that has no room.
     pub const fn lack(&self) -> Option<&Lack> {
         match self {
             Self::Missing(lack) | Self::InUse(lack) => Some(lack),
@@ -37,7 +37,7 @@ pub struct Room<'a> {
     unknown: Option<&'static str>,
     board: Board<'a>,
     empty: Left,
-    /// What is left beside what runs there and was just given; the reason why that is not known.
+    /// Amounts that are left beside all that runs there and was just given; the reason why they are not known.
     free: Result<Left, &'static str>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Room<'a> {
             Read::Not => return no("its nodes to be listed"),
         };
         let given: Vec<&Demand> = facts.given.iter().map(AsRef::as_ref).collect();
-        // What was given is compared by all that it asks for.
+        // A demand that was given is compared by all that it asks for.
         let more = given.iter().flat_map(|demand| demand.required.resources.keys().map(String::as_str));
         let all: BTreeSet<&str> = columns.iter().copied().chain(more).collect();
         let columns: Vec<&str> = all.into_iter().collect();
@@ -85,7 +85,7 @@ impl<'a> Room<'a> {
         Self { unknown: None, board, empty, free }
     }
 
-    /// Whether all of it can come, beside what runs there.
+    /// Asks for room beside all that runs there.
     pub fn takes(&self, demands: &[&Demand]) -> Verdict {
         if let Some(unknown) = self.unknown {
             return Verdict::Unknown(unknown);
@@ -105,7 +105,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Whether the nodes could carry it if nothing else ran there. All of them count: one that is not ready for a while, or cordoned,
+    /// Asks for room if nothing else ran there. All nodes count: one that is not ready for a while, or cordoned,
     /// moves nothing.
     pub fn carries(&self, demands: &[&Demand]) -> Verdict {
         if let Some(unknown) = self.unknown {

@@ -227,7 +227,7 @@ impl Field<'_> {
         Ok(())
     }
 
-    /// What `allOf` takes must have what the app needs: it gets the app for certain.
+    /// A cluster of `allOf` gets the app for certain: it must have room for it.
     pub(super) fn check_room(&self, app: &str, asking: &Asking<'_>) -> Result<(), Box<Refusal>> {
         let taken = self.entries.iter().filter(|entry| entry.all_of && entry.open(&asking.used));
         let mut lacking = taken.filter_map(|entry| Some((entry, asking.lack(entry)?)));

@@ -32,7 +32,7 @@ struct Place<'a> {
     takes: Option<(Apps, Verdict)>,
 }
 
-/// What was found of one cluster for one app.
+/// Findings of one cluster for one app.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judged {
     pub verdict: Verdict,
@@ -40,7 +40,7 @@ pub(super) struct Judged {
     pub weight: u32,
 }
 
-/// What was found of all clusters for one app, in their order. Without anything the app needs nothing.
+/// Findings of all clusters for one app, in their order. Without any the app needs nothing.
 #[derive(Debug, Default)]
 pub(super) struct Judgement(Vec<Judged>);
 
@@ -60,7 +60,7 @@ impl<'a> Hardware<'a> {
         Self { demands, apps, columns: demands.columns(), places }
     }
 
-    /// Whether any app needs something.
+    /// True where any app needs something.
     pub fn counts(&self) -> bool {
         !self.places.is_empty()
     }

@@ -31,12 +31,12 @@ pub fn is_generic_action(reference: &IntentRef) -> bool {
     is_ours(reference) && reference.kind == ACTIONS
 }
 
-/// Whether a reference names a `HardwareIntent`.
+/// True of a reference to a `HardwareIntent`.
 pub fn is_hardware(reference: &IntentRef) -> bool {
     is_ours(reference) && reference.kind == HARDWARE
 }
 
-/// Whether a reference names an intent of a kind that is known.
+/// True of a reference to an intent of a kind that is known.
 pub fn is_known(reference: &IntentRef) -> bool {
     is_generic_action(reference) || is_hardware(reference)
 }
@@ -75,7 +75,7 @@ pub(super) struct AllEffects<'a> {
     pub entries: BTreeMap<&'a str, Vec<Entry<'a>>>,
     /// Apps of intents alone.
     pub generated: Vec<Generated<'a>>,
-    /// What apps need of nodes.
+    /// Needs of apps, of nodes.
     pub hardware: Demands,
 }
 
@@ -141,7 +141,7 @@ fn generic_actions<'a>(
     Ok(Effects { edits, objects: Objects::Actions(objects) })
 }
 
-/// What a `HardwareIntent` does: its consumers need something of nodes, and their targets ask for it.
+/// Effects of a `HardwareIntent`: its consumers need something of nodes, and their targets ask for it.
 fn consumers<'a>(
     name: &'a str,
     intent: &'a HardwareIntent,
@@ -161,7 +161,7 @@ fn consumers<'a>(
     Ok(Effects { edits, objects: Objects::Actions(Vec::new()) })
 }
 
-/// What apps need of nodes by the intents that a deployment lists; `None` where one of them is not there, or cannot be read.
+/// Needs of apps by the intents that a deployment lists; `None` where one of them is not there, or cannot be read.
 pub fn needed_hardware(snapshot: &Snapshot) -> Option<Demands> {
     let mut all = Demands::default();
     for reference in snapshot.dig.spec.intents.iter().filter(|reference| is_hardware(reference)) {

@@ -37,6 +37,6 @@ pub struct ClusterFacts {
     pub kubernetes_version: Option<String>,
     /// What it serves; `None` before the first contact.
     pub apis: Option<Arc<ApiList>>,
-    /// What its nodes have; `None` where no deployment asks for it.
+    /// Its nodes; `None` where no deployment asks for them.
     pub nodes: Option<Arc<NodeFacts>>,
 }
