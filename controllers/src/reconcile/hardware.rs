@@ -24,7 +24,7 @@ mod state;
 pub use follow::follow;
 pub use state::Hardware;
 #[cfg(test)]
-pub use follow::look;
+pub use follow::{look, news};
 
 use given::Given;
 use state::{Concern, Interest};

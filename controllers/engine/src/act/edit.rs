@@ -28,7 +28,7 @@ pub struct Edits {
 /// One action on one cluster.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// Name of the intent.
+    /// Names the intent among all others.
     pub intent: String,
     /// For messages: `GenericActionIntent banner, spec.actions[text]`.
     pub origin: String,
@@ -226,5 +226,10 @@ fn edit(entry: &Entry<'_>, mut body: Map<String, Value>) -> Option<Edit> {
             }
         }
     };
-    Some(Edit { intent: entry.intent.to_owned(), origin: entry.origin(), secret: entry.secret, what })
+    let intent = match &entry.doing {
+        Doing::Action(_) => entry.intent.to_owned(),
+        // One of another kind may have the same name.
+        Doing::Asking(..) => format!("HardwareIntent/{}", entry.intent),
+    };
+    Some(Edit { intent, origin: entry.origin(), secret: entry.secret, what })
 }

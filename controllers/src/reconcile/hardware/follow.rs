@@ -65,6 +65,13 @@ pub async fn look(ctx: &Context) {
     }
 }
 
+/// Deployments that look again when these clusters may be others than they were.
+#[cfg(test)]
+pub fn news(ctx: &Context, clusters: &[ClusterId]) -> Vec<Key> {
+    let dirty = clusters.iter().cloned().collect();
+    Follower { dirty, ..Follower::default() }.news(ctx)
+}
+
 /// The wishes about one cluster.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Wanted {
