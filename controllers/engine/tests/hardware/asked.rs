@@ -101,7 +101,7 @@ fn what_is_wrong_in_itself_refuses_the_plan() {
 }
 
 #[test]
-fn hardware_is_asked_for_after_actions_and_two_intents_do_not_contradict_each_other() {
+fn hardware_comes_after_actions_and_intents_do_not_contradict() {
     let mut case = case(&[with(consumer("web", &gpus(1)), "replicas", json!(2))], &[("a", node(4, 0))]);
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "{{release}}-web"});
     let patch = |patch: Value| json!({"actions": [{"name": "few", "app": "web", "type": "JSONMerge", "target": target, "jsonMerge": patch}]});
