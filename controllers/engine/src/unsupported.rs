@@ -11,7 +11,6 @@ use emco_crds::later::{self, Later};
 use emco_crds::logical_cloud::LogicalCloudSpec;
 use emco_crds::project::{Approval, ProjectSpec};
 
-
 /// What of a Project is not supported yet: nothing.
 pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     let ProjectSpec {

@@ -51,7 +51,7 @@ pub async fn ask(
             let (keys, pods) = ctx.hardware.asks(id);
             let found = tokio::time::timeout(LIMIT, read(hub, &cluster, keys, pods)).await;
             let found = found.with_context(|| format!("it did not answer within {} s", LIMIT.as_secs()));
-            let found = found.and_then(|found| found);
+            let found = found.flatten();
             anyhow::Ok((id, found.with_context(|| format!("{id} cannot be asked what its nodes have"))?))
         });
     }
