@@ -46,6 +46,7 @@ pub struct Requirement {
 }
 
 /// An amount of a resource of nodes.
+// What string() answers has no known length, and the API server refuses rules whose cost it cannot estimate: hence the sum for integers.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(
     validation = (
@@ -53,15 +54,15 @@ pub struct Requirement {
         "name must be a resource that containers ask for: cpu, memory, ephemeral-storage, hugepages-SIZE, or DOMAIN/NAME such as nvidia.com/gpu"
     ),
     validation = (
-        "quantity(string(self.request)).isGreaterThan(quantity('0'))",
+        "(type(self.request) == int ? quantity('0').add(self.request) : quantity(self.request)).isGreaterThan(quantity('0'))",
         "request must be more than 0"
     ),
     validation = (
-        "!has(self.limit) || !quantity(string(self.limit)).isLessThan(quantity(string(self.request)))",
+        "!has(self.limit) || !(type(self.limit) == int ? quantity('0').add(self.limit) : quantity(self.limit)).isLessThan((type(self.request) == int ? quantity('0').add(self.request) : quantity(self.request)))",
         "limit is smaller than request"
     ),
     validation = (
-        "!has(self.limit) || !(self.name.startsWith('hugepages-') || self.name.contains('/')) || !quantity(string(self.limit)).isGreaterThan(quantity(string(self.request)))",
+        "!has(self.limit) || !(self.name.startsWith('hugepages-') || self.name.contains('/')) || !(type(self.limit) == int ? quantity('0').add(self.limit) : quantity(self.limit)).isGreaterThan((type(self.request) == int ? quantity('0').add(self.request) : quantity(self.request)))",
         "huge pages and resources of devices have one amount: leave limit out, or set it to request"
     )
 )]
