@@ -7,8 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use emco_e2e::bed::Bed;
 use emco_e2e::random::Random;
 use emco_e2e::wait::wait_for_some;
-use emco_engine::hardware::{Demand, Needs, Node, NodeFacts, Nodes, Read, Requested, Room, Verdict};
-use k8s_openapi::api::core::v1::Pod;
+use emco_engine::hardware::{self, Demand, Needs, NodeFacts, Nodes, Read, Requested, Room, Verdict};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
 use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ impl Set {
         let ready = |node: &Value| {
             let mut node = node.clone();
             node["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
-            (node["metadata"]["name"].as_str().unwrap_or_default().to_owned(), Node::read(&node, |_| true))
+            (node["metadata"]["name"].as_str().unwrap_or_default().to_owned(), hardware::Node::read(&node, |_| true))
         };
         let nodes: Nodes = self.nodes.iter().map(ready).collect();
         let facts = NodeFacts {
@@ -109,16 +110,27 @@ fn scheduled(pod: &Pod) -> Option<bool> {
     conditions.iter().any(said).then_some(false)
 }
 
+/// Waits until the nodes of a set are ready, and untainted: only then the scheduler's answer is one about what they have.
+async fn take_pods(bed: &Bed, set: &Set) -> Result<()> {
+    let api: Api<Node> = Api::all(bed.edge("a").client().await?);
+    let config = Config::default().labels(&format!("set={}", set.name));
+    let takes = |node: &Node| {
+        let Ok(value) = serde_json::to_value(node) else { return false };
+        hardware::Node::read(&value, |_| false).open
+    };
+    wait_for_some(api, config, SOON, "nodes that take Pods", |nodes| {
+        let open = nodes.values().filter(|node| takes(node)).count();
+        if open == set.nodes.len() { Ok(()) } else { Err(format!("{open} of {} take Pods", set.nodes.len())) }
+    })
+    .await
+}
+
 async fn agrees(bed: &Bed, set: &Set) -> Result<()> {
     let kubectl = bed.edge("a").kubectl();
     for node in &set.nodes {
         kubectl.apply(&node.to_string()).await?;
     }
-    let nodes: Vec<String> =
-        set.nodes.iter().map(|node| format!("node/{}", node["metadata"]["name"].as_str().unwrap_or_default())).collect();
-    let mut ready = vec!["wait", "--for=condition=Ready", "--timeout=60s"];
-    ready.extend(nodes.iter().map(String::as_str));
-    kubectl.run(&ready).await?;
+    take_pods(bed, set).await?;
     let mut all = true;
     for pod in set.pods() {
         kubectl.apply(&pod.to_string()).await?;
