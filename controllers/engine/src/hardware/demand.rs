@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::fields::Quantity;
-use emco_crds::hardware_intent::{Consumer, HardwareIntentSpec, Importance, Requirement, ResourceRequirement};
+use emco_crds::hardware_intent::{
+    Consumer, HardwareIntentSpec, Importance, Requirement, ResourceRequirement,
+};
 
 use super::nodes::Amounts;
 use super::quantity;
@@ -125,12 +127,18 @@ fn add(needs: &mut Needs, requirement: &Requirement, at: &str) -> Result<(), Fau
     let fault = |what: String| Err(Fault { message: format!("{at}{what}") });
     if let Some(ResourceRequirement { name, request, limit }) = &requirement.resource {
         let Some(amount) = amount(request).filter(|amount| *amount > 0) else {
-            return fault(format!(".resource.request: {} is no amount above 0: write one such as 500m, 2 or 4Gi", request.0));
+            return fault(format!(
+                ".resource.request: {} is no amount above 0: write one such as 500m, 2 or 4Gi",
+                request.0
+            ));
         };
         if let Some(limit) = limit
             && self::amount(limit).is_none_or(|limit| limit < amount)
         {
-            return fault(format!(".resource.limit: {} is smaller than the request {}: raise it, or leave it out", limit.0, request.0));
+            return fault(format!(
+                ".resource.limit: {} is smaller than the request {}: raise it, or leave it out",
+                limit.0, request.0
+            ));
         }
         let preferred = requirement.importance == Some(Importance::Preferred);
         match needs.resources.get_mut(name) {
@@ -140,14 +148,18 @@ fn add(needs: &mut Needs, requirement: &Requirement, at: &str) -> Result<(), Fau
             // The amount that is required is a part of it.
             Some(known) if preferred => *known = amount.max(*known),
             Some(_) => {
-                return fault(format!(".resource.name: another requirement asks for {name} as well: ask once for all of it"));
+                return fault(format!(
+                    ".resource.name: another requirement asks for {name} as well: ask once for all of it"
+                ));
             }
         }
     }
     for (key, value) in requirement.node_selector.iter().flat_map(|selector| &selector.match_labels) {
         let known = needs.labels.insert(key.clone(), value.clone());
         if let Some(known) = known.filter(|known| known != value) {
-            return fault(format!(".nodeSelector: another requirement asks for {key}={known}, and no node has two values of one label"));
+            return fault(format!(
+                ".nodeSelector: another requirement asks for {key}={known}, and no node has two values of one label"
+            ));
         }
     }
     Ok(())
@@ -163,6 +175,7 @@ mod tests {
 
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value)] // written where it is called
     fn read(requirements: Value) -> Result<Demand, String> {
         let consumer = json!({"name": "web", "app": "web", "replicas": 2, "requirements": requirements});
         let spec: HardwareIntentSpec = serde_json::from_value(json!({"consumers": [consumer]})).unwrap();
@@ -211,7 +224,11 @@ mod tests {
         let twice = json!([
             {"name": "a", "resource": {"name": "cpu", "request": 1}}, {"name": "b", "resource": {"name": "cpu", "request": 2}},
         ]);
-        assert!(read(twice).unwrap_err().starts_with("spec.consumers[web].requirements[b].resource.name: another"));
+        assert!(
+            read(twice)
+                .unwrap_err()
+                .starts_with("spec.consumers[web].requirements[b].resource.name: another")
+        );
         let labels = json!([
             {"name": "a", "nodeSelector": {"matchLabels": {"zone": "a"}}}, {"name": "b", "nodeSelector": {"matchLabels": {"zone": "b"}}},
         ]);

@@ -1,6 +1,7 @@
 //! Finds a node for each replica: the largest come first, each takes the node with most left, and what it took is debited.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::demand::{Demand, Needs};
 use super::nodes::Node;
@@ -56,15 +57,8 @@ impl Board<'_> {
     /// Finds a node for all replicas of all demands, and debits them; the first for which there is none is what lacks.
     pub fn place(&self, left: &mut [Vec<i128>], which: Which, demands: &[&Demand]) -> Result<(), Lack> {
         for ask in self.asks(demands) {
-            for _ in 0..ask.demand.replicas {
-                let Some(at) = self.best(left, which, &ask) else {
-                    return Err(self.lack(left, which, &ask));
-                };
-                // Labels alone take nothing: all replicas find a place as the first does.
-                if ask.amounts.is_empty() {
-                    break;
-                }
-                debit(left, at, &ask);
+            if self.seat(left, which, &ask) < ask.demand.replicas {
+                return Err(self.lack(left, which, &ask));
             }
         }
         Ok(())
@@ -73,13 +67,34 @@ impl Board<'_> {
     /// Debits what demands would take, as far as there is a node for it.
     pub fn debit(&self, left: &mut [Vec<i128>], demands: &[&Demand]) {
         for ask in self.asks(demands) {
-            for _ in 0..ask.demand.replicas {
-                let Some(at) = self.best(left, Which::Open, &ask).filter(|_| !ask.amounts.is_empty()) else {
-                    break;
-                };
-                debit(left, at, &ask);
+            self.seat(left, Which::Open, &ask);
+        }
+    }
+
+    /// Debits replicas, each from the node that keeps most of what is asked for, the first of equals; answers for how many there was one.
+    /// A debit changes the order of one node alone: thousands of replicas on thousands of nodes are no product.
+    fn seat(&self, left: &mut [Vec<i128>], which: Which, ask: &Ask<'_>) -> usize {
+        let needs = &ask.demand.required;
+        let all = self.slots.iter().zip(left.iter()).enumerate();
+        let fitting = all.filter(|(_, (slot, left))| {
+            counts(slot.node, which) && holds(left, &ask.amounts) && labelled(slot.node, needs)
+        });
+        let mut best: BinaryHeap<_> =
+            fitting.map(|(at, (slot, left))| (kept(slot, left, ask), Reverse(at))).collect();
+        // Labels alone take nothing: all replicas find a place as the first does.
+        if ask.amounts.is_empty() {
+            return if best.is_empty() { 0 } else { ask.demand.replicas };
+        }
+        for seated in 0..ask.demand.replicas {
+            let Some((_, Reverse(at))) = best.pop() else { return seated };
+            debit(left, at, ask);
+            if let (Some(slot), Some(left)) = (self.slots.get(at), left.get(at))
+                && holds(left, &ask.amounts)
+            {
+                best.push((kept(slot, left, ask), Reverse(at)));
             }
         }
+        ask.demand.replicas
     }
 
     /// True where one node has all of it.
@@ -115,23 +130,6 @@ impl Board<'_> {
         needs.resources.iter().map(|(name, amount)| Some((column(name)?, *amount))).collect()
     }
 
-    /// The node that keeps most of what is asked for; the first of equals.
-    fn best(&self, left: &[Vec<i128>], which: Which, ask: &Ask<'_>) -> Option<usize> {
-        let needs = &ask.demand.required;
-        let all = self.slots.iter().zip(left).enumerate();
-        let fitting = all.filter(|(_, (slot, left))| {
-            counts(slot.node, which) && holds(left, &ask.amounts) && labelled(slot.node, needs)
-        });
-        let kept = |slot: &Slot<'_>, left: &[i128]| {
-            let share = |(column, amount): &(usize, i128)| {
-                let of = |amounts: &[i128]| amounts.get(*column).copied().unwrap_or_default();
-                (of(left) - amount).saturating_mul(WHOLE) / of(&slot.empty).max(1)
-            };
-            ask.amounts.iter().map(share).min().unwrap_or_default()
-        };
-        fitting.max_by_key(|(at, (slot, left))| (kept(slot, left), Reverse(*at))).map(|(at, _)| at)
-    }
-
     /// The smallest change that would give a replica a node.
     fn lack(&self, left: &[Vec<i128>], which: Which, ask: &Ask<'_>) -> Lack {
         let needs = &ask.demand.required;
@@ -146,16 +144,20 @@ impl Board<'_> {
         let candidates = all.filter(|(slot, _)| counts(slot.node, which) && labelled(slot.node, needs));
         let missing = |left: &[i128]| -> Vec<(usize, i128)> {
             let short = |(column, amount): &(usize, i128)| {
-                let lacks = amount - left.get(*column).copied().unwrap_or_default();
+                let lacks = amount.saturating_sub(left.get(*column).copied().unwrap_or_default());
                 (lacks > 0).then_some((*column, lacks))
             };
             ask.amounts.iter().filter_map(short).collect()
         };
         let shares = |missing: &[(usize, i128)]| -> i128 {
-            let amount = |column: usize| ask.amounts.iter().find(|(of, _)| *of == column).map_or(1, |(_, all)| *all);
-            missing.iter().map(|(column, lacks)| lacks.saturating_mul(WHOLE) / amount(*column).max(1)).sum()
+            let amount =
+                |column: usize| ask.amounts.iter().find(|(of, _)| *of == column).map_or(1, |(_, all)| *all);
+            let share =
+                |(column, lacks): &(usize, i128)| lacks.saturating_mul(WHOLE) / amount(*column).max(1);
+            missing.iter().map(share).fold(0, i128::saturating_add)
         };
-        let Some(nearest) = candidates.map(|(_, left)| missing(left)).min_by_key(|missing| (missing.len(), shares(missing)))
+        let Some(nearest) =
+            candidates.map(|(_, left)| missing(left)).min_by_key(|missing| (missing.len(), shares(missing)))
         else {
             return say(format!("a node{with}"));
         };
@@ -166,6 +168,15 @@ impl Board<'_> {
         });
         say(format!("{} on one node{with}", said.collect::<Vec<_>>().join(" and ")))
     }
+}
+
+/// The share of a node that is left of what is asked for, after one more replica, in millionths.
+fn kept(slot: &Slot<'_>, left: &[i128], ask: &Ask<'_>) -> i128 {
+    let share = |(column, amount): &(usize, i128)| {
+        let of = |amounts: &[i128]| amounts.get(*column).copied().unwrap_or_default();
+        of(left).saturating_sub(*amount).saturating_mul(WHOLE) / of(&slot.empty).max(1)
+    };
+    ask.amounts.iter().map(share).min().unwrap_or_default()
 }
 
 const fn counts(node: &Node, which: Which) -> bool {
@@ -187,7 +198,7 @@ fn debit(left: &mut [Vec<i128>], at: usize, ask: &Ask<'_>) {
     let Some(left) = left.get_mut(at) else { return };
     for (column, amount) in &ask.amounts {
         if let Some(left) = left.get_mut(*column) {
-            *left -= amount;
+            *left = left.saturating_sub(*amount);
         }
     }
 }

@@ -10,6 +10,9 @@ use super::quantity;
 
 /// Resources kept of one node.
 const PER_NODE: usize = 64;
+/// No name of a resource is longer, and no value of a label.
+const NAME: usize = 317;
+const LABEL: usize = 63;
 
 /// Amounts in thousandths, by resource.
 pub type Amounts = BTreeMap<String, i128>;
@@ -49,6 +52,8 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Amounts that Pods may request of it.
     pub allocatable: Amounts,
+    /// Devices that it has beside those, and that nobody gets now: their plugin restarts, or they are ill.
+    pub away: Amounts,
 }
 
 impl Node {
@@ -57,18 +62,27 @@ impl Node {
         let list = |pointer: &str| node.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
         let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
         let is = |value: &Value, field: &str, what: &str| text(value, field).as_deref() == Some(what);
-        let ready = list("/status/conditions").any(|one| is(one, "type", "Ready") && is(one, "status", "True"));
+        let ready =
+            list("/status/conditions").any(|one| is(one, "type", "Ready") && is(one, "status", "True"));
         let cordoned = node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
         let tainted =
             list("/spec/taints").any(|one| is(one, "effect", "NoSchedule") || is(one, "effect", "NoExecute"));
+        let allocatable = amounts(node.pointer("/status/allocatable"));
+        let mut away = amounts(node.pointer("/status/capacity"));
+        away.retain(|name, amount| {
+            *amount = amount.saturating_sub(allocatable.get(name).copied().unwrap_or_default());
+            name.contains('/') && *amount > 0
+        });
         let labels = node.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
         Self {
             open: ready && !cordoned && !tainted,
             labels: labels
                 .filter(|(key, _)| keep(key))
-                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .filter_map(|(key, value)| Some((key, value.as_str().filter(|value| value.len() <= LABEL)?)))
+                .map(|(key, value)| (key.clone(), value.to_owned()))
                 .collect(),
-            allocatable: amounts(node.pointer("/status/allocatable")),
+            allocatable,
+            away,
         }
     }
 }
@@ -84,7 +98,7 @@ pub fn amounts(quantities: Option<&Value>) -> Amounts {
         };
         Some((name.clone(), milli?))
     };
-    all.take(PER_NODE).filter_map(read).collect()
+    all.filter(|(name, _)| name.len() <= NAME).take(PER_NODE).filter_map(read).collect()
 }
 
 /// All that is known of the nodes of a cluster.
@@ -122,5 +136,13 @@ mod tests {
         let taint = |effect: &str| json!({"taints": [{"key": "a", "effect": effect}]});
         assert!(!node(taint("NoSchedule"), "True").open && !node(taint("NoExecute"), "True").open);
         assert!(node(taint("PreferNoSchedule"), "True").open);
+    }
+
+    #[test]
+    fn devices_whose_plugin_restarts_are_away_and_what_is_reserved_is_not() {
+        let status =
+            json!({"capacity": {"cpu": "4", "gpu/x": "2"}, "allocatable": {"cpu": "3", "gpu/x": "0"}});
+        let node = Node::read(&json!({"status": status}), |_| true);
+        assert_eq!(node.away, Amounts::from([("gpu/x".to_owned(), 2000)]));
     }
 }

@@ -60,8 +60,7 @@ impl<'a> Room<'a> {
         let of = |amounts: &Amounts| -> Vec<i128> {
             columns.iter().map(|column| amounts.get(*column).copied().unwrap_or_default()).collect()
         };
-        let slots: Vec<_> =
-            nodes.values().map(|node| Slot { node, empty: of(&node.allocatable) }).collect();
+        let slots: Vec<_> = nodes.values().map(|node| Slot { node, empty: of(&node.allocatable) }).collect();
         let empty: Left = slots.iter().map(|slot| slot.empty.clone()).collect();
         let free = match &facts.requested {
             Read::Done(requested) => {
@@ -69,7 +68,7 @@ impl<'a> Room<'a> {
                 for (name, left) in nodes.keys().zip(&mut free) {
                     let used = requested.get(name).map(of).unwrap_or_default();
                     for (left, used) in left.iter_mut().zip(used) {
-                        *left -= used;
+                        *left = left.saturating_sub(used);
                     }
                 }
                 Ok(free)
@@ -105,13 +104,20 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Asks for room if nothing else ran there. All nodes count: one that is not ready for a while, or cordoned,
-    /// moves nothing.
+    /// Asks for room if nothing else ran there. All nodes count, with all of their devices: one that is not ready for a while, or cordoned,
+    /// moves nothing, nor does a device plugin that restarts.
     pub fn carries(&self, demands: &[&Demand]) -> Verdict {
         if let Some(unknown) = self.unknown {
             return Verdict::Unknown(unknown);
         }
-        match self.board.place(&mut self.empty.clone(), Which::All, demands) {
+        let mut whole = self.empty.clone();
+        let nodes = self.board.slots.iter().map(|slot| slot.node).zip(&mut whole);
+        for (node, left) in nodes.filter(|(node, _)| !node.away.is_empty()) {
+            for (left, column) in left.iter_mut().zip(&self.board.columns) {
+                *left = left.saturating_add(node.away.get(*column).copied().unwrap_or_default());
+            }
+        }
+        match self.board.place(&mut whole, Which::All, demands) {
             Ok(()) => Verdict::Fits,
             Err(lack) => Verdict::Missing(lack),
         }

@@ -28,7 +28,7 @@ fn name(line: &str) -> String {
 fn cluster(nodes: &[&str], used: &[&str]) -> NodeFacts {
     let node = |line: &&str| {
         let (allocatable, labels) = words(line);
-        (name(line), Node { open: !line.contains("!closed"), labels, allocatable })
+        (name(line), Node { open: !line.contains("!closed"), labels, allocatable, ..Node::default() })
     };
     let nodes: Nodes = nodes.iter().map(node).collect();
     let requested: Requested = used.iter().map(|line| (name(line), words(line).0)).collect();
@@ -45,11 +45,7 @@ fn demand(replicas: usize, line: &str) -> Demand {
     Demand { origin: name(line), replicas, required: Needs { resources, labels }, preferred: Vec::new() }
 }
 
-fn judge(
-    facts: &NodeFacts,
-    demands: &[Demand],
-    when: impl Fn(&Room<'_>, &[&Demand]) -> Verdict,
-) -> Verdict {
+fn judge(facts: &NodeFacts, demands: &[Demand], when: impl Fn(&Room<'_>, &[&Demand]) -> Verdict) -> Verdict {
     let names = demands.iter().flat_map(|demand| demand.required.resources.keys().map(String::as_str));
     let columns: BTreeSet<&str> = names.collect();
     let columns: Vec<&str> = columns.into_iter().collect();
@@ -147,6 +143,17 @@ fn nodes_that_take_no_pods_give_no_room_and_move_nothing() {
 }
 
 #[test]
+fn a_device_plugin_that_restarts_gives_no_room_and_moves_nothing() {
+    let mut facts = cluster(&["a cpu=8 gpu/x=0"], &[]);
+    let mut nodes = facts.nodes.done().unwrap().as_ref().clone();
+    nodes.get_mut("a").unwrap().away.insert("gpu/x".to_owned(), 1000);
+    facts.nodes = Read::Done(Arc::new(nodes));
+    assert!(matches!(takes(&facts, &[demand(1, "web gpu/x=1")]), Verdict::Missing(_)));
+    assert_eq!(carries(&facts, &[demand(1, "web gpu/x=1")]), Verdict::Fits);
+    assert!(matches!(carries(&facts, &[demand(2, "web gpu/x=1")]), Verdict::Missing(_)));
+}
+
+#[test]
 fn a_label_that_no_node_has_is_named() {
     let facts = cluster(&["a cpu=8", "b cpu=8 label:avx512=false"], &[]);
     let verdict = takes(&facts, &[demand(1, "web cpu=1 label:avx512=true")]);
@@ -205,4 +212,24 @@ fn five_thousand_nodes_are_judged_at_once() {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let facts = cluster(&lines, &[]);
     assert_eq!(takes(&facts, &[demand(100, "web cpu=4 gpu/x=1")]), Verdict::Fits);
+}
+
+#[test]
+fn a_thousand_replicas_on_five_thousand_nodes_are_no_product() {
+    let lines: Vec<String> = (0..5000).map(|number| format!("n{number} cpu=8 gpu/x=1")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let facts = cluster(&lines, &[]);
+    let all: Vec<Demand> = (0..32).map(|number| demand(1000, &format!("web{number} cpu=1"))).collect();
+    let began = std::time::Instant::now();
+    assert_eq!(takes(&facts, &all), Verdict::Fits);
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
+#[test]
+fn amounts_that_no_node_can_have_are_judged_without_a_fault() {
+    let (most, least) = ("9".repeat(35), format!("-{}", "9".repeat(35)));
+    let facts = cluster(&[&format!("a cpu={least} gpu/x={most}")], &[&format!("a cpu={most} gpu/x={least}")]);
+    let web = demand(2, &format!("web cpu={most} gpu/x={most}"));
+    assert!(matches!(takes(&facts, std::slice::from_ref(&web)), Verdict::Missing(_)));
+    assert!(matches!(carries(&facts, &[web]), Verdict::Missing(_)));
 }
