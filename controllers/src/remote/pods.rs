@@ -8,6 +8,10 @@ use crate::api::{ApiResult, ApiServer, Method, Request, pages};
 
 /// Pods in a page.
 const PAGE: &str = "250";
+/// Nodes that are kept, no name of which is longer; and resources of each.
+const NODES: usize = 50_000;
+const NAME: usize = 253;
+const PER_NODE: usize = 256;
 
 /// Requests of the Pods of each node, as the scheduler counts them: those that ended request nothing.
 pub async fn requested(server: &dyn ApiServer) -> ApiResult<Requested> {
@@ -18,12 +22,22 @@ pub async fn requested(server: &dyn ApiServer) -> ApiResult<Requested> {
 }
 
 fn add(all: &mut Requested, pod: &Value) {
-    let Some(node) = at(pod, "/spec/nodeName").as_str().filter(|node| !node.is_empty()) else { return };
+    let Some(node) = at(pod, "/spec/nodeName").as_str().filter(|node| (1..=NAME).contains(&node.len()))
+    else {
+        return;
+    };
     if matches!(at(pod, "/status/phase").as_str(), Some("Succeeded" | "Failed")) {
         return;
     }
+    if all.len() >= NODES && !all.contains_key(node) {
+        return;
+    }
     let known = all.entry(node.to_owned()).or_default();
-    plus(known, &of(at(pod, "/spec")));
+    let mut own = of(at(pod, "/spec"));
+    if known.len() + own.len() > PER_NODE {
+        own.retain(|name, _| known.contains_key(name));
+    }
+    plus(known, &own);
 }
 
 /// The request of a Pod: all of its containers together, or the largest of those that come before them, if that is more.
@@ -87,16 +101,20 @@ mod tests {
         sidecar["restartPolicy"] = json!("Always");
         assert_eq!(cpu(&json!({"containers": [container("1"), container("500m")]})), 1500);
         assert_eq!(cpu(&json!({"containers": [container("1")], "initContainers": [container("2")]})), 2000);
-        assert_eq!(cpu(&json!({"containers": [container("1")], "initContainers": [sidecar, container("2")]})), 2100);
+        assert_eq!(
+            cpu(&json!({"containers": [container("1")], "initContainers": [sidecar, container("2")]})),
+            2100
+        );
         assert_eq!(cpu(&json!({"containers": [container("1")], "overhead": {"cpu": "50m"}})), 1050);
-        assert_eq!(cpu(&json!({"containers": [container("1")], "resources": {"requests": {"cpu": "3"}}})), 3000);
+        assert_eq!(
+            cpu(&json!({"containers": [container("1")], "resources": {"requests": {"cpu": "3"}}})),
+            3000
+        );
     }
 
     #[test]
     fn pods_that_ended_or_have_no_node_request_nothing() {
-        let pod = |node: Value, phase: &str| {
-            json!({"spec": {"nodeName": node, "containers": [container("1")]}, "status": {"phase": phase}})
-        };
+        let pod = |node: Value, phase: &str| json!({"spec": {"nodeName": node, "containers": [container("1")]}, "status": {"phase": phase}});
         let mut all = Requested::new();
         for pod in [
             pod(json!("a"), "Running"),
@@ -109,5 +127,18 @@ mod tests {
         }
         assert_eq!(all.len(), 1);
         assert_eq!(all["a"]["cpu"], 2000);
+    }
+
+    #[test]
+    fn a_node_whose_pods_request_all_sorts_of_things_keeps_some() {
+        let mut all = Requested::new();
+        for number in 0..1000 {
+            let requests = json!({"cpu": "1", (format!("acme.example/r{number}")): "1"});
+            let pod =
+                json!({"spec": {"nodeName": "a", "containers": [{"resources": {"requests": requests}}]}});
+            add(&mut all, &pod);
+        }
+        assert!(all["a"].len() <= PER_NODE);
+        assert_eq!(all["a"]["cpu"], 1_000_000);
     }
 }

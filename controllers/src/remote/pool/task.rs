@@ -183,7 +183,9 @@ impl Session {
         if self.nodes.as_ref().is_some_and(|(nodes, _)| nodes.keys() != keys.as_ref()) {
             self.nodes = None;
         }
-        if self.nodes_forbidden {
+        // Who may list and not watch has a list.
+        let listed = seen.nodes.done().is_some_and(|listed| Some(&listed.keys) == keys.as_ref());
+        if self.nodes_forbidden && !listed {
             seen.nodes = if keys.is_some() { Read::Forbidden } else { Read::Not };
         }
         if self.nodes.is_some() || self.nodes_forbidden {
