@@ -22,14 +22,14 @@ mod given;
 mod state;
 
 pub use follow::follow;
-pub use state::Hardware;
 #[cfg(test)]
-pub use follow::{look, news};
+pub use follow::{due, look, news};
+pub use state::Hardware;
 
 use given::Given;
 use state::{Concern, Interest};
 
-/// So long a plan waits for clusters that answer to say what their nodes have.
+/// So long a plan waits for a cluster that answers to say what its nodes have.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// A deployment that waits for that looks again after this time; it is woken, too.
 pub const AWAITS: Duration = Duration::from_secs(1);
@@ -64,6 +64,8 @@ fn facts_of(ctx: &Context, given: &Given, cluster: &ClusterId, keys: &BTreeSet<S
 /// Puts what is known of nodes into a snapshot whose deployment needs something of them, and notes that it does.
 pub fn gather(ctx: &Context, owner: &Owner, snapshot: &mut Snapshot) -> Unread {
     let key: Key = (owner.namespace.clone(), owner.name.clone());
+    // An answer of the hub was lost, or an error: no plan of it is on its way now, and what it did not get must not stand in its way.
+    ctx.hardware.claims.give_back(&key);
     let demands = resolve::needed_hardware(snapshot).unwrap_or_default();
     let concerned = concerned(snapshot, &demands);
     if concerned.is_empty() {
@@ -72,21 +74,22 @@ pub fn gather(ctx: &Context, owner: &Owner, snapshot: &mut Snapshot) -> Unread {
     }
     let keys: BTreeSet<String> = demands.0.keys().flat_map(|app| demands.keys(app)).collect();
     let given = Given::now(ctx);
-    let (mut unread, mut answer, mut clusters) = (Unread::default(), false, BTreeMap::new());
+    let (mut unread, mut clusters) = (Unread::default(), BTreeMap::new());
+    let now = ctx.world.clock.now_ms();
     for (cluster, counts) in concerned {
         let facts = Arc::new(facts_of(ctx, &given, &cluster, &keys));
         let state = ctx.connector.observation(&cluster).map(|observed| observed.state.clone());
+        let mut awaited_since = None;
         let lacks = facts.nodes == Read::Not || counts && facts.requested == Read::Not;
         if lacks && state.as_ref().is_some_and(|state| *state != State::Connecting) {
             unread.clusters.insert(cluster.clone());
-            answer |= state == Some(State::Connected);
+            awaited_since = (state == Some(State::Connected)).then_some(now);
         }
         if let Some(known) = snapshot.clusters.get_mut(&cluster) {
             known.nodes = Some(Arc::clone(&facts));
         }
-        clusters.insert(cluster, Concern { counts, facts });
+        clusters.insert(cluster, Concern { counts, awaited_since, facts });
     }
-    let now = ctx.world.clock.now_ms();
     let mut interests = ctx.hardware.interests.lock();
     let before = interests.get(&key);
     let asks_same = before.is_some_and(|before| {
@@ -95,10 +98,15 @@ pub fn gather(ctx: &Context, owner: &Owner, snapshot: &mut Snapshot) -> Unread {
             && before.clusters.keys().eq(clusters.keys())
             && before.clusters.values().zip(clusters.values()).all(same)
     });
-    let since_ms = before.filter(|_| asks_same).map_or(now, |before| before.since_ms);
+    // Each cluster has its own time: one that comes does not begin it anew for one that never says anything.
+    for (cluster, concern) in &mut clusters {
+        let known = before.and_then(|before| before.awaited_since(cluster, &keys, concern.counts));
+        concern.awaited_since = concern.awaited_since.map(|since| known.unwrap_or(since));
+    }
     let patience = i64::try_from(PATIENCE.as_millis()).unwrap_or(i64::MAX);
-    unread.awaits = answer && (0..patience).contains(&(now - since_ms));
-    interests.insert(key, Interest { demands, keys, since_ms, clusters });
+    let mut awaited = clusters.values().filter_map(|concern| concern.awaited_since);
+    unread.awaits = awaited.any(|since| (0..patience).contains(&(now - since)));
+    interests.insert(key, Interest { demands, keys, clusters });
     drop(interests);
     if !asks_same {
         ctx.hardware.changed.notify_one();
@@ -123,13 +131,7 @@ fn concerned(snapshot: &Snapshot, demands: &Demands) -> BTreeMap<ClusterId, bool
 }
 
 /// Takes what a plan newly gives, before it is stored; false where another one, worked out beside it, took some of it.
-pub fn take(
-    ctx: &Context,
-    owner: &Owner,
-    snapshot: &Snapshot,
-    assignment: &Assignment,
-    known: u64,
-) -> bool {
+pub fn take(ctx: &Context, owner: &Owner, snapshot: &Snapshot, assignment: &Assignment, known: u64) -> bool {
     let Some(demands) = resolve::needed_hardware(snapshot).filter(|demands| !demands.is_empty()) else {
         return true;
     };
@@ -137,7 +139,8 @@ pub fn take(
     let mut gives: BTreeMap<ClusterId, Vec<(String, Arc<Demand>)>> = BTreeMap::new();
     for (cluster, apps) in assignment {
         let has = running.and_then(|running| running.get(cluster));
-        let new = apps.keys().filter(|app| demands.counts(app) && !has.is_some_and(|has| has.contains_key(*app)));
+        let new =
+            apps.keys().filter(|app| demands.counts(app) && !has.is_some_and(|has| has.contains_key(*app)));
         for app in new {
             let all = demands.of(app).iter().map(|demand| (app.clone(), Arc::clone(demand)));
             gives.entry(cluster.clone()).or_default().extend(all);
@@ -145,6 +148,11 @@ pub fn take(
     }
     let key: Key = (owner.namespace.clone(), owner.name.clone());
     gives.is_empty() || ctx.hardware.claims.take(&key, known, gives, ctx.world.clock.now_ms())
+}
+
+/// What was taken for a plan stays taken: it is stored.
+pub fn keep(ctx: &Context, owner: &Owner) {
+    ctx.hardware.claims.keep(&(owner.namespace.clone(), owner.name.clone()));
 }
 
 /// Gives back all that was taken for a plan: it was not stored.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use emco_engine::hardware::Read;
 use emco_engine::identity::ClusterId;
 use serde_json::{Value, json};
 
@@ -17,7 +18,8 @@ use crate::reconcile::hardware;
 fn intent() -> Value {
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let gpu = json!({"name": "gpu", "resource": {"name": "nvidia.com/gpu", "request": 1}});
-    let consumer = json!({"name": "web", "app": "web", "target": target, "container": "web", "requirements": [gpu]});
+    let consumer =
+        json!({"name": "web", "app": "web", "target": target, "container": "web", "requirements": [gpu]});
     emco("HardwareIntent", Some("team-a"), "gpu", &json!({"consumers": [consumer]}))
 }
 
@@ -61,7 +63,9 @@ async fn running(a: i64, b: i64) -> Life {
 /// The clusters where a deployment has `web`.
 fn of_web(life: &Life, name: &str) -> Vec<String> {
     let shards = life.rig.hub.of_kind("SyncShard").into_iter();
-    let own = shards.filter(|shard| shard["spec"]["owner"]["name"] == name && shard["spec"]["owner"]["kind"] == "DeploymentIntentGroup");
+    let own = shards.filter(|shard| {
+        shard["spec"]["owner"]["name"] == name && shard["spec"]["owner"]["kind"] == "DeploymentIntentGroup"
+    });
     let mut clusters = Vec::new();
     for shard in own {
         let with_web = |target: &Value| {
@@ -96,7 +100,10 @@ async fn web_goes_where_a_gpu_is_free_and_asks_for_it() {
     life.settle().await;
     assert_eq!(of_web(&life, "shop"), ["acme/b"], "{:#}", life.dig());
     let web = &life.on("b")["deployments.apps/team-a/web"]["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(web["resources"], json!({"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}));
+    assert_eq!(
+        web["resources"],
+        json!({"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}})
+    );
     assert_eq!(life.rig.ready(&format!("{TENANT}/hardwareintents/gpu")).1, "Valid");
     let in_use = ("HardwareInUse".to_owned(), "1 more nvidia.com/gpu on one node".to_owned());
     assert!(rejected(&life, "web").contains(&in_use), "{:#}", life.dig());
@@ -253,6 +260,16 @@ async fn without_a_listed_intent_no_pod_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pods_that_were_read_longest_ago_are_read_first() {
+    let life = running(1, 1).await;
+    let [a, b] = EDGES.map(|name| ClusterId::new("acme", name));
+    assert!(hardware::due(&life.rig.ctx).is_empty(), "just read");
+    life.rig.clock.forward(Duration::from_mins(6));
+    life.rig.ctx.hardware.set_pods(&b, Read::Not, 0);
+    assert_eq!(hardware::due(&life.rig.ctx), [b, a]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_intent_says_what_is_wrong_with_its_requirements() {
     let mut life = Life::with(&objects());
     let mut broken = intent();
@@ -261,7 +278,10 @@ async fn an_intent_says_what_is_wrong_with_its_requirements() {
     life.settle().await;
     let (status, reason, message) = life.rig.ready(&format!("{TENANT}/hardwareintents/gpu"));
     assert_eq!((status.as_str(), reason.as_str()), ("False", "RequirementInvalid"));
-    assert!(message.starts_with("spec.consumers[web].requirements[gpu].resource.request: many is no amount"), "{message}");
+    assert!(
+        message.starts_with("spec.consumers[web].requirements[gpu].resource.request: many is no amount"),
+        "{message}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

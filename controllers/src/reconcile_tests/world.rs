@@ -19,9 +19,7 @@ use crate::api::boot_clock::BootClock;
 use crate::api::world::{Clock, Edges};
 use crate::memory::MemoryServer;
 use crate::object::context::Connector;
-use crate::remote::{
-    Admission, Claim, Connections, Credentials, DetailedNodes, Observation, State, Target,
-};
+use crate::remote::{Admission, Claim, Connections, Credentials, DetailedNodes, Observation, State, Target};
 
 /// Stands still until it is moved: the wall clock, and one that nobody sets.
 #[derive(Clone)]

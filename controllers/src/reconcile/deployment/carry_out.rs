@@ -106,8 +106,9 @@ async fn stored(
         return Ok(Err(Carried::Moved));
     }
     let storing = revision::store(ctx, owner, newest, (changed, &plan.sets), draft, still_true).await?;
-    if matches!(storing, Storing::Moved | Storing::TooMuch(_)) {
-        hardware::give_back(ctx, owner);
+    match storing {
+        Storing::Moved | Storing::TooMuch(_) => hardware::give_back(ctx, owner),
+        Storing::Kept(_) | Storing::New(_) => hardware::keep(ctx, owner),
     }
     Ok(match storing {
         Storing::Kept(stored) => Ok((stored, false)),

@@ -27,6 +27,8 @@ struct Claim {
     number: u64,
     owner: Key,
     at_ms: i64,
+    /// The plan that it was made for is stored.
+    stored: bool,
     /// Apps with what they need, by cluster.
     gives: BTreeMap<ClusterId, Vec<(String, Arc<Demand>)>>,
 }
@@ -60,14 +62,21 @@ impl Claims {
         if !gives.is_empty() {
             state.number += 1;
             let number = state.number;
-            state.all.push(Claim { number, owner: owner.clone(), at_ms: now_ms, gives });
+            state.all.push(Claim { number, owner: owner.clone(), at_ms: now_ms, stored: false, gives });
         }
         true
     }
 
-    /// The plan was not carried out.
+    /// The plan is stored.
+    pub fn keep(&self, owner: &Key) {
+        for claim in &mut self.0.lock().all {
+            claim.stored |= claim.owner == *owner;
+        }
+    }
+
+    /// The plan was not stored: what another one of the same owner has stays.
     pub fn give_back(&self, owner: &Key) {
-        self.0.lock().all.retain(|claim| claim.owner != *owner);
+        self.0.lock().all.retain(|claim| claim.owner != *owner || claim.stored);
     }
 
     /// All that still counts: owner, cluster, app and what it needs.
@@ -122,5 +131,14 @@ mod tests {
         assert!(claims.all(1000 + 600_000).is_empty(), "after ten minutes");
         claims.give_back(&key("a"));
         assert!(claims.all(1000).is_empty());
+    }
+
+    #[test]
+    fn what_a_stored_plan_took_is_not_given_back_with_a_later_one() {
+        let claims = Claims::default();
+        assert!(claims.take(&key("a"), 0, gives("x"), 0));
+        claims.keep(&key("a"));
+        claims.give_back(&key("a"));
+        assert_eq!(claims.all(0).len(), 1);
     }
 }

@@ -1,21 +1,24 @@
 //! Reads what clusters have for deployments that need something of nodes, and has those look again for which something became another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use emco_crds::DeploymentIntentGroup;
+use emco_crds::deployment_intent_group::DesiredState;
 use emco_engine::hardware::{Read, Requested, outlook};
 use emco_engine::identity::ClusterId;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::facts_of;
 use super::given::{self, Given};
 use super::state::{App, Interest, PodsRead};
-use crate::api::ApiResult;
 use crate::api::key_queue::Key;
+use crate::api::{ApiError, ApiResult};
+use crate::object::meta;
 use crate::reconcile::context::Context;
 use crate::remote;
 use crate::triggers::Triggers;
@@ -24,13 +27,19 @@ use crate::triggers::Triggers;
 const PODS_EVERY: Duration = Duration::from_mins(5);
 /// Until one that failed is tried again.
 const FAILED: Duration = Duration::from_mins(1);
+/// For all pages of one cluster: one that never ends its list keeps its place from others no longer.
+const READING: Duration = Duration::from_mins(5);
 /// Clusters whose Pods are read at the same time.
 const AT_ONCE: usize = 8;
+/// Clusters that are found to be due in one look.
+const QUEUE: usize = 512;
 /// Between two looks at what is due.
 const TICK: Duration = Duration::from_secs(2);
+/// The next look comes so soon where somebody needs something else: many who come together are one look.
+const SOON: Duration = Duration::from_millis(200);
 
-/// The outcome of a reading.
-type Done = (ClusterId, u64, ApiResult<Requested>);
+/// The outcome of a reading, and the time that it took.
+type Done = (ClusterId, u64, Duration, ApiResult<Requested>);
 
 /// Follows for ever.
 pub async fn follow(ctx: Arc<Context>, triggers: Arc<Triggers>) {
@@ -41,7 +50,12 @@ pub async fn follow(ctx: Arc<Context>, triggers: Arc<Triggers>) {
     loop {
         tokio::select! {
             _ = ticks.tick() => follower.tick(&ctx),
-            () = ctx.hardware.changed.notified() => follower.tick(&ctx),
+            () = ctx.hardware.changed.notified() => {
+                if std::mem::take(&mut follower.settled) {
+                    ticks.reset_after(SOON);
+                }
+                continue;
+            }
             Some(done) = follower.reads.next(), if !follower.reads.is_empty() => follower.take(&ctx, done),
             // Looked at with the next tick: nodes change more often than verdicts.
             Some(cluster) = changes.next() => {
@@ -72,6 +86,13 @@ pub fn news(ctx: &Context, clusters: &[ClusterId]) -> Vec<Key> {
     Follower { dirty, ..Follower::default() }.news(ctx)
 }
 
+/// Clusters whose Pods are to be read, in their order.
+#[cfg(test)]
+pub fn due(ctx: &Context) -> Vec<ClusterId> {
+    let follower = Follower { wanted: wanted(ctx), ..Follower::default() };
+    follower.find_due(ctx).into_iter().map(|(cluster, _)| cluster).collect()
+}
+
 /// The wishes about one cluster.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Wanted {
@@ -82,11 +103,15 @@ struct Wanted {
 #[derive(Default)]
 struct Follower {
     wanted: BTreeMap<ClusterId, Wanted>,
+    /// True where the wishes are still those.
+    settled: bool,
+    /// Clusters whose Pods are read next, with their apps as below.
+    due: VecDeque<(ClusterId, BTreeSet<App>)>,
     /// Apps whose Pods are there, of clusters whose Pods are being read: as it was before.
     reading: BTreeMap<ClusterId, BTreeSet<App>>,
     reads: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// Readings that failed are not tried again before.
-    failed: BTreeMap<ClusterId, i64>,
+    /// Times of readings that failed, and pauses until the next.
+    failed: BTreeMap<ClusterId, (i64, Duration)>,
     /// Clusters of which something may have changed.
     dirty: BTreeSet<ClusterId>,
     /// Those where something was given.
@@ -96,63 +121,86 @@ struct Follower {
 impl Follower {
     /// Says what is wanted, and begins what is due.
     fn tick(&mut self, ctx: &Context) {
-        let wanted = wanted(ctx);
-        for cluster in self.wanted.keys().filter(|cluster| !wanted.contains_key(*cluster)) {
-            ctx.connector.want_nodes(cluster, None);
+        if !std::mem::replace(&mut self.settled, true) {
+            let wanted = wanted(ctx);
+            for cluster in self.wanted.keys().filter(|cluster| !wanted.contains_key(*cluster)) {
+                ctx.connector.want_nodes(cluster, None);
+            }
+            ctx.hardware
+                .pods
+                .lock()
+                .retain(|cluster, _| wanted.get(cluster).is_some_and(|wanted| wanted.pods));
+            self.failed.retain(|cluster, _| wanted.contains_key(cluster));
+            self.wanted = wanted;
         }
-        for (cluster, wanted) in &wanted {
+        // Again and again: a cluster may be registered anew.
+        for (cluster, wanted) in &self.wanted {
             ctx.connector.want_nodes(cluster, Some(&wanted.keys));
         }
-        ctx.hardware.pods.lock().retain(|cluster, _| wanted.get(cluster).is_some_and(|wanted| wanted.pods));
-        self.failed.retain(|cluster, _| wanted.contains_key(cluster));
-        self.wanted = wanted;
+        if self.due.is_empty() {
+            self.due = self.find_due(ctx);
+        }
         self.begin(ctx);
         let given = if self.wanted.is_empty() { BTreeSet::new() } else { Given::now(ctx).clusters() };
         self.dirty.extend(std::mem::replace(&mut self.given, given.clone()));
         self.dirty.extend(given);
     }
 
-    /// Begins to read the Pods of clusters where that is due.
-    fn begin(&mut self, ctx: &Context) {
+    /// Clusters whose Pods are to be read, those first whose last reading is longest ago: no name comes before others.
+    fn find_due(&self, ctx: &Context) -> VecDeque<(ClusterId, BTreeSet<App>)> {
         let now = ctx.world.clock.now_ms();
-        let is_due = |cluster: &ClusterId| {
+        let rests = |at_ms: i64, pause: Duration| (0..millis(pause)).contains(&(now - at_ms));
+        let due = |(cluster, wanted): (&ClusterId, &Wanted)| {
+            if !wanted.pods || self.reading.contains_key(cluster) || ctx.world.edges.get(cluster).is_none() {
+                return None;
+            }
             let epoch = ctx.connector.observation(cluster).map(|observed| observed.epoch);
-            let pods = ctx.hardware.pods.lock();
-            let known = pods.get(cluster).filter(|read| Some(read.epoch) == epoch);
-            let waits = self.failed.get(cluster).is_some_and(|until| now < *until);
-            !waits && known.is_none_or(|read| !(0..millis(PODS_EVERY)).contains(&(now - read.at_ms)))
+            let known = ctx.hardware.pods.lock().get(cluster).map(|read| (read.epoch, read.at_ms));
+            let read = known.filter(|(of, _)| Some(*of) == epoch).map(|(_, at_ms)| at_ms);
+            let failed = self.failed.get(cluster);
+            if read.is_some_and(|at_ms| rests(at_ms, PODS_EVERY))
+                || failed.is_some_and(|(at_ms, pause)| rests(*at_ms, *pause))
+            {
+                return None;
+            }
+            Some((read.max(failed.map(|(at_ms, _)| *at_ms)), cluster.clone()))
         };
-        let due = self.wanted.iter().filter(|(cluster, wanted)| {
-            wanted.pods && !self.reading.contains_key(*cluster) && is_due(cluster)
-        });
-        let places = AT_ONCE.saturating_sub(self.reads.len());
-        let due: BTreeSet<ClusterId> = due
-            .map(|(cluster, _)| cluster.clone())
-            .filter(|cluster| ctx.world.edges.get(cluster).is_some())
-            .take(places)
-            .collect();
-        if due.is_empty() {
-            return;
+        let mut all: Vec<_> = self.wanted.iter().filter_map(due).collect();
+        all.sort_unstable();
+        let all: Vec<ClusterId> = all.into_iter().take(QUEUE).map(|(_, cluster)| cluster).collect();
+        if all.is_empty() {
+            return VecDeque::new();
         }
-        let mut apps = given::apps_on(ctx, &due);
-        for cluster in due {
-            let Some(server) = ctx.world.edges.get(&cluster) else { continue };
-            let epoch = ctx.connector.observation(&cluster).map_or(0, |observed| observed.epoch);
+        let mut apps = given::apps_on(ctx, &all.iter().cloned().collect());
+        let with_apps = |cluster: ClusterId| {
             let (run, shall) = apps.remove(&cluster).unwrap_or_default();
             // An app that was counted before is there, also while it is changed.
             let before = ctx.hardware.pods.lock().get(&cluster).map(|read| read.counted.clone());
             let stay = before.into_iter().flatten().filter(|app| shall.contains(app));
-            self.reading.insert(cluster.clone(), run.into_iter().chain(stay).collect());
+            let there: BTreeSet<App> = run.into_iter().chain(stay).collect();
+            (cluster, there)
+        };
+        all.into_iter().map(with_apps).collect()
+    }
+
+    /// Begins to read the Pods of clusters, as many as there is place for.
+    fn begin(&mut self, ctx: &Context) {
+        while self.reads.len() < AT_ONCE {
+            let Some((cluster, apps)) = self.due.pop_front() else { return };
+            let Some(server) = ctx.world.edges.get(&cluster) else { continue };
+            let epoch = ctx.connector.observation(&cluster).map_or(0, |observed| observed.epoch);
+            self.reading.insert(cluster.clone(), apps);
             let read = async move {
-                let requested = remote::requested(server.as_ref()).await;
-                (cluster, epoch, requested)
+                let began = Instant::now();
+                let requested = timeout(READING, remote::requested(server.as_ref())).await;
+                (cluster, epoch, began.elapsed(), requested.unwrap_or_else(|_| Err(overdue())))
             };
             self.reads.push(Box::pin(read));
         }
     }
 
     /// Takes in what was read.
-    fn take(&mut self, ctx: &Context, (cluster, epoch, requested): Done) {
+    fn take(&mut self, ctx: &Context, (cluster, epoch, took, requested): Done) {
         let counted = self.reading.remove(&cluster).unwrap_or_default();
         let at_ms = ctx.world.clock.now_ms();
         let requested = match requested {
@@ -161,10 +209,13 @@ impl Follower {
             Err(error) => {
                 // The last answer stays.
                 tracing::debug!(%cluster, %error, "the Pods of a cluster cannot be read");
-                self.failed.insert(cluster, at_ms + millis(FAILED));
+                // One that took long leaves as much time to others.
+                self.failed.insert(cluster, (at_ms, FAILED.max(took)));
+                self.begin(ctx);
                 return;
             }
         };
+        self.failed.remove(&cluster);
         if self.wanted.get(&cluster).is_some_and(|wanted| wanted.pods) {
             let read = PodsRead { requested, at_ms, epoch, counted };
             ctx.hardware.pods.lock().insert(cluster.clone(), read);
@@ -177,7 +228,11 @@ impl Follower {
     fn news(&mut self, ctx: &Context) -> Vec<Key> {
         let dirty = std::mem::take(&mut self.dirty);
         let mut interests = ctx.hardware.interests.lock();
-        interests.retain(|(namespace, name), _| ctx.stores.digs.named(namespace, name).is_some());
+        let before = interests.len();
+        interests.retain(|(namespace, name), _| {
+            ctx.stores.digs.named(namespace, name).is_some_and(|dig| shall_run(&dig))
+        });
+        self.settled &= interests.len() == before;
         let concerned = |interest: &Interest| dirty.iter().any(|id| interest.clusters.contains_key(id));
         if !interests.values().any(concerned) {
             return Vec::new();
@@ -192,7 +247,9 @@ impl Follower {
                 if facts == *concern.facts {
                     continue;
                 }
-                if outlook(&interest.demands, Some(&facts)) == outlook(&interest.demands, Some(&concern.facts)) {
+                if outlook(&interest.demands, Some(&facts))
+                    == outlook(&interest.demands, Some(&concern.facts))
+                {
                     concern.facts = Arc::new(facts);
                 } else {
                     moved = true;
@@ -204,6 +261,16 @@ impl Follower {
         }
         news
     }
+}
+
+/// False of a deployment that ends: it is not planned any more.
+fn shall_run(dig: &DeploymentIntentGroup) -> bool {
+    !meta::deleting(dig) && dig.spec.desired_state != DesiredState::Terminated
+}
+
+fn overdue() -> ApiError {
+    let message = format!("its Pods were not listed within {} s", READING.as_secs());
+    ApiError::Unreachable { reason: "Timeout", message }
 }
 
 /// The wishes of all deployments together.

@@ -7,7 +7,7 @@ use emco_crds::{DeploymentIntentGroup, OwnerKind};
 use emco_engine::hardware::{self, Demand, Demands};
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
-use emco_engine::shard::Target;
+use emco_engine::shard::{self, Target};
 
 use super::state::{App, RESERVED};
 use crate::api::key_queue::Key;
@@ -38,6 +38,9 @@ impl Given {
             }
         }
         for (owner, cluster, app, demand) in ctx.hardware.claims.all(ctx.world.clock.now_ms()) {
+            if ctx.stores.digs.named(&owner.0, &owner.1).is_none() {
+                continue;
+            }
             let known = all.0.entry(cluster).or_default();
             let app = (owner, app);
             if !known.iter().any(|(other, of)| *other == app && of.origin == demand.origin) {
@@ -104,11 +107,10 @@ fn demands(ctx: &Context, dig: &DeploymentIntentGroup) -> Demands {
 /// Targets of the clusters of a deployment.
 fn targets(ctx: &Context, dig: &DeploymentIntentGroup) -> Vec<(ClusterId, Target)> {
     let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig);
-    let rows = results::of(&store::shards(ctx, &owner)).into_iter();
-    rows.filter_map(|(cluster, result)| {
-        Some((cluster, result.row.target.filter(|target| !target.is_found())?))
-    })
-    .collect()
+    let shards = store::shards(ctx, &owner);
+    // A target does not depend on what was reported: that is not read.
+    let rows = shards.iter().flat_map(|stored| shard::rows(&stored.spec, None));
+    rows.filter_map(|row| Some((row.cluster, row.target.filter(|target| !target.is_found())?))).collect()
 }
 
 /// Apps of deployments that need something: those that run on these clusters, and those that shall be there.

@@ -36,7 +36,6 @@ pub(super) struct Interest {
     pub demands: Demands,
     /// Keys of labels.
     pub keys: BTreeSet<String>,
-    pub since_ms: i64,
     /// Clusters that its apps may go to, and what it was planned with.
     pub clusters: BTreeMap<ClusterId, Concern>,
 }
@@ -45,6 +44,8 @@ pub(super) struct Interest {
 pub(super) struct Concern {
     /// True where requests of Pods count.
     pub counts: bool,
+    /// It answers, and did not say yet what its nodes have: since then that is waited for.
+    pub awaited_since: Option<i64>,
     pub facts: Arc<NodeFacts>,
 }
 
@@ -58,6 +59,14 @@ pub(super) struct PodsRead {
     pub epoch: u64,
     /// Apps whose Pods are among them.
     pub counted: BTreeSet<App>,
+}
+
+impl Interest {
+    /// Since when a cluster is waited for that was asked for the same before.
+    pub fn awaited_since(&self, cluster: &ClusterId, keys: &BTreeSet<String>, counts: bool) -> Option<i64> {
+        let known = self.clusters.get(cluster)?;
+        known.awaited_since.filter(|_| known.counts == counts && self.keys == *keys)
+    }
 }
 
 impl Hardware {
@@ -84,5 +93,26 @@ impl Hardware {
     pub fn set_pods(&self, cluster: &ClusterId, requested: Read<Arc<Requested>>, epoch: u64) {
         let read = PodsRead { requested, epoch, ..PodsRead::default() };
         self.pods.lock().insert(cluster.clone(), read);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_waited_for_since_it_was_asked_whatever_others_come() {
+        let id = |name: &str| ClusterId::new("acme", name);
+        let concern = |awaited_since| Concern { counts: true, awaited_since, facts: Arc::default() };
+        let keys = BTreeSet::from(["gpu".to_owned()]);
+        let interest = Interest {
+            demands: Demands::default(),
+            keys: keys.clone(),
+            clusters: [(id("a"), concern(Some(5))), (id("b"), concern(None))].into(),
+        };
+        let since = |name: &str, counts: bool| interest.awaited_since(&id(name), &keys, counts);
+        assert_eq!((since("a", true), since("b", true), since("new", true)), (Some(5), None, None));
+        assert_eq!(since("a", false), None, "asked for something else");
+        assert_eq!(interest.awaited_since(&id("a"), &BTreeSet::new(), true), None);
     }
 }
