@@ -254,6 +254,7 @@ fn an_exception_replaces_the_rule_as_a_whole() {
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web", "db"],
         running: None,
         unchanged: false,
