@@ -192,12 +192,7 @@ impl Tried {
 }
 
 /// Deploys the charts, one after the other.
-async fn play(
-    program: &Path,
-    bed: Arc<Bed>,
-    charts: &[Tried],
-    examples: Option<&Examples>,
-) -> Result<()> {
+async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], examples: Option<&Examples>) -> Result<()> {
     let operator = Operator::start(&bed, program).await?;
     let prepared = operator::unless_ended(operator.process(), prepare(&bed)).await;
     prepared.context("the clusters could not be registered")?;

@@ -139,7 +139,10 @@ mod tests {
     #[test]
     fn what_comes_later_is_named_with_the_cure() {
         for (yaml, sentence) in [
-            ("{placement: {weights: [{name: cost, weight: 1}]}}", "spec.placement.weights is not supported yet: remove the field"),
+            (
+                "{placement: {weights: [{name: cost, weight: 1}]}}",
+                "spec.placement.weights is not supported yet: remove the field",
+            ),
             (
                 "{placement: {apps: [{app: db, allOf: [{selector: {}}], weights: [{name: cost, weight: 1}]}]}}",
                 "spec.placement.apps[db].weights is not supported yet: remove the field",

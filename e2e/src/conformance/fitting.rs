@@ -84,10 +84,13 @@ async fn simple(bed: &Bed, charts: &Charts) -> Result<()> {
 /// Beside the client, the server needs memory: both go to the edge that has both.
 async fn advanced(bed: &Bed, charts: &Charts) -> Result<()> {
     let two = EDGES[1];
-    let server = consumer("http-server", &json!([
-        {"name": "memory", "resource": {"name": "memory", "request": "500M", "limit": "800M"}},
-        {"name": "qat", "nodeSelector": selector(QAT)},
-    ]));
+    let server = consumer(
+        "http-server",
+        &json!([
+            {"name": "memory", "resource": {"name": "memory", "request": "500M", "limit": "800M"}},
+            {"name": "qat", "nodeSelector": selector(QAT)},
+        ]),
+    );
     let consumers = json!([client(), server]);
     apply(bed, "advanced", &[&charts.client, &charts.server], &any(), &consumers).await?;
     deployed(bed, "advanced", &[two]).await?;
@@ -133,15 +136,19 @@ fn selector(label: &str) -> Value {
 
 /// Of the app's only workload, whose container is called as its chart.
 fn consumer(app: &str, requirements: &Value) -> Value {
-    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": format!("{{{{release}}}}-{app}")});
+    let target =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": format!("{{{{release}}}}-{app}")});
     json!({"name": app, "app": app, "target": target, "container": app, "requirements": requirements})
 }
 
 fn client() -> Value {
-    let mut client = consumer("http-client", &json!([
-        {"name": "qat", "nodeSelector": selector(QAT)},
-        {"name": "cpu", "resource": {"name": "cpu", "request": 1, "limit": 2}},
-    ]));
+    let mut client = consumer(
+        "http-client",
+        &json!([
+            {"name": "qat", "nodeSelector": selector(QAT)},
+            {"name": "cpu", "resource": {"name": "cpu", "request": 1, "limit": 2}},
+        ]),
+    );
     client["replicas"] = json!(2);
     client
 }

@@ -23,7 +23,8 @@ static IN_TURN: OperatorInTurn = OperatorInTurn::new(|| {
 });
 
 const TENANT: &str = "hardware";
-const ANYWHERE: &str = "placement: {anyOf: [{from: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}]}";
+const ANYWHERE: &str =
+    "placement: {anyOf: [{from: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}]}";
 const LISTED: &str = "intents: [{kind: HardwareIntent, name: gpu}]";
 const INTENT: &str = r#"
 apiVersion: emco.io/v1alpha1
@@ -69,9 +70,7 @@ async fn chosen(bed: &Bed, name: &str) -> Result<Vec<String>> {
 /// The Pod of a deployment runs: the scheduler found its node.
 async fn runs(bed: &Bed, edge: &str, name: &str) -> Result<()> {
     let api = bed.edge(edge).api::<Deployment>(TENANT).await?;
-    let ready = |web: &Deployment| {
-        web.status.as_ref().and_then(|status| status.ready_replicas) == Some(1)
-    };
+    let ready = |web: &Deployment| web.status.as_ref().and_then(|status| status.ready_replicas) == Some(1);
     wait_for_object(api, &format!("{name}-web"), SOON, ready).await.map(drop)
 }
 
@@ -100,9 +99,13 @@ async fn each_deployment_gets_a_gpu_of_its_own_and_a_restart_moves_nothing() {
             ensure!(pod["containers"][0]["resources"]["limits"]["example.com/gpu"] == "1", "{pod}");
         }
         apply(bed, "third").await?;
-        let message = says::<DeploymentIntentGroup, _>(bed, TENANT, "third", types::PLACED, "HardwareUnsatisfiable");
+        let message =
+            says::<DeploymentIntentGroup, _>(bed, TENANT, "third", types::PLACED, "HardwareUnsatisfiable");
         let message = message.await?;
-        ensure!(message.contains("1 more example.com/gpu on one node with example.com/avx512=true"), "{message}");
+        ensure!(
+            message.contains("1 more example.com/gpu on one node with example.com/avx512=true"),
+            "{message}"
+        );
 
         operator.restart(bed).await?;
         // An edit of both, which is planned before or after nodes are listed.

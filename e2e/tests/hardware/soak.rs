@@ -56,7 +56,12 @@ fn set(number: u64, random: &mut Random) -> Set {
             labels.insert("zone".to_owned(), "a".to_owned());
         }
         let replicas = 1 + random.place(4);
-        Demand { origin: format!("c{at}"), replicas, required: Needs { resources, labels }, preferred: Vec::new() }
+        Demand {
+            origin: format!("c{at}"),
+            replicas,
+            required: Needs { resources, labels },
+            preferred: Vec::new(),
+        }
     };
     let demands = (0..if one { 1 } else { 3 }).map(|at| demand(at, random)).collect();
     Set { name, nodes, demands }
@@ -68,7 +73,10 @@ impl Set {
         let ready = |node: &Value| {
             let mut node = node.clone();
             node["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
-            (node["metadata"]["name"].as_str().unwrap_or_default().to_owned(), hardware::Node::read(&node, |_| true))
+            (
+                node["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+                hardware::Node::read(&node, |_| true),
+            )
         };
         let nodes: Nodes = self.nodes.iter().map(ready).collect();
         let facts = NodeFacts {
@@ -82,8 +90,12 @@ impl Set {
 
     fn pods(&self) -> Vec<Value> {
         let pods = |demand: &Demand| {
-            let requests: BTreeMap<_, _> =
-                demand.required.resources.iter().map(|(name, milli)| (name.clone(), (milli / 1000).to_string())).collect();
+            let requests: BTreeMap<_, _> = demand
+                .required
+                .resources
+                .iter()
+                .map(|(name, milli)| (name.clone(), (milli / 1000).to_string()))
+                .collect();
             let resources = json!({"requests": requests, "limits": requests});
             let spec = json!({
                 "nodeSelector": demand.required.labels,
@@ -144,7 +156,13 @@ async fn agrees(bed: &Bed, set: &Set) -> Result<()> {
     }
     let (fits, one) = (set.fits(), set.demands.len() == 1);
     ensure!(!fits || all, "{}: accepted, and not scheduled: {:?} on {:?}", set.name, set.demands, set.nodes);
-    ensure!(fits || !one || !all, "{}: refused, and scheduled: {:?} on {:?}", set.name, set.demands, set.nodes);
+    ensure!(
+        fits || !one || !all,
+        "{}: refused, and scheduled: {:?} on {:?}",
+        set.name,
+        set.demands,
+        set.nodes
+    );
     let label = format!("set={}", set.name);
     kubectl.run(&["delete", "pods", "-l", &label, "--now"]).await?;
     kubectl.run(&["delete", "nodes", "-l", &label]).await.map(drop)

@@ -26,8 +26,13 @@ const ALL: [&str; 9] = [
     "syncshards",
 ];
 /// Those that say what is deployed.
-const DEPLOYED: [&str; 5] =
-    ["compositeapps", "compositeprofiles", "genericactionintents", "hardwareintents", "deploymentintentgroups"];
+const DEPLOYED: [&str; 5] = [
+    "compositeapps",
+    "compositeprofiles",
+    "genericactionintents",
+    "hardwareintents",
+    "deploymentintentgroups",
+];
 const APPROVALS: [&str; 1] = ["deploymentapprovals"];
 const CLOUDS: [&str; 1] = ["logicalclouds"];
 

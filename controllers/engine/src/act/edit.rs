@@ -110,7 +110,9 @@ impl Edit {
     pub const fn cure(&self) -> &'static str {
         match &self.what {
             What::Change(_, Patch::Workload(_)) => "name a workload of the app in target",
-            _ => "change target, say on which clusters it is there with allow and deny, or set onMissing: Ignore",
+            _ => {
+                "change target, say on which clusters it is there with allow and deny, or set onMissing: Ignore"
+            }
         }
     }
 }

@@ -50,6 +50,7 @@ mod tests {
 
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value)] // written where it is called
     fn consumer(requirements: Value) -> Consumer {
         let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "{{release}}-web"});
         let consumer = json!({"name": "web", "app": "web", "target": target, "container": "web", "replicas": 2,
@@ -85,7 +86,8 @@ mod tests {
 
     #[test]
     fn a_consumer_without_target_changes_nothing() {
-        let mut consumer = consumer(json!([{"name": "disk", "nodeSelector": {"matchLabels": {"disk": "nvme"}}}]));
+        let mut consumer =
+            consumer(json!([{"name": "disk", "nodeSelector": {"matchLabels": {"disk": "nvme"}}}]));
         assert_eq!(asking("gpu", &consumer).unwrap().origin(), "HardwareIntent gpu, spec.consumers[web]");
         consumer.target = None;
         assert!(asking("gpu", &consumer).is_none());

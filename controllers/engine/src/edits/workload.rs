@@ -167,7 +167,13 @@ mod tests {
         ];
         for (group, kind, pods) in kinds {
             assert_eq!(pods_of(group, kind), pods, "{kind}");
-            let mut object = pods.split('/').skip(1).collect::<Vec<_>>().into_iter().rev().fold(pod(), |inner, name| json!({name: inner}));
+            let mut object = pods
+                .split('/')
+                .skip(1)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .fold(pod(), |inner, name| json!({name: inner}));
             object["kind"] = json!(kind);
             let after = changed(&object, &gpu(pods)).unwrap();
             let pod = after.pointer(pods).unwrap();
@@ -183,7 +189,8 @@ mod tests {
 
     #[test]
     fn replicas_are_set_where_the_chart_has_none() {
-        let change = WorkloadChange { replicas: Some(2), pods: USUAL.to_owned(), ..WorkloadChange::default() };
+        let change =
+            WorkloadChange { replicas: Some(2), pods: USUAL.to_owned(), ..WorkloadChange::default() };
         let after = changed(&json!({"spec": {"template": {"spec": {}}}}), &change).unwrap();
         assert_eq!(after, json!({"spec": {"replicas": 2, "template": {"spec": {}}}}));
     }

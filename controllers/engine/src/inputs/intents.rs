@@ -18,10 +18,14 @@ pub(super) fn intent_of(reference: &IntentRef, snapshot: &Snapshot) -> Value {
     out.put("group", group.as_deref().unwrap_or(GROUP).into());
     out.put("kind", kind.as_str().into());
     out.put("name", name.as_str().into());
-    if is_generic_action(reference) && let Some(intent) = snapshot.intents.get(name) {
+    if is_generic_action(reference)
+        && let Some(intent) = snapshot.intents.get(name)
+    {
         out.list("actions", intent.spec.actions.iter().map(|action| action_of(action, snapshot)));
     }
-    if is_hardware(reference) && let Some(intent) = snapshot.hardware.get(name) {
+    if is_hardware(reference)
+        && let Some(intent) = snapshot.hardware.get(name)
+    {
         out.list("consumers", intent.spec.consumers.iter().map(consumer_of));
     }
     out.done()

@@ -56,11 +56,7 @@ fn chosen_by(entry: &Entry<'_>, frozen: bool) -> String {
 
 impl Field<'_> {
     /// Everything that was not chosen, by reason, most clusters first.
-    pub(super) fn rejected(
-        &self,
-        chosen: &BTreeSet<&ClusterId>,
-        asking: &Asking<'_>,
-    ) -> Vec<Rejected> {
+    pub(super) fn rejected(&self, chosen: &BTreeSet<&ClusterId>, asking: &Asking<'_>) -> Vec<Rejected> {
         struct Count<'e> {
             clusters: usize,
             nearest: (usize, &'e Entry<'e>),
@@ -91,11 +87,7 @@ impl Field<'_> {
     }
 
     /// Every cluster with what was decided of it and why.
-    pub(super) fn considered(
-        &self,
-        chosen: &BTreeSet<&ClusterId>,
-        asking: &Asking<'_>,
-    ) -> Vec<Considered> {
+    pub(super) fn considered(&self, chosen: &BTreeSet<&ClusterId>, asking: &Asking<'_>) -> Vec<Considered> {
         let known = self.entries.iter().map(|entry| {
             let taken = chosen.contains(entry.id());
             Considered {
@@ -283,9 +275,11 @@ impl Field<'_> {
         let closed = |entry: &&Entry<'_>| !(entry.groups.contains(&position) && asking.takes(entry));
         let nearest = self.nearest(self.entries.iter().filter(closed), asking);
         let mut of_group = self.entries.iter().filter(|entry| entry.groups.contains(&position));
-        let (reason, what) = if of_group.any(|entry| entry.open(&asking.used) && asking.lack(entry).is_some()) {
+        let (reason, what) = if of_group.any(|entry| entry.open(&asking.used) && asking.lack(entry).is_some())
+        {
             let least = counted(group.min, "cluster");
-            let what = format!("{path} needs at least {least} whose nodes have room for it, and {found} have");
+            let what =
+                format!("{path} needs at least {least} whose nodes have room for it, and {found} have");
             (Reason::HardwareUnsatisfiable, what)
         } else if found == 0 {
             (Reason::NoClusterMatches, format!("no cluster matches {path}.from"))
@@ -297,11 +291,7 @@ impl Field<'_> {
     }
 
     /// `nearest is acme/oslo-2, which needs label tier=edge (12 clusters considered)`.
-    fn nearest<'e>(
-        &'e self,
-        entries: impl Iterator<Item = &'e Entry<'e>>,
-        asking: &Asking<'_>,
-    ) -> String {
+    fn nearest<'e>(&'e self, entries: impl Iterator<Item = &'e Entry<'e>>, asking: &Asking<'_>) -> String {
         let considered = self.entries.len();
         let plural = if considered == 1 { "cluster" } else { "clusters" };
         let nearest = entries.min_by_key(|entry| (self.obstacles(entry, asking), entry.id()));

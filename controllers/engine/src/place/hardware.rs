@@ -82,7 +82,13 @@ impl<'a> Hardware<'a> {
     }
 
     /// Takes in what was chosen for an app.
-    pub fn take(&mut self, app: &str, field: &Field<'_>, chosen: &BTreeSet<ClusterId>, used: &BTreeSet<&ClusterId>) {
+    pub fn take(
+        &mut self,
+        app: &str,
+        field: &Field<'_>,
+        chosen: &BTreeSet<ClusterId>,
+        used: &BTreeSet<&ClusterId>,
+    ) {
         let bit = self.bit(app);
         for entry in &field.entries {
             let Some(place) = self.places.get_mut(entry.at) else { continue };

@@ -195,8 +195,9 @@ fn named<'a>(snapshot: &'a Snapshot, reference: &IntentRef) -> Result<Listed<'a>
     };
     found.ok_or_else(|| {
         let namespace = snapshot.dig.metadata.namespace.as_deref().unwrap_or_default();
-        let text =
-            format!("{kind} {name} does not exist in namespace {namespace}: create it, or change spec.intents");
+        let text = format!(
+            "{kind} {name} does not exist in namespace {namespace}: create it, or change spec.intents"
+        );
         Refusal::new(RESOLVED, Reason::IntentNotFound, text)
     })
 }

@@ -321,7 +321,11 @@ fn node_facts(nodes: &BTreeMap<String, Value>, case: &ClusterCase) -> NodeFacts 
     });
     NodeFacts {
         nodes: Read::Done(Arc::new(nodes.iter().map(|(name, node)| (name.clone(), read(node))).collect())),
-        requested: if case.pods_forbidden { Read::Forbidden } else { Read::Done(Arc::new(requested.collect())) },
+        requested: if case.pods_forbidden {
+            Read::Forbidden
+        } else {
+            Read::Done(Arc::new(requested.collect()))
+        },
         given: given.collect(),
     }
 }

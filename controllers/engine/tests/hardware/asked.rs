@@ -21,9 +21,13 @@ fn with(consumer: Value, field: &str, value: Value) -> Value {
 #[test]
 fn requests_limits_labels_and_replicas_are_set() {
     let mut requirements = gpus(1);
-    let more = [labelled("avx512", "true")[0].clone(), json!({"name": "cpu", "resource": {"name": "cpu", "request": "500m", "limit": 1}})];
+    let more = [
+        labelled("avx512", "true")[0].clone(),
+        json!({"name": "cpu", "resource": {"name": "cpu", "request": "500m", "limit": 1}}),
+    ];
     requirements.as_array_mut().unwrap().extend(more);
-    let nodes = json!({"n": {"labels": {"avx512": "true"}, "allocatable": {"cpu": "4", "nvidia.com/gpu": "2"}}});
+    let nodes =
+        json!({"n": {"labels": {"avx512": "true"}, "allocatable": {"cpu": "4", "nvidia.com/gpu": "2"}}});
     let case = case(&[with(consumer("web", &requirements), "replicas", json!(2))], &[("a", nodes)]);
     let web = web(&case);
     assert_eq!(web["metadata"]["name"], "shop-web");
@@ -84,7 +88,10 @@ fn an_unknown_app_and_a_missing_intent_are_named() {
     case.hardware.clear();
     let missing = refusal(&case);
     assert_eq!((missing.reason, missing.stalled), ("IntentNotFound", false));
-    assert_eq!(missing.message, "HardwareIntent gpu does not exist in namespace team-a: create it, or change spec.intents");
+    assert_eq!(
+        missing.message,
+        "HardwareIntent gpu does not exist in namespace team-a: create it, or change spec.intents"
+    );
 }
 
 #[test]
@@ -105,7 +112,8 @@ fn hardware_comes_after_actions_and_intents_do_not_contradict() {
     let mut case = case(&[with(consumer("web", &gpus(1)), "replicas", json!(2))], &[("a", node(4, 0))]);
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "{{release}}-web"});
     let patch = |patch: Value| json!({"actions": [{"name": "few", "app": "web", "type": "JSONMerge", "target": target, "jsonMerge": patch}]});
-    case.dig["intents"] = json!([{"kind": "HardwareIntent", "name": "gpu"}, {"kind": "GenericActionIntent", "name": "gpu"}]);
+    case.dig["intents"] =
+        json!([{"kind": "HardwareIntent", "name": "gpu"}, {"kind": "GenericActionIntent", "name": "gpu"}]);
     case.intents = [("gpu".to_owned(), patch(json!({"spec": {"paused": true}})))].into();
     assert_eq!((&web(&case)["spec"]["paused"], &web(&case)["spec"]["replicas"]), (&json!(true), &json!(2)));
     case.intents = [("gpu".to_owned(), patch(json!({"spec": {"replicas": 5}})))].into();

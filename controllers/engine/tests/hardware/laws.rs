@@ -26,13 +26,15 @@ fn placed(case: &Case) -> Option<[Vec<String>; 2]> {
 fn asks(web: i64, db: i64, clusters: &[Value]) -> Case {
     let clusters: Vec<(String, Value)> =
         (0..).zip(clusters).map(|(at, nodes): (u8, _)| (format!("c{at}"), nodes.clone())).collect();
-    let clusters: Vec<(&str, Value)> = clusters.iter().map(|(name, nodes)| (name.as_str(), nodes.clone())).collect();
+    let clusters: Vec<(&str, Value)> =
+        clusters.iter().map(|(name, nodes)| (name.as_str(), nodes.clone())).collect();
     case(&[consumer("web", &gpus(web)), consumer("db", &gpus(db))], &clusters)
 }
 
 /// Free GPUs of one node at most.
 fn free(nodes: &Value) -> i64 {
-    let number = |node: &Value, field: &str| node[field]["nvidia.com/gpu"].as_str().unwrap().parse::<i64>().unwrap();
+    let number =
+        |node: &Value, field: &str| node[field]["nvidia.com/gpu"].as_str().unwrap().parse::<i64>().unwrap();
     let open = nodes.as_object().unwrap().values().filter(|node| node["closed"] == false);
     open.map(|node| number(node, "allocatable") - number(node, "requested")).max().unwrap_or(0)
 }

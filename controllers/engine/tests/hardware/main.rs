@@ -1,8 +1,8 @@
 //! Apps go where the hardware is, and ask for it: charts, intents and nodes in, who gets what out.
 
+mod asked;
 #[path = "../common/mod.rs"]
 mod common;
-mod asked;
 mod laws;
 mod stays;
 
@@ -114,7 +114,11 @@ fn any_of_takes_the_cluster_that_has_room_and_says_what_others_need() {
 fn all_of_with_a_cluster_without_room_is_refused() {
     let mut case = case(
         &[consumer("web", &labelled("avx512", "true"))],
-        &[("a", json!({"n": {"labels": {"avx512": "true"}}})), ("b", json!({"n": {}})), ("c", json!({"n": {}}))],
+        &[
+            ("a", json!({"n": {"labels": {"avx512": "true"}}})),
+            ("b", json!({"n": {}})),
+            ("c", json!({"n": {}})),
+        ],
     );
     case.dig["placement"] = json!({"allOf": [{"selector": {}}]});
     let refusal = refusal(&case);
@@ -143,9 +147,15 @@ fn a_requirement_that_no_cluster_can_meet_is_refused_with_the_nearest() {
 fn apps_of_one_deployment_do_not_take_the_same_hardware() {
     let consumers = [consumer("web", &gpus(1)), consumer("db", &gpus(1))];
     let one = plan(&case(&consumers, &[("a", node(1, 0)), ("b", node(1, 0))]));
-    assert_eq!((chosen(&one, "db"), chosen(&one, "web")), (vec!["acme/a".to_owned()], vec!["acme/b".to_owned()]));
+    assert_eq!(
+        (chosen(&one, "db"), chosen(&one, "web")),
+        (vec!["acme/a".to_owned()], vec!["acme/b".to_owned()])
+    );
     let both = plan(&case(&consumers, &[("a", node(2, 0)), ("b", node(1, 0))]));
-    assert_eq!((chosen(&both, "db"), chosen(&both, "web")), (vec!["acme/a".to_owned()], vec!["acme/a".to_owned()]));
+    assert_eq!(
+        (chosen(&both, "db"), chosen(&both, "web")),
+        (vec!["acme/a".to_owned()], vec!["acme/a".to_owned()])
+    );
     let none = refusal(&case(&consumers, &[("a", node(1, 0))]));
     assert_eq!(none.reason, "HardwareUnsatisfiable");
 }
@@ -159,14 +169,15 @@ fn what_all_of_gives_is_left_by_apps_that_have_a_choice() {
     case.dig["placement"] =
         json!({"anyOf": any, "apps": [{"app": "web", "allOf": [{"provider": "acme", "cluster": "a"}]}]});
     let plan = plan(&case);
-    assert_eq!((chosen(&plan, "web"), chosen(&plan, "db")), (vec!["acme/a".to_owned()], vec!["acme/b".to_owned()]));
+    assert_eq!(
+        (chosen(&plan, "web"), chosen(&plan, "db")),
+        (vec!["acme/a".to_owned()], vec!["acme/b".to_owned()])
+    );
 }
 
 #[test]
 fn clusters_with_more_of_what_is_preferred_come_first() {
-    let prefers = |key: &str, weight: i64| {
-        json!({"name": key, "nodeSelector": {"matchLabels": {key: "yes"}}, "importance": "Preferred", "weight": weight})
-    };
+    let prefers = |key: &str, weight: i64| json!({"name": key, "nodeSelector": {"matchLabels": {key: "yes"}}, "importance": "Preferred", "weight": weight});
     let with = |labels: Value| json!({"n": {"labels": labels}});
     let case = case(
         &[consumer("web", &json!([prefers("disk", 10), prefers("avx", 20), prefers("old", 5)]))],
@@ -188,10 +199,8 @@ fn clusters_with_more_of_what_is_preferred_come_first() {
 
 #[test]
 fn what_is_not_known_removes_nothing_and_is_chosen_last() {
-    let mut case = case(
-        &[consumer("web", &gpus(1))],
-        &[("a", node(4, 0)), ("b", node(1, 1)), ("c", node(1, 0))],
-    );
+    let mut case =
+        case(&[consumer("web", &gpus(1))], &[("a", node(4, 0)), ("b", node(1, 1)), ("c", node(1, 0))]);
     case.clusters.get_mut("acme/a").unwrap().pods_forbidden = true;
     let known = plan(&case);
     assert_eq!(chosen(&known, "web"), ["acme/c"]);
@@ -199,7 +208,10 @@ fn what_is_not_known_removes_nothing_and_is_chosen_last() {
     case.clusters.remove("acme/c");
     assert_eq!(chosen(&plan(&case), "web"), ["acme/a"], "b has no room");
     // Labels need no Pods.
-    let mut case = self::case(&[consumer("web", &labelled("gpu", "yes"))], &[("a", json!({"n": {"labels": {"gpu": "yes"}}}))]);
+    let mut case = self::case(
+        &[consumer("web", &labelled("gpu", "yes"))],
+        &[("a", json!({"n": {"labels": {"gpu": "yes"}}}))],
+    );
     case.clusters.get_mut("acme/a").unwrap().pods_forbidden = true;
     assert_eq!(chosen(&plan(&case), "web"), ["acme/a"]);
 }

@@ -8,7 +8,8 @@ use super::{Case, case, chosen, consumer, gpus, node, plan};
 fn runs(before: &[(&str, Value)], now: &[(&str, Value)]) -> Case {
     let first = case(&[consumer("web", &gpus(1))], before);
     let mut after = case(&[consumer("web", &gpus(1))], now);
-    let clusters: Value = before.iter().map(|(name, nodes)| (format!("acme/{name}"), json!({"nodes": nodes}))).collect();
+    let clusters: Value =
+        before.iter().map(|(name, nodes)| (format!("acme/{name}"), json!({"nodes": nodes}))).collect();
     after.before = Some(json!({"clusters": clusters}));
     assert_eq!(chosen(&plan(&first), "web"), ["acme/a"]);
     after
@@ -52,7 +53,8 @@ fn nodes_that_are_not_listed_move_nothing() {
 #[test]
 fn a_cluster_that_comes_with_more_of_what_is_preferred_moves_nothing() {
     let mut requirements = gpus(1);
-    let preferred = json!({"name": "avx", "nodeSelector": {"matchLabels": {"avx": "yes"}}, "importance": "Preferred"});
+    let preferred =
+        json!({"name": "avx", "nodeSelector": {"matchLabels": {"avx": "yes"}}, "importance": "Preferred"});
     requirements.as_array_mut().unwrap().push(preferred);
     let mut better = node(1, 0);
     better["n"]["labels"] = json!({"avx": "yes"});

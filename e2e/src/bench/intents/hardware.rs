@@ -99,5 +99,9 @@ fn nodes() -> NodeFacts {
     let all = (0..NODES).map(|number| (name(number), Node::read(&node, |key| key == LABEL))).collect();
     let used = BTreeMap::from([("memory".to_owned(), 1_000), ("cpu".to_owned(), 500)]);
     let requested = (0..NODES).map(|number| (name(number), used.clone())).collect();
-    NodeFacts { nodes: Read::Done(Arc::new(all)), requested: Read::Done(Arc::new(requested)), given: Vec::new() }
+    NodeFacts {
+        nodes: Read::Done(Arc::new(all)),
+        requested: Read::Done(Arc::new(requested)),
+        given: Vec::new(),
+    }
 }

@@ -9,9 +9,7 @@ use emco_controllers::api::ApiServer;
 use emco_controllers::api::world::Edges;
 use emco_controllers::object::context::Connector;
 use emco_controllers::reconcile::context::Context;
-use emco_controllers::remote::{
-    Admission, Connections, DetailedNodes, Observation, State, Target, served,
-};
+use emco_controllers::remote::{Admission, Connections, DetailedNodes, Observation, State, Target, served};
 use emco_controllers::tenancy::facts;
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, Conditioned as _};
