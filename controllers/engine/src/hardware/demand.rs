@@ -11,6 +11,12 @@ use emco_crds::hardware_intent::{
 use super::nodes::Amounts;
 use super::quantity;
 
+/// Consumers of one deployment, and replicas of all of them on one cluster: each is fitted to nodes again and again, and others wait for it.
+const CONSUMERS: usize = 256;
+const REPLICAS: usize = 4_000;
+/// No key of a label is longer.
+const KEY: usize = 317;
+
 /// The needs of one replica, of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -58,6 +64,18 @@ impl Demands {
     /// True of an app that asks for an amount of something: only then Pods count that others have.
     pub fn counts(&self, app: &str) -> bool {
         self.of(app).iter().flat_map(|demand| demand.needs()).any(|needs| !needs.resources.is_empty())
+    }
+
+    /// Says why they are too many to be fitted.
+    pub fn too_many(&self) -> Option<String> {
+        let consumers = self.0.values().map(Vec::len).sum::<usize>();
+        let replicas = self.0.values().flatten().map(|demand| demand.replicas).sum::<usize>();
+        (consumers > CONSUMERS || replicas > REPLICAS).then(|| {
+            format!(
+                "spec.consumers: with those of other intents there are {consumers} consumers with {replicas} replicas on each cluster, and a \
+                 deployment has at most {CONSUMERS} with {REPLICAS}: divide it"
+            )
+        })
     }
 
     /// Resources that are asked for, in order.
@@ -155,6 +173,12 @@ fn add(needs: &mut Needs, requirement: &Requirement, at: &str) -> Result<(), Fau
         }
     }
     for (key, value) in requirement.node_selector.iter().flat_map(|selector| &selector.match_labels) {
+        if key.len() > KEY {
+            let length = key.len();
+            return fault(format!(
+                ".nodeSelector.matchLabels: a key has {length} bytes, and no label of a node has more than {KEY}: correct it"
+            ));
+        }
         let known = needs.labels.insert(key.clone(), value.clone());
         if let Some(known) = known.filter(|known| known != value) {
             return fault(format!(
@@ -233,5 +257,22 @@ mod tests {
             {"name": "a", "nodeSelector": {"matchLabels": {"zone": "a"}}}, {"name": "b", "nodeSelector": {"matchLabels": {"zone": "b"}}},
         ]);
         assert!(read(labels).unwrap_err().contains("asks for zone=a, and no node"));
+    }
+
+    #[test]
+    fn more_than_can_be_fitted_is_told_with_the_numbers() {
+        let demand = |replicas| Arc::new(Demand { replicas, ..Demand::default() });
+        let demands = |all: Vec<Arc<Demand>>| Demands([("web".to_owned(), all)].into());
+        assert_eq!(demands(vec![demand(1000); 4]).too_many(), None);
+        let many = demands(vec![demand(1000); 5]).too_many().unwrap();
+        assert!(many.contains("there are 5 consumers with 5000 replicas on each cluster"), "{many}");
+        assert!(demands(vec![demand(1); 257]).too_many().is_some());
+    }
+
+    #[test]
+    fn a_key_that_no_label_has_is_refused() {
+        let long = "k".repeat(318);
+        let refused = read(json!([{"name": "a", "nodeSelector": {"matchLabels": {(long): "yes"}}}]));
+        assert!(refused.unwrap_err().contains("a key has 318 bytes"));
     }
 }

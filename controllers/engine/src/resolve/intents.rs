@@ -158,10 +158,13 @@ fn consumers<'a>(
         needed.0.entry(consumer.app.clone()).or_default().push(demand);
         edits.extend(act::asking(name, consumer).map(|entry| (consumer.app.as_str(), entry)));
     }
+    if let Some(much) = needed.too_many() {
+        return Err(Refusal::new(RESOLVED, Reason::IntentInvalid, format!("{HARDWARE} {name}: {much}")));
+    }
     Ok(Effects { edits, objects: Objects::Actions(Vec::new()) })
 }
 
-/// Needs of apps by the intents that a deployment lists; `None` where one of them is not there, or cannot be read.
+/// Needs of apps by the intents that a deployment lists; `None` where one of them is not there or cannot be read, or where they are too many.
 pub fn needed_hardware(snapshot: &Snapshot) -> Option<Demands> {
     let mut all = Demands::default();
     for reference in snapshot.dig.spec.intents.iter().filter(|reference| is_hardware(reference)) {
@@ -170,7 +173,7 @@ pub fn needed_hardware(snapshot: &Snapshot) -> Option<Demands> {
             all.0.entry(consumer.app.clone()).or_default().push(demand);
         }
     }
-    Some(all)
+    all.too_many().is_none().then_some(all)
 }
 
 /// An intent that is listed.

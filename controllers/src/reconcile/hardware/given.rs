@@ -101,7 +101,8 @@ fn demands(ctx: &Context, dig: &DeploymentIntentGroup) -> Demands {
             all.0.entry(consumer.app.clone()).or_default().push(demand);
         }
     }
-    all
+    // Such a deployment is refused.
+    if all.too_many().is_some() { Demands::default() } else { all }
 }
 
 /// Targets of the clusters of a deployment.
