@@ -133,11 +133,6 @@ impl Nodes {
         self.all.insert(name, Facts { ready, allocatable });
     }
 
-    /// The keys of labels that are kept; `None` where nobody asks for details.
-    pub fn keys(&self) -> Option<&Arc<BTreeSet<String>>> {
-        self.detailed.as_ref().map(|detailed| &detailed.keys)
-    }
-
     /// Nodes for who asks for details.
     pub const fn detailed(&self) -> Option<&DetailedNodes> {
         self.detailed.as_ref()

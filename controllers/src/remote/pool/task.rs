@@ -32,6 +32,8 @@ struct Session {
     nodes: Option<(Nodes, BoxStream<'static, ApiResult<WatchEvent>>)>,
     /// Nodes may not be listed: asked again when the rest is.
     nodes_forbidden: bool,
+    /// Keys of labels that they were last listed with, or asked for.
+    node_keys: Option<Arc<BTreeSet<String>>>,
     /// When they were listed, or the last event came.
     nodes_heard: Instant,
 }
@@ -131,6 +133,7 @@ impl Session {
             until_learn: 0,
             nodes: None,
             nodes_forbidden: false,
+            node_keys: None,
             nodes_heard: Instant::now(),
         }
     }
@@ -151,6 +154,7 @@ impl Session {
             seen.epoch += 1;
             self.until_learn = 0;
             self.nodes = None;
+            seen.nodes = Read::Not;
         }
         known.revision = Some(probe.revision);
         if other {
@@ -164,6 +168,7 @@ impl Session {
             if (1..known.marked).contains(&marked) {
                 seen.epoch += 1;
                 self.nodes = None;
+                seen.nodes = Read::Not;
             }
             known.marked = marked;
             self.until_learn = if done { context.settings.learn_every.max(1) } else { 1 };
@@ -180,13 +185,10 @@ impl Session {
             self.nodes = None;
         }
         // Labels that nobody asked for before were not kept.
-        if self.nodes.as_ref().is_some_and(|(nodes, _)| nodes.keys() != keys.as_ref()) {
+        if self.node_keys != keys {
+            self.node_keys.clone_from(&keys);
             self.nodes = None;
-        }
-        // Who may list and not watch has a list.
-        let listed = seen.nodes.done().is_some_and(|listed| Some(&listed.keys) == keys.as_ref());
-        if self.nodes_forbidden && !listed {
-            seen.nodes = if keys.is_some() { Read::Forbidden } else { Read::Not };
+            self.nodes_forbidden = false;
         }
         if self.nodes.is_some() || self.nodes_forbidden {
             return;
