@@ -9,6 +9,8 @@ pub mod composite_profile;
 pub mod context;
 pub mod deployment;
 pub mod generic_action_intent;
+pub mod hardware;
+pub mod hardware_intent;
 pub mod health_rules;
 mod in_use;
 pub mod kind;

@@ -28,6 +28,7 @@ pub mod gadget;
 mod generated;
 mod growing;
 mod halfway;
+mod hardware;
 mod health_rules;
 mod kept_charts;
 mod life;

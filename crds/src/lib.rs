@@ -15,7 +15,7 @@ pub mod deployment_approval;
 pub mod deployment_intent_group;
 pub mod fields;
 pub mod generic_action_intent;
-pub mod later;
+pub mod hardware_intent;
 pub mod logical_cloud;
 pub mod names;
 pub mod project;
@@ -30,7 +30,7 @@ pub use cluster_provider::{ClusterProvider, ClusterProviderSpec, ClusterProvider
 pub use composite_app::{CompositeApp, CompositeAppSpec, CompositeAppStatus};
 pub use composite_profile::{CompositeProfile, CompositeProfileSpec, CompositeProfileStatus};
 pub use conditions::{Condition, Conditioned};
-pub use crds::{all, kinds};
+pub use crds::{all, kinds, later};
 pub use deployment_approval::{DeploymentApproval, DeploymentApprovalSpec, DeploymentApprovalStatus};
 pub use deployment_intent_group::status::DeploymentIntentGroupStatus;
 pub use deployment_intent_group::{DeploymentIntentGroup, DeploymentIntentGroupSpec};
@@ -39,6 +39,7 @@ pub use fields::{
     Level, NameRef, OwnerKind, PercentOrCount, Quantity, RawJson, SourceKind, Summary, Templating, Time,
 };
 pub use generic_action_intent::{GenericActionIntent, GenericActionIntentSpec, GenericActionIntentStatus};
+pub use hardware_intent::{HardwareIntent, HardwareIntentSpec, HardwareIntentStatus};
 pub use logical_cloud::{LogicalCloud, LogicalCloudSpec, LogicalCloudStatus};
 pub use project::{Project, ProjectSpec, ProjectStatus};
 pub use state::State;

@@ -196,6 +196,17 @@ reasons!(
 );
 
 reasons!(
+    /// Of a `HardwareIntent`.
+    HardwareIntentReason {
+        Valid,
+        RequirementInvalid,
+        Terminating,
+        HeldBy,
+        ReconcileFailed,
+    }
+);
+
+reasons!(
     /// Of a `DeploymentIntentGroup`. Those of Ready=False stand in the order of the conditions they come from.
     DeploymentIntentGroupReason {
         // Resolved
@@ -374,6 +385,7 @@ mod tests {
             CompositeAppReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             CompositeProfileReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             GenericActionIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            HardwareIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentIntentGroupReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentApprovalReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             AppContextReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use emco_crds::deployment_intent_group::IntentRef;
 use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
 use emco_crds::{Cluster, DeploymentIntentGroup, InUse, LogicalCloud, OwnerKind, Project, SyncShard};
 use kube::core::Resource;
 
 use crate::identity::ClusterId;
-use crate::resolve::is_generic_action;
+use crate::resolve::{is_generic_action, is_hardware};
 
 /// The kind whose shards hold clusters.
 const HOLDS: OwnerKind = OwnerKind::DeploymentIntentGroup;
@@ -110,8 +111,26 @@ pub fn intent<'a>(
     name: &str,
     digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
 ) -> Vec<String> {
+    listing(namespace, name, is_generic_action, digs)
+}
+
+/// The same of a `HardwareIntent`.
+pub fn hardware_intent<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
+    listing(namespace, name, is_hardware, digs)
+}
+
+fn listing<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    is_it: impl Fn(&IntentRef) -> bool,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
     let lists = |dig: &DeploymentIntentGroup| {
-        dig.spec.intents.iter().any(|listed| is_generic_action(listed) && listed.name == name)
+        dig.spec.intents.iter().any(|listed| is_it(listed) && listed.name == name)
     };
     of(namespace, digs, |dig| alive(dig) && lists(dig))
 }

@@ -64,6 +64,7 @@ mod tests {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            nodes: None,
         };
         (id(name), facts)
     }

@@ -120,6 +120,7 @@ fn request<'a>(resolved: &'a Resolved<'a>, apps: &'a [&'a str], unchanged: bool)
         clusters: &snapshot.clusters,
         cloud: resolved.cloud,
         placement: &resolved.dig.spec.placement,
+        hardware: &resolved.hardware,
         apps,
         running: snapshot.running.as_ref().map(|running| &running.assignment),
         unchanged,

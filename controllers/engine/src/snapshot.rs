@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent};
 
 use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, SetDigest};
@@ -122,6 +122,8 @@ pub struct Snapshot {
     pub profile: Option<Arc<CompositeProfile>>,
     /// Those that the group lists and that were found, by name.
     pub intents: BTreeMap<String, Arc<GenericActionIntent>>,
+    /// The same of those that say what is needed of nodes.
+    pub hardware: BTreeMap<String, Arc<HardwareIntent>>,
     /// `None`: not found.
     pub cloud: Option<CloudFacts>,
     /// All clusters of all providers that the cloud names, also those it may not use (for explanations).

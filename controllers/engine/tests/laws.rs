@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Case, ClusterCase};
 use emco_engine::cloud::CloudFacts;
+use emco_engine::hardware::Demands;
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::place::{self, Request};
 use emco_engine::placement::AppPlacement;
@@ -63,6 +64,7 @@ fn fleet() -> impl Strategy<Value = Fleet> {
                 uid: None,
                 kubernetes_version: None,
                 apis: None,
+                nodes: None,
             };
             (id, (facts, inside))
         });
@@ -99,10 +101,12 @@ fn assignment(clusters: impl IntoIterator<Item = ClusterId>) -> Assignment {
 fn choose(fleet: &Fleet, rule: &Value, running: Option<&Assignment>) -> Option<AppPlacement> {
     let (clusters, cloud) = (fleet.facts(), fleet.cloud());
     let placement = serde_json::from_value(rule.clone()).unwrap();
+    let hardware = Demands::default();
     let request = Request {
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &hardware,
         apps: &["web"],
         running,
         unchanged: false,

@@ -22,6 +22,7 @@ const NAMESPACED: &[Row] = &[
     (&["compositeapps", "capp", "compositeapp", "compositeapps.emco.io"], EMCO, "CompositeApp"),
     (&["compositeprofiles", "cprof", "compositeprofiles.emco.io"], EMCO, "CompositeProfile"),
     (&["genericactionintents", "gai"], EMCO, "GenericActionIntent"),
+    (&["hardwareintents", "hwi"], EMCO, "HardwareIntent"),
     (&["logicalclouds", "lc", "logicalcloud"], EMCO, "LogicalCloud"),
     (&["clusters", "ecl", "clusters.emco.io"], EMCO, "Cluster"),
 ];

@@ -27,8 +27,8 @@ const REFUSED: [(&str, &str, &str); 7] = [
     ("overrideValues: [{app: nothing, values: {count: 2}}]", "AppNotFound", "names app nothing"),
     (
         "intents: [{kind: HardwareIntent, name: gpu}]",
-        "NotSupportedYet",
-        "spec.intents[HardwareIntent/gpu] is not supported yet",
+        "IntentNotFound",
+        "HardwareIntent gpu does not exist in namespace refuses",
     ),
     ("intents: [{kind: Net, name: net}]", "IntentKindUnknown", "no intent of kind Net in group emco.io"),
     (

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
+use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent};
 use emco_engine::resolve;
 use emco_engine::snapshot::SourceKey;
 use emco_engine::written::{Written, inputs_digest};
@@ -132,9 +132,15 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
         sources.extend(found.sources(&namespace, &reader, keys, &mut answer).await?);
         intents.insert(name.to_owned(), Arc::new(intent));
     }
+    let mut hardware = BTreeMap::new();
+    for listed in spec.intents.iter().filter(|listed| resolve::is_hardware(listed)) {
+        let intent: Option<HardwareIntent> = found.named(&namespace, &listed.name, &mut answer).await?;
+        hardware.extend(intent.map(|intent| (listed.name.clone(), Arc::new(intent))));
+    }
     if let Some(cloud) = cloud.filter(|_| answer.missing.is_empty()) {
-        let (composite_app, profile) = (composite_app.map(Arc::new), profile.map(Arc::new));
-        let written = Written { dig: Arc::new(dig), composite_app, profile, intents, cloud, charts, sources };
+        let (composite_app, profile, dig) =
+            (composite_app.map(Arc::new), profile.map(Arc::new), Arc::new(dig));
+        let written = Written { dig, composite_app, profile, intents, hardware, cloud, charts, sources };
         match inputs_digest(written) {
             Ok(found) => answer.digest = Some(found),
             Err(refusal) => answer.missing(refusal.message),

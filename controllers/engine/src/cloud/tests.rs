@@ -20,6 +20,7 @@ fn facts(id: &str, label: &str, scheduling: Scheduling) -> (ClusterId, ClusterFa
         uid: None,
         kubernetes_version: None,
         apis: None,
+        nodes: None,
     };
     (id, facts)
 }

@@ -169,10 +169,7 @@ impl Stage<'_> {
             Some(who) => format!("{what} is left out already by {}", who.origin),
             None => format!("app {} makes no {what} here{}", self.app, self.others(wanted)),
         };
-        let text = format!(
-            "{why}: change target, say on which clusters it is there with allow and deny, or set onMissing: Ignore"
-        );
-        Err(self.refuse(edit, Reason::TargetMissing, &text))
+        Err(self.refuse(edit, Reason::TargetMissing, &format!("{why}: {}", edit.cure())))
     }
 
     /// The names that there are of a kind, for whoever wrote another one.

@@ -20,6 +20,7 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            nodes: None,
         };
         let mut outside = false;
         for word in words {
@@ -80,6 +81,7 @@ fn choose_of(
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web"],
         running: Some(&running),
         unchanged,
@@ -252,6 +254,7 @@ fn an_exception_replaces_the_rule_as_a_whole() {
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web", "db"],
         running: None,
         unchanged: false,
@@ -315,6 +318,7 @@ fn every_cluster_has_a_verdict_and_a_reason() {
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web"],
         running: None,
         unchanged: false,

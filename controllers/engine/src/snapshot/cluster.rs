@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::apis::ApiList;
+use crate::hardware::NodeFacts;
 use crate::identity::ClusterId;
 
 /// `Cluster.spec.scheduling`, and what deletion makes of it.
@@ -36,4 +37,6 @@ pub struct ClusterFacts {
     pub kubernetes_version: Option<String>,
     /// What it serves; `None` before the first contact.
     pub apis: Option<Arc<ApiList>>,
+    /// Its nodes; `None` where no deployment asks for them.
+    pub nodes: Option<Arc<NodeFacts>>,
 }

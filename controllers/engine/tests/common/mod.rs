@@ -10,6 +10,7 @@ use std::sync::Arc;
 use emco_crds::CompositeApp;
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::cloud::CloudFacts;
+use emco_engine::hardware::{self, Node, NodeFacts, Read, amounts};
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::{self, Plan};
 use emco_engine::refusal::Refusal;
@@ -39,6 +40,9 @@ pub struct Case {
     /// `spec` of each `GenericActionIntent`, by name.
     #[serde(default)]
     pub intents: BTreeMap<String, Value>,
+    /// `spec` of each `HardwareIntent`, by name.
+    #[serde(default)]
+    pub hardware: BTreeMap<String, Value>,
     /// Clusters by id.
     pub clusters: BTreeMap<String, ClusterCase>,
     /// `Kind/name/key` to text.
@@ -82,6 +86,14 @@ pub struct ClusterCase {
     /// Kinds it serves besides the usual ones, as `group/version/Kind` (namespaced) or `group/version/Kind!` (not).
     #[serde(default)]
     pub serves: Vec<String>,
+    /// Its nodes by name, as the API server has them, with what their Pods request under `requested`; absent = nobody asks for them.
+    pub nodes: Option<BTreeMap<String, Value>>,
+    /// Its Pods may not be listed.
+    #[serde(default)]
+    pub pods_forbidden: bool,
+    /// What other deployments were just given there.
+    #[serde(default)]
+    pub given: Vec<Value>,
 }
 
 impl Case {
@@ -126,6 +138,7 @@ impl Case {
                 "profile" => case.profile = Some(value.clone()),
                 "clusters" => case.clusters = serde_yaml::from_str(&text).unwrap(),
                 "intents" => case.intents = serde_yaml::from_str(&text).unwrap(),
+                "hardware" => case.hardware = serde_yaml::from_str(&text).unwrap(),
                 "charts" => case.charts = serde_yaml::from_str(&text).unwrap(),
                 "sources" => case.sources = serde_yaml::from_str(&text).unwrap(),
                 other => panic!("before.{other} is not known"),
@@ -182,6 +195,11 @@ impl Case {
                 .map(|(name, spec)| {
                     (name.clone(), Arc::new(object("GenericActionIntent", name, spec.clone())))
                 })
+                .collect(),
+            hardware: self
+                .hardware
+                .iter()
+                .map(|(name, spec)| (name.clone(), Arc::new(object("HardwareIntent", name, spec.clone()))))
                 .collect(),
             cloud: self.found("cloud").then(|| CloudFacts {
                 name: "edge".to_owned(),
@@ -279,8 +297,37 @@ fn facts(id: &str, case: &ClusterCase) -> (ClusterId, ClusterFacts) {
         uid: known.then(|| format!("uid-{id}")),
         kubernetes_version: known.then_some(version),
         apis: known.then(|| Arc::new(apis(&case.serves))),
+        nodes: case.nodes.as_ref().map(|nodes| Arc::new(node_facts(nodes, case))),
     };
     (id, facts)
+}
+
+/// Nodes as a cluster has them: `{labels, allocatable, requested, closed}` each.
+fn node_facts(nodes: &BTreeMap<String, Value>, case: &ClusterCase) -> NodeFacts {
+    let read = |node: &Value| {
+        Node::read(
+            &json!({
+                "metadata": {"labels": node["labels"]},
+                "spec": {"unschedulable": node["closed"] == true},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": node["allocatable"]},
+            }),
+            |_| true,
+        )
+    };
+    let requested = nodes.iter().map(|(name, node)| (name.clone(), amounts(node.get("requested"))));
+    let given = case.given.iter().map(|spec| {
+        let spec = serde_json::from_value(json!({"consumers": [spec]})).unwrap();
+        Arc::clone(&hardware::demands("theirs", &spec).unwrap()[0].1)
+    });
+    NodeFacts {
+        nodes: Read::Done(Arc::new(nodes.iter().map(|(name, node)| (name.clone(), read(node))).collect())),
+        requested: if case.pods_forbidden {
+            Read::Forbidden
+        } else {
+            Read::Done(Arc::new(requested.collect()))
+        },
+        given: given.collect(),
+    }
 }
 
 /// What every cluster of the tests serves, and some more.
