@@ -1,7 +1,6 @@
 //! `HardwareIntent`: what containers need of nodes. Clusters are chosen by it, and manifests ask for it.
 
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Condition;

@@ -217,6 +217,7 @@ fn base() -> Case {
         objects_per_app: None,
         reaches: BTreeSet::new(),
         unchecked: BTreeSet::new(),
+        hardware: BTreeMap::new(),
         level: None,
         derived: false,
         before: None,

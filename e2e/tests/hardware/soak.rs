@@ -30,7 +30,7 @@ struct Set {
 /// several a scheduler takes.
 fn set(number: u64, random: &mut Random) -> Set {
     let name = format!("s{number}");
-    let one = number % 2 == 0;
+    let one = number.is_multiple_of(2);
     let node = |at: u64, random: &mut Random| {
         let (cpu, gpus) = (1 + random.below(8), random.below(4));
         let zone = random.of(&["a", "b"]);

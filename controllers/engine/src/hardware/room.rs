@@ -96,7 +96,7 @@ impl<'a> Room<'a> {
                 Ok(()) => return Verdict::Fits,
                 Err(lack) => Verdict::InUse(lack),
             },
-            Err(unknown) => Verdict::Unknown(*unknown),
+            Err(unknown) => Verdict::Unknown(unknown),
         };
         match self.board.place(&mut self.empty.clone(), Which::Open, demands) {
             Ok(()) => lacks,

@@ -45,19 +45,18 @@ fn demand(replicas: usize, line: &str) -> Demand {
     Demand { origin: name(line), replicas, required: Needs { resources, labels }, preferred: Vec::new() }
 }
 
-fn judge(facts: &NodeFacts, demands: &[Demand], when: impl Fn(&Room<'_>, &[&Demand]) -> Verdict) -> Verdict {
+/// The resources that these replicas need, by name.
+fn columns(demands: &[Demand]) -> Vec<&str> {
     let names = demands.iter().flat_map(|demand| demand.required.resources.keys().map(String::as_str));
-    let columns: BTreeSet<&str> = names.collect();
-    let columns: Vec<&str> = columns.into_iter().collect();
-    when(&Room::new(Some(facts), &columns), &demands.iter().collect::<Vec<_>>())
+    names.collect::<BTreeSet<&str>>().into_iter().collect()
 }
 
 fn takes(facts: &NodeFacts, demands: &[Demand]) -> Verdict {
-    judge(facts, demands, |room, all| room.takes(all))
+    Room::new(Some(facts), &columns(demands)).takes(&demands.iter().collect::<Vec<_>>())
 }
 
 fn carries(facts: &NodeFacts, demands: &[Demand]) -> Verdict {
-    judge(facts, demands, |room, all| room.carries(all))
+    Room::new(Some(facts), &columns(demands)).carries(&demands.iter().collect::<Vec<_>>())
 }
 
 fn lacks(verdict: &Verdict) -> (&str, &str) {
