@@ -91,7 +91,8 @@ pub struct DeploymentIntentGroupSpec {
     #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub override_values: Vec<OverrideValues>,
-    /// Intents of the same namespace, carried out in this order. Kind GenericActionIntent is known; others are refused.
+    /// Intents of the same namespace, carried out in this order, those of kind GenericActionIntent before those of kind
+    /// TrafficGroupIntent. Others are refused.
     #[schemars(
         length(max = 64),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind", "name"])

@@ -23,6 +23,7 @@ pub mod reasons;
 mod schema;
 pub mod state;
 pub mod sync_shard;
+pub mod traffic_group_intent;
 
 pub use app_context::{AppContext, AppContextSpec, AppContextStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
@@ -44,3 +45,4 @@ pub use project::{Project, ProjectSpec, ProjectStatus};
 pub use state::State;
 pub use sync_shard::status::{RowStatus, SyncShardStatus};
 pub use sync_shard::{SyncShard, SyncShardSpec};
+pub use traffic_group_intent::{TrafficGroupIntent, TrafficGroupIntentSpec, TrafficGroupIntentStatus};

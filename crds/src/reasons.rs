@@ -196,6 +196,11 @@ reasons!(
 );
 
 reasons!(
+    /// Of a `TrafficGroupIntent`.
+    TrafficGroupIntentReason { Valid, ServerInvalid, Terminating, HeldBy, ReconcileFailed }
+);
+
+reasons!(
     /// Of a `DeploymentIntentGroup`. Those of Ready=False stand in the order of the conditions they come from.
     DeploymentIntentGroupReason {
         // Resolved
@@ -233,6 +238,7 @@ reasons!(
         ClusterNotFound,
         ClusterNotInLogicalCloud,
         HardwareUnsatisfiable,
+        BackendMissing,
         ControllerFailed,
         AffinityCircular,
         // Rendered
@@ -245,6 +251,7 @@ reasons!(
         PatchFailed,
         EditConflict,
         DuplicateResource,
+        ReachabilityViolated,
         NotAllowedByLevel,
         OutputTooLarge,
         PlanTooLong,
@@ -350,6 +357,7 @@ impl DeploymentIntentGroupReason {
                 | Self::PatchFailed
                 | Self::EditConflict
                 | Self::DuplicateResource
+                | Self::ReachabilityViolated
                 | Self::NotAllowedByLevel
                 | Self::OutputTooLarge
                 | Self::PlanTooLong
@@ -374,6 +382,7 @@ mod tests {
             CompositeAppReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             CompositeProfileReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             GenericActionIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            TrafficGroupIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentIntentGroupReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentApprovalReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             AppContextReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),

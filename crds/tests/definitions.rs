@@ -33,6 +33,7 @@ LogicalCloud logicalclouds lc Namespaced emco - Level,Namespace,Clusters,Ready,R
 CompositeApp compositeapps capp Namespaced emco - Version,Apps,Ready,Reason,Age|Uses,Message
 CompositeProfile compositeprofiles cprof Namespaced emco - Ready,Reason,Uses,Age|Message
 GenericActionIntent genericactionintents gai Namespaced emco - Ready,Reason,Uses,Age|Message
+TrafficGroupIntent trafficgroupintents tgi Namespaced emco - Ready,Reason,Uses,Age|Message
 DeploymentIntentGroup deploymentintentgroups dig Namespaced emco .status.state State,Ready,Reason,Clusters,Rev,Pending,Age|App,Cloud,Message
 DeploymentApproval deploymentapprovals dappr Namespaced emco .spec.deploymentIntentGroupRef.name Group,Decision,State,Reason,By,Age|Message
 AppContext appcontexts actx Namespaced emco-generated - Owner,Rev,Cause,Outcome,Reason,Deleted,Age|

@@ -147,6 +147,7 @@ fn every_reason_has_its_line_and_every_line_is_a_reason() {
         ("CompositeApp", names(reasons::CompositeAppReason::ALL)),
         ("CompositeProfile", names(reasons::CompositeProfileReason::ALL)),
         ("GenericActionIntent", names(reasons::GenericActionIntentReason::ALL)),
+        ("TrafficGroupIntent", names(reasons::TrafficGroupIntentReason::ALL)),
         ("DeploymentIntentGroup", names(reasons::DeploymentIntentGroupReason::ALL)),
         ("DeploymentApproval", names(reasons::DeploymentApprovalReason::ALL)),
         ("AppContext", names(reasons::AppContextReason::ALL)),

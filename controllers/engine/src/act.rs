@@ -9,6 +9,7 @@ mod edit;
 mod effects;
 mod entry;
 mod touched;
+pub mod traffic;
 
 pub use edit::{Edit, Edits, Pick, Unfilled, Wanted, What};
 pub use effects::{Effects, Generated, Objects};

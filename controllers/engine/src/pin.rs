@@ -64,6 +64,7 @@ mod tests {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            network_policy: None,
         };
         (id(name), facts)
     }

@@ -16,6 +16,7 @@ use crate::refusal::Refusal;
 use crate::set::Assignment;
 use crate::snapshot::{ClusterFacts, Scheduling};
 use crate::terms::{self, Candidate};
+use crate::traffic;
 
 mod explain;
 mod rule;
@@ -33,6 +34,8 @@ pub struct Request<'a> {
     pub placement: &'a Placement,
     /// Names of the apps, in the order of the composite app.
     pub apps: &'a [&'a str],
+    /// Apps that need a cluster that enforces NetworkPolicies: nothing new of them goes where it is stated that none does.
+    pub fenced: &'a BTreeSet<&'a str>,
     /// Who has what now.
     pub running: Option<&'a Assignment>,
     /// Whether everything people wrote is as it was when `running` was planned. Decides what `membership: Frozen` keeps.
@@ -71,13 +74,14 @@ fn each<E>(
     mut visit: impl FnMut(&str, &Field<'_>, &BTreeSet<&ClusterId>, bool) -> Result<(), E>,
 ) -> Result<(), E> {
     let candidates: Vec<_> = request.clusters.values().map(Candidate::new).collect();
-    let mut fields: BTreeMap<String, Field<'_>> = BTreeMap::new();
+    let mut fields: BTreeMap<(String, bool), Field<'_>> = BTreeMap::new();
     for &app in request.apps {
         let rule = Rule::of(request.placement, app);
         // Most apps share one rule; every cluster is compared with it once.
+        let fenced = request.fenced.contains(app);
         let field = fields
-            .entry(rule.path.clone())
-            .or_insert_with(|| Field::new(&candidates, request.cloud, rule.clone()));
+            .entry((rule.path.clone(), fenced))
+            .or_insert_with(|| Field::new(&candidates, request.cloud, rule.clone(), fenced));
         let used: BTreeSet<&ClusterId> = request
             .running
             .into_iter()
@@ -107,6 +111,8 @@ struct Entry<'a> {
     groups: Vec<usize>,
     /// Whether the logical cloud has it.
     in_cloud: bool,
+    /// Whether it lacks what the app needs.
+    lacks: bool,
 }
 
 impl Entry<'_> {
@@ -114,19 +120,24 @@ impl Entry<'_> {
         &self.cluster.facts.id
     }
 
-    /// Whether the app may be there: it may take work, or it is cordoned and has the app already.
+    /// Whether the app may be there: it may take work, or it has the app already, and is cordoned or lacks what others of it need.
     fn open(&self, used: &BTreeSet<&ClusterId>) -> bool {
         self.in_cloud
             && match self.cluster.facts.scheduling {
-                Scheduling::Enabled => true,
-                Scheduling::Cordoned => used.contains(self.id()),
+                Scheduling::Enabled if !self.lacks => true,
+                Scheduling::Enabled | Scheduling::Cordoned => used.contains(self.id()),
                 Scheduling::Drained => false,
             }
     }
 }
 
 impl<'a> Field<'a> {
-    fn new(candidates: &'a [Candidate<'a>], cloud: &'a CloudFacts, rule: Rule<'a>) -> Self {
+    fn new(
+        candidates: &'a [Candidate<'a>],
+        cloud: &'a CloudFacts,
+        rule: Rule<'a>,
+        fenced: bool,
+    ) -> Self {
         let entries = candidates
             .iter()
             .map(|cluster| Entry {
@@ -136,6 +147,7 @@ impl<'a> Field<'a> {
                     .filter(|g| rule.any_of.get(*g).is_some_and(|g| terms::any_matches(g.from, cluster)))
                     .collect(),
                 in_cloud: cloud.clusters.contains(&cluster.facts.id),
+                lacks: fenced && traffic::is_without(cluster.facts),
             })
             .collect();
         Self { cloud, rule, entries }

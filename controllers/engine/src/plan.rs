@@ -1,9 +1,10 @@
 //! Plans a snapshot: the pure half in one call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::deployment_intent_group::rollout::Rollout;
+use emco_crds::traffic_group_intent::{MadePolicies, Unsupported};
 
 use crate::changes::Change;
 use crate::identity::{ClusterId, SetDigest};
@@ -72,7 +73,8 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let running = snapshot.running.as_ref();
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     let unchanged = running.is_some_and(|running| running.inputs_digest == inputs_digest);
-    let request = request(&resolved, &apps, unchanged);
+    let fenced = fenced(&resolved);
+    let request = request(&resolved, (&apps, &fenced), unchanged);
     let mut placement = place::place(&request)?;
     generated::place(&resolved, &mut placement);
     let build::Built { assignment, waiting, sets, mut warnings } = build::build(&resolved, &placement)?;
@@ -114,13 +116,26 @@ fn waves(resolved: &Resolved<'_>, plan: &Plan, unchanged: bool) -> Option<Arc<Wa
     Some(Arc::new(Waves::freeze(rollout, &placed, &resolved.snapshot.clusters, earlier)))
 }
 
-fn request<'a>(resolved: &'a Resolved<'a>, apps: &'a [&'a str], unchanged: bool) -> place::Request<'a> {
+/// Apps that go only where NetworkPolicies have effect, as far as that is known.
+fn fenced<'a>(resolved: &Resolved<'a>) -> BTreeSet<&'a str> {
+    let needing = resolved.traffic.iter().filter(|group| {
+        group.spec.made() == MadePolicies::Servers && group.spec.unsupported() == Unsupported::Exclude
+    });
+    needing.flat_map(|group| &group.spec.servers).map(|server| server.app.as_str()).collect()
+}
+
+fn request<'a>(
+    resolved: &'a Resolved<'a>,
+    (apps, fenced): (&'a [&'a str], &'a BTreeSet<&'a str>),
+    unchanged: bool,
+) -> place::Request<'a> {
     let snapshot = resolved.snapshot;
     place::Request {
         clusters: &snapshot.clusters,
         cloud: resolved.cloud,
         placement: &resolved.dig.spec.placement,
         apps,
+        fenced,
         running: snapshot.running.as_ref().map(|running| &running.assignment),
         unchanged,
     }
@@ -131,7 +146,8 @@ pub fn explanation(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<Vec<u8>>, Box
     let resolved = resolve::resolve(snapshot)?;
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     // As it was when the choice was made: nothing was frozen.
-    Ok(explained(&resolved, &request(&resolved, &apps, false), &plan.placement))
+    let fenced = fenced(&resolved);
+    Ok(explained(&resolved, &request(&resolved, (&apps, &fenced), false), &plan.placement))
 }
 
 /// Of all apps, those of charts first: what does not fit is left out.

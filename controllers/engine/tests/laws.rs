@@ -32,6 +32,7 @@ impl Fleet {
             namespace: "shop".to_owned(),
             reach: Reach { cluster: true, ..Reach::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: self.0.iter().filter(|(_, (_, inside))| *inside).map(|(id, _)| id.clone()).collect(),
         }
     }
@@ -63,6 +64,7 @@ fn fleet() -> impl Strategy<Value = Fleet> {
                 uid: None,
                 kubernetes_version: None,
                 apis: None,
+                network_policy: None,
             };
             (id, (facts, inside))
         });
@@ -104,6 +106,7 @@ fn choose(fleet: &Fleet, rule: &Value, running: Option<&Assignment>) -> Option<A
         cloud: &cloud,
         placement: &placement,
         apps: &["web"],
+        fenced: &std::collections::BTreeSet::new(),
         running,
         unchanged: false,
     };

@@ -32,6 +32,7 @@ conditioned!(
     crate::CompositeAppStatus,
     crate::CompositeProfileStatus,
     crate::GenericActionIntentStatus,
+    crate::TrafficGroupIntentStatus,
     crate::DeploymentIntentGroupStatus: revision,
     crate::DeploymentApprovalStatus,
     crate::AppContextStatus,

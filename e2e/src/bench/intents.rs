@@ -149,12 +149,14 @@ fn snapshot(clusters: usize, text: &str, running: Option<Running>) -> Result<Sna
         profile: None,
         intents: [("text".to_owned(), object("GenericActionIntent", "text", &json!({"actions": [action]}))?)]
             .into(),
+        traffic: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "edge".to_owned(),
             level: "Admin".to_owned(),
             namespace: "shop".to_owned(),
             reach: Reach { cluster: true, ..Reach::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: all.keys().cloned().collect(),
         }),
         clusters: all,
@@ -181,6 +183,7 @@ fn fleet(clusters: usize) -> BTreeMap<ClusterId, ClusterFacts> {
             uid: Some(format!("uid-{number}")),
             kubernetes_version: Some("v1.36.3".to_owned()),
             apis: Some(Arc::clone(&apis)),
+            network_policy: None,
         };
         (id, facts)
     };

@@ -234,6 +234,7 @@ fn installed(
         uid: Some("reference".to_owned()),
         kubernetes_version: Some(format!("v{KUBE_VERSION}")),
         apis: Some(Arc::clone(apis)),
+        network_policy: None,
     };
     let chart = ChartFacts { digest: "sha256:chart".to_owned(), compiled: Arc::clone(compiled) };
     let snapshot = Snapshot {
@@ -251,12 +252,14 @@ fn installed(
         ))?)),
         profile: None,
         intents: BTreeMap::new(),
+        traffic: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "default".to_owned(),
             level: "Admin".to_owned(),
             namespace: namespace.to_owned(),
             reach: emco_engine::role::Reach { cluster: true, ..Default::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: BTreeSet::from([id.clone()]),
         }),
         clusters: BTreeMap::from([(id, facts)]),

@@ -110,6 +110,16 @@ metadata: {name: broken, namespace: shop}
 spec: {actions: [{name: more, app: web, type: Add, add: {inline: {kind: ConfigMap}}}]}
 ---
 apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: good, namespace: shop}
+spec: {servers: [{name: web, app: web, clients: [{name: office, cidrs: [10.1.0.0/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: broken, namespace: shop}
+spec: {servers: [{name: web, app: web, clients: [{name: office, cidrs: [10.1.0.7/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
 kind: DeploymentIntentGroup
 metadata: {name: waits, namespace: shop}
 spec: {compositeAppRef: {name: absent}, placement: {allOf: [{provider: acme}]}}

@@ -6,9 +6,9 @@ use emco_crds::generic_action_intent::{Action, AddedResource, OnMissing, Resourc
 use emco_crds::names::GROUP;
 use serde_json::{Value, json};
 
-use super::{Fields, selector_of, term_of};
+use super::{Fields, selector_of, term_of, traffic};
 use crate::canonical;
-use crate::resolve::source;
+use crate::resolve::{is_traffic, source};
 use crate::snapshot::{Snapshot, Source};
 
 pub(super) fn intent_of(reference: &IntentRef, snapshot: &Snapshot) -> Value {
@@ -17,7 +17,11 @@ pub(super) fn intent_of(reference: &IntentRef, snapshot: &Snapshot) -> Value {
     out.put("group", group.as_deref().unwrap_or(GROUP).into());
     out.put("kind", kind.as_str().into());
     out.put("name", name.as_str().into());
-    if let Some(intent) = snapshot.intents.get(name) {
+    if is_traffic(reference) {
+        if let Some(intent) = snapshot.traffic.get(name) {
+            traffic::put(&mut out, &intent.spec);
+        }
+    } else if let Some(intent) = snapshot.intents.get(name) {
         out.list("actions", intent.spec.actions.iter().map(|action| action_of(action, snapshot)));
     }
     out.done()

@@ -13,6 +13,7 @@ use crate::placement::Rejected;
 use crate::refusal::Refusal;
 use crate::snapshot::Scheduling;
 use crate::terms;
+use crate::traffic;
 
 /// Why a cluster was not chosen. Closed set: `status.apps[].rejected[].reason`.
 mod verdict {
@@ -26,6 +27,8 @@ mod verdict {
     pub const LABEL_MISSING: &str = "LabelMissing";
     /// The rule names other clusters or providers.
     pub const NOT_SELECTED: &str = "NotSelected";
+    /// It lacks what an intent of traffic needs.
+    pub const BACKEND_MISSING: &str = "BackendMissing";
     /// It qualifies for a group that has enough.
     pub const NOT_CHOSEN: &str = "NotChosen";
     /// It came after the choice was frozen.
@@ -133,6 +136,7 @@ impl Field<'_> {
             _ if !entry.in_cloud => verdict::NOT_IN_LOGICAL_CLOUD,
             Scheduling::Drained => verdict::DRAINED,
             Scheduling::Cordoned => verdict::CORDONED,
+            Scheduling::Enabled if entry.lacks => verdict::BACKEND_MISSING,
             Scheduling::Enabled if frozen && entry.all_of => verdict::FROZEN,
             Scheduling::Enabled => verdict::NOT_CHOSEN,
         }
@@ -158,7 +162,10 @@ impl Field<'_> {
         if !entry.in_cloud {
             needs.push(format!("to be a cluster of logical cloud {}", self.cloud.name));
         } else if !entry.open(used) {
-            needs.push("scheduling: Enabled".to_owned());
+            if entry.cluster.facts.scheduling != Scheduling::Enabled {
+                needs.push("scheduling: Enabled".to_owned());
+            }
+            needs.extend(entry.lacks.then(|| traffic::NEEDS.to_owned()));
         } else if qualifies && frozen && entry.all_of {
             needs.push(format!("{}.membership Follow, or an edit of the spec", self.rule.path));
         } else if let Some(position) = entry.groups.first()
@@ -225,7 +232,16 @@ impl Field<'_> {
             let nearest = self.nearest(entries.iter(), used);
             format!("app {app}: no cluster matches {}; {nearest}", rule.field())
         };
-        Refusal::new(PLACED, Reason::NoClusterMatches, message)
+        Refusal::new(PLACED, self.missing(), message)
+    }
+
+    /// Why there is no cluster: those that match may only lack what an intent needs.
+    fn missing(&self) -> Reason {
+        let only_lacks = |entry: &Entry<'_>| {
+            let picked = entry.all_of || !entry.groups.is_empty();
+            picked && entry.in_cloud && entry.lacks && entry.cluster.facts.scheduling == Scheduling::Enabled
+        };
+        if self.entries.iter().any(only_lacks) { Reason::BackendMissing } else { Reason::NoClusterMatches }
     }
 
     /// Some, but fewer than a group must have.
@@ -241,7 +257,7 @@ impl Field<'_> {
         let closed = |entry: &&Entry<'_>| !(entry.groups.contains(&position) && entry.open(used));
         let nearest = self.nearest(self.entries.iter().filter(closed), used);
         let (reason, what) = if found == 0 {
-            (Reason::NoClusterMatches, format!("no cluster matches {path}.from"))
+            (self.missing(), format!("no cluster matches {path}.from"))
         } else {
             let least = group.min;
             (Reason::NotEnoughClusters, format!("{path} needs at least {least} clusters and {found} qualify"))

@@ -73,6 +73,17 @@ pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> R
     for item in generated {
         builder.generate(item)?;
     }
+    let work::Drawn { items, unread } = work::drawn(resolved, placement, &builder.built.assignment, &builder.built.sets)?;
+    for item in &items {
+        match item.step(resolved.snapshot) {
+            Step::Keep(assigned, content) => builder.keep(item, assigned, content),
+            Step::Wait => builder.wait(item),
+            Step::Edit(..) | Step::Restore(_) | Step::Render => builder.generate(item)?,
+        }
+    }
+    for item in &unread {
+        builder.wait(item);
+    }
     builder.check_duplicates()?;
     builder.check_needs()?;
     Ok(builder.built)

@@ -1,8 +1,9 @@
-//! Finds the intents that a deployment lists, and reads their actions.
+//! Finds the intents that a deployment lists, and reads what they do.
 //!
 //! They are found by name in the deployment's own namespace: one of another project cannot be listed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use emco_crds::GenericActionIntent;
 use emco_crds::conditions::types::RESOLVED;
@@ -15,12 +16,13 @@ use super::find;
 use crate::act::{self, Effects, Entry, Generated, Objects};
 use crate::refusal::Refusal;
 use crate::snapshot::{Snapshot, SourceKey};
+use crate::traffic::{self, Group};
 
-/// The kind of intents that is known.
+/// The kind of generic actions.
 const KNOWN: &str = "GenericActionIntent";
 /// Kinds of intents and their priority. Those of a lower number are carried out first, whatever the order of the list: what later kinds
-/// change may have been made by earlier ones.
-const PRIORITIES: &[(&str, u8)] = &[(KNOWN, 10)];
+/// change, or read, may have been made by earlier ones.
+const PRIORITIES: &[(&str, u8)] = &[(KNOWN, 10), (traffic::KIND, 60)];
 /// Its short name, which the apps begin with that its intents make.
 const SHORT: &str = "gai";
 /// The kind that a later version will know.
@@ -29,6 +31,16 @@ const LATER: &str = "HardwareIntent";
 /// Whether a reference names a `GenericActionIntent`.
 pub fn is_generic_action(reference: &IntentRef) -> bool {
     is_ours(reference) && reference.kind == KNOWN
+}
+
+/// Whether a reference names a `TrafficGroupIntent`.
+pub fn is_traffic(reference: &IntentRef) -> bool {
+    is_ours(reference) && reference.kind == traffic::KIND
+}
+
+/// Whether a reference names an intent of a kind that is known.
+pub fn is_known(reference: &IntentRef) -> bool {
+    is_ours(reference) && PRIORITIES.iter().any(|(kind, _)| reference.kind == *kind)
 }
 
 fn is_ours(reference: &IntentRef) -> bool {
@@ -74,6 +86,8 @@ pub(super) struct AllEffects<'a> {
     pub entries: BTreeMap<&'a str, Vec<Entry<'a>>>,
     /// Apps of intents alone.
     pub generated: Vec<Generated<'a>>,
+    /// Intents of traffic, which read what all others leave.
+    pub traffic: Vec<Group<'a>>,
 }
 
 pub(super) fn effects<'a>(
@@ -83,15 +97,51 @@ pub(super) fn effects<'a>(
 ) -> Result<AllEffects<'a>, Box<Refusal>> {
     let mut all = AllEffects::default();
     for reference in ordered(&snapshot.dig.spec.intents, PRIORITIES) {
-        let intent = named(snapshot, reference)?;
-        let Effects { edits, objects } =
-            generic_actions(snapshot, &reference.name, intent, composite_app, names)?;
+        let name = reference.name.as_str();
+        if is_traffic(reference) {
+            let group = group(snapshot, reference, composite_app, names)?;
+            let Effects { edits: _, objects } = act::traffic::effects(&group);
+            all.generated.extend(Generated::of((traffic::KIND, traffic::SHORT), name, objects));
+            all.traffic.push(group);
+            continue;
+        }
+        let intent = named(snapshot, reference, &snapshot.intents)?;
+        let Effects { edits, objects } = generic_actions(snapshot, name, intent, composite_app, names)?;
         for (app, entry) in edits {
             all.entries.entry(app).or_default().push(entry);
         }
-        all.generated.extend(Generated::of((KNOWN, SHORT), &reference.name, objects));
+        all.generated.extend(Generated::of((KNOWN, SHORT), name, objects));
     }
     Ok(all)
+}
+
+/// A `TrafficGroupIntent`, whose apps the composite application has.
+fn group<'a>(
+    snapshot: &'a Snapshot,
+    reference: &'a IntentRef,
+    composite_app: &str,
+    names: &BTreeSet<&str>,
+) -> Result<Group<'a>, Box<Refusal>> {
+    let spec = &named(snapshot, reference, &snapshot.traffic)?.spec;
+    let group = Group { name: &reference.name, spec };
+    if let Some(sentence) = traffic::fault(spec) {
+        let text = format!("{} {}: {sentence}", traffic::KIND, group.name);
+        return Err(Refusal::new(RESOLVED, Reason::IntentInvalid, text));
+    }
+    for server in &spec.servers {
+        let clients = server.clients.iter().filter_map(|client| {
+            Some((format!("{}.clients[{}]", group.origin(&server.name), client.name), client.app.as_deref()?))
+        });
+        let own = std::iter::once((group.origin(&server.name), server.app.as_str()));
+        if let Some((origin, app)) = own.chain(clients).find(|(_, app)| !names.contains(app)) {
+            let known = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+            let text = format!(
+                "{origin} names app {app}, which CompositeApp {composite_app} does not have: it has {known}"
+            );
+            return Err(Refusal::new(RESOLVED, Reason::AppNotFound, text));
+        }
+    }
+    Ok(group)
 }
 
 /// What a `GenericActionIntent` does: an action that names no app adds an object of its own.
@@ -121,20 +171,25 @@ fn generic_actions<'a>(
     Ok(Effects { edits, objects: Objects::Actions(objects) })
 }
 
-fn named<'a>(snapshot: &'a Snapshot, reference: &IntentRef) -> Result<&'a GenericActionIntent, Box<Refusal>> {
+fn named<'a, K>(
+    snapshot: &Snapshot,
+    reference: &IntentRef,
+    found: &'a BTreeMap<String, Arc<K>>,
+) -> Result<&'a K, Box<Refusal>> {
     let IntentRef { group, kind, name } = reference;
-    if !is_generic_action(reference) {
+    if !is_known(reference) {
         let group = group.as_deref().unwrap_or(GROUP);
+        let known = PRIORITIES.iter().map(|(kind, _)| *kind).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "spec.intents[{kind}/{name}]: there is no intent of kind {kind} in group {group}, only {KNOWN} in {GROUP}: correct kind and group, or \
+            "spec.intents[{kind}/{name}]: there is no intent of kind {kind} in group {group}, only {known} in {GROUP}: correct kind and group, or \
              remove the entry"
         );
         return Err(Refusal::new(RESOLVED, Reason::IntentKindUnknown, text));
     }
-    snapshot.intents.get(name).map(AsRef::as_ref).ok_or_else(|| {
+    found.get(name).map(AsRef::as_ref).ok_or_else(|| {
         let namespace = snapshot.dig.metadata.namespace.as_deref().unwrap_or_default();
         let text = format!(
-            "{KNOWN} {name} does not exist in namespace {namespace}: create it, or change spec.intents"
+            "{kind} {name} does not exist in namespace {namespace}: create it, or change spec.intents"
         );
         Refusal::new(RESOLVED, Reason::IntentNotFound, text)
     })

@@ -33,6 +33,7 @@ fn frozen(yaml: &str, placed: &[&str], earlier: Option<&Waves>) -> Waves {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            network_policy: None,
         };
         (id.clone(), facts)
     };

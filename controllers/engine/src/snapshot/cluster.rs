@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use emco_crds::cluster::PolicySupport;
+
 use crate::apis::ApiList;
 use crate::identity::ClusterId;
 
@@ -36,4 +38,6 @@ pub struct ClusterFacts {
     pub kubernetes_version: Option<String>,
     /// What it serves; `None` before the first contact.
     pub apis: Option<Arc<ApiList>>,
+    /// `spec.network.networkPolicy`, where its owner states that.
+    pub network_policy: Option<PolicySupport>,
 }

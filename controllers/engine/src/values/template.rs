@@ -257,6 +257,7 @@ mod tests {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            network_policy: None,
         }
     }
 

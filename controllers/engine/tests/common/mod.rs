@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::CompositeApp;
+use emco_crds::cluster::PolicySupport;
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::cloud::CloudFacts;
 use emco_engine::identity::ClusterId;
@@ -36,6 +37,9 @@ pub struct Case {
     /// `spec` of each `GenericActionIntent`, by name.
     #[serde(default)]
     pub intents: BTreeMap<String, Value>,
+    /// `spec` of each `TrafficGroupIntent`, by name.
+    #[serde(default)]
+    pub traffic: BTreeMap<String, Value>,
     /// Clusters by id.
     pub clusters: BTreeMap<String, ClusterCase>,
     /// `Kind/name/key` to text.
@@ -45,6 +49,8 @@ pub struct Case {
     pub namespace: Option<String>,
     /// Level of the logical cloud.
     pub level: Option<String>,
+    /// `isolation` of the logical cloud.
+    pub isolation: Option<Value>,
     /// The rights of its account follow what is deployed.
     #[serde(default)]
     pub derived: bool,
@@ -76,6 +82,8 @@ pub struct ClusterCase {
     pub unreachable: bool,
     #[serde(default)]
     pub outside: bool,
+    /// What its owner states: `Enforced` or `NotEnforced`.
+    pub network_policy: Option<String>,
     /// Kinds it serves besides the usual ones, as `group/version/Kind` (namespaced) or `group/version/Kind!` (not).
     #[serde(default)]
     pub serves: Vec<String>,
@@ -123,6 +131,7 @@ impl Case {
                 "profile" => case.profile = Some(value.clone()),
                 "clusters" => case.clusters = serde_yaml::from_str(&text).unwrap(),
                 "intents" => case.intents = serde_yaml::from_str(&text).unwrap(),
+                "traffic" => case.traffic = serde_yaml::from_str(&text).unwrap(),
                 "charts" => case.charts = serde_yaml::from_str(&text).unwrap(),
                 "sources" => case.sources = serde_yaml::from_str(&text).unwrap(),
                 other => panic!("before.{other} is not known"),
@@ -174,6 +183,13 @@ impl Case {
                     (name.clone(), Arc::new(object("GenericActionIntent", name, spec.clone())))
                 })
                 .collect(),
+            traffic: self
+                .traffic
+                .iter()
+                .map(|(name, spec)| {
+                    (name.clone(), Arc::new(object("TrafficGroupIntent", name, spec.clone())))
+                })
+                .collect(),
             cloud: self.found("cloud").then(|| CloudFacts {
                 name: "edge".to_owned(),
                 level: self.level.clone().unwrap_or_else(|| "Admin".to_owned()),
@@ -186,6 +202,11 @@ impl Case {
                     namespaces: [self.namespace.clone().unwrap_or_else(|| "shop".to_owned())].into(),
                     cluster: false,
                 }),
+                isolation: self
+                    .isolation
+                    .clone()
+                    .map(|isolation| serde_json::from_value(isolation).unwrap())
+                    .unwrap_or_default(),
                 clusters: self
                     .clusters
                     .iter()
@@ -270,8 +291,17 @@ fn facts(id: &str, case: &ClusterCase) -> (ClusterId, ClusterFacts) {
         uid: known.then(|| format!("uid-{id}")),
         kubernetes_version: known.then_some(version),
         apis: known.then(|| Arc::new(apis(&case.serves))),
+        network_policy: case.network_policy.as_deref().map(policy_support),
     };
     (id, facts)
+}
+
+fn policy_support(text: &str) -> PolicySupport {
+    match text {
+        "Enforced" => PolicySupport::Enforced,
+        "NotEnforced" => PolicySupport::NotEnforced,
+        other => panic!("networkPolicy {other}"),
+    }
 }
 
 /// What every cluster of the tests serves, and some more.
@@ -286,6 +316,7 @@ pub fn apis(more: &[String]) -> ApiList {
         "apps/v1/Deployment",
         "apps/v1/StatefulSet",
         "batch/v1/Job",
+        "networking.k8s.io/v1/NetworkPolicy",
         "rbac.authorization.k8s.io/v1/ClusterRole!",
         "apiextensions.k8s.io/v1/CustomResourceDefinition!",
     ];

@@ -27,6 +27,7 @@ fn cluster(name: &str, version: &str, kind: &str) -> ClusterFacts {
         uid: None,
         kubernetes_version: Some(version.to_owned()),
         apis: Some(Arc::new(ApiList { resources: vec![api] })),
+        network_policy: None,
     }
 }
 

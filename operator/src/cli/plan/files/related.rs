@@ -40,7 +40,7 @@ fn depends(
         |kind: &str, name: &str| touched.contains(&(kind.to_owned(), within.clone(), name.to_owned()));
     // The files name the Projects of the namespaces that are looked at.
     let project = touched.iter().any(|(kind, namespace, _)| kind == "Project" && *namespace == within);
-    let mut listed = spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
+    let mut listed = spec.intents.iter().filter(|listed| resolve::is_known(listed));
     project
         || listed.any(|listed| is_touched(&listed.kind, &listed.name))
         || is_touched("CompositeApp", &spec.composite_app_ref.name)
