@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::fields::{ClusterTerm, DurationText, NameRef, PercentOrCount, RawJson, Templating};
 
 pub mod placement;
+pub mod reachability;
 pub mod rollout;
 pub mod status;
 pub mod sync;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::deployment_intent_group::reachability::Reachability;
 use emco_crds::deployment_intent_group::rollout::Rollout;
 use emco_crds::traffic_group_intent::{MadePolicies, Unsupported};
 
@@ -52,6 +53,8 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// What renderings showed that is no error, by app, as stored with the assignment; apps without are left out.
     pub remarks: Vec<Remarks>,
+    /// Who reaches the servers that intents of traffic name; `None` without any.
+    pub reachability: Option<Reachability>,
     /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
     /// no revision is made.
     pub change: Option<Change>,
@@ -77,7 +80,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let request = request(&resolved, (&apps, &fenced), unchanged);
     let mut placement = place::place(&request)?;
     generated::place(&resolved, &mut placement);
-    let build::Built { assignment, waiting, sets, mut warnings } = build::build(&resolved, &placement)?;
+    let build::Built { assignment, waiting, sets, mut warnings, reachability } = build::build(&resolved, &placement)?;
     warnings.extend(generated::warnings(&resolved, &placement));
     let rollout = resolved.dig.spec.rollout.as_ref();
     let plan_digest =
@@ -92,6 +95,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
         placement,
         warnings,
         remarks,
+        reachability,
         change: None,
         waves: None,
         explanation: Vec::new(),

@@ -1,8 +1,8 @@
-//! Who may reach the servers of a deployment: the graph of what people name and charts make, and the policies that carry it out. Pure:
-//! intents and manifests in, servers or a refusal out.
+//! Who may reach the servers of a deployment: the graph of what people name and charts make, the policies that carry it out, and the proof
+//! that nobody else gets in. Pure: intents and manifests in, servers or a refusal out.
 //!
-//! Four steps. [`fault`] reads an intent alone; [`Made`] is what the graph reads of one app; [`draw`] finds servers and clients on one
-//! cluster; [`policy::object`] makes the policy of a server.
+//! Five steps. [`fault`] reads an intent alone; [`Made`] is what the graph reads of one app; [`draw`] finds servers and clients on one
+//! cluster; [`policy::object`] makes the policy of a server; [`proof`] judges all policies of a cluster together.
 
 use emco_crds::TrafficGroupIntentSpec;
 use emco_crds::cluster::PolicySupport;
@@ -14,6 +14,7 @@ mod graph;
 mod made;
 mod peers;
 pub mod policy;
+pub mod proof;
 mod reach;
 
 pub use fault::fault;

@@ -114,7 +114,7 @@ fn named(plan: &Plan) -> (usize, usize) {
     (edited.len(), rendered.len())
 }
 
-fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: &Value) -> Result<Arc<K>> {
+pub fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: &Value) -> Result<Arc<K>> {
     let metadata = json!({"name": name, "namespace": "shop"});
     let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec});
     Ok(Arc::new(serde_json::from_value(object)?))

@@ -24,6 +24,7 @@ pub mod deployments;
 mod exit_codes;
 mod leave;
 pub mod objects;
+pub mod reach;
 pub mod role;
 mod shell;
 pub mod status;

@@ -9,7 +9,7 @@ use crate::identity::kind_of;
 use crate::set::{ManifestSet, SetManifest};
 
 /// The label that every pod of a Job has.
-const JOB_NAME: &str = "batch.kubernetes.io/job-name";
+pub const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
 /// What one set holds of it.
 #[derive(Debug, Default)]

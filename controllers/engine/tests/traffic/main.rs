@@ -3,7 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod clusters;
+mod laws;
 mod numbers;
+mod proof;
 mod refused;
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ use super::exit_codes::{
     DIGEST_EXIT_CODES, EXIT_CODES, KUBECTL_EXIT_CODES, PLAN_EXIT_CODES, WAIT_EXIT_CODES,
 };
 use super::objects::ObjectArgs;
+use super::reach::ReachArgs;
 use super::role::RoleArgs;
 use super::test::{TEST_EXIT_CODES, TestArgs};
 use super::words::{Deployment, cluster, duration};
@@ -65,6 +66,9 @@ pub enum DeploymentCommand {
     /// Say why each app of a deployment is on a cluster, or why it is not.
     #[command(after_help = EXIT_CODES)]
     Explain(ExplainArgs),
+    /// Show who reaches the servers that a deployment's TrafficGroupIntents name, and the rule that decides each pair.
+    #[command(after_help = EXIT_CODES)]
+    Reach(ReachArgs),
     /// Run the tests of a deployment's charts (Helm's test hooks) on its clusters, and say how each ended.
     #[command(after_help = TEST_EXIT_CODES)]
     Test(TestArgs),
