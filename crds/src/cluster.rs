@@ -61,22 +61,22 @@ pub struct ClusterSpec {
     /// Whether it may take work.
     #[serde(default)]
     pub scheduling: Scheduling,
-    /// What its network can do, as its owner states it: what is stated wins over what is seen.
+    /// Abilities of its network, as its owner states them: what is stated wins over what is seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
 }
 
-/// What a cluster's network can do.
+/// Abilities of a cluster's network.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Network {
-    /// Whether NetworkPolicies have effect: Enforced or `NotEnforced`. Absent: Enforced where an API of a network is served that enforces them
+    /// Effect of NetworkPolicies: Enforced or `NotEnforced`. Absent: Enforced where an API of a network is served that enforces them
     /// (cilium.io, crd.projectcalico.org, crd.antrea.io, k8s.ovn.org, kubeovn.io), else not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_policy: Option<PolicySupport>,
 }
 
-/// Whether NetworkPolicies have effect on a cluster.
+/// Effect of NetworkPolicies on a cluster.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PolicySupport {
     /// They do.

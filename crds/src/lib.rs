@@ -14,7 +14,7 @@ pub mod crds;
 pub mod deployment_approval;
 pub mod deployment_intent_group;
 pub mod fields;
-pub mod generic_action_intent;
+pub mod intents;
 pub mod later;
 pub mod logical_cloud;
 pub mod names;
@@ -23,7 +23,6 @@ pub mod reasons;
 mod schema;
 pub mod state;
 pub mod sync_shard;
-pub mod traffic_group_intent;
 
 pub use app_context::{AppContext, AppContextSpec, AppContextStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
@@ -39,10 +38,14 @@ pub use fields::{
     ClusterTerm, DurationText, Failing, InUse, IntOrText, KeyRef, LabelSelector, LabelSelectorRequirement,
     Level, NameRef, OwnerKind, PercentOrCount, Quantity, RawJson, SourceKind, Summary, Templating, Time,
 };
-pub use generic_action_intent::{GenericActionIntent, GenericActionIntentSpec, GenericActionIntentStatus};
+pub use intents::generic_action_intent::{
+    self, GenericActionIntent, GenericActionIntentSpec, GenericActionIntentStatus,
+};
+pub use intents::traffic_group_intent::{
+    self, TrafficGroupIntent, TrafficGroupIntentSpec, TrafficGroupIntentStatus,
+};
 pub use logical_cloud::{LogicalCloud, LogicalCloudSpec, LogicalCloudStatus};
 pub use project::{Project, ProjectSpec, ProjectStatus};
 pub use state::State;
 pub use sync_shard::status::{RowStatus, SyncShardStatus};
 pub use sync_shard::{SyncShard, SyncShardSpec};
-pub use traffic_group_intent::{TrafficGroupIntent, TrafficGroupIntentSpec, TrafficGroupIntentStatus};

@@ -116,7 +116,7 @@ pub fn intent<'a>(
     of(namespace, digs, |dig| alive(dig) && lists(dig))
 }
 
-/// What keeps a `TrafficGroupIntent`: the groups that list it. One that is being deleted needs only its inventory.
+/// Holders of a `TrafficGroupIntent`: the groups that list it. One that is being deleted needs only its inventory.
 pub fn traffic<'a>(
     namespace: Option<&str>,
     name: &str,

@@ -34,7 +34,6 @@ pub mod path;
 pub mod people;
 pub mod pin;
 pub mod place;
-pub mod placement;
 pub mod plan;
 pub mod recreate;
 pub mod refusal;
@@ -53,3 +52,5 @@ pub mod traffic;
 pub mod unsupported;
 pub mod values;
 pub mod written;
+
+pub use place::placement;

@@ -19,6 +19,7 @@ use crate::terms::{self, Candidate};
 use crate::traffic;
 
 mod explain;
+pub mod placement;
 mod rule;
 mod sticky;
 

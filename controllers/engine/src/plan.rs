@@ -53,7 +53,7 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// What renderings showed that is no error, by app, as stored with the assignment; apps without are left out.
     pub remarks: Vec<Remarks>,
-    /// Who reaches the servers that intents of traffic name; `None` without any.
+    /// The proof of the servers that intents of traffic name; `None` without any.
     pub reachability: Option<Reachability>,
     /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
     /// no revision is made.

@@ -1,4 +1,4 @@
-//! Who may reach the servers of a deployment: the graph of what people name and charts make, the policies that carry it out, and the proof
+//! Servers of a deployment and their clients: the graph of what people name and charts make, the policies that carry it out, and the proof
 //! that nobody else gets in. Pure: intents and manifests in, servers or a refusal out.
 //!
 //! Five steps. [`fault`] reads an intent alone; [`Made`] is what the graph reads of one app; [`draw`] finds servers and clients on one
@@ -26,7 +26,7 @@ pub use reach::{contradiction, unreached};
 pub const KIND: &str = "TrafficGroupIntent";
 /// Its short name, which the apps begin with that its intents make.
 pub const SHORT: &str = "tgi";
-/// What a cluster lacks that states `NotEnforced`.
+/// The lack of a cluster that states `NotEnforced`.
 pub const NEEDS: &str = "NetworkPolicy enforcement (spec.network.networkPolicy: Enforced)";
 
 /// One intent that a deployment lists.
@@ -34,7 +34,7 @@ pub const NEEDS: &str = "NetworkPolicy enforcement (spec.network.networkPolicy: 
 pub struct Group<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it says.
+    /// Its spec.
     pub spec: &'a TrafficGroupIntentSpec,
 }
 
@@ -49,7 +49,7 @@ impl Group<'_> {
 const ENFORCING: [&str; 5] =
     ["cilium.io", "crd.projectcalico.org", "crd.antrea.io", "k8s.ovn.org", "kubeovn.io"];
 
-/// Whether NetworkPolicies have effect on a cluster: as its owner states, else as far as that is seen. `None`: it is not known.
+/// Says that NetworkPolicies have effect on a cluster, or have none: as its owner states, else as far as that is seen. `None`: it is not known.
 pub fn enforcement(cluster: &ClusterFacts) -> Option<PolicySupport> {
     let seen = || {
         let apis = cluster.apis.as_deref()?;
@@ -59,7 +59,7 @@ pub fn enforcement(cluster: &ClusterFacts) -> Option<PolicySupport> {
     cluster.network_policy.or_else(seen)
 }
 
-/// Whether a cluster states that policies have no effect there. Unknown is not without.
+/// True for a cluster that states that policies have no effect there. Unknown is not without.
 pub fn is_without(cluster: &ClusterFacts) -> bool {
     cluster.network_policy == Some(PolicySupport::NotEnforced)
 }

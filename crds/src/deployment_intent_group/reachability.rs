@@ -1,17 +1,17 @@
-//! Who reaches the servers of a deployment, as it is proved from its manifests.
+//! The proof of who reaches the servers of a deployment.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was proved of the servers that its `TrafficGroupIntents` name.
+/// The proof of the servers that its `TrafficGroupIntents` name.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reachability {
     /// Proven: the clients reach their servers, and nobody else does. Assumed: so it is if the assumptions hold. Violated: it is not so.
     pub verdict: ReachabilityVerdict,
     /// Pairs of a client, workload or stranger and a port of a server that were judged, on all clusters.
     pub pairs: i64,
-    /// What manifests cannot tell, the first five.
+    /// Things that manifests cannot tell, the first five.
     #[schemars(length(max = 5), inner(length(max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Reachability {
     #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<ReachabilityViolation>,
-    /// How many more there are.
+    /// Number of further ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more: Option<i64>,
 }
@@ -52,7 +52,7 @@ impl ReachabilityVerdict {
 pub struct ReachabilityViolation {
     /// Extra: somebody else reaches the server. Missing: a client does not.
     pub kind: Difference,
-    /// Who.
+    /// The one end of it.
     #[schemars(length(max = 512))]
     pub from: String,
     /// The server.
@@ -71,7 +71,7 @@ pub struct ReachabilityViolation {
     pub example: String,
 }
 
-/// What kind of difference it is.
+/// Kinds of differences.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Difference {
     /// More than the intents say.

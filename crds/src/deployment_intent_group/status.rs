@@ -72,7 +72,7 @@ pub struct DeploymentIntentGroupStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<Failing>,
-    /// Who reaches its servers, while it lists a `TrafficGroupIntent`: of the newest plan that was not refused.
+    /// The proof of who reaches its servers, while it lists a `TrafficGroupIntent`: of the newest plan that was not refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reachability: Option<Reachability>,
     /// Changes by others.

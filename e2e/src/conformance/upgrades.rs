@@ -211,6 +211,21 @@ fn values(file: Option<&Path>) -> Result<Value> {
     Ok(if values.is_null() { json!({}) } else { values })
 }
 
+/// A cluster that serves these kinds.
+fn reference(id: ClusterId, apis: &Arc<ApiList>) -> ClusterFacts {
+    ClusterFacts {
+        id,
+        labels: BTreeMap::new(),
+        properties: BTreeMap::new(),
+        scheduling: Scheduling::Enabled,
+        reachable: true,
+        uid: Some("reference".to_owned()),
+        kubernetes_version: Some(format!("v{KUBE_VERSION}")),
+        apis: Some(Arc::clone(apis)),
+        network_policy: None,
+    }
+}
+
 /// The stored set of the installation.
 fn installed(
     compiled: &Arc<Compiled>,
@@ -225,17 +240,7 @@ fn installed(
         "compositeAppRef": {"name": RELEASE}, "logicalCloudRef": {"name": "default"}, "release": RELEASE,
         "placement": {"allOf": [{"selector": {}}]}, "overrideValues": [{"app": "app", "values": values}],
     });
-    let facts = ClusterFacts {
-        id: id.clone(),
-        labels: BTreeMap::new(),
-        properties: BTreeMap::new(),
-        scheduling: Scheduling::Enabled,
-        reachable: true,
-        uid: Some("reference".to_owned()),
-        kubernetes_version: Some(format!("v{KUBE_VERSION}")),
-        apis: Some(Arc::clone(apis)),
-        network_policy: None,
-    };
+    let facts = reference(id.clone(), apis);
     let chart = ChartFacts { digest: "sha256:chart".to_owned(), compiled: Arc::clone(compiled) };
     let snapshot = Snapshot {
         installation: Arc::new(Installation {

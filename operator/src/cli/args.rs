@@ -24,7 +24,6 @@ pub mod deployments;
 mod exit_codes;
 mod leave;
 pub mod objects;
-pub mod reach;
 pub mod role;
 mod shell;
 pub mod status;

@@ -43,7 +43,7 @@ impl Objects<'_> {
         }
     }
 
-    /// Whether a cluster gets some; what is drawn depends on more.
+    /// True for a cluster that gets some; what is drawn depends on more.
     pub fn are_on(&self, cluster: &Candidate<'_>) -> bool {
         match self {
             Self::Actions(entries) => entries.iter().any(|entry| entry.applies(cluster)),

@@ -1,4 +1,4 @@
-//! What a `TrafficGroupIntent` does to a deployment: it changes nothing that charts make, and its policies are an app of their own.
+//! Effects of a `TrafficGroupIntent` on a deployment: it changes nothing that charts make, and its policies are an app of their own.
 
 use emco_crds::traffic_group_intent::MadePolicies;
 
@@ -6,7 +6,7 @@ use super::edit::{Edit, What};
 use super::effects::{Effects, Objects};
 use crate::traffic::{self, Group, Server};
 
-/// What an intent does. Its objects are read from what all others leave of the charts, and so known last.
+/// Effects of an intent. Its objects are read from what all others leave of the charts, and so known last.
 pub fn effects<'a>(group: &Group<'a>) -> Effects<'a> {
     let makes = group.spec.made() == MadePolicies::Servers;
     let servers = group.spec.servers.iter().filter(|_| makes);

@@ -39,7 +39,7 @@ pub struct CloudFacts {
     pub reach: Reach,
     /// Where the rights of its account follow what is deployed; `None` = they are listed.
     pub derived: Option<Derived>,
-    /// What its namespace lets in.
+    /// Isolation of its namespace.
     pub isolation: Isolation,
     /// Candidates: clusters that the cloud has and the project's grants allow.
     pub clusters: BTreeSet<ClusterId>,

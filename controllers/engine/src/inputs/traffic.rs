@@ -1,4 +1,4 @@
-//! What intents of traffic are in the digest of inputs: all that they say.
+//! Puts intents of traffic into the digest of inputs: all that they say.
 
 use emco_crds::TrafficGroupIntentSpec;
 use emco_crds::traffic_group_intent::{Client, ClientWorkload, MadePolicies, OnViolation, Server, Unsupported};

@@ -37,7 +37,7 @@ pub struct Built {
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Sentences for people.
     pub warnings: Vec<String>,
-    /// Who reaches servers, where intents name some.
+    /// The proof of servers, if intents name some.
     pub reachability: Option<Reachability>,
 }
 

@@ -95,7 +95,7 @@ pub(super) fn explain(resolved: &Resolved<'_>, placement: &[(String, AppPlacemen
     explained
 }
 
-/// Where the apps of charts go.
+/// Clusters of the apps of charts.
 struct Charts<'a> {
     resolved: &'a Resolved<'a>,
     /// Clusters that have one.
@@ -121,7 +121,7 @@ impl<'a> Charts<'a> {
         self.placed.get(app).is_some_and(|placed| placed.contains(cluster))
     }
 
-    /// Whether a cluster gets a generated app, or the reason why not and what it needs.
+    /// Ok for a cluster that gets a generated app; else the reason, and what it needs.
     fn verdict(
         &self,
         generated: &Generated<'_>,
@@ -140,7 +140,7 @@ impl<'a> Charts<'a> {
             let apps = apps.iter().map(|app| (*app).to_owned()).collect::<Vec<_>>();
             return Err((NOT_SELECTED, format!("a server of {} ({})", generated.origin(), listed(&apps))));
         }
-        // What runs stays.
+        // It runs, and stays.
         if traffic::is_without(cluster.facts) && !self.runs(&generated.app, id) {
             return Err((BACKEND_MISSING, traffic::NEEDS.to_owned()));
         }

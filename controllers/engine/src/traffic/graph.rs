@@ -41,7 +41,7 @@ pub struct Server {
     pub selector: BTreeMap<String, String>,
     /// Ports of its pods that clients may reach.
     pub ports: Vec<Port>,
-    /// Who may.
+    /// Those who may.
     pub clients: Vec<Client>,
 }
 
@@ -70,11 +70,11 @@ pub struct Client {
     pub name: String,
     /// The app, where it is one.
     pub app: Option<String>,
-    /// Where its connections come from.
+    /// Sources of its connections.
     pub from: Vec<Peer>,
 }
 
-/// Where connections come from.
+/// The source of connections.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Peer {
     /// Pods of the cluster.

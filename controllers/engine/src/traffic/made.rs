@@ -11,7 +11,7 @@ use crate::set::{ManifestSet, SetManifest};
 /// The label that every pod of a Job has.
 pub const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
-/// What one set holds of it.
+/// Contents of one set.
 #[derive(Debug, Default)]
 pub struct Made<'s> {
     /// Services.
@@ -61,7 +61,7 @@ pub struct Workload<'s> {
     pub name: &'s str,
     /// Their namespace.
     pub namespace: &'s str,
-    /// How a policy tells them; `None` where they have no label.
+    /// A policy tells them by it; `None` where they have no label.
     pub selector: Option<LabelSelector>,
     /// Their labels.
     pub labels: BTreeMap<&'s str, &'s str>,
@@ -103,7 +103,7 @@ impl Workload<'_> {
         format!("{} {}", self.kind, self.name)
     }
 
-    /// Whether a Service of its namespace leads to them.
+    /// True where a Service of its namespace leads to them.
     pub fn is_behind(&self, namespace: &str, selector: &BTreeMap<String, String>) -> bool {
         self.namespace == namespace
             && selector.iter().all(|(key, value)| self.labels.get(key.as_str()) == Some(&value.as_str()))
@@ -186,7 +186,7 @@ fn workload(json: &Value) -> Option<Workload<'_>> {
     })
 }
 
-/// What the workload itself tells its pods by: unlike the template it stays the same when the chart changes, so that old pods and new ones
+/// The workload itself tells its pods by it: unlike the template it stays the same when the chart changes, so that old pods and new ones
 /// are let in side by side. Where it says nothing, all labels.
 fn selector(json: &Value, labels: &BTreeMap<&str, &str>) -> Option<LabelSelector> {
     let by_labels = |labels: &BTreeMap<&str, &str>| LabelSelector {

@@ -10,7 +10,7 @@ use super::graph::{Peer, Port, Server, Target, Within};
 pub const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 /// Longest name, in bytes: that of a label, for which it may be used.
 const LONGEST: usize = 63;
-/// What is kept of a longer one.
+/// Bytes that are kept of a longer one.
 const KEPT: usize = 54;
 /// Digits of the digest that stands for the rest.
 const DIGITS: usize = 8;

@@ -37,31 +37,31 @@ const MOST: usize = 5;
 /// Longest text of a status, in bytes.
 const LONGEST: usize = 512;
 
-/// What is to be proved.
+/// A deployment that is to be proved.
 #[derive(Clone, Copy)]
 pub struct Question<'q> {
     /// Intents of traffic, in their order.
     pub groups: &'q [Group<'q>],
     /// All clusters.
     pub clusters: &'q BTreeMap<ClusterId, ClusterFacts>,
-    /// Who gets what.
+    /// Sets of each cluster.
     pub assignment: &'q Assignment,
     /// All of it.
     pub sets: &'q BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Namespace of the logical cloud.
     pub namespace: &'q str,
-    /// What that lets in by itself.
+    /// The isolation of that.
     pub isolation: Isolation,
     /// Release name.
     pub release: &'q str,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proof {
-    /// How many pairs of an end and a port were judged, on all clusters.
+    /// Pairs of an end and a port that were judged, on all clusters.
     pub pairs: usize,
-    /// What has to be true besides.
+    /// Things that have to be true besides.
     pub assumptions: Vec<String>,
     /// Differences from the graph, those that refuse a plan first.
     pub violations: Vec<Violation>,
@@ -70,9 +70,9 @@ pub struct Proof {
 /// One difference from the graph, on all clusters that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What.
+    /// The difference.
     pub found: Found,
-    /// Where.
+    /// Its clusters.
     pub clusters: Vec<ClusterId>,
 }
 
@@ -111,7 +111,7 @@ impl Question<'_> {
         Ok(proof.done())
     }
 
-    /// What each set holds, read once.
+    /// Contents of each set, read once.
     fn made(&self) -> BTreeMap<&SetDigest, Made<'_>> {
         let named = self.assignment.values().flat_map(BTreeMap::values).map(|assigned| &assigned.set);
         let distinct: BTreeSet<&SetDigest> = named.collect();
@@ -183,7 +183,7 @@ impl Question<'_> {
 /// Sets by app, and which of the clients that name clusters count.
 type Key<'k> = (Vec<(&'k str, &'k SetDigest)>, Vec<bool>);
 
-/// What was found on the clusters so far.
+/// Findings of the clusters so far.
 #[derive(Default)]
 struct Gathered {
     pairs: usize,
@@ -241,7 +241,7 @@ impl Violation {
         }
     }
 
-    /// What helps, by who makes the policy that decides.
+    /// The cure, by who makes the policy that decides.
     fn cure(&self) -> String {
         let Found { is_extra, policy, .. } = &self.found;
         let report = "or set onViolation: Report";

@@ -39,7 +39,7 @@ fn what_no_rule_of_the_kind_sees_is_a_fault_with_its_cure() {
 }
 
 #[test]
-fn a_cluster_enforces_policies_where_that_is_stated_or_its_network_is_known_to() {
+fn a_cluster_enforces_policies_where_that_is_stated_or_seen() {
     let facts = |groups: &[&str], stated| {
         let resource = |group: &&str| crate::apis::ApiResource {
             group: (*group).to_owned(),

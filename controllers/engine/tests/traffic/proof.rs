@@ -132,7 +132,7 @@ fn a_generic_action_that_deletes_the_open_policy_makes_it_proven() {
 }
 
 #[test]
-fn a_namespace_that_lets_in_its_own_pods_is_violated_and_a_closed_one_is_not() {
+fn a_namespace_open_to_itself_is_violated_and_a_closed_one_proven() {
     let mut case = proven();
     case.isolation = Some(json!("DefaultDeny"));
     let refused = refusal(&case);

@@ -11,7 +11,6 @@ use super::exit_codes::{
     DIGEST_EXIT_CODES, EXIT_CODES, KUBECTL_EXIT_CODES, PLAN_EXIT_CODES, WAIT_EXIT_CODES,
 };
 use super::objects::ObjectArgs;
-use super::reach::ReachArgs;
 use super::role::RoleArgs;
 use super::test::{TEST_EXIT_CODES, TestArgs};
 use super::words::{Deployment, cluster, duration};
@@ -339,6 +338,26 @@ pub struct ExplainArgs {
     /// Which part of it.
     #[command(flatten)]
     pub part: PartArgs,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco reach`.
+#[derive(Args, Debug)]
+pub struct ReachArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Only who is called so: a client, or a part of what is shown of another end.
+    #[arg(long, value_name = "TEXT")]
+    pub from: Option<String>,
+    /// Only this server.
+    #[arg(long, value_name = "NAME")]
+    pub to: Option<String>,
+    /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
+    #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
+    pub cluster: Vec<String>,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,

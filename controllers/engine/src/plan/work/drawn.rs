@@ -19,7 +19,7 @@ use crate::snapshot::ClusterFacts;
 use crate::terms::{self, Candidate};
 use crate::traffic::{self, Group, Made, Place, Server};
 
-/// What is drawn.
+/// All that is drawn.
 #[derive(Debug, Default)]
 pub struct Drawn<'a> {
     /// In the order of clusters, then of intents.
@@ -90,7 +90,7 @@ fn check_clients(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) 
     resolved.traffic.iter().try_for_each(|group| traffic::unreached(group, clusters))
 }
 
-/// What each set holds, read once.
+/// Contents of each set, read once.
 fn made<'s>(
     assignment: &Assignment,
     sets: &'s BTreeMap<SetDigest, Arc<ManifestSet>>,

@@ -11,21 +11,21 @@ use crate::traffic::made::Workload;
 /// One pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Who.
+    /// The one end.
     pub from: String,
     /// The server.
     pub to: String,
     /// Its port.
     pub port: String,
-    /// Whether connections get through.
+    /// Set where connections get through.
     pub open: bool,
-    /// Whether the graph says so.
+    /// Set where the graph says so.
     pub wanted: bool,
-    /// What decides.
+    /// The rule that decides.
     pub by: String,
 }
 
-/// Who asks.
+/// One who asks.
 enum Who<'w> {
     Client(&'w str, &'w [End]),
     Workload(&'w str, &'w Workload<'w>),
@@ -112,7 +112,7 @@ impl Who<'_> {
         }
     }
 
-    /// Whether a client's ends hold it.
+    /// True where a client's ends hold it.
     fn is_wanted(&self, target: &Target<'_>, door: &Door) -> bool {
         let served = target.served.iter().filter(|served| served.doors.contains(door));
         let mut clients = served.flat_map(|served| &served.clients);

@@ -1,4 +1,4 @@
-//! Whether policies let one connection through, where all is known of both of its ends. The proof itself knows less; with this, how it reads
+//! Judges one connection by policies, where all is known of both of its ends. The proof itself knows less; with this, how it reads
 //! policies is compared with another implementation.
 
 use std::collections::BTreeMap;
@@ -14,15 +14,15 @@ use super::rules::{End, Policy, Rule, Span};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Connection {
-    /// Who begins it.
+    /// The end that begins it.
     pub from: Endpoint,
-    /// Who is asked.
+    /// The end that is asked.
     pub to: Endpoint,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
     /// The port of the one that is asked.
     pub port: i64,
-    /// What its container calls that.
+    /// The name that its container has for that.
     #[serde(default)]
     pub port_name: String,
 }
@@ -50,7 +50,7 @@ pub struct Pod {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Whether these policies let it through: out of the one pod and into the other.
+/// True where these policies let it through: out of the one pod and into the other.
 pub fn lets_through(policies: &[Value], connection: &Connection) -> bool {
     let policies: Vec<Policy> = policies.iter().map(|json| Policy::read(String::new(), json)).collect();
     let Connection { from, to, .. } = connection;

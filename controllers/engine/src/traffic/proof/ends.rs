@@ -1,4 +1,4 @@
-//! Whether the other ends of a rule are clients of the graph, and the other way round.
+//! Compares the other ends of rules with clients of the graph.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub fn of_client(peer: &Peer, namespace: &str) -> End {
     }
 }
 
-/// Whether all that an end is is among the others.
+/// True where all of an end is among the others.
 pub fn is_within(end: &End, others: &[&End]) -> bool {
     if others.contains(&&End::Anybody) {
         return true;

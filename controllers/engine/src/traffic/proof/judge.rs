@@ -12,14 +12,14 @@ use crate::traffic::made::Workload;
 /// Ends that have no name: any pod of the server's namespace, of another one, and any address.
 pub const STRANGERS: usize = 3;
 
-/// What was found on a cluster.
+/// Findings of a cluster.
 #[derive(Debug, Default)]
 pub struct Judged {
-    /// How many pairs of an end and a port were judged.
+    /// Pairs of an end and a port that were judged.
     pub pairs: usize,
     /// More, or less, than the graph.
     pub found: BTreeSet<Found>,
-    /// What has to be true besides.
+    /// Things that have to be true besides.
     pub assumptions: BTreeSet<String>,
 }
 
@@ -32,13 +32,13 @@ pub struct Found {
     pub to: String,
     /// Its port.
     pub port: String,
-    /// Who.
+    /// The one end.
     pub from: String,
-    /// What decides: `NetworkPolicy retail/open ingress[0] (app catalog)`.
+    /// The rule that decides: `NetworkPolicy retail/open ingress[0] (app catalog)`.
     pub by: String,
     /// The policy that decides, and who makes it; none where it is that there is none.
     pub policy: Option<(String, String)>,
-    /// Whether the plan is refused for it.
+    /// Set where the plan is refused for it.
     pub fails: bool,
 }
 
@@ -190,7 +190,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether pods of a workload are those of a client: of its app, or such as are named by their labels.
+    /// True where pods of a workload are those of a client: of its app, or such as are named by their labels.
     fn is_client(&self, app: &str, workload: &Workload<'_>, door: &Door) -> bool {
         let served = self.target.served.iter().filter(|served| served.doors.contains(door));
         served.flat_map(|served| &served.clients).any(|(client, ends)| {
@@ -250,7 +250,7 @@ impl Judge<'_> {
         self.target.pods.opens(rule, door) && ends_of(rule).any(to)
     }
 
-    /// What nobody can tell from manifests.
+    /// Notes what nobody can tell from manifests.
     fn assume(&self, release: &str, assumptions: &mut BTreeSet<String>) {
         for served in &self.target.served {
             let app = &served.server.app;
@@ -296,7 +296,7 @@ pub fn ends_of(rule: &Rule) -> impl Iterator<Item = &End> {
     everybody.into_iter().chain(rule.ends.iter().flatten())
 }
 
-/// Whether pods of a workload are among an end.
+/// True where pods of a workload are among an end.
 pub fn has(end: &End, workload: &Workload<'_>) -> bool {
     match end {
         End::Anybody => true,

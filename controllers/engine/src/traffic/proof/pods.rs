@@ -21,7 +21,7 @@ pub enum Key {
     Pod(String),
 }
 
-/// What a label has to be.
+/// A need of a label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     In(BTreeSet<String>),
@@ -101,7 +101,7 @@ impl PodSet {
         self.0.get(key).is_none_or(|needs| needs.iter().all(|need| need.holds(value)))
     }
 
-    /// Whether a pod is one of them. Of its namespace the name alone is known: no other label counts as there.
+    /// True for a pod that is one of them. Of its namespace the name alone is known: no other label counts as there.
     pub fn has<'l>(&self, namespace: &'l str, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.holds(|key| match key {
             Key::Namespace(name) if name == NAMESPACE_LABEL => Some(namespace),
@@ -110,12 +110,12 @@ impl PodSet {
         })
     }
 
-    /// Whether a pod of which all labels are known is one of them.
+    /// The same for a pod of which all labels are known.
     pub fn holds<'l>(&self, label: impl Fn(&Key) -> Option<&'l str>) -> bool {
         self.0.iter().all(|(key, needs)| needs.iter().all(|need| need.holds(label(key))))
     }
 
-    /// Whether every pod of it is in one of the others.
+    /// True where every pod of it is in one of the others.
     pub fn is_within(&self, others: &[&Self]) -> bool {
         let keys: BTreeSet<&Key> = std::iter::once(self).chain(others.iter().copied()).flat_map(|set| set.0.keys()).collect();
         let domains: Vec<(&Key, Vec<Option<&str>>)> =
@@ -146,7 +146,7 @@ impl PodSet {
         values.into_iter().filter(|value| self.allows(key, *value)).collect()
     }
 
-    /// Whether nobody else has such pods: a label says the release, or the name of a Job.
+    /// True where nobody else has such pods: a label says the release, or the name of a Job.
     pub fn is_of_release(&self, release: &str) -> bool {
         self.0.iter().any(|(key, needs)| {
             let Key::Pod(name) = key else { return false };

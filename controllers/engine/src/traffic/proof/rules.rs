@@ -14,7 +14,7 @@ const LAST: i64 = 65_535;
 pub struct Policy {
     /// `NetworkPolicy retail/r1-catalog`.
     pub name: String,
-    /// Who makes it: `app catalog`.
+    /// Its maker: `app catalog`.
     pub maker: String,
     /// The pods that it is for.
     pub pods: PodSet,

@@ -52,7 +52,7 @@ impl<'p> Pods<'p> {
         Self { namespace: workload.namespace, labels: workload.labels.clone(), workload: Some(workload) }
     }
 
-    /// Whether a policy is for them.
+    /// True for a policy that is for them.
     pub fn are_of(&self, policy: &Policy) -> bool {
         policy.pods.has(self.namespace, |key| self.labels.get(key).copied())
     }
@@ -80,7 +80,7 @@ impl<'p> Pods<'p> {
         server.ports.iter().flat_map(of).collect()
     }
 
-    /// Whether a rule opens a door of theirs.
+    /// True for a rule that opens a door of theirs.
     pub fn opens(&self, rule: &Rule, door: &Door) -> bool {
         let Some(spans) = &rule.ports else { return true };
         spans.iter().any(|span| match (span, door) {

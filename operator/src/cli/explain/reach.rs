@@ -17,11 +17,11 @@ use kube::Api;
 use kube::api::ListParams;
 use serde::Serialize;
 
-use super::args::reach::ReachArgs;
-use super::hub::{self, Hub};
-use super::manifests::present;
-use super::output::{Table, machine};
-use super::{Outcome, print, stored};
+use crate::cli::args::deployments::ReachArgs;
+use crate::cli::hub::{self, Hub};
+use crate::cli::manifests::present;
+use crate::cli::output::{Table, machine};
+use crate::cli::{Outcome, print, stored};
 
 /// One pair, on all clusters where it is the same.
 #[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]

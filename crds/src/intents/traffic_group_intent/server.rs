@@ -37,7 +37,7 @@ pub struct Server {
     #[schemars(length(min = 1, max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<Vec<PortRef>>,
-    /// Who may reach it, and nobody else.
+    /// Those who may reach it, and nobody else.
     #[schemars(
         length(max = 16),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -72,7 +72,7 @@ impl std::fmt::Display for PortRef {
     }
 }
 
-/// Who may reach a server: an app of the deployment, pods of others, or addresses.
+/// One who may reach a server: an app of the deployment, pods of others, or addresses.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

@@ -50,14 +50,14 @@ pub use server::{Client, ClientWorkload, PortRef, Server};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TrafficGroupIntentSpec {
-    /// Which NetworkPolicies are made: one for each server (Servers, also if absent) or none (None: those of the charts are judged alone).
+    /// NetworkPolicies that are made: one for each server (Servers, also if absent) or none (None: those of the charts are judged alone).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_policy: Option<MadePolicies>,
-    /// What becomes of clusters that state networkPolicy: NotEnforced: apps of servers are not placed there, and stay where they run
+    /// Treatment of clusters that state networkPolicy: NotEnforced: apps of servers are not placed there, and stay where they run
     /// (Exclude, also if absent), or they are placed there without a policy (Ignore).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<Unsupported>,
-    /// What happens where others than the clients may reach a server, or a client may not: the plan is refused (Fail, also if absent), or
+    /// Consequence where others than the clients may reach a server, or a client may not: the plan is refused (Fail, also if absent), or
     /// status.reachability of the deployment says so (Report).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_violation: Option<OnViolation>,
@@ -69,7 +69,7 @@ pub struct TrafficGroupIntentSpec {
     pub servers: Vec<Server>,
 }
 
-/// Which NetworkPolicies are made.
+/// NetworkPolicies that are made.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MadePolicies {
     /// One for each server.
@@ -89,7 +89,7 @@ impl MadePolicies {
     }
 }
 
-/// What becomes of clusters that enforce no `NetworkPolicy`.
+/// Treatment of clusters that enforce no `NetworkPolicy`.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unsupported {
     /// Nothing new is placed there.
@@ -109,7 +109,7 @@ impl Unsupported {
     }
 }
 
-/// What happens where the proof finds more, or less, than the clients.
+/// Consequence where the proof finds more, or less, than the clients.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnViolation {
     /// The plan is refused.
@@ -120,23 +120,23 @@ pub enum OnViolation {
 }
 
 impl TrafficGroupIntentSpec {
-    /// Which policies are made, with the default.
+    /// Policies that are made, with the default.
     pub fn made(&self) -> MadePolicies {
         self.network_policy.unwrap_or_default()
     }
 
-    /// What becomes of clusters that enforce none, with the default.
+    /// Treatment of clusters that enforce none, with the default.
     pub fn unsupported(&self) -> Unsupported {
         self.unsupported.unwrap_or_default()
     }
 
-    /// What happens on a violation, with the default.
+    /// Consequence of a violation, with the default.
     pub fn on_violation(&self) -> OnViolation {
         self.on_violation.unwrap_or_default()
     }
 }
 
-/// What is true of an intent in itself. Its effect on a deployment is a condition of that deployment.
+/// State of an intent in itself. Its effect on a deployment is a condition of that deployment.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrafficGroupIntentStatus {
