@@ -12,7 +12,7 @@ pub struct Reachability {
     /// Pairs of a client, workload or stranger and a port of a server that were judged, on all clusters.
     pub pairs: i64,
     /// Things that manifests cannot tell, the first five.
-    #[schemars(length(max = 5), inner(length(max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 5), inner(length(max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
     /// Differences from what the intents say, the first five.
@@ -53,7 +53,7 @@ pub struct ReachabilityViolation {
     /// Extra: somebody else reaches the server. Missing: a client does not.
     pub kind: Difference,
     /// The one end of it.
-    #[schemars(length(max = 512))]
+    #[schemars(length(max = 256))]
     pub from: String,
     /// The server.
     #[schemars(length(max = 63))]
@@ -62,7 +62,7 @@ pub struct ReachabilityViolation {
     #[schemars(length(max = 64))]
     pub port: String,
     /// The rule that decides, and who makes it.
-    #[schemars(length(max = 512))]
+    #[schemars(length(max = 256))]
     pub by: String,
     /// On how many clusters.
     pub clusters: i64,

@@ -35,7 +35,7 @@ use judge::{Found, Judged};
 /// Violations and assumptions that a status names.
 const MOST: usize = 5;
 /// Longest text of a status, in bytes.
-const LONGEST: usize = 512;
+const LONGEST: usize = 256;
 
 /// A deployment that is to be proved.
 #[derive(Clone, Copy)]
