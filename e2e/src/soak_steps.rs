@@ -230,6 +230,7 @@ async fn reach() -> Result<String> {
         std::fs::write(&file, serde_json::to_string(&cases)? + "\n")
             .with_context(|| format!("{} cannot be written", Path::new(&file).display()))?;
     }
+    reach::example().await?;
     let compared = reach::compare(SEED, CONNECTIONS).await?;
     compared.agree()?;
     Ok(compared.to_string())
