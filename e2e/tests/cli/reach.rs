@@ -57,7 +57,7 @@ async fn deploy(bed: &Bed) -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_pair_is_shown_with_its_rule_and_a_plan_that_opens_more_is_refused() {
+async fn every_pair_has_its_rule_and_a_plan_that_opens_more_is_refused() {
     let (bed, _) = STAGE.get().await.unwrap();
     bed.explain(Box::pin(async {
         deploy(bed).await?;
