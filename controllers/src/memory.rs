@@ -3,8 +3,8 @@
 //!
 //! It knows resourceVersions, generations, finalizers, preconditions, label selectors, watches, namespaces that drain,
 //! server-side apply with field ownership, and workloads that become ready at once, and refuses
-//! changes of the fields that cannot be changed. An account that asks hears its rules. It does not validate schemas, set
-//! defaults, run admission, or check rights; its watches send no bookmarks. It knows who owns a field, not who owns the map
+//! changes of the fields that cannot be changed. An account that asks hears its rules. Of schemas and defaults it knows the unions of
+//! workloads, and what custom resources may say to be nothing; it does not run admission, or check rights; its watches send no bookmarks. It knows who owns a field, not who owns the map
 //! around it: on a real server the maker of a map that was taken away as a whole still conflicts over it.
 
 mod apply;
@@ -14,7 +14,9 @@ mod kinds;
 mod query;
 mod refusals;
 mod reviews;
+mod schemas;
 mod store;
+mod unions;
 mod watching;
 mod workloads;
 

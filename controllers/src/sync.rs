@@ -45,7 +45,7 @@ pub mod tried;
 pub mod work;
 
 pub use fence::{Fence, send_fenced};
-pub use job::{TRIES_TO_KNOW, leave_out};
+pub use job::{TRIES_TO_KNOW, leave_out, leave_out_nulls};
 pub use metrics::SyncMetrics;
 pub use policy::{Policies, Policy};
 

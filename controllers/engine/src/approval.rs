@@ -137,8 +137,12 @@ impl Asked<'_> {
             return wait(Reason::RemovalNeedsConfirmation, format!("{over}; {command}"));
         }
         // Approvals of earlier revisions did their work: only the newest says what is meant now.
-        let newest = last(votes, yes).filter(|vote| {
-            !self.plan.has(&vote.digest) && self.runs.is_none_or(|runs| !runs.has(&vote.digest))
+        // Their times are whole seconds, so none of one second is known to be the last of it.
+        let known =
+            |vote: &Vote| self.plan.has(&vote.digest) || self.runs.is_some_and(|runs| runs.has(&vote.digest));
+        let newest = last(votes, yes).filter(|newest| {
+            let mut same = votes.iter().filter(|vote| yes(vote) && vote.created == newest.created);
+            !same.any(known)
         });
         match newest {
             Some(vote) => {

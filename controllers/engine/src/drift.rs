@@ -10,7 +10,14 @@ use sha2::{Digest, Sha256};
 use crate::canonical;
 use crate::identity::{Identity, split_api_version};
 
+mod autoscaled;
+pub mod bundles;
+pub mod joint;
+pub mod named;
 pub mod owned;
+pub mod unions;
+
+pub use autoscaled::{ScaledBy, scaled_by};
 
 /// What stands behind the hash while the number of replicas is ours.
 const REPLICAS: &str = "r";
@@ -87,8 +94,12 @@ pub fn same(baseline: &str, now: &str, scaled: bool) -> bool {
 
 /// What an autoscaler scales, of all manifests of an owner on a cluster.
 pub fn scaled<'a>(manifests: impl Iterator<Item = &'a Value>) -> BTreeSet<Identity> {
-    manifests
-        .filter(|json| json["kind"] == "HorizontalPodAutoscaler")
+    targets(manifests.filter(|json| json["kind"] == "HorizontalPodAutoscaler"))
+}
+
+/// The workloads that autoscalers scale. Items of a list do not say their kind.
+pub fn targets<'a>(autoscalers: impl Iterator<Item = &'a Value>) -> BTreeSet<Identity> {
+    autoscalers
         .filter_map(|json| {
             let target = json.pointer("/spec/scaleTargetRef")?;
             let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();

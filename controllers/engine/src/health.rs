@@ -154,13 +154,14 @@ fn service(object: &Value) -> Health {
     Health::Ready
 }
 
+/// As kstatus: how many of its Pods are healthy is the matter of what makes them, and it may have none.
 fn disruption_budget(object: &Value) -> Health {
-    let healthy = number(object, "/status/currentHealthy").unwrap_or(0);
-    let desired = number(object, "/status/desiredHealthy").unwrap_or(0);
-    if healthy < desired {
-        return Health::progressing(format!("{healthy} of {desired} pods are healthy"));
+    match condition(object, "DisruptionAllowed") {
+        Some(("False", said)) if said.reason == "SyncFailed" => {
+            Health::failed(format!("what it allows cannot be told: {said}"))
+        }
+        _ => Health::Ready,
     }
-    Health::Ready
 }
 
 fn definition(object: &Value) -> Health {

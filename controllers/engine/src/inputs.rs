@@ -87,9 +87,10 @@ fn app_of(resolved: &ResolvedApp<'_>, key: &[u8; 32]) -> Value {
     out.done()
 }
 
-/// The source as it is written, without a key that is the default.
+/// The source as it is written, without what is the default.
 fn chart_of(chart: &ChartSource) -> Value {
     let mut chart = chart.clone();
+    chart.skip_schema_validation = chart.skip_schema_validation.filter(|skip| *skip);
     if let Some(KeyRef { key, .. }) = &mut chart.config_map_ref
         && key.as_deref() == Some("chart.tgz")
     {

@@ -347,9 +347,7 @@ pub fn defined(json: &Value) -> Option<(Kind, bool)> {
 
 /// Stays on removal: what it defines may hold data of others.
 fn is_kept(json: &Value) -> bool {
-    let policy = json.pointer("/metadata/annotations/helm.sh~1resource-policy");
-    order::is_crd(kind_of(json))
-        || policy.and_then(Value::as_str).is_some_and(|policy| policy.trim() == "keep")
+    order::is_crd(kind_of(json)) || json.as_object().is_some_and(normalise::is_marked_to_stay)
 }
 
 fn is_cloud_namespace(identity: &Identity, cloud: &CloudFacts) -> bool {

@@ -17,6 +17,9 @@ use crate::identity::Identity;
 /// How deep lists may stand in lists.
 const DEEPEST_LIST: usize = 8;
 
+/// Helm's annotation for what stays on removal.
+pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+
 /// Metadata that an API server sets.
 const SERVER_SET: [&str; 8] = [
     "uid",
@@ -47,6 +50,15 @@ pub fn normalise(document: Value) -> Normalised {
     out
 }
 
+/// An object, or the head of a list, is marked to stay on removal.
+pub fn is_marked_to_stay(object: &Map<String, Value>) -> bool {
+    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    annotations
+        .and_then(|annotations| annotations.get(RESOURCE_POLICY))
+        .and_then(Value::as_str)
+        .is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
+
 /// Objects of a list take its place, also those of lists within it.
 fn expand(document: Value, depth: usize, out: &mut Normalised) {
     let Value::Object(mut object) = document else {
@@ -70,6 +82,7 @@ fn expand(document: Value, depth: usize, out: &mut Normalised) {
         return;
     }
     let api_version = text(&object, "apiVersion").to_owned();
+    let stays = is_marked_to_stay(&object);
     let Some(Value::Array(items)) = object.remove("items") else { return };
     for mut item in items {
         // Items of a typed list (ConfigMapList) need not repeat what they are; those of a List do.
@@ -77,7 +90,27 @@ fn expand(document: Value, depth: usize, out: &mut Normalised) {
             fields.entry("apiVersion").or_insert_with(|| Value::from(api_version.as_str()));
             fields.entry("kind").or_insert_with(|| Value::from(member));
         }
+        if stays {
+            mark_to_stay(&mut item);
+        }
         expand(item, depth + 1, out);
+    }
+}
+
+/// A list's mark on what is in it: nothing else of the list is left, and a removal looks at the live object.
+fn mark_to_stay(item: &mut Value) {
+    let mut parent = item.as_object_mut();
+    for key in ["metadata", "annotations"] {
+        parent = parent.and_then(|parent| {
+            let child = parent.entry(key).or_insert_with(|| Value::Object(Map::new()));
+            if child.is_null() {
+                *child = Value::Object(Map::new());
+            }
+            child.as_object_mut()
+        });
+    }
+    if let Some(annotations) = parent {
+        annotations.insert(RESOURCE_POLICY.to_owned(), Value::from("keep"));
     }
 }
 

@@ -371,7 +371,7 @@ fn layer<'a>(
 
 /// Values as Helm reads them; nothing at all is an empty map.
 fn parse(text: &str) -> Result<Map<String, Value>, String> {
-    match emco_helm::yaml::to_json(text.as_bytes()) {
+    match emco_helm::yaml::to_values(text.as_bytes()) {
         Ok(values) if canonical::too_deep(&values) => {
             Err(format!("these values nest more than {} levels", canonical::DEEPEST))
         }

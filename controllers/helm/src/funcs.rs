@@ -30,12 +30,13 @@ mod url;
 mod words;
 
 pub(crate) use cast::parse_float;
+pub(crate) use url::Url;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::limits::{LimitError, Meter};
+use crate::limits::{LimitError, Meter, NODE_BYTES, take};
 use crate::value::{Map, Value, WeakMap};
 
 /// The Go type of a parameter.
@@ -163,23 +164,39 @@ pub struct Ctx<'a> {
     pub template: &'a str,
     /// The function's name as the template wrote it.
     pub function: &'static str,
+    /// Bytes that this call asked for so far.
+    asked: Cell<usize>,
 }
 
-impl Ctx<'_> {
-    /// Accounts for bytes the function is about to make. Call it before large or input-sized allocations.
+impl<'a> Ctx<'a> {
+    pub fn new(shared: &'a Shared, template: &'a str, function: &'static str) -> Self {
+        Self { shared, template, function, asked: Cell::new(0) }
+    }
+
+    /// Asks for bytes the function is about to make, beside those that it asked for before. Call it before large or input-sized
+    /// allocations.
     pub fn charge(&self, bytes: usize) -> Result<(), FuncError> {
-        Ok(self.shared.meter.charge(bytes)?)
+        let asked = self.asked.get().saturating_add(bytes);
+        self.asked.set(asked);
+        Ok(self.shared.meter.charge_more(bytes, asked)?)
     }
 
     /// Says that a map reachable from elsewhere was changed in place (`set`, `merge` and such).
     pub fn changed(&self, map: &Map) {
-        if let Some(weak) = map.downgrade() {
-            self.shared.changed.borrow_mut().push(weak);
+        let mut changed = self.shared.changed.borrow_mut();
+        if let Some(weak) = map.downgrade()
+            && !changed.last().is_some_and(|last| last.is_same(&weak))
+        {
+            // The map that it leads to stays in memory, empty.
+            take(NODE_BYTES);
+            changed.push(weak);
         }
     }
 
     pub fn warn(&self, message: impl Into<String>) {
-        self.shared.warnings.borrow_mut().push(message.into());
+        let message = message.into();
+        take(message.len() + NODE_BYTES);
+        self.shared.warnings.borrow_mut().push(message);
     }
 
     /// The place of this call, counted. Only random functions ask for it, once per call.

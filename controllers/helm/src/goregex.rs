@@ -30,6 +30,7 @@ thread_local! {
 }
 
 /// A compiled pattern.
+#[derive(Debug)]
 pub(crate) struct Compiled {
     pub regex: Regex,
     /// The names of the groups from the first on. Several groups may have one name.
@@ -56,7 +57,7 @@ pub(crate) fn compile(pattern: &[u8]) -> Result<Rc<Compiled>, String> {
         if let Some(known) = cache.get(pattern) {
             return known.clone();
         }
-        let compiled = build(pattern);
+        let compiled = build(pattern).map(Rc::new);
         if cache.len() >= CACHED {
             cache.clear();
         }
@@ -65,7 +66,12 @@ pub(crate) fn compile(pattern: &[u8]) -> Result<Rc<Compiled>, String> {
     })
 }
 
-fn build(pattern: &[u8]) -> Result<Rc<Compiled>, String> {
+/// The compiled form of a pattern for keeping, `None` for one that is large or none.
+pub(crate) fn small(pattern: &str) -> Option<Compiled> {
+    build(pattern.as_bytes()).ok().filter(|compiled| compiled.longest == LONGEST)
+}
+
+fn build(pattern: &[u8]) -> Result<Compiled, String> {
     let text = std::str::from_utf8(pattern).map_err(|_| "error parsing regexp: invalid UTF-8".to_owned())?;
     if text.len() > LENGTH_LIMIT {
         return Err("error parsing regexp: expression too large".to_owned());
@@ -81,7 +87,7 @@ fn build(pattern: &[u8]) -> Result<Rc<Compiled>, String> {
         Err(_) => (within(SIZE_LIMIT), LONGEST_OF_LARGE),
     };
     regex
-        .map(|regex| Rc::new(Compiled { regex, names, longest }))
+        .map(|regex| Compiled { regex, names, longest })
         .map_err(|error| format!("error parsing regexp: {}: `{text}`", first_line(&error.to_string())))
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub(crate) use room::{MAP_BYTES, NODE_BYTES, apart, fits, has_passed, left, take};
+pub(crate) use room::{
+    Held, MAP_BYTES, NODE_BYTES, apart, fits, give, has_passed, look, take, take_document,
+};
 
 /// Bounds on one load and one render. Charts are tenant input; every bound has a default no real chart reaches.
 #[derive(Clone, Debug)]
@@ -16,9 +18,10 @@ pub struct Limits {
     pub time: Duration,
     /// Nested template calls (`template`, `include`, `tpl`), and nesting of parsed templates and YAML.
     pub depth: usize,
-    /// Bytes all templates of one render may print.
+    /// Bytes all files of one render may print, in manifests and notes. What is printed into a text counts as memory.
     pub output_bytes: usize,
-    /// Bytes of values, texts and documents that one render may make, those that were dropped again included.
+    /// Bytes of values and texts that one render may have alive at one time. What was dropped again does not count: time bounds it.
+    /// The data of documents is counted apart; it may take as much, and more where much was printed.
     pub memory_bytes: usize,
     /// Loop turns over one render.
     pub iterations: u64,
@@ -62,7 +65,7 @@ pub enum LimitError {
     Stack,
     #[error("templates print more than {0} bytes")]
     Output(usize),
-    #[error("templates make more than {0} bytes of values, texts and documents")]
+    #[error("templates hold more than {0} bytes of values, texts and documents at one time")]
     Memory(usize),
     #[error("templates loop more than {0} times")]
     Iterations(u64),
@@ -78,6 +81,8 @@ pub struct Meter {
     had: Duration,
     told_slow: Cell<bool>,
     output: Cell<usize>,
+    /// Number of texts that are being printed inside each other; 0 in a manifest.
+    nested: Cell<usize>,
     iterations: Cell<u64>,
     steps: Cell<u32>,
 }
@@ -91,6 +96,7 @@ impl Meter {
             had: taken(),
             told_slow: Cell::new(false),
             output: Cell::new(0),
+            nested: Cell::new(0),
             iterations: Cell::new(0),
             steps: Cell::new(0),
         }
@@ -100,21 +106,45 @@ impl Meter {
         &self.limits
     }
 
-    /// Accounts for bytes a function is about to make. Call it before allocating.
+    /// Asks for bytes that a function is about to make. Call it before allocating: values count themselves only once they are made.
     pub fn charge(&self, bytes: usize) -> Result<(), LimitError> {
-        take(bytes);
+        self.charge_more(bytes, bytes)
+    }
+
+    /// As [`Self::charge`], where `all` with these was asked for and is not made yet.
+    pub fn charge_more(&self, bytes: usize, all: usize) -> Result<(), LimitError> {
+        fits(all);
         self.check_memory()?;
         // Large values take time to make, so they look at the clock sooner.
         if bytes > 1 << 16 { self.check_time() } else { self.step() }
     }
 
-    /// Fails when more was made, or was about to be made, than the render may.
+    /// Accounts for bytes that stay until the render ends.
+    pub fn keep(&self, bytes: usize) -> Result<(), LimitError> {
+        take(bytes);
+        self.check_memory()
+    }
+
+    /// Fails when more is alive, or was about to be made, than the render may have.
     pub fn check_memory(&self) -> Result<(), LimitError> {
         if has_passed() { Err(LimitError::Memory(self.limits.memory_bytes)) } else { Ok(()) }
     }
 
-    /// Accounts for printed bytes.
+    /// All that is printed while `work` runs becomes a text, and nothing of a manifest.
+    pub fn nested<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.nested.set(self.nested.get() + 1);
+        let done = work();
+        self.nested.set(self.nested.get() - 1);
+        done
+    }
+
+    /// Accounts for printed bytes. Whoever drops what was printed into a text gives them back.
     pub fn print(&self, bytes: usize) -> Result<(), LimitError> {
+        self.keep(bytes)?;
+        if self.nested.get() > 0 {
+            return Ok(());
+        }
+        room::print(bytes);
         let total = self.output.get().saturating_add(bytes);
         self.output.set(total);
         if total > self.limits.output_bytes {

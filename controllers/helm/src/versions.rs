@@ -1,15 +1,18 @@
 //! Compares versions of charts and clusters by the rules of Helm's semver library.
 use crate::funcs::{self, Ctx, Shared};
-use crate::limits::{Limits, Meter};
+use crate::limits::{Limits, Meter, apart};
 use crate::semver::{Constraints, Version};
 use crate::value::Value;
 
 /// Calls a library function outside any template.
 pub(crate) fn call(name: &'static str, args: &[Value]) -> Option<Value> {
     let def = funcs::find(name)?;
-    let shared = Shared::new(Meter::start(&Limits::default()), None, (0, 0));
-    let mut ctx = Ctx { shared: &shared, template: "", function: name };
-    (def.call)(&mut ctx, args).ok()
+    // A render of this thread goes on with its own account.
+    apart(|| {
+        let shared = Shared::new(Meter::start(&Limits::default()), None, (0, 0));
+        let mut ctx = Ctx::new(&shared, "", name);
+        (def.call)(&mut ctx, args).ok()
+    })
 }
 
 /// Whether a text is a semantic version, leniently read.

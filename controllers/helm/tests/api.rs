@@ -70,6 +70,19 @@ fn a_render_records_what_it_asked_of_the_cluster() {
 }
 
 #[test]
+fn versions_of_kubernetes_are_those_that_helm_takes() {
+    for good in ["1", "v1.30", "1.30.01", "01.30", "v1.30.1+k3s", "1.30.0-gke.1", "v1.30-x", "1.30-gke+x"] {
+        assert_eq!(Capabilities::check_kube_version(good), Ok(()));
+    }
+    let bad =
+        ["v", "v1.30+", "1.30-", "1.30.0-", "1.30.0+a_b", "1.30.0-a..b", "V1.30", "1.30.0 ", "1.30.0.1"];
+    for bad in bad {
+        let said = format!("invalid kube version '{bad}': Invalid Semantic Version");
+        assert_eq!(Capabilities::check_kube_version(bad), Err(said));
+    }
+}
+
+#[test]
 fn what_was_kept_of_earlier_renders_changes_nothing() {
     let compiled = compile(&[
         (

@@ -27,7 +27,7 @@ fn charts_that_allocate_are_refused_within_the_memory_of_one_render() {
     for template in [
         r#"{{ $a := repeat 900000000 "x" }}a: {{ len $a }}"#,
         r#"{{ $a := repeat 30000000 "x" }}{{ $b := b64enc $a }}{{ $c := b64enc $b }}a: {{ len $c }}"#,
-        r#"{{ $l := list }}{{ range until 100000 }}{{ $l = append $l (repeat 1000 "x") }}{{ end }}a: {{ len $l }}"#,
+        r#"{{ $l := list }}{{ range until 20000 }}{{ $l = append $l (repeat 10000 "x") }}{{ end }}a: {{ len $l }}"#,
         r"{{ $d := dict }}{{ range $i := until 2000000 }}{{ $_ := set $d (toString $i) (list $i) }}{{ end }}a: {{ len $d }}",
         r"{{ range until 2000000 }}line of a text that is printed again and again
 {{ end }}",

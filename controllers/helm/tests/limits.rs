@@ -83,6 +83,70 @@ fn values_that_double_are_stopped() {
     assert!(error(template).limit().is_some());
 }
 
+/// A definition of a kind as charts have them: many small maps.
+fn definition(number: usize) -> String {
+    let mut text = format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: kinds{number}.example.com}}\nspec:\n  schema:\n    properties:\n"
+    );
+    for field in 0.. {
+        if text.len() > 150_000 {
+            return text;
+        }
+        text.push_str(&format!(
+            "      field{field}:\n        description: What the field number {field} of this kind is there for.\n        properties:\n          name:\n            type: string\n          values:\n            items: {{type: integer}}\n            type: array\n        type: object\n"
+        ));
+    }
+    text
+}
+
+/// A chart of forty large definitions, each in a file of its own, since a file of a chart has at most 5 MiB.
+fn definitions(template: &str) -> Compiled {
+    let mut files = vec![(
+        "templates/_a.tpl".to_owned(),
+        "{{ define \"outer\" }}{{ include \"inner\" . }}{{ end }}{{ define \"inner\" }}{{ tpl (include .name .) . | fromYaml | toYaml | nindent 0 }}{{ end }}".to_owned(),
+    )];
+    files.push(("templates/a.yaml".to_owned(), template.to_owned()));
+    files.extend((0..40).map(|number| {
+        let text = format!("{{{{ define \"d{number}\" }}}}{}{{{{ end }}}}\n", definition(number));
+        (format!("templates/_d{number}.tpl"), text)
+    }));
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    Compiled::new(chart(&files)).unwrap()
+}
+
+fn printed(template: &str) -> (usize, usize) {
+    let rendered = definitions(template).render(&RenderRequest::default()).unwrap();
+    (rendered.manifests.len(), rendered.documents.iter().map(|document| document.text.len()).sum())
+}
+
+#[test]
+fn megabytes_of_definitions_are_rendered() {
+    let (manifests, bytes) = printed(
+        "{{ range $n := until 40 }}{{ \"---\" }}{{ include \"outer\" (dict \"name\" (printf \"d%d\" $n) \"Template\" $.Template) }}\n{{ end }}",
+    );
+    assert_eq!(manifests, 40);
+    assert!(bytes > 5 << 20, "{bytes}");
+}
+
+#[test]
+fn what_was_dropped_again_is_no_memory() {
+    let template = r#"{{ range until 200 }}{{ $s := repeat 1000000 "x" }}{{ $t := $s | trim }}{{ end }}a: 1"#;
+    assert_eq!(render_within(template, Limits::default()).unwrap().manifests.len(), 1);
+    let kept =
+        r#"{{ $l := list }}{{ range until 100 }}{{ $l = append $l (repeat 1000000 "x") }}{{ end }}a: 1"#;
+    assert!(matches!(error(kept).limit(), Some(LimitError::Memory(_))));
+}
+
+#[test]
+fn what_is_printed_into_texts_is_no_output() {
+    let limits = Limits { output_bytes: 2_000_000, ..Limits::default() };
+    let deep = r#"{{ define "a" }}{{ repeat 1000000 "x" }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ end }}a: {{ include "b" . }}"#;
+    assert!(render_within(deep, limits.clone()).is_ok());
+    let wide =
+        r#"{{ define "a" }}{{ repeat 1000000 "x" }}{{ end }}a: {{ include "a" . }}{{ include "a" . }}"#;
+    assert_eq!(render_within(wide, limits.clone()).unwrap_err().limit(), Some(LimitError::Output(2_000_000)));
+}
+
 #[test]
 fn loops_and_output_are_bounded() {
     let limits = Limits { iterations: 10_000, ..Limits::default() };
@@ -197,6 +261,23 @@ fn error_messages_stay_short() {
     assert!(error(&template).to_string().len() < 256 << 10);
     let template = r#"{{ tpl (printf "{{ fail %q }}" (repeat 10000000 "x")) . }}"#;
     assert!(error(template).to_string().len() < 256 << 10);
+}
+
+#[test]
+fn an_error_of_recursion_begins_with_the_file_that_calls() {
+    let helpers =
+        r#"{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ end }}"#;
+    let files = [("templates/_h.tpl", helpers), ("templates/a.yaml", "a: 1\nb: {{ include \"a\" . }}\n")];
+    let compiled = Compiled::new(chart(&files)).unwrap();
+    let error = compiled.render(&RenderRequest::default()).unwrap_err().to_string();
+    let begin = r#"template: bomb/templates/a.yaml:2:6: executing "bomb/templates/a.yaml" at <include "a" .>: error calling include: ["#;
+    assert!(error.starts_with(begin), "{}", &error[..300]);
+    assert!(error.contains(" further calls]: template: bomb/templates/_h.tpl:1:"));
+    assert!(
+        error.ends_with("templates call each other more than 1000 deep"),
+        "{}",
+        &error[error.len() - 300..]
+    );
 }
 
 #[test]

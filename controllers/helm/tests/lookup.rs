@@ -147,8 +147,8 @@ fn looked_up_objects_count_against_the_memory_of_the_render() {
     let ok = r#"a: {{ len (lookup "v1" "Secret" "ns" "db").data }}"#;
     assert_eq!(render(ok, &cluster, true).unwrap().manifests[0].json, json!({"a": 20_000}));
     for again in [
-        r#"{{ range until 100 }}{{ $_ := lookup "v1" "Secret" "ns" "db" }}{{ end }}"#,
-        r#"{{ range until 100 }}{{ $_ := lookup "v1" "Secret" "" "" }}{{ end }}"#,
+        r#"{{ $l := list }}{{ range until 100 }}{{ $l = append $l (lookup "v1" "Secret" "ns" "db") }}{{ end }}"#,
+        r#"{{ $l := list }}{{ range until 100 }}{{ $l = append $l (lookup "v1" "Secret" "" "") }}{{ end }}"#,
     ] {
         let error = render(again, &cluster, true).unwrap_err();
         assert_eq!(error.limit(), Some(LimitError::Memory(64 << 20)), "{error}");

@@ -18,6 +18,8 @@ const NEXT: char = '\0';
 enum Schema {
     /// A kind of Kubernetes' own.
     BuiltIn,
+    /// One whose lists others add to are one leaf.
+    ServiceAccount,
     /// A kind of EMCO's own: its lists of conditions go by type, any other is taken as one leaf.
     Own,
     /// A custom kind of which nothing is known: each list is one leaf, each map is not.
@@ -30,6 +32,7 @@ impl Schema {
         match api_version.split_once('/').map_or("", |(group, _)| group) {
             "emco.io" => Self::Own,
             group if group.contains('.') && !group.ends_with(".k8s.io") => Self::Unknown,
+            "" if object.get("kind").is_some_and(|kind| kind == "ServiceAccount") => Self::ServiceAccount,
             _ => Self::BuiltIn,
         }
     }
@@ -39,6 +42,7 @@ impl Schema {
 fn merge_keys(schema: Schema, list: &str, item: &Value) -> Option<&'static [&'static str]> {
     match list {
         "ownerReferences" => Some(&["uid"]),
+        "imagePullSecrets" if schema == Schema::ServiceAccount => None,
         _ if schema == Schema::Unknown || (schema == Schema::Own && list != "conditions") => None,
         "containers" | "initContainers" | "env" | "volumes" | "imagePullSecrets" | "ephemeralContainers" => {
             Some(&["name"])
@@ -216,15 +220,19 @@ pub(super) fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     Some(at)
 }
 
-/// Whether an apply that says a leaf changes what is there. An empty map adds nothing to a map.
+/// An apply that says a leaf changes what is there. An empty map adds nothing to a map, and neither does nothing.
 pub(super) fn would_change(object: &Value, intent: &Value, path: &str) -> bool {
     match (get(object, path), get(intent, path)) {
-        (Some(Value::Object(_)), Some(Value::Object(wanted))) if wanted.is_empty() => {
+        (Some(Value::Object(there)), Some(wanted)) if !there.is_empty() && says_nothing(wanted) => {
             let name = path.rsplit(NEXT).next().and_then(|step| step.strip_prefix("f:")).unwrap_or_default();
             is_atomic(Schema::of(object), name)
         }
         (there, wanted) => there != wanted,
     }
+}
+
+fn says_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
 /// Writes the value at a path, making what is missing on the way.

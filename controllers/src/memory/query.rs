@@ -74,6 +74,7 @@ fn patch(
                 store.apply(target, body, manager, force)
             }
         }
+        Some(Content::Merge) if target.subresource == "scale" => store.scale(target, body, manager),
         Some(Content::Merge) => {
             let mut object = store.get(target)?;
             let given = body.pointer("/metadata/resourceVersion").cloned();

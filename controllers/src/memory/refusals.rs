@@ -34,6 +34,15 @@ pub(super) fn invalid(resource: &ApiResource, name: &str, field: &str, what: &st
     caused(422, "Invalid", message, vec![(field.to_owned(), what.to_owned())])
 }
 
+/// Several fields that cannot be so.
+pub(super) fn invalid_fields(resource: &ApiResource, name: &str, causes: Vec<(String, String)>) -> ApiError {
+    let kind = qualified(&resource.kind, &resource.group);
+    let all: Vec<String> = causes.iter().map(|(field, what)| format!("{field}: {what}")).collect();
+    let all = if let [one] = all.as_slice() { one.clone() } else { format!("[{}]", all.join(", ")) };
+    let message = format!("{kind} \"{name}\" is invalid: {all}");
+    caused(422, "Invalid", message, causes.into_iter().take(16).collect())
+}
+
 /// A replacement that does not say which version it replaces; the one refusal of a field that names the kind as the URL does.
 pub(super) fn unversioned(resource: &ApiResource, name: &str) -> ApiError {
     let (field, what) =

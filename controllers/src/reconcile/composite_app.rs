@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_crds::composite_app::{App, ChartPin, Dependency};
+use emco_crds::composite_app::{App, ChartPin, ChartSource, Dependency};
 use emco_crds::fields::Summary;
 use emco_crds::names::{annotation, finalizer};
 use emco_crds::{CompositeApp, Conditioned as _, DeploymentIntentGroup, Project};
@@ -139,7 +139,9 @@ pub fn project(ctx: &Context, namespace: &str) -> Option<Arc<Project>> {
 
 /// Digest of an app's `chart` field: while it stays, the pin holds.
 pub fn source_digest(app: &App) -> String {
-    canonical::sha256("emco-chart-source/1\0", &serde_json::to_value(&app.chart).unwrap_or_default())
+    // The way in which the chart is rendered is no part of where it comes from.
+    let source = ChartSource { skip_schema_validation: None, ..app.chart.clone() };
+    canonical::sha256("emco-chart-source/1\0", &serde_json::to_value(&source).unwrap_or_default())
 }
 
 /// A pinned chart, parsed, if it is kept here or on the hub. What is not is downloaded by the reconcile of the `CompositeApp`.

@@ -35,17 +35,23 @@ fn web(app: &str, immutable: &str) -> Value {
     dig
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_approver_sees_what_would_be_deleted_and_made_again() {
+/// A deployment of this chart in a project.
+fn life_of(chart: &str) -> Life {
     let all = objects();
-    let mut life = Life::with(&all[..all.len() - 2]);
+    let life = Life::with(&all[..all.len() - 2]);
     life.put(
         &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "team-a"},
-        "binaryData": {"web.tgz": packed("web", "1.0.0", &[("templates/web.yaml", WEB)])}}),
+        "binaryData": {"web.tgz": packed("web", "1.0.0", &[("templates/web.yaml", chart)])}}),
     );
     let chart = json!({"configMapRef": {"name": "web", "key": "web.tgz"}});
     let apps = json!({"apps": [{"name": "web", "chart": chart}]});
     life.put(&emco("CompositeApp", Some("team-a"), "shop", &apps));
+    life
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approver_sees_what_would_be_deleted_and_made_again() {
+    let mut life = life_of(WEB);
     life.put(&manual("Plan"));
     life.put(&web("one", "Recreate"));
     life.settle().await;
@@ -63,4 +69,23 @@ async fn an_approver_sees_what_would_be_deleted_and_made_again() {
     life.put(&web("two", "Fail"));
     life.settle().await;
     assert_eq!(pending(&life)["apps"][0]["recreated"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strategy_that_gives_way_is_no_refusal_of_a_plan() {
+    let strategy = "  {{- if ne .Values.app \"one\" }}\n  strategy: {type: {{ .Values.app }}}\n  {{- end }}\n  selector: {matchLabels: {app: web}}\n";
+    let chart = WEB.replace("  selector: {matchLabels: {app: {{ .Values.app }}}}\n", strategy);
+    let mut life = life_of(&chart.replace("labels: {app: {{ .Values.app }}}", "labels: {app: web}"));
+    life.put(&web("one", "Fail"));
+    life.settle().await;
+    for (strategy, refused) in [("Recreate", false), ("BlueGreen", true)] {
+        let mut dig = web(strategy, "Fail");
+        dig["spec"]["desiredState"] = json!("Planned");
+        life.put(&dig);
+        life.settle().await;
+        let app = pending(&life)["apps"][0].clone();
+        assert_eq!(app["refused"].is_array(), refused, "{app:#}");
+        let run = details(&life).apps[0].variants[0].dry_run.clone().unwrap();
+        assert_eq!((run.asked, run.unanswered), (2, 0));
+    }
 }

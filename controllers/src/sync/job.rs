@@ -55,7 +55,7 @@ mod unready;
 
 use memory::{Key, Memory};
 use row::Facts;
-pub use undeclared::{TRIES_TO_KNOW, leave_out};
+pub use undeclared::{TRIES_TO_KNOW, leave_out, leave_out_nulls};
 
 /// Everything a job needs that does not change.
 pub(super) struct JobContext {
@@ -193,9 +193,10 @@ impl Job {
         }
     }
 
-    /// A new wish: what failed before may work now, and proofs of absence were for the old one.
+    /// A new wish: what failed before may work now, and proofs of absence were for the old one. A fight goes on over what it does
+    /// not change.
     fn begin(&mut self) {
-        self.memory.backoff.clear();
+        self.memory.backoff.forget(|key| !matches!(key, Key::Again(_)));
         self.memory.gone.clear();
         self.memory.fitted.clear();
         self.memory.taken.clear();

@@ -47,11 +47,6 @@ impl<K: Ord + Clone> Backoff<K> {
         self.tries.remove(key);
     }
 
-    /// Forgets everything: the wish changed.
-    pub fn clear(&mut self) {
-        self.tries.clear();
-    }
-
     /// Forgets the failures of these.
     pub fn forget(&mut self, which: impl Fn(&K) -> bool) {
         self.tries.retain(|key, _| !which(key));

@@ -5,7 +5,7 @@ use emco_engine::adopt;
 use emco_engine::path::ApiPath;
 use serde_json::Value;
 
-use super::{TRIES_TO_KNOW, leave_out};
+use super::{TRIES_TO_KNOW, leave_out, leave_out_nulls};
 use crate::api::{ApiError, ApiResult, ApiServer, Content, Method, Request};
 
 /// One apply that is only tried.
@@ -61,7 +61,10 @@ impl TriedApply<'_> {
             let answer = self.server.send(request).await;
             tries -= 1;
             match &answer {
-                Err(error) if tries > 0 && !leave_out(&mut body, error).is_empty() => {}
+                Err(error)
+                    if tries > 0
+                        && (!leave_out(&mut body, error).is_empty() || leave_out_nulls(&mut body, error)) => {
+                }
                 _ => return answer,
             }
         }

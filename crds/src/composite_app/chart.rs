@@ -34,6 +34,10 @@ pub struct ChartSource {
     #[schemars(length(max = 71), regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Values are not checked against the `values.schema.json` of the chart and its dependencies, as with helm's
+    /// --skip-schema-validation; false if absent. It is no part of what pins the chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_schema_validation: Option<bool>,
 }
 
 /// A chart of a Helm repository.

@@ -5,8 +5,10 @@ use emco_crds::conditions::types;
 use emco_crds::state::State;
 use emco_crds::{DeploymentIntentGroup, LogicalCloud};
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{chart, chart_map, deployed, deployment, is, program, project, refused, wait};
-use serde_json::Value;
+use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, is, program, project, refused, wait};
+use emco_e2e::wait::{Objects, wait_for_some};
+use k8s_openapi::api::core::v1::Event;
+use kube::runtime::watcher;
 use tokio::process::Command;
 
 use super::{AT_WORK, EVERYWHERE, STAGE};
@@ -58,6 +60,24 @@ async fn failing(bed: &Bed, tenant: &str, words: &str) -> Result<String> {
     .await
 }
 
+/// Waits for the Events that follow a status: one for both clusters where they fail at once, else one for each; none is told twice.
+async fn told_once(bed: &Bed) -> Result<()> {
+    let selector = "involvedObject.name=shop,type=Warning,reason=ProgressDeadlineExceeded";
+    let config = watcher::Config::default().fields(selector);
+    let events = bed.hub().api::<Event>("unfit").await?;
+    let told = wait_for_some(events, config, SOON, "an Event of the deadline", |events: &Objects<Event>| {
+        let said = |cluster: &str| {
+            let words = events.values().filter_map(|event| event.message.as_deref());
+            words.filter(|words| words.contains(cluster)).count()
+        };
+        let told = (said("acme/a"), said("acme/b"));
+        if told == (0, 0) { Err("there is none".to_owned()) } else { Ok(told) }
+    })
+    .await?;
+    ensure!(told.0 <= 1 && told.1 <= 1, "{told:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_pod_that_fits_no_node_is_named_then_fails_the_deployment() {
     let (bed, _) = STAGE.get().await.unwrap();
@@ -92,16 +112,7 @@ async fn a_pod_that_fits_no_node_is_named_then_fails_the_deployment() {
         let dig = bed.hub().api::<DeploymentIntentGroup>("unfit").await?.get("shop").await?;
         let state = dig.status.and_then(|status| status.state);
         ensure!(state == Some(State::InstantiateFailed), "{state:?}");
-        let selector = "involvedObject.name=shop,type=Warning,reason=ProgressDeadlineExceeded";
-        let args = ["get", "events", "-n", "unfit", "--field-selector", selector, "-o", "json"];
-        let events: Value = serde_json::from_str(&kubectl.run(&args).await?)?;
-        // One for both clusters where they fail at once, else one for each: none is told twice.
-        let told = |cluster: &str| {
-            let items = events["items"].as_array().into_iter().flatten();
-            items.filter(|event| event["message"].as_str().is_some_and(|said| said.contains(cluster))).count()
-        };
-        let (a, b) = (told("acme/a"), told("acme/b"));
-        ensure!(a <= 1 && b <= 1 && a + b > 0, "{events:#}");
+        told_once(bed).await?;
 
         let label = ["label", "node", "a-1", "disk=nvme"];
         bed.edge("a").kubectl().run(&label).await?;

@@ -54,6 +54,7 @@ spec: {actions: [{name: more, app: note, type: Add, add: {inline: {apiVersion: v
     }
     credentials_of_a_person(bed).await?;
     rights_that_are_taken_away_come_back(bed).await?;
+    a_rollout_that_fails_goes_back(bed).await?;
     let refused = kubectl.output(&["apply", "-f", "-"], APPROVAL).await?;
     assert!(refused.stderr.contains("spec.approvedBy must be your own user name"), "{}", refused.stderr);
     kubectl.apply(&APPROVAL.replace("somebody-else", "tester").replace("of-another", "of-mine")).await?;
@@ -84,6 +85,44 @@ spec: {level: Standard, namespace: shop-team, user: {name: ann}}
         wait_until_gone(bed.hub().api::<Secret>("shop").await?, name, SOON).await?;
     }
     Ok(())
+}
+
+/// The second revision never becomes ready, so that its rollout takes it back by itself.
+async fn a_rollout_that_fails_goes_back(bed: &Bed) -> Result<()> {
+    let template = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: example.com/web}]}
+";
+    let files = [("values.yaml", "replicas: 0\n"), ("templates/web.yaml", template)];
+    let charts = [chart("web", "1.0.0", &files)?];
+    chart_map(bed, "shop", "back", &charts).await?;
+    let waves =
+        "rollout: {onFailure: Rollback, waves: [{name: all, clusters: [{provider: acme, cluster: a}]}]}";
+    for replicas in [0, 1] {
+        let values = format!("overrideValues: [{{app: web, values: {{replicas: {replicas}}}}}]");
+        let spec = format!("{EVERYWHERE}\n{waves}\nprogressDeadline: 5s\n{values}");
+        // Charts of its own, beside those of the other deployment.
+        let text = deployment("shop", "back", &charts, &spec).replace("name: charts,", "name: back,");
+        bed.hub().kubectl().apply(&text).await?;
+        if replicas == 0 {
+            deployed(bed, "shop", "back", 1).await?;
+        }
+    }
+    wait(bed, "shop", "back", |dig: &DeploymentIntentGroup| {
+        let rollout = dig.status.as_ref().and_then(|status| status.rollout.as_ref());
+        let is_back = rollout.is_some_and(|rollout| rollout.taken_back);
+        if is_back { Ok(()) } else { Err(format!("{rollout:?}")) }
+    })
+    .await?;
+    bed.hub().kubectl().run(&["delete", "dig", "back", "-n", "shop", "--wait=false"]).await?;
+    wait_until_gone(bed.hub().api::<DeploymentIntentGroup>("shop").await?, "back", SOON).await
 }
 
 /// Somebody deletes the binding by which the operator reads kubeconfigs, finalizer and all.

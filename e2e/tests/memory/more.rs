@@ -225,3 +225,51 @@ fn plain(fields: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+#[tokio::test]
+async fn a_second_member_of_a_union_is_refused_in_the_same_words() {
+    let pair = pair("unions").await;
+    let web = |strategy: &Value, volume: &Value, probe: &Value| {
+        let mut web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"volumes": [volume],
+                "containers": [{"name": "c", "image": "i", "livenessProbe": probe}]}}}});
+        if !strategy.is_null() {
+            web["spec"]["strategy"] = strategy.clone();
+        }
+        web
+    };
+    let (strategy, volume, probe) =
+        (Value::Null, json!({"name": "v"}), json!({"httpGet": {"path": "/", "port": 80}}));
+    let script = async {
+        let path = "/apis/apps/v1/namespaces/unions/deployments/w";
+        let mut told = Vec::new();
+        for side in [&pair.real, &pair.memory] {
+            let apply = |manager: &str, object: &Value| {
+                let request =
+                    Request::new(Method::Patch, ApiPath::split(path)).query("fieldManager", manager);
+                side.server.send(request.body(Content::Apply, object))
+            };
+            let first = web(&strategy, &volume, &probe);
+            apply("two", &first).await?;
+            let made = apply("one", &first).await?;
+            let mut all =
+                vec![json!(made["spec"]["strategy"]), json!(made["spec"]["template"]["spec"]["volumes"])];
+            for second in [
+                web(&json!({"type": "Recreate"}), &volume, &probe),
+                web(&json!({"type": "Recreate", "rollingUpdate": null}), &volume, &probe),
+                web(&strategy, &json!({"name": "v", "configMap": {"name": "x"}}), &probe),
+                web(&strategy, &volume, &json!({"tcpSocket": {"port": 80}})),
+            ] {
+                let refused = apply("one", &second).await.err().context("a refusal")?;
+                let ApiError::Status { code, causes, .. } = refused else { anyhow::bail!("{refused}") };
+                let causes: BTreeSet<(String, String)> = causes.into_iter().collect();
+                all.push(json!([code, causes]));
+            }
+            told.push(all);
+        }
+        ensure!(told[0] == told[1], "{told:#?}");
+        anyhow::Ok(())
+    };
+    script.await.unwrap();
+}

@@ -4,6 +4,7 @@
 mod admission;
 mod fight;
 mod held;
+mod outside;
 
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;

@@ -1,16 +1,22 @@
 //! Tests updates on real control planes: `spec.sync` (pruning first, fields that cannot be changed, objects of others), apps that
-//! depend on others, hooks, another CompositeApp, revisions of the past, what is suspended halfway, and what others change between updates.
+//! depend on others, hooks, another CompositeApp, revisions of the past, what is suspended halfway, what others change between
+//! updates, unions, and nulls.
+//! Changes of charts are compared with Helm's doing on the same edge.
 
 mod adopt;
 mod anew;
+mod beside;
 mod depends;
 mod drift;
 mod gates;
 mod halt;
 mod hooks;
+mod kept;
 mod migrate;
+mod nulls;
 mod past;
 mod prune;
+mod unions;
 
 use std::time::Duration;
 
@@ -28,7 +34,7 @@ use tokio::sync::RwLock;
 static STAGE: SharedOperator = SharedOperator::new(|| edges(BedSpec::bare_hub()), &["a", "b"]);
 
 fn edges(hub: BedSpec) -> BedSpec {
-    hub.with(PlaneSpec::edge("a").audit(Audit::Writes)).with(PlaneSpec::edge("b").proxied())
+    hub.with(PlaneSpec::edge("a").audit(Audit::Writes)).with(PlaneSpec::edge("b").proxied()).with_helm()
 }
 
 /// Tests that need the edge `b` read; the one that cuts it off writes.

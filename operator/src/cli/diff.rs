@@ -22,6 +22,7 @@ use super::{Outcome, print, stored};
 mod compare;
 pub(super) mod edge;
 pub(super) mod past;
+mod theirs;
 
 pub(super) use compare::{Field, fields};
 

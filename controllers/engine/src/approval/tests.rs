@@ -79,7 +79,7 @@ fn what_runs_needs_nothing_whatever_was_rejected_since() {
 
 #[test]
 fn an_approval_of_another_digest_is_named() {
-    let votes = [yes("old", "sha256:ran"), yes("other", "sha256:else")];
+    let votes = [yes("old", "sha256:ran"), Vote { created: 1, ..yes("other", "sha256:else") }];
     let wait = manual(ApprovalScope::Plan).wait(&votes).unwrap();
     assert_eq!(wait.reason, Reason::StaleApproval);
     assert!(wait.message.starts_with(
@@ -90,6 +90,13 @@ fn an_approval_of_another_digest_is_named() {
         Some(Reason::AwaitingApproval),
         "that of the running revision did its work"
     );
+}
+
+#[test]
+fn no_approval_is_stale_by_its_name_within_one_second() {
+    let votes = [yes("first", "sha256:ran"), yes("second", "sha256:else")];
+    assert_eq!(reason(&manual(ApprovalScope::Plan), &votes), Some(Reason::AwaitingApproval));
+    assert_eq!(reason(&manual(ApprovalScope::Plan), &votes[1..]), Some(Reason::StaleApproval));
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn same_key(key: &Value, item: &Value) -> bool {
     })
 }
 
-fn escape(key: &str) -> String {
+pub(super) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 

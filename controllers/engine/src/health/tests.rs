@@ -43,8 +43,12 @@ fn a_deployment_is_ready_when_every_replica_is_new_and_available() {
             "conditions",
             json!([{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}])
         ),
-        "P pods cannot be made: exceeded quota"
+        "R",
+        "nothing is missing any more"
     );
+    let failure = json!([{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]);
+    let status = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "conditions": failure});
+    assert_eq!(deployment(json!({"replicas": 3}), status), "P pods cannot be made: exceeded quota");
     assert_eq!(deployment(json!({"replicas": 0}), json!({"observedGeneration": 2})), "R");
     assert_eq!(deployment(json!({"paused": true}), json!({"observedGeneration": 2})), "R");
 }
@@ -115,8 +119,17 @@ fn the_other_kinds_have_their_own_rules() {
             "policy/v1",
             "PodDisruptionBudget",
             json!({}),
-            json!({"observedGeneration": 2, "currentHealthy": 1, "desiredHealthy": 2}),
-            "P 1 of 2 pods are healthy",
+            json!({"observedGeneration": 2, "currentHealthy": 0, "desiredHealthy": 1, "expectedPods": 0,
+                "conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods"}]}),
+            "R",
+        ),
+        (
+            "policy/v1",
+            "PodDisruptionBudget",
+            json!({}),
+            json!({"observedGeneration": 2,
+                "conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "no scale"}]}),
+            "F what it allows cannot be told: SyncFailed: no scale",
         ),
         (
             "apps/v1",

@@ -29,11 +29,17 @@ pub fn deployment(object: &Value) -> Health {
     {
         return Health::failed(said.to_string());
     }
+    match (rolled_out(object), condition(object, "ReplicaFailure")) {
+        (Health::Ready, _) => Health::Ready,
+        // It says why something is missing.
+        (_, Some(("True", said))) => Health::progressing(format!("pods cannot be made: {said}")),
+        (missing, _) => missing,
+    }
+}
+
+fn rolled_out(object: &Value) -> Health {
     let wanted = number(object, "/spec/replicas").unwrap_or(1);
     let (all, updated) = (status(object, "replicas"), status(object, "updatedReplicas"));
-    if let Some(("True", said)) = condition(object, "ReplicaFailure") {
-        return Health::progressing(format!("pods cannot be made: {said}"));
-    }
     if let Some(short) = short(wanted, &[("made", all), ("updated", updated)]) {
         return short;
     }
@@ -122,10 +128,13 @@ pub fn pod(object: &Value) -> Health {
         Some(Err(message)) => return Health::failed(message),
         None => {}
     }
-    if let Some(message) = crash_loop(object) {
+    let ready = condition(object, "Ready");
+    if !matches!(ready, Some(("True", _)))
+        && let Some(message) = crash_loop(object)
+    {
         return Health::failed(message);
     }
-    match condition(object, "Ready") {
+    match ready {
         Some(("True", _)) => Health::Ready,
         Some((_, said)) => Health::progressing(format!("it is not ready: {said}")),
         None => match condition(object, "PodScheduled") {

@@ -138,3 +138,20 @@ fn a_document_that_is_no_object_is_left_out_with_a_warning() {
     assert_eq!(normalise(Value::Null), Normalised::default());
     assert_eq!(normalise(json!("x")).warnings, ["a document that is a text and no object was left out"]);
 }
+
+#[test]
+fn what_a_kept_list_holds_is_kept() {
+    let item = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let kept = normalise(json!({
+        "apiVersion": "v1", "kind": "List", "metadata": {"annotations": {RESOURCE_POLICY: " Keep"}},
+        "items": [item("a"), {"apiVersion": "v1", "kind": "List", "items": [item("b")]},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "annotations": null}}],
+    }));
+    assert_eq!(kept.objects.len(), 3);
+    for object in &kept.objects {
+        assert_eq!(object["metadata"]["annotations"], json!({RESOURCE_POLICY: "keep"}));
+        assert!(is_marked_to_stay(object.as_object().unwrap()));
+    }
+    let plain = normalise(json!({"apiVersion": "v1", "kind": "List", "items": [item("a")]}));
+    assert_eq!(plain.objects, [item("a")]);
+}

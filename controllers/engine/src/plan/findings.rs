@@ -1,4 +1,4 @@
-//! Says what renderings showed that is no error: values that nothing reads, and charts that render no object.
+//! Says what renderings showed that is no error: values that nothing reads or checks, and charts that render no object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -100,7 +100,12 @@ pub fn remarks(
             seen.add(cluster.as_str(), assigned, is_empty);
         }
         let subject = format!("chart {} of app {name}", app.compiled.chart().name());
-        let sentences = seen.sentences(&subject);
+        let mut sentences = seen.sentences(&subject);
+        if app.app.chart.skip_schema_validation == Some(true) {
+            sentences.push(format!(
+                "{subject} is rendered without a check of its values (chart.skipSchemaValidation)"
+            ));
+        }
         if !sentences.is_empty() {
             let unread = seen.unread.keys().take(MOST_STORED).map(|&value| value.to_owned()).collect();
             all.push(Remarks { app: name.to_owned(), unread, sentences });

@@ -273,6 +273,7 @@ fn one(resolved: &Resolved<'_>, job: &Job<'_>) -> Result<Rendered, Box<Refusal>>
         seed: Some(canonical::seed(random_key, &snapshot.project, dig, name, cluster.id.as_str())),
         now: Some(*now),
         lookup: Some(&answers),
+        skip_schema: app.app.chart.skip_schema_validation == Some(true),
         reuse: true,
         limits: Limits {
             stop: resolved.supervisor.stop(),

@@ -32,6 +32,9 @@ pub struct Case {
     pub dig: Value,
     /// Name and files of each app's chart.
     pub charts: BTreeMap<String, BTreeMap<String, String>>,
+    /// Apps whose charts' schemas are skipped.
+    #[serde(default)]
+    pub unchecked: BTreeSet<String>,
     /// `spec` of the profile.
     pub profile: Option<Value>,
     /// `spec` of each `GenericActionIntent`, by name.
@@ -151,7 +154,13 @@ impl Case {
         let apps: Vec<_> = self
             .charts
             .keys()
-            .map(|app| json!({"name": app, "chart": {"configMapRef": {"name": format!("{app}-chart")}}}))
+            .map(|app| {
+                let mut chart = json!({"configMapRef": {"name": format!("{app}-chart")}});
+                if self.unchecked.contains(app) {
+                    chart["skipSchemaValidation"] = true.into();
+                }
+                json!({"name": app, "chart": chart})
+            })
             .collect();
         let clusters: BTreeMap<_, _> = self.clusters.iter().map(|(id, case)| facts(id, case)).collect();
         let installed = running.iter().flat_map(|running| {

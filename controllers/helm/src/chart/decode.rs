@@ -6,7 +6,7 @@ use crate::yaml::YamlError;
 
 /// The mapping a file holds; an empty file is an empty mapping.
 pub(super) fn mapping(data: &[u8], file: &str) -> Result<Map<String, Value>, LoadError> {
-    checked(crate::yaml::to_json(data), file)
+    checked(crate::yaml::to_values(data), file)
 }
 
 /// As `mapping`, for files whose numbers become text: `1e6` stays another number than `1000000`.

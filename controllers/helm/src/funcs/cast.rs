@@ -173,12 +173,9 @@ pub(crate) fn strval(value: &Value) -> Text {
             };
             Text::from(list.items().iter().map(byte).collect::<Vec<u8>>())
         }
-        other => crate::objects::file_contents(other).cloned().unwrap_or_else(|| {
-            let shown = gofmt::display(other);
-            // Those who ask for many of them have to stay within the room, too.
-            crate::limits::take(if shown.len() > 64 { shown.len() } else { 0 });
-            Text::from(shown)
-        }),
+        other => {
+            crate::objects::file_contents(other).cloned().unwrap_or_else(|| gofmt::display(other).into())
+        }
     }
 }
 

@@ -1,4 +1,6 @@
 //! Parses and prints URLs as Go does.
+mod resolve;
+
 use super::args::{Out, bytes, def, fail, map, text};
 use super::{Ctx, FuncDef, FuncError, Param};
 use crate::value::{Text, Value};
@@ -18,8 +20,9 @@ enum Part {
     Fragment,
 }
 
+/// A URL in its parts.
 #[derive(Debug, Default)]
-struct Url {
+pub(crate) struct Url {
     scheme: Vec<u8>,
     opaque: Vec<u8>,
     /// User name and password, unescaped.

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use crate::gotext::rune;
-use crate::limits::{MAP_BYTES, NODE_BYTES, take};
+use crate::limits::{Held, NODE_BYTES, has_passed};
 use crate::value::{Map, MapType, Text, Value};
 
 /// How deep documents may nest. Go allows more; no chart needs it and the stack is safe.
@@ -14,7 +14,7 @@ const TOO_MANY: &str = "the text has too many values";
 /// The value of a whole text.
 pub(crate) fn decode(text: &[u8]) -> Result<Value, String> {
     let (value, end) = decode_prefix(text)?;
-    let mut reader = Reader { text, at: end };
+    let mut reader = Reader { text, at: end, held: Held::default() };
     reader.blanks();
     match reader.peek() {
         None => Ok(value),
@@ -24,7 +24,7 @@ pub(crate) fn decode(text: &[u8]) -> Result<Value, String> {
 
 /// The first value of a text, and where it ends.
 pub(crate) fn decode_prefix(text: &[u8]) -> Result<(Value, usize), String> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, at: 0, held: Held::default() };
     let value = reader.value(0)?;
     Ok((value, reader.at))
 }
@@ -32,6 +32,8 @@ pub(crate) fn decode_prefix(text: &[u8]) -> Result<(Value, usize), String> {
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
+    /// Values that are read and in no list or map yet.
+    held: Held,
 }
 
 impl Reader<'_> {
@@ -56,7 +58,7 @@ impl Reader<'_> {
         if depth > MAX_DEPTH {
             return Err(format!("exceeded max depth of {MAX_DEPTH}"));
         }
-        if !take(NODE_BYTES) {
+        if !self.held.add(NODE_BYTES) || has_passed() {
             return Err(TOO_MANY.to_owned());
         }
         self.blanks();
@@ -158,7 +160,7 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return if take(out.len()) { Ok(Text::from(out)) } else { Err(TOO_MANY.to_owned()) };
+                    return Ok(Text::from(out));
                 }
                 Some(b'\\') => {
                     self.at += 1;
@@ -213,9 +215,6 @@ impl Reader<'_> {
 
     fn object(&mut self, depth: usize) -> Result<Value, String> {
         self.at += 1;
-        if !take(MAP_BYTES) {
-            return Err(TOO_MANY.to_owned());
-        }
         let mut entries = BTreeMap::new();
         self.blanks();
         if self.peek() == Some(b'}') {

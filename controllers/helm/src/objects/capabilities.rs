@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use super::{Field, Record};
 use crate::funcs::{Ctx, FuncError, Param};
+use crate::limits::{NODE_BYTES, take};
+use crate::semver::Version;
 use crate::value::{Kind, Method, Object, Text, Value};
 
 /// The API versions Helm 3.17 assumes when it talks to no cluster, in its order.
@@ -126,6 +128,15 @@ impl Reads {
 }
 
 type Recorder = Rc<RefCell<Reads>>;
+
+impl Capabilities {
+    /// Refuses what `helm template --kube-version` refuses, in its words. What a live cluster says of itself is taken as it is.
+    pub fn check_kube_version(version: &str) -> Result<(), String> {
+        Version::parse(version)
+            .map(drop)
+            .map_err(|error| format!("invalid kube version '{version}': {error}"))
+    }
+}
 
 /// The object `.Capabilities`.
 #[derive(Debug)]
@@ -341,7 +352,10 @@ impl Object for VersionSet {
 
     fn call(&self, _ctx: &mut Ctx<'_>, _name: &str, args: &[Value]) -> Result<Value, FuncError> {
         let Some(Value::Text(wanted)) = args.first() else { return Ok(Value::Bool(false)) };
-        self.reads.borrow_mut().api_versions.insert(wanted.lossy().into_owned());
+        if self.reads.borrow_mut().api_versions.insert(wanted.lossy().into_owned()) {
+            // It is kept until the render ends.
+            take(wanted.len() + NODE_BYTES);
+        }
         Ok(Value::Bool(self.versions.contains(wanted)))
     }
 

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use crate::chart::File;
 use crate::funcs::{self, Ctx, FuncError, Param};
 use crate::glob::Glob;
-use crate::limits::{NODE_BYTES, take};
+use crate::limits::{NODE_BYTES, fits};
 use crate::value::{Int, IntKind, Kind, List, ListType, Map, MapType, Method, Object, Text, Value};
 
 /// A `[]byte`, kept as the bytes it holds.
@@ -34,7 +34,7 @@ impl Object for Bytes {
     fn plain(&self) -> Value {
         let byte = |byte: &u8| Value::Int(Int::unsigned(IntKind::Uint8, u64::from(*byte)));
         // A render that has no room for it fails at its next step.
-        if !take(self.0.len().saturating_mul(size_of::<Value>())) {
+        if !fits(self.0.len().saturating_mul(size_of::<Value>())) {
             return Value::List(List::nil(ListType::Bytes));
         }
         Value::List(List::new(ListType::Bytes, self.0.as_bytes().iter().map(byte).collect()))
@@ -142,7 +142,7 @@ impl Object for FilesObject {
             "AsConfig" => self.yaml(ctx, |contents| contents),
             "AsSecrets" => self.yaml(ctx, |contents| {
                 // What has no room is left out of a text that nobody gets to see.
-                if !take(contents.len().saturating_mul(2)) {
+                if !fits(contents.len().saturating_mul(2)) {
                     return Text::default();
                 }
                 Text::from(base64::engine::general_purpose::STANDARD.encode(contents.as_bytes()))

@@ -64,7 +64,9 @@ impl Compiled {
             return Err(CompileError::MissingDependencies(missing.join(", ")));
         }
         let mut schemas = Vec::new();
-        number(&mut chart, &mut schemas);
+        // Schemas may nest deeply.
+        on_big_stack(|| number(&mut chart, &mut schemas))
+            .map_err(|error| CompileError::Thread(error.to_string()))?;
         let crds = schemas.iter().map(|_| OnceLock::new()).collect();
         let compiled = Self {
             chart,

@@ -9,6 +9,9 @@ use super::manifests::Hook;
 /// Bytes of text that are kept of late, and as many of what was kept before that. What it says takes some times as much.
 const MOST_BYTES: usize = 512 * 1024;
 
+/// So many times its text does an ordinary document take in memory at most; one that takes more counts as a longer text.
+const ORDINARY: usize = 16;
+
 /// What one document says.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Read {
@@ -56,14 +59,14 @@ impl Documents {
 
 impl Kept {
     fn put(&mut self, text: Box<str>, read: Arc<Read>) {
-        if text.len() > MOST_BYTES {
+        let bytes = text.len().max(read.bytes / ORDINARY);
+        if bytes > MOST_BYTES {
             return;
         }
-        if self.bytes + text.len() > MOST_BYTES {
+        if self.bytes + bytes > MOST_BYTES {
             self.before = std::mem::take(&mut self.late);
             self.bytes = 0;
         }
-        let bytes = text.len();
         // Two renders at once may read the same.
         if self.late.insert(text, read).is_none() {
             self.bytes += bytes;
@@ -77,6 +80,17 @@ mod tests {
 
     fn read(number: usize) -> Read {
         Read { json: Json::from(number), kind: String::new(), hook: None, bytes: 0 }
+    }
+
+    #[test]
+    fn a_short_text_that_says_much_takes_the_place_of_a_long_one() {
+        let documents = Documents::default();
+        for number in 0..100 {
+            documents.put(&format!("a: {number}"), &Read { bytes: 1 << 20, ..read(number) });
+        }
+        let kept = documents.lock();
+        let all = kept.late.len() + kept.before.len();
+        assert!(all <= 2 * MOST_BYTES * ORDINARY / (1 << 20), "{all} are kept");
     }
 
     fn text(number: usize) -> String {

@@ -14,6 +14,7 @@ use crate::chart::Chart;
 use crate::funcs::Shared;
 use crate::limits::Meter;
 use crate::objects::{CapabilitiesObject, FilesObject, Reads, chart_object};
+use crate::schema::Unchecked;
 use crate::template::exec::{Render, StackGuard};
 use crate::value::{Map, MapType, Object, Text, Value, Watch};
 use crate::values::{Warnings, coalesce};
@@ -35,7 +36,7 @@ pub(super) fn render(compiled: &Compiled, request: &RenderRequest<'_>) -> Result
     let variant = compiled.variant(&overrides, &mut warnings, &mut chosen_by)?;
     coalesce(&variant.root, &overrides, false, &mut warnings).map_err(RenderError::new)?;
     if !request.skip_schema {
-        validate(compiled, &variant.root, &overrides, &mut warnings)?;
+        validate(compiled, &variant.root, &overrides, &meter, &mut warnings)?;
     }
     let recorder = Rc::new(RefCell::new(Reads::default()));
     let capabilities = CapabilitiesObject::new(&request.capabilities, &recorder)
@@ -135,29 +136,37 @@ fn validate(
     compiled: &Compiled,
     root: &Member,
     values: &Map,
+    meter: &Meter,
     warnings: &mut Warnings,
 ) -> Result<(), RenderError> {
-    fn check(compiled: &Compiled, member: &Member, values: &Json, out: &mut String, warnings: &mut Warnings) {
+    fn check(
+        compiled: &Compiled,
+        member: &Member,
+        values: &Json,
+        meter: &Meter,
+        warnings: &mut Warnings,
+    ) -> Result<String, RenderError> {
+        let mut out = String::new();
         if let Some(schema) = compiled.schema(member.id) {
-            match schema.check(values) {
+            match schema.check(values, meter) {
                 Ok(None) => {}
-                Ok(Some(problems)) => {
-                    out.extend([member.name.as_str(), ":\n", &problems]);
-                }
-                Err(skipped) => warnings.add(format!("{}: {skipped}", member.name)),
+                Ok(Some(problems)) => out.extend([member.name.as_str(), ":\n", &problems]),
+                Err(Unchecked::Skipped(why)) => warnings.add(format!("{}: {why}", member.name)),
+                Err(Unchecked::Limit(limit)) => return Err(RenderError::limited(limit)),
             }
         }
         for child in &member.children {
-            check(compiled, child, values.get(&child.name).unwrap_or(&Json::Null), out, warnings);
+            let below = values.get(&child.name).unwrap_or(&Json::Null);
+            out.push_str(&check(compiled, child, below, meter, warnings)?);
         }
+        Ok(out)
     }
     if !compiled.has_schemas() {
         return Ok(());
     }
     let json = Value::Map(values.clone()).to_json();
     let json = json.ok_or_else(|| RenderError::new("the values nest too deeply"))?;
-    let mut problems = String::new();
-    check(compiled, root, &json, &mut problems, warnings);
+    let problems = check(compiled, root, &json, meter, warnings)?;
     if problems.is_empty() {
         return Ok(());
     }

@@ -8,7 +8,11 @@ use serde_json::Value as Json;
 use super::documents::{Documents, Read};
 use super::order::rank;
 use super::{RenderError, Rendered};
-use crate::limits::{apart, left, take};
+use crate::limits::{MAP_BYTES, apart, take_document};
+
+/// Bytes that a text, and an entry of a large map, take in a document beside their letters.
+const SHORT_BYTES: usize = 32;
+const ENTRY_BYTES: usize = 100;
 
 /// One object a chart makes.
 #[derive(Clone, Debug, PartialEq)]
@@ -215,11 +219,7 @@ fn parsed(
     known: Option<&Documents>,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Parsed>, RenderError> {
-    let Read { json, kind, hook, bytes: _ } = if let Some(read) = known.and_then(|known| known.get(text)) {
-        // As if it were read: whether a chart renders does not depend on what was rendered before.
-        if !take(read.bytes) {
-            return Err(yaml_error(path, &"there is no room for another document"));
-        }
+    let Read { json, kind, hook, bytes } = if let Some(read) = known.and_then(|known| known.get(text)) {
         Read::clone(&read)
     } else {
         let Some(read) = read(path, text, warnings)? else { return Ok(None) };
@@ -228,6 +228,10 @@ fn parsed(
         }
         read
     };
+    // Also of one that was read before: whether a chart renders does not depend on what was rendered before.
+    if !take_document(bytes) {
+        return Err(yaml_error(path, &"there is no room for another document"));
+    }
     let document = Document {
         source: path.to_owned(),
         text: text.to_owned(),
@@ -239,7 +243,6 @@ fn parsed(
 
 /// Reads one document. Apart from complaints, what it says does not depend on where it stands.
 fn read(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Read>, RenderError> {
-    let before = left();
     let mut json = line_to_json(text).map_err(|error| yaml_error(path, &error))?;
     let head = Head::read(&json).map_err(|field| {
         yaml_error(
@@ -265,7 +268,22 @@ fn read(path: &str, text: &str, warnings: &mut Vec<String>) -> Result<Option<Rea
         json = to_json(text.as_bytes()).map_err(|error| yaml_error(path, &error))?;
         hook = Some(Hook { events, weight: weight.unwrap_or(0), delete_policies: delete_policies.collect() });
     }
-    Ok(Some(Read { json, kind: head.kind, hook, bytes: before.saturating_sub(left()) }))
+    let bytes = weight(&json);
+    Ok(Some(Read { json, kind: head.kind, hook, bytes }))
+}
+
+/// About what a document takes in memory.
+fn weight(json: &Json) -> usize {
+    match json {
+        Json::String(text) => text.len() + SHORT_BYTES,
+        Json::Array(items) => items.iter().map(|item| size_of::<Json>() + weight(item)).sum(),
+        Json::Object(entries) => {
+            let below = entries.iter().map(|(key, value)| key.len() + SHORT_BYTES + weight(value));
+            let tree = if entries.is_empty() { 0 } else { MAP_BYTES.max(entries.len() * ENTRY_BYTES) };
+            tree + below.sum::<usize>()
+        }
+        _ => 0,
+    }
 }
 
 /// The part of a document Helm looks at itself.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map as JsonMap, Value as Json};
 
 use crate::chart::{Chart, File};
+use crate::schema;
 use crate::template::ast::{Branch, Command, List, Node, Operand, Pipe};
 use crate::template::parse;
 
@@ -81,7 +82,7 @@ impl AllNames {
         let mut own = Names::default();
         own.metadata(chart);
         chart.values.iter().for_each(|values| own.texts(values));
-        if let Some(schema) = chart.schema.as_ref().and_then(|schema| serde_json::from_slice(schema).ok()) {
+        if let Some(schema) = chart.schema.as_ref().and_then(|data| schema::read(data).ok()) {
             own.properties(&schema);
         }
         for file in &chart.templates {

@@ -1,20 +1,23 @@
 //! Checks texts against the `format`s of schemas, as Helm's validator does.
 //!
 //! They are laxer than the standard in places (a date alone is a `date-time`) and stricter in others (a `uuid` has
-//! small letters), and the same for every draft. Formats that are not here are the other library's, or not checked.
+//! small letters), and the same for every draft. Formats that are not here are not checked.
 use std::net::IpAddr;
 
-use crate::value::Value;
-use crate::{goregex, gotime, versions};
+use super::email;
+use crate::funcs::Url;
+use crate::{goregex, gotime};
 
 /// Whether a text has a format.
 type Check = fn(&str) -> bool;
 
 /// Names and checks.
-pub(super) const FORMATS: &[(&str, Check)] = &[
+const FORMATS: &[(&str, Check)] = &[
     ("date", |text| is_time(text, &[DATE])),
     ("time", |text| is_time(text, &[ZONED_TIME, TIME])),
     ("date-time", |text| is_time(text, &[TIME, ZONED_TIME, DATE, DATE_TIME])),
+    ("email", email::is_address),
+    ("idn-email", email::is_address),
     ("hostname", |text| text.len() < 256 && fits(HOSTNAME, text)),
     ("ipv4", |text| is_address(text) && text.contains('.')),
     ("ipv6", |text| is_address(text) && text.contains(':')),
@@ -23,7 +26,7 @@ pub(super) const FORMATS: &[(&str, Check)] = &[
     ("uri-reference", |text| is_reference(text)),
     ("iri-reference", |text| is_reference(text)),
     ("uri-template", |text| {
-        is_reference(text) && part(text, "path").is_some_and(|path| fits(TEMPLATE, &path))
+        is_reference(text) && Url::of(text).is_some_and(|url| fits(TEMPLATE, &url.path_text()))
     }),
     ("uuid", |text| fits(UUID, text)),
     ("regex", |text| text.is_empty() || goregex::compile(text.as_bytes()).is_ok()),
@@ -56,19 +59,22 @@ fn is_address(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok()
 }
 
-/// A part of a URL, `None` when the text is none.
-fn part(text: &str, name: &str) -> Option<String> {
-    let parts = versions::call("urlParse", &[Value::text(text)])?;
-    let part = parts.as_map()?.get(name)?;
-    Some(part.as_text()?.lossy().into_owned())
+/// Tells whether a text has a format. Each has one that is not known.
+pub(super) fn fits_format(name: &str, text: &str) -> bool {
+    FORMATS.iter().find(|(known, _)| *known == name).is_none_or(|(_, check)| check(text))
+}
+
+/// Go reads a text as a URL, which it does of most texts.
+pub(super) fn is_url(text: &str) -> bool {
+    Url::of(text).is_some()
 }
 
 fn is_uri(text: &str) -> bool {
-    part(text, "scheme").is_some_and(|scheme| !scheme.is_empty()) && !text.contains('\\')
+    Url::of(text).is_some_and(|url| url.has_scheme()) && !text.contains('\\')
 }
 
 fn is_reference(text: &str) -> bool {
-    part(text, "scheme").is_some() && !text.contains('\\')
+    is_url(text) && !text.contains('\\')
 }
 
 #[cfg(test)]
@@ -85,6 +91,8 @@ mod tests {
             ("time", "10:00:00", "10:00"),
             ("date-time", "2020-01-01", "2020-01-01T00:00:00"),
             ("date-time", "2020-01-01T00:00:00.5+01:00", "2020-01-01 00:00:00Z"),
+            ("email", "Shop <a.b@example.com>", "a..b@example.com"),
+            ("email", "\"a b\"@example (at home)", "a@b@c"),
             ("hostname", "xn--a", "host_name"),
             ("ipv4", "1.2.3.4", "01.2.3.4"),
             ("ipv6", "::1", "1:2"),

@@ -28,7 +28,7 @@ use super::ast::{
 };
 use super::set::{Scope, TemplateSet};
 use crate::funcs::{Ctx, Shared};
-use crate::limits::LimitError;
+use crate::limits::{LimitError, give};
 use crate::value::Value;
 
 /// What all templates of one render share.
@@ -77,6 +77,15 @@ impl<'r> Render<'r> {
         let mut out = Vec::new();
         self.execute(&scope, template, &Slot::of(data.clone()), &mut out)?;
         Ok(without_no_value(out))
+    }
+
+    /// Executes a template whose output becomes a text.
+    fn text_of(&self, scope: &Scope<'_>, template: &Template, dot: &Slot) -> Result<Vec<u8>, ExecError> {
+        let mut out = Vec::new();
+        let result = self.shared.meter.nested(|| self.execute(scope, template, dot, &mut out));
+        // The value that becomes of it counts itself.
+        give(out.len());
+        result.map(|()| out)
     }
 
     /// Executes a template on its own, with nothing but `$` declared.
@@ -149,6 +158,6 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn context(&self, function: &'static str) -> Ctx<'a> {
-        Ctx { shared: self.render.shared, template: &self.template.name, function }
+        Ctx::new(self.render.shared, &self.template.name, function)
     }
 }

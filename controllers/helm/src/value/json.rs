@@ -2,7 +2,6 @@
 use serde_json::Number;
 
 use super::{Map, MapType, Object, Text, Value};
-use crate::limits::{MAP_BYTES, NODE_BYTES, take};
 
 /// Deeper nesting than any chart has; it also ends maps that contain themselves.
 pub const MAX_DEPTH: usize = 512;
@@ -11,7 +10,6 @@ impl Value {
     /// A JSON document as `.Values` shows it: every number is a `float64`.
     pub fn from_json(json: &serde_json::Value) -> Self {
         use serde_json::Value as Json;
-        account(json);
         match json {
             Json::Null => Self::Nil,
             Json::Bool(value) => Self::Bool(*value),
@@ -28,7 +26,6 @@ impl Value {
     /// A JSON document as Kubernetes clients decode it: whole numbers are `int64`, others `float64`.
     pub fn from_object_json(json: &serde_json::Value) -> Self {
         use serde_json::Value as Json;
-        account(json);
         match json {
             Json::Number(number) => match number.as_i64() {
                 Some(int) => Self::int64(int),
@@ -48,16 +45,6 @@ impl Value {
     pub fn to_json(&self) -> Option<serde_json::Value> {
         to_json(self, 0)
     }
-}
-
-/// Accounts for one value that is made of a document. A render that has no room for it fails at its next step.
-fn account(json: &serde_json::Value) {
-    use serde_json::Value as Json;
-    take(match json {
-        Json::String(text) => NODE_BYTES + text.len(),
-        Json::Object(entries) if !entries.is_empty() => NODE_BYTES + MAP_BYTES,
-        _ => NODE_BYTES,
-    });
 }
 
 fn to_json(value: &Value, depth: usize) -> Option<serde_json::Value> {

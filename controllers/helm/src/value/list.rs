@@ -3,6 +3,7 @@ use std::rc::Rc;
 
 use super::Value;
 use super::dismantle::{dismantle, is_container};
+use crate::limits::{NODE_BYTES, give, take};
 
 /// The Go type of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,23 @@ struct Slice {
     items: Option<Vec<Value>>,
 }
 
+impl Slice {
+    fn new(list_type: ListType, items: Option<Vec<Value>>) -> Self {
+        let slice = Self { list_type, items };
+        take(slice.bytes());
+        slice
+    }
+
+    /// The bytes that it takes, its items' own parts left out.
+    fn bytes(&self) -> usize {
+        let room = self.items.as_ref().map_or(0, Vec::capacity);
+        NODE_BYTES + room * size_of::<Value>()
+    }
+}
+
 impl Drop for Slice {
     fn drop(&mut self) {
+        give(self.bytes());
         if let Some(items) = &mut self.items
             && items.iter().any(is_container)
         {
@@ -57,12 +73,12 @@ impl Drop for Slice {
 
 impl List {
     pub fn new(list_type: ListType, items: Vec<Value>) -> Self {
-        Self(Rc::new(Slice { list_type, items: Some(items) }))
+        Self(Rc::new(Slice::new(list_type, Some(items))))
     }
 
     /// A nil slice of a type.
     pub fn nil(list_type: ListType) -> Self {
-        Self(Rc::new(Slice { list_type, items: None }))
+        Self(Rc::new(Slice::new(list_type, None)))
     }
 
     pub fn list_type(&self) -> ListType {

@@ -6,6 +6,15 @@ use std::rc::{Rc, Weak};
 use super::dismantle::{dismantle, is_container};
 use super::watch::Watch;
 use super::{Text, Value};
+use crate::limits::{MAP_BYTES, NODE_BYTES, give, take};
+
+/// Bytes that an entry takes in a tree whose leaves are half full.
+const ENTRY_BYTES: usize = 100;
+
+/// The bytes that a map of so many entries takes, their own parts left out.
+fn bytes(entries: usize) -> usize {
+    if entries == 0 { NODE_BYTES } else { NODE_BYTES + (entries * ENTRY_BYTES).max(MAP_BYTES) }
+}
 
 /// The Go type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +73,7 @@ impl Entries {
 impl Drop for Entries {
     fn drop(&mut self) {
         let entries = self.items.get_mut();
+        give(bytes(entries.len()));
         if entries.values().any(is_container) {
             dismantle(std::mem::take(entries).into_values());
         }
@@ -83,10 +93,15 @@ pub struct Map {
 pub struct WeakMap(Weak<Entries>);
 
 impl WeakMap {
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
     /// Empties the map, if it is still there, to break a cycle it may be part of.
     pub fn clear(&self) {
         if let Some(entries) = self.0.upgrade() {
             let old = std::mem::take(&mut *entries.items.borrow_mut());
+            give(bytes(old.len()) - bytes(0));
             dismantle(old.into_values());
         }
     }
@@ -117,7 +132,9 @@ impl Map {
     }
 
     pub fn from_entries(map_type: MapType, entries: impl IntoIterator<Item = (Text, Value)>) -> Self {
-        let items = RefCell::new(entries.into_iter().collect());
+        let items: BTreeMap<Text, Value> = entries.into_iter().collect();
+        take(bytes(items.len()));
+        let items = RefCell::new(items);
         Self { map_type, entries: Some(Rc::new(Entries { items, watch: OnceCell::new() })) }
     }
 
@@ -158,13 +175,21 @@ impl Map {
     pub fn insert(&self, key: impl Into<Text>, value: Value) -> bool {
         let Some(entries) = &self.entries else { return false };
         // The old value is dropped after the borrow ends, since it may own this very map.
-        let old = entries.items.borrow_mut().insert(key.into(), value);
+        let mut items = entries.items.borrow_mut();
+        let before = items.len();
+        let old = items.insert(key.into(), value);
+        take(bytes(items.len()) - bytes(before));
+        drop(items);
         drop(old);
         true
     }
 
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.entries.as_ref()?.items.borrow_mut().remove(key.as_ref())
+        let mut items = self.entries.as_ref()?.items.borrow_mut();
+        let before = items.len();
+        let old = items.remove(key.as_ref());
+        give(bytes(before) - bytes(items.len()));
+        old
     }
 
     /// The keys in bytewise order.

@@ -5,6 +5,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
+use crate::limits::{give, take};
+
 /// The longest text that is kept in place. Most keys and many values of charts are shorter.
 const INLINE: usize = 22;
 
@@ -18,7 +20,25 @@ enum Repr {
     Shared(Rc<[u8]>),
 }
 
+/// Bytes that a shared text takes beside its own.
+const SHARED_BYTES: usize = 32;
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        if let Repr::Shared(bytes) = &self.0
+            && Rc::strong_count(bytes) == 1
+        {
+            give(bytes.len() + SHARED_BYTES);
+        }
+    }
+}
+
 impl Text {
+    fn shared(bytes: &[u8]) -> Self {
+        take(bytes.len() + SHARED_BYTES);
+        Self(Repr::Shared(Rc::from(bytes)))
+    }
+
     fn inline(bytes: &[u8]) -> Option<Self> {
         let mut place = [0; INLINE];
         place.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -114,7 +134,7 @@ impl AsRef<[u8]> for Text {
 
 impl From<&[u8]> for Text {
     fn from(value: &[u8]) -> Self {
-        Self::inline(value).unwrap_or_else(|| Self(Repr::Shared(Rc::from(value))))
+        Self::inline(value).unwrap_or_else(|| Self::shared(value))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::YamlError;
 use super::scanner::Scanner;
 use super::token::{Mark, Token, TokenKind};
-use crate::limits::{NODE_BYTES, has_passed, take};
+use crate::limits::{Held, NODE_BYTES, has_passed};
 
 /// A node's place in its document.
 pub(super) type NodeId = usize;
@@ -33,12 +33,15 @@ pub(super) enum Node {
 pub(super) struct Document {
     pub nodes: Vec<Node>,
     pub root: NodeId,
+    /// The bytes that the nodes take.
+    _held: Held,
 }
 
 #[derive(Debug)]
 pub(super) struct Composer<'a> {
     scanner: Scanner<'a>,
     nodes: Vec<Node>,
+    held: Held,
     anchors: BTreeMap<Vec<u8>, NodeId>,
     tag_prefixes: Vec<(Vec<u8>, Vec<u8>)>,
     first: bool,
@@ -71,6 +74,7 @@ impl<'a> Composer<'a> {
         Ok(Self {
             scanner: Scanner::new(input, depth_limit)?,
             nodes: Vec::new(),
+            held: Held::default(),
             anchors: BTreeMap::new(),
             tag_prefixes: Vec::new(),
             first: true,
@@ -103,7 +107,8 @@ impl<'a> Composer<'a> {
         }
         self.tag_prefixes.clear();
         self.anchors.clear();
-        Ok(Some(Document { nodes: std::mem::take(&mut self.nodes), root }))
+        let (nodes, held) = (std::mem::take(&mut self.nodes), std::mem::take(&mut self.held));
+        Ok(Some(Document { nodes, root, _held: held }))
     }
 
     fn explicit_document(&mut self) -> Result<NodeId, YamlError> {
@@ -273,7 +278,7 @@ impl<'a> Composer<'a> {
 
     /// Adds a node, which counts even where no text stands for it. What has no room ends at the next token.
     fn push(&mut self, node: Node) -> NodeId {
-        take(NODE_BYTES);
+        self.held.add(NODE_BYTES);
         self.nodes.push(node);
         self.nodes.len() - 1
     }

@@ -6,13 +6,16 @@ use base64::Engine as _;
 use super::compose::{Document, Node, NodeId};
 use super::resolve::{Scalar, TAG_PREFIX, resolve};
 use super::{BAD_KEY, YamlError, shown};
-use crate::limits::{MAP_BYTES, NODE_BYTES, take};
+use crate::limits::{Held, MAP_BYTES, NODE_BYTES, has_passed};
 
 /// How many bytes of text aliases may repeat, so that a small file does not become gigabytes.
 const MAX_ALIASED_BYTES: usize = 8 << 20;
 
 /// What a document is decoded into.
 pub(super) trait Build {
+    /// Maps count themselves for the render.
+    const COUNTS: bool = false;
+
     fn null() -> Self;
     fn bool(value: bool) -> Self;
     fn int(value: i64) -> Self;
@@ -36,6 +39,8 @@ pub(super) struct Decoder<'a> {
     aliased_bytes: usize,
     depth: usize,
     depth_limit: usize,
+    /// The bytes that are made, as long as it is read.
+    held: Held,
 }
 
 impl<'a> Decoder<'a> {
@@ -46,6 +51,7 @@ impl<'a> Decoder<'a> {
             decoded: 0,
             aliased: 0,
             aliased_bytes: 0,
+            held: Held::default(),
             depth: 0,
             depth_limit,
         }
@@ -69,7 +75,8 @@ impl<'a> Decoder<'a> {
                 T::list(list)
             }
             Node::Mapping(entries) => {
-                if !take(MAP_BYTES) {
+                let has_room = if T::COUNTS { !has_passed() } else { self.held.add(MAP_BYTES) };
+                if !has_room {
                     return Err(YamlError::plain("the document has too many values"));
                 }
                 let mut map = BTreeMap::new();
@@ -92,7 +99,7 @@ impl<'a> Decoder<'a> {
         self.decoded += 1;
         if !self.open.is_empty() {
             self.aliased += 1;
-            if !take(NODE_BYTES) {
+            if !self.held.add(NODE_BYTES) {
                 return Err(excessive());
             }
         }
@@ -119,7 +126,7 @@ impl<'a> Decoder<'a> {
                 return Err(excessive());
             }
         }
-        if !take(value.len()) {
+        if !self.held.add(value.len()) {
             return Err(YamlError::plain("the document has too long texts"));
         }
         Ok(value.to_vec())

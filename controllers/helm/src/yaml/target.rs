@@ -45,10 +45,10 @@ impl Build for serde_json::Value {
     }
 }
 
-/// JSON in which whole floats stay floats.
-pub(super) struct Exact(pub serde_json::Value);
+/// JSON in which a minus zero stays one, and, if asked for, all whole floats stay floats.
+pub(super) struct Exact<const ALL: bool>(pub serde_json::Value);
 
-impl Build for Exact {
+impl<const ALL: bool> Build for Exact<ALL> {
     fn null() -> Self {
         Self(Build::null())
     }
@@ -66,7 +66,8 @@ impl Build for Exact {
     }
 
     fn float(value: f64) -> Self {
-        Self(serde_json::Value::from(value))
+        let is_minus_zero = value == 0.0 && value.is_sign_negative();
+        Self(if ALL || is_minus_zero { serde_json::Value::from(value) } else { Build::float(value) })
     }
 
     fn text(value: Vec<u8>) -> Self {
@@ -83,6 +84,8 @@ impl Build for Exact {
 }
 
 impl Build for Value {
+    const COUNTS: bool = true;
+
     fn null() -> Self {
         Self::Nil
     }

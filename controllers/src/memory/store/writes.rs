@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Store, Target, has_generation, has_status, same_but};
 use crate::api::ApiResult;
-use crate::memory::{apply, fixed, refusals, status};
+use crate::memory::{apply, fixed, refusals, schemas, status, unions};
 
 /// How a new state of an object came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ impl Store {
     pub(super) fn stamp(&mut self, target: &Target, object: &mut Value, before: Option<&Value>) {
         let generation =
             before.and_then(|b| b.pointer("/metadata/generation")).and_then(Value::as_i64).unwrap_or(0);
+        unions::fill(&target.resource, object);
         let moved = before.is_none_or(|b| !same_but(b, object, &["metadata", "status"]));
         self.made += 1;
         let made = self.made;
@@ -152,6 +153,11 @@ impl Store {
         {
             return Err(refusals::invalid(resource, name, field, what));
         }
+        if target.subresource.is_empty()
+            && let Some((field, what)) = unions::refused(resource, after)
+        {
+            return Err(refusals::invalid(resource, name, &field, &what));
+        }
         if resource.group == "emco.io"
             && resource.kind == "AppContext"
             && target.subresource.is_empty()
@@ -200,6 +206,20 @@ impl Store {
                 metadata.insert("managedFields".to_owned(), entries);
             }
         }
+        apply::updated(Some(&before), &mut object, manager, &target.subresource);
+        Ok(self.commit(target, Some(before), object))
+    }
+
+    /// Another number of replicas, by the subresource.
+    pub fn scale(&mut self, target: &Target, body: &Value, manager: &str) -> ApiResult<Value> {
+        let before = self.get(target)?;
+        let mut object = before.clone();
+        if let (Some(replicas), Some(spec)) =
+            (body.pointer("/spec/replicas"), object.get_mut("spec").and_then(Value::as_object_mut))
+        {
+            spec.insert("replicas".to_owned(), replicas.clone());
+        }
+        self.stamp(target, &mut object, Some(&before));
         apply::updated(Some(&before), &mut object, manager, &target.subresource);
         Ok(self.commit(target, Some(before), object))
     }
@@ -261,6 +281,8 @@ impl Store {
             }
         }
         let mut object = apply::apply(before.as_ref(), &intent, manager, force, &target.subresource)?;
+        unions::fill(&target.resource, &mut object);
+        self.fits(target, &object)?;
         if let Some(before) = &before {
             // Conflicts come first; then what the intent says of identity and version is looked at.
             for name in ["uid", "resourceVersion"] {
@@ -271,6 +293,26 @@ impl Store {
         }
         self.stamp(target, &mut object, before.as_ref());
         Ok((before, object))
+    }
+
+    /// Asks the definition of a custom kind whether it takes an object.
+    fn fits(&self, target: &Target, object: &Value) -> ApiResult<()> {
+        let resource = &target.resource;
+        if !refusals::is_custom(resource) || !target.subresource.is_empty() {
+            return Ok(());
+        }
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let definition = self.resolve(&path).and_then(|target| self.get(&target));
+        let refused = definition.ok().and_then(|definition| {
+            schemas::of(&definition, &resource.version).map(|schema| schemas::refused(schema, object))
+        });
+        match refused {
+            Some(refused) if !refused.is_empty() => {
+                Err(refusals::invalid_fields(resource, &target.name, refused))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Deletes, or marks where finalizers or content hold it. What is gone is answered with a Status, as servers do.

@@ -212,6 +212,7 @@ impl Job {
         let placed_by: Arc<str> = self.policy().placed_by.into();
         let end = self.pass_end();
         let halt = Arc::new(Halt::default());
+        let touched = self.touched(&send);
         let send: Vec<_> = send
             .into_iter()
             .map(|(item, over)| {
@@ -220,17 +221,24 @@ impl Job {
                     Over::Others(_) => true,
                     over => over.uid().is_some_and(|uid| self.is_adopted(&item.id, uid)),
                 };
-                (item, over, adopted, theirs)
+                let said = self.memory.said.get(&*item.id).cloned().unwrap_or_default();
+                (item, over, adopted, theirs, said)
             })
             .collect();
-        let mut answers = stream::iter(send.into_iter().map(|(item, over, adopted, theirs)| {
+        let mut answers = stream::iter(send.into_iter().map(|(item, over, adopted, theirs, said)| {
             let (ctx, session, placed_by, end, halt) =
                 (ctx.clone(), session.clone(), placed_by.clone(), end.clone(), Arc::clone(&halt));
             async move {
                 // The wish changed meanwhile, or it makes no sense: what is not sent yet is not sent any more.
                 let stale = || end.is_over() || halt.holds(&item.id.namespace);
-                let sending =
-                    Sending { item: &item, over: &over, adopted, theirs: &theirs, placed_by: &placed_by };
+                let sending = Sending {
+                    item: &item,
+                    over: &over,
+                    adopted,
+                    theirs: &theirs,
+                    said: &said,
+                    placed_by: &placed_by,
+                };
                 let answer = apply(&sending, &session, &ctx, stale).await;
                 (item, over, answer)
             }
@@ -239,34 +247,13 @@ impl Job {
         let mut round = Round { all: true, met: Vec::new() };
         let mut refused = Vec::new();
         while let Some((item, over, answer)) = answers.next().await {
-            let key = Key::Object(item.id.clone());
             match answer {
                 Some(Sent { answer: Ok(object), left_out, rewritten }) => {
-                    self.ctx.edge.metrics.applied(match &over {
-                        _ if self.memory.settled => Applied::Restored,
-                        Over::Others(_) => Applied::TakenOver,
-                        Over::Ours(_) | Over::Stripped(_) => Applied::Changed,
-                        Over::Nothing => Applied::Made,
-                    });
-                    self.log_left_out(&item, &left_out);
-                    self.memory.left_out.applied(&item.id.to_string(), left_out);
-                    self.memory.rewritten.applied(&item.id.to_string(), rewritten);
-                    self.memory.backoff.worked(&key);
-                    self.memory.backoff.worked(&Key::Server);
                     halt.answered();
-                    if !self.restored(&item)
-                        && let Some(by) = over.stripped_by()
-                    {
-                        self.again(&item, "changed", by);
+                    self.applied(&item, &over, &object, (left_out, rewritten));
+                    if touched.contains(&item.id) {
+                        self.begins_anew(&item);
                     }
-                    self.memory.gone.remove(&item.id);
-                    self.memory.deletes.remove(&*item.id);
-                    self.ctx.edge.observed.learn(&item.id, &object);
-                    let seen = Seen::of(&item.id, &object);
-                    if let Over::Others(takeover) = &over {
-                        self.taken_over(&item, &takeover.uid, &takeover.holder.who);
-                    }
-                    self.memory.drift.applied(&item.id, seen.and_then(|seen| seen.fields));
                 }
                 Some(Sent { answer: Err(Refusal::Server(error)), .. })
                     if matches!(over, Over::Nothing) && error.is_conflict() =>
@@ -307,6 +294,40 @@ impl Job {
             self.make_anew(refused, session, facts).await;
         }
         round
+    }
+
+    /// Takes in that an object was applied, as the cluster answered it, with what that left out and rewrote of it.
+    fn applied(
+        &mut self,
+        item: &Item,
+        over: &Over,
+        object: &Value,
+        (left_out, rewritten): (Vec<String>, Vec<String>),
+    ) {
+        self.ctx.edge.metrics.applied(match over {
+            _ if self.memory.settled => Applied::Restored,
+            Over::Others(_) => Applied::TakenOver,
+            Over::Ours(_) | Over::Stripped(_) => Applied::Changed,
+            Over::Nothing => Applied::Made,
+        });
+        self.log_left_out(item, &left_out);
+        self.memory.left_out.applied(&item.id.to_string(), left_out);
+        self.memory.rewritten.applied(&item.id.to_string(), rewritten);
+        self.memory.backoff.worked(&Key::Object(item.id.clone()));
+        self.memory.backoff.worked(&Key::Server);
+        if !self.restored(item)
+            && let Some(by) = over.stripped_by()
+        {
+            self.again(item, "changed", by, &[]);
+        }
+        self.memory.gone.remove(&item.id);
+        self.memory.deletes.remove(&*item.id);
+        self.ctx.edge.observed.learn(&item.id, object);
+        let seen = Seen::of(&item.id, object);
+        if let Over::Others(takeover) = over {
+            self.taken_over(item, &takeover.uid, &takeover.holder.who);
+        }
+        self.memory.drift.applied(&item.id, seen.and_then(|seen| seen.fields));
     }
 
     /// Whether the cluster wants to be left alone for now.

@@ -9,9 +9,10 @@ use emco_crds::RowStatus;
 use emco_crds::deployment_intent_group::sync::DriftPolicy;
 use emco_crds::fields::Time;
 use emco_crds::sync_shard::status::{RowDrift, RowDrifted};
-use emco_engine::identity::Id;
+use emco_engine::drift::{self, bundles, joint};
+use emco_engine::identity::{Id, Identity};
+use emco_engine::marks;
 use emco_engine::shard::MOST_RESTORED;
-use emco_engine::{drift, marks};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
@@ -26,6 +27,11 @@ use super::send::Over;
 use super::{Job, Key};
 use crate::api::{ApiResult, Method, Request};
 use crate::object::LogFields;
+
+mod autoscaled;
+mod said;
+
+pub(super) use autoscaled::Autoscaled;
 
 /// Another try to look at an object that could not be read.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -43,6 +49,8 @@ pub(super) struct Drift {
     baseline: BTreeMap<Id, String>,
     /// What was looked at when an object was found to differ: while it is the same, so is the answer.
     judged: BTreeMap<Id, Judged>,
+    /// Versions at which lists that others alone have were looked at.
+    shared: BTreeMap<Id, String>,
     /// Objects that were deleted to be made again.
     awaited: BTreeSet<Id>,
 }
@@ -51,6 +59,8 @@ pub(super) struct Differs {
     /// What our own apply left us with; nothing for an object that is gone.
     baseline: String,
     pub(super) by: String,
+    /// Pointers to the fields that others took, as far as the object was looked at.
+    pub(super) fields: Vec<String>,
 }
 
 /// All that an answer may be another one for. The version and not our fields alone: who has the others is in the answer, too, and
@@ -71,6 +81,13 @@ struct Suspect {
     first: bool,
 }
 
+impl Differs {
+    /// By somebody, in what nobody looked at.
+    const fn of(by: String) -> Self {
+        Self { baseline: String::new(), by, fields: Vec::new() }
+    }
+}
+
 impl Drift {
     pub fn of(status: &RowStatus) -> Self {
         let Some(RowDrift { corrected, reported: _, objects, restored, last }) = status.drift.clone() else {
@@ -78,18 +95,18 @@ impl Drift {
         };
         let differ = objects.into_iter().map(|object| {
             let RowDrifted { resource, by, fields } = object;
-            (resource, Differs { baseline: fields, by })
+            (resource, Differs { baseline: fields, by, fields: Vec::new() })
         });
         Self { corrected, restored, last, differ: differ.collect(), ..Self::default() }
     }
 
     /// For the row; `None` where nobody changed anything.
     pub fn row(&self) -> Option<RowDrift> {
-        let Self { corrected, restored, last, differ, baseline: _, judged: _, awaited: _ } = self;
+        let Self { corrected, restored, last, differ, baseline: _, judged: _, shared: _, awaited: _ } = self;
         if *corrected == 0 && differ.is_empty() {
             return None;
         }
-        let object = |(resource, Differs { baseline, by }): (&String, &Differs)| RowDrifted {
+        let object = |(resource, Differs { baseline, by, fields: _ }): (&String, &Differs)| RowDrifted {
             resource: resource.clone(),
             by: by.clone(),
             fields: baseline.clone(),
@@ -107,7 +124,14 @@ impl Drift {
     pub fn applied(&mut self, id: &Id, fields: Option<String>) {
         self.baseline.insert(id.clone(), fields.unwrap_or_default());
         self.judged.remove(id);
+        self.shared.remove(id);
         self.awaited.remove(id);
+    }
+
+    /// Forgets what was known of an object.
+    pub fn forget(&mut self, id: &Identity) {
+        self.baseline.retain(|known, _| **known != *id);
+        self.judged.retain(|known, _| **known != *id);
     }
 
     /// An object was deleted to be made again.
@@ -163,7 +187,7 @@ impl Job {
             let seen = match found.into() {
                 Look::There(seen) => seen,
                 Look::Absent if report && self.is_missed(item) => {
-                    self.differs(item, known.is_some(), String::new(), "deleted".to_owned());
+                    self.differs(item, known.is_some(), Differs::of("deleted".to_owned()));
                     continue;
                 }
                 Look::Absent | Look::Unknown => continue,
@@ -180,15 +204,16 @@ impl Job {
             }
             if seen.manifest.as_deref() != Some(&*item.token) {
                 if report && self.memory.settled {
-                    self.differs(item, known.is_some(), String::new(), seen.managers.join(", "));
+                    self.differs(item, known.is_some(), Differs::of(seen.managers.join(", ")));
                 }
                 continue;
             }
             let had = self.memory.drift.baseline.get(&item.id);
             let scaled = self.memory.scaled.contains(&*item.id);
             let now = seen.fields.as_deref().unwrap_or_default();
+            let unlooked = self.is_unlooked(item, &seen);
             // Nearly all of them nearly always.
-            if known.is_none() && had.is_some_and(|had| drift::same(had, now, scaled)) {
+            if known.is_none() && !unlooked && had.is_some_and(|had| drift::same(had, now, scaled)) {
                 if lacks_mark && !report {
                     unmarked.push((item.clone(), Arc::clone(&seen)));
                 }
@@ -198,11 +223,12 @@ impl Job {
             let from_row = known.as_ref().map(|known| &known.baseline).filter(|text| !text.is_empty());
             let first = had.is_none() && from_row.is_none();
             let baseline = had.or(from_row).cloned().unwrap_or_else(|| now.to_owned());
-            let odd = if first {
+            let differs = if first {
                 now.is_empty() || (self.memory.settled && !seen.managers.is_empty())
             } else {
                 !drift::same(&baseline, now, scaled)
             };
+            let odd = differs || unlooked;
             if !odd {
                 self.memory.drift.baseline.insert(item.id.clone(), baseline);
                 continue;
@@ -239,18 +265,18 @@ impl Job {
         self.memory.settled && !self.finished_and_gone(item) && !self.memory.taken.contains_key(&item.id)
     }
 
-    fn differs(&mut self, item: &Item, known: bool, baseline: String, by: String) {
+    fn differs(&mut self, item: &Item, known: bool, how: Differs) {
         if !known {
             count(&self.ctx.edge.metrics.drifts);
             self.memory.drift.last = super::row::now(self);
         }
-        self.memory.drift.differ.insert(item.id.to_string(), Differs { baseline, by });
+        self.memory.drift.differ.insert(item.id.to_string(), how);
     }
 
     /// Notes that others took our marks off an object, which is applied again.
     pub(super) fn note_difference(&mut self, item: &Item, by: String) {
         let known = self.memory.drift.differ.contains_key(&item.id.to_string());
-        self.differs(item, known, String::new(), by);
+        self.differs(item, known, Differs::of(by));
     }
 
     /// Looks at each suspect: what differs for certain is `wrong`, all else is how things are to be.
@@ -268,7 +294,11 @@ impl Job {
                 let answer: Option<ApiResult<Value>> = match session.resource(&suspect.item.id) {
                     Some(resource) => {
                         let path = resource.path(&suspect.item.id.namespace, Some(&suspect.item.id.name));
-                        Some(session.send(&ctx.edge, Request::new(Method::Get, path).metadata()).await)
+                        let request = Request::new(Method::Get, path);
+                        // Of a list that others add to the entries count, of all else who has it.
+                        let joint = suspect.item.manifest().is_some_and(|m| joint::field(&m.json).is_some());
+                        let request = if joint { request } else { request.metadata() };
+                        Some(session.send(&ctx.edge, request).await)
                     }
                     None => None,
                 };
@@ -290,18 +320,22 @@ impl Job {
             let known = self.memory.drift.differ.remove(&name);
             let Some(now) = Seen::of(&item.id, &live).filter(|now| now.uid == seen.uid) else { continue };
             let Some(manifest) = item.manifest() else { continue };
-            let marked = marks::mark(
-                manifest.json.clone(),
-                &self.ctx.owner.hash,
-                &item.token,
-                &self.memory.pace.placed_by,
-            );
+            let mut json = manifest.json.clone();
+            bundles::leave_empty(&mut json);
+            let marked = marks::mark(json, &self.ctx.owner.hash, &item.token, &self.memory.pace.placed_by);
             let marked = if self.is_adopted(&item.id, &now.uid) { marks::adopt(marked) } else { marked };
             let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
             let entries = entries.map_or(&[][..], Vec::as_slice);
             let mut judged = drift::judge(&marked, entries, &self.ctx.manager);
             let theirs = self.left_to_others(&item);
-            judged.taken.retain(|pointer| !drift::owned::left_to_others(&marked, &theirs, pointer));
+            judged.taken.retain(|pointer| {
+                !drift::owned::left_to_others(&marked, &theirs, pointer)
+                    && !joint::holds(&marked, &live, pointer)
+            });
+            match now.shared {
+                Some(version) => drop(self.memory.drift.shared.insert(item.id.clone(), version)),
+                None => drop(self.memory.drift.shared.remove(&item.id)),
+            }
             let ours = now.fields.unwrap_or_default();
             // Of an object that is seen for the first time nobody knows what the cluster made of our apply: what nobody has
             // may never have been ours.
@@ -313,7 +347,8 @@ impl Job {
             }
             let by = if judged.by.is_empty() { seen.managers.join(", ") } else { judged.by.join(", ") };
             let (cluster, resource) = (self.ctx.edge.id.as_str(), item.id.to_string());
-            let (revision, fields) = (self.revision(), judged.taken.join(" "));
+            let (revision, taken) = (self.revision(), judged.taken.join(" "));
+            let fields = drift::named::fields(&marked, &judged.taken);
             let LogFields { project, deployment, object } = &self.ctx.log;
             tracing::info!(
                 project,
@@ -322,7 +357,7 @@ impl Job {
                 cluster,
                 revision,
                 resource,
-                fields,
+                fields = taken,
                 by,
                 "changed by others"
             );
@@ -331,7 +366,7 @@ impl Job {
             self.memory.drift.baseline.insert(item.id.clone(), baseline.clone());
             let judged = Judged { version: now.version_text, theirs };
             self.memory.drift.judged.insert(item.id.clone(), judged);
-            self.differs(&item, known.is_some(), baseline, by);
+            self.differs(&item, known.is_some(), Differs { baseline, by, fields });
             wrong.push((item, now.uid));
         }
     }
@@ -353,8 +388,7 @@ impl Job {
         }
     }
 
-    /// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler of the same
-    /// owner sets them.
+    /// Pointers to fields of an object that are left alone once it is there: the owner says so, or an autoscaler sets them.
     pub(super) fn left_to_others(&self, item: &Item) -> Vec<String> {
         drift::left_to_others(&self.memory.pace.ignore, &item.id, self.memory.scaled.contains(&*item.id))
     }

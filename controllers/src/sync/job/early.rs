@@ -101,12 +101,14 @@ impl Job {
         let mut send = Vec::new();
         for item in fresh {
             let waits = self.memory.backoff.waiting(&Key::Object(item.id.clone())).is_some();
-            match self.need(item, self.ctx.edge.observed.get(&item.id), session) {
+            let seen = self.ctx.edge.observed.get(&item.id);
+            let scaled = seen.as_ref().is_some_and(|seen| self.may_be_autoscaled(item, seen));
+            match self.need(item, seen, session) {
                 _ if waits || self.ends_unseen(item) => all = false,
                 Need::Nothing => {}
                 Need::Look => look.push(item.clone()),
                 // An object of an earlier revision proves that this is an upgrade: it stays until that is recorded.
-                Need::Renew(_) if self.memory.blank => all = false,
+                Need::Renew(_) if self.memory.blank || scaled => all = false,
                 Need::Renew(uid) => send.push((item.clone(), Over::Ours(uid))),
                 Need::Taken | Need::Wait | Need::Trouble(_) => all = false,
             }
@@ -118,19 +120,19 @@ impl Job {
             let found = if self.stale() { None } else { self.find(&group, session).await.ok() };
             let Some(found) = found else { return false };
             for item in group {
-                let need = match found.get(&item.id.name) {
-                    None | Some(Found::Nothing) => Need::Look,
+                let (need, scaled) = match found.get(&item.id.name) {
+                    None | Some(Found::Nothing) => (Need::Look, false),
                     Some(Found::Object(found)) => {
                         if found.seen.adopted {
                             self.note_adopted(&item.id, &found.seen.uid);
                         }
-                        self.compare(&item, &found.seen)
+                        (self.compare(&item, &found.seen), self.may_be_autoscaled(&item, &found.seen))
                     }
                 };
                 match need {
                     // It is not there.
                     Need::Look => send.push((item, Over::Nothing)),
-                    Need::Renew(_) if self.memory.blank => all = false,
+                    Need::Renew(_) if self.memory.blank || scaled => all = false,
                     Need::Renew(uid) => send.push((item, Over::Ours(uid))),
                     Need::Nothing => {}
                     Need::Taken | Need::Wait | Need::Trouble(_) => all = false,

@@ -1,15 +1,19 @@
 //! Paces corrections of one object that others change, delete or strip of our marks again and again, and names who does it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use emco_crds::deployment_intent_group::sync::DriftPolicy;
-use emco_engine::identity::Identity;
+use emco_engine::drift;
+use emco_engine::identity::{Id, Identity};
 use tokio::time::Instant;
 
-use super::super::errors::{Retry, Trouble};
+use super::super::errors::{LONGEST, Retry, Trouble};
 use super::super::metrics::count;
-use super::desired::Item;
+use super::desired::{App, Item};
+use super::drift::Differs;
 use super::row::{self, Facts};
+use super::send::Over;
 use super::{Job, Key};
 
 /// Corrections of one object after which it is a fight: from then on with long pauses, and reported.
@@ -46,15 +50,36 @@ impl Job {
         }
         self.memory.drift.count_restored(&item.id);
         self.memory.drift.last = row::now(self);
-        match differed.map(|differs| differs.by).filter(|by| !by.is_empty()) {
-            Some(by) => self.again(item, "changed", &by),
-            None => self.again(item, "deleted or replaced", "others"),
+        match differed.filter(|differs| !differs.by.is_empty()) {
+            Some(Differs { by, fields, .. }) => self.again(item, "changed", &by, &fields),
+            None => self.again(item, "deleted or replaced", "others", &[]),
         }
         true
     }
 
-    /// Counts one more round over an object, and says who is in it.
-    pub(super) fn again(&mut self, item: &Item, what: &str, by: &str) {
+    /// Objects of ours that get another content by this revision.
+    pub(super) fn touched(&self, send: &[(Item, Over)]) -> BTreeSet<Id> {
+        let has_another = |item: &Item| {
+            let seen = self.ctx.edge.observed.get(&item.id);
+            seen.is_some_and(|seen| seen.manifest.as_deref().is_some_and(|token| *token != *item.token))
+        };
+        let open = send.iter().filter(|(_, over)| !self.memory.settled && over.is_ours());
+        open.filter(|(item, _)| has_another(item)).map(|(item, _)| item.id.clone()).collect()
+    }
+
+    /// A revision gave the object another content: whether others fight over that is found out anew.
+    pub(super) fn begins_anew(&mut self, item: &Item) {
+        self.memory.backoff.worked(&Key::Again(item.id.clone()));
+    }
+
+    /// Forgets fights over what is not wanted any more.
+    pub(super) fn forget_fights(&mut self, apps: &[App]) {
+        let wanted = |id: &Identity| apps.iter().any(|app| app.set.names(id));
+        self.memory.backoff.forget(|key| matches!(key, Key::Again(id) if !wanted(id)));
+    }
+
+    /// Counts one more round over an object, and says who is in it and over which fields.
+    pub(super) fn again(&mut self, item: &Item, what: &str, by: &str, fields: &[String]) {
         let key = Key::Again(item.id.clone());
         if self.memory.backoff.last(&key).is_some_and(|tries| tries.due + CALM < Instant::now()) {
             self.memory.backoff.worked(&key);
@@ -64,18 +89,31 @@ impl Job {
             let text = format!("{} was {what} by {by} and is applied again", item.id);
             Trouble::new("Conflict", &text, Retry::Soon)
         } else {
-            let ways = if self.has_sync_policy() {
-                "stop that, list the fields under spec.sync.ignore, or set spec.sync.drift: Report"
-            } else {
-                "stop that"
-            };
-            let text = format!(
-                "{} is {what} again and again by {by}, and was put right {times} times: {ways}",
-                item.id
-            );
-            Trouble::new("DriftFight", &text, Retry::Slowly)
+            // The row names the object beside it.
+            let text = format!("{what} again and again by {by}, put right {times} times: stop that");
+            Trouble::new("DriftFight", &self.with_ways(text, &item.id, fields), Retry::Slowly)
         };
         self.memory.backoff.failed(key, trouble);
+    }
+
+    /// Adds what may be done besides: with the rule to copy that leaves the fields alone, of as many of them as find room.
+    fn with_ways(&self, text: String, id: &Identity, fields: &[String]) -> String {
+        if !self.has_sync_policy() {
+            return if fields.is_empty() { text } else { format!("{text} ({})", fields.join(", ")) };
+        }
+        let ruled = |most: usize| {
+            let (named, rest) = fields.split_at_checked(most)?;
+            let more = match rest.len() {
+                0 => String::new(),
+                1 => " and 1 more field".to_owned(),
+                more => format!(" and {more} more fields"),
+            };
+            let rule = drift::named::rule(id, named);
+            let text = format!("{text}, or leave it alone: spec.sync.ignore: {rule}{more}");
+            (text.len() <= LONGEST).then_some(text)
+        };
+        let ways = "list the fields under spec.sync.ignore, or set spec.sync.drift: Report";
+        (1..=fields.len()).rev().find_map(ruled).unwrap_or_else(|| format!("{text}, {ways}"))
     }
 
     /// Fights that are not over, in the row.

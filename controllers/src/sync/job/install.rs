@@ -48,6 +48,7 @@ impl Job {
         if !settled && !suspended && !self.has_rights(target, &apps, session, facts).await {
             return;
         }
+        self.find_said(work, &apps).await;
         let first = self.prunes_first();
         // Where old objects go first, the lists have to show those that only their label gives away.
         if !settled && !suspended && !first && !self.listed(session, &apps) {
@@ -63,6 +64,8 @@ impl Job {
             return;
         }
         self.record_past(work, &apps).await;
+        self.find_autoscaled(&apps, session, facts).await;
+        self.forget_fights(&apps);
         self.look_at_taken(&apps, session).await;
         if suspended {
             self.find_taken(&apps, session, facts).await;

@@ -9,6 +9,7 @@ use emco_crds::sync_shard::status::{Applied, RowHooks};
 use emco_engine::apis::ApiList;
 use emco_engine::depends::Reached;
 use emco_engine::identity::{Id, Identity, SetDigest};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::absence::Gone;
@@ -20,7 +21,7 @@ use super::super::prepared::Prepared;
 use super::super::work::{Named, Work};
 use super::JobContext;
 use super::depends::Gates;
-use super::drift::Drift;
+use super::drift::{Autoscaled, Drift};
 use super::undeclared::LeftOuts;
 use super::unready::Naming;
 
@@ -75,8 +76,12 @@ pub struct Memory {
     pub rights: Option<Arc<str>>,
     /// Sets of the target, while a pass lasts.
     pub sets: Vec<Arc<Prepared>>,
-    /// Workloads whose replicas an autoscaler of the same owner sets.
+    /// Workloads whose replicas an autoscaler sets: of the same owner, or of others.
     pub scaled: BTreeSet<Identity>,
+    /// Workloads that autoscalers of others scale.
+    pub autoscaled: Autoscaled,
+    /// Entries of earlier sets in lists that others add to.
+    pub said: BTreeMap<Identity, Vec<Value>>,
     /// When this job began.
     pub begun: Instant,
     /// Since when the cluster answers, and the row does not say which one it is.
@@ -170,6 +175,8 @@ impl Memory {
             rights: None,
             sets: Vec::new(),
             scaled: BTreeSet::new(),
+            autoscaled: Autoscaled::default(),
+            said: BTreeMap::new(),
             begun: Instant::now(),
             unidentified: None,
             progress: (Instant::now(), (0, 0, 0)),

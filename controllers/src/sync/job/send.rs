@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::apis::ApiResource;
+use emco_engine::drift::{self, bundles, joint};
 use emco_engine::path::ApiPath;
-use emco_engine::{adopt, drift, marks};
+use emco_engine::{adopt, marks};
 use serde_json::{Value, json};
 
 use super::super::edge::Session;
@@ -13,6 +14,8 @@ use super::desired::Item;
 use super::takeover::{Stripped, Takeover};
 use super::{JobContext, undeclared};
 use crate::api::{ApiError, ApiResult, Content, Method, Request};
+
+mod unions;
 
 /// A version that no object has: versions count changes of a database, as numbers of 64 bits with a sign, and this is the last
 /// of them. An apply that names it makes an object, for whose version servers do not look at what was sent, and is refused
@@ -111,6 +114,8 @@ pub(super) struct Sending<'a> {
     pub adopted: bool,
     /// Fields that are left to others: they are said as they are, at exactly this version.
     pub theirs: &'a [String],
+    /// Entries of earlier sets in a list that others add to.
+    pub said: &'a [Value],
     pub placed_by: &'a str,
 }
 
@@ -121,34 +126,32 @@ pub(super) async fn apply(
     ctx: &JobContext,
     stale: impl Fn() -> bool,
 ) -> Option<Sent> {
-    let Sending { item, over, adopted, theirs, placed_by } = *sending;
+    let Sending { item, over, adopted, theirs, said, placed_by } = *sending;
     let manifest = item.manifest()?;
     let resource: &ApiResource = session.resource_of(&manifest.json)?;
     let path = resource.path(&item.id.namespace, Some(&item.id.name));
     let patch = Patch { path, account: manifest.account.as_deref(), session, ctx };
     let mut body = manifest.json.clone();
+    bundles::leave_empty(&mut body);
     if let (false, Some(metadata)) =
         (resource.namespaced, body.get_mut("metadata").and_then(Value::as_object_mut))
     {
         metadata.remove("namespace");
     }
     let mut version = over.version();
-    match over {
-        Over::Ours(_) | Over::Stripped(_) if !theirs.is_empty() => match patch.live().await {
-            Ok(live) => {
-                // Without an entry of ours nothing is known to be others': all of it is said.
-                if let Some(fields) = drift::entry(entries(&live), &ctx.manager, "Apply") {
-                    drift::owned::leave(&mut body, &live, fields, theirs);
-                    version = version.or_else(|| live.pointer("/metadata/resourceVersion").cloned());
-                }
-            }
+    if over.uid().is_some() {
+        let mut left = theirs;
+        if matches!(over, Over::Others(_)) {
+            // Nothing is ours yet: what is left to others is not said.
+            drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs);
+            left = &[];
+        }
+        match patch.leave_to_others(&mut body, left, said).await {
+            Ok(looked_at) => version = version.or(looked_at),
             // The watch tells its end.
             Err(error) if error.is_not_found() => return None,
             Err(error) => return Some(Sent::refused(Refusal::Server(error))),
-        },
-        // Nothing is ours yet: what is left to others is not said.
-        Over::Others(_) => drift::owned::leave(&mut body, &Value::Null, &json!({".": {}}), theirs),
-        Over::Ours(_) | Over::Stripped(_) | Over::Nothing => {}
+        }
     }
     let mut marked = marks::mark(body, &ctx.owner.hash, &item.token, placed_by);
     if adopted {
@@ -167,6 +170,15 @@ pub(super) async fn apply(
         }
     }
     let mut answer = patch.send(&mut marked, force, false, &mut left_out, &stale).await?;
+    if over.is_ours()
+        && let Err(error) = &answer
+        && let Some(claimed) = patch.claim_unions(&mut marked, error).await
+    {
+        answer = match claimed {
+            Ok(()) => patch.send(&mut marked, force, false, &mut left_out, &stale).await?,
+            Err(error) => Err(error),
+        };
+    }
     // Managers that hold the same value in another spelling, such as 0.1 of a CPU and 100m, lose nothing.
     if over.takes(ConflictPolicy::Adopt)
         && answer.as_ref().is_err_and(ApiError::is_contested)
@@ -196,6 +208,29 @@ impl Patch<'_> {
     /// The object as it is.
     async fn live(&self) -> ApiResult<Value> {
         self.session.send(&self.ctx.edge, Request::new(Method::Get, self.path.clone())).await
+    }
+
+    /// Says of an object that is there what others have as it is, or not at all; answers the version that was looked at where the apply is
+    /// about no other one.
+    async fn leave_to_others(
+        &self,
+        body: &mut Value,
+        theirs: &[String],
+        said: &[Value],
+    ) -> ApiResult<Option<Value>> {
+        if theirs.is_empty() && joint::field(body).is_none() {
+            return Ok(None);
+        }
+        let live = self.live().await?;
+        let ours = drift::entry(entries(&live), &self.ctx.manager, "Apply");
+        joint::join(body, &live, ours, said);
+        let mut counts = !joint::entries(body).is_empty();
+        // Without an entry of ours nothing is known to be others': all of it is said.
+        if let Some(fields) = ours.filter(|_| !theirs.is_empty()) {
+            drift::owned::leave(body, &live, fields, theirs);
+            counts = true;
+        }
+        Ok(live.pointer("/metadata/resourceVersion").cloned().filter(|_| counts))
     }
 
     /// Whether an apply with force would change nothing of an object of others, by the API server's own word. The apply that
@@ -250,15 +285,16 @@ impl Patch<'_> {
                 request = request.query("dryRun", "All");
             }
             let answered = self.session.send(&self.ctx.edge, request).await;
-            let unknown = answered.as_ref().err().map(|error| undeclared::leave_out(marked, error));
+            let refusal = answered.as_ref().err();
+            let fields = refusal.map(|error| undeclared::leave_out(marked, error)).unwrap_or_default();
+            let tries =
+                !fields.is_empty() || refusal.is_some_and(|error| undeclared::leave_out_nulls(marked, error));
             answer = Some(answered);
-            match unknown {
-                Some(fields) if !fields.is_empty() => {
-                    let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
-                    self.ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);
-                    left_out.extend(fields);
-                }
-                _ => break,
+            let more = u64::try_from(fields.len()).unwrap_or(u64::MAX);
+            self.ctx.edge.metrics.left_out.fetch_add(more, Ordering::Relaxed);
+            left_out.extend(fields);
+            if !tries {
+                break;
             }
         }
         answer

@@ -166,7 +166,11 @@ impl Job {
             self.note_difference(item, by);
             return true;
         }
-        if let Some(tries) = self.memory.backoff.waiting(&Key::Again(item.id.clone())) {
+        // A change by a revision does not wait for the end of a fight over what was there before.
+        let changes = found.seen.manifest.as_deref().is_some_and(|token| *token != *item.token);
+        if let Some(tries) = self.memory.backoff.waiting(&Key::Again(item.id.clone()))
+            && !changes
+        {
             facts.trouble(Some(&item.app), Some(&item.id), &tries.trouble, tries.count);
             return false;
         }
@@ -207,7 +211,7 @@ impl Job {
                 Ok(object) => {
                     self.ctx.edge.observed.learn(&item.id, &object);
                     let by = self.others(&seen);
-                    self.again(&item, "changed", &by);
+                    self.again(&item, "changed", &by, &[]);
                 }
                 // Mostly another version is there by now.
                 Err(_) => facts.wake_at(Instant::now() + AGAIN),

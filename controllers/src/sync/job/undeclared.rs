@@ -13,9 +13,13 @@ use super::desired::{App, Item};
 use crate::api::ApiError;
 use crate::object::LogFields;
 
+mod nulls;
+
+pub use nulls::leave_out_nulls;
+
 const COMPLAINT: &str = ": field not declared in schema";
-/// An answer names a few unknown fields at a time.
-pub const TRIES_TO_KNOW: usize = 4;
+/// An answer names a few fields at a time.
+pub const TRIES_TO_KNOW: usize = 8;
 
 /// Fields that were left out (or rewritten by the cluster), by object. A job that begins goes on with what the row says, as nothing is applied again then.
 #[derive(Default)]

@@ -4,14 +4,14 @@ use emco_crds::names::{annotation, label};
 use emco_engine::health::rules::{Judge, RuleFailure};
 use emco_engine::health::{self, Health};
 use emco_engine::identity::Identity;
-use emco_engine::{drift, marks, order};
+use emco_engine::{drift, marks, normalise, order};
 use serde_json::Value;
 
 use super::leaving;
 
 /// One live object, without its content.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools)] // four independent facts, none of them a state
+#[allow(clippy::struct_excessive_bools)] // independent facts, none of them a state
 pub struct Seen {
     /// UID.
     pub uid: String,
@@ -41,6 +41,10 @@ pub struct Seen {
     pub outcome: Option<Result<(), String>>,
     /// Digest of the fields that its owner's manager has.
     pub fields: Option<String>,
+    /// The kind of client that set its replicas as autoscalers do.
+    pub scaled: Option<drift::ScaledBy>,
+    /// The version, where others alone have a list that they add to: nothing else tells of what they make of it.
+    pub shared: Option<String>,
     /// Other managers, at most sixteen.
     pub managers: Vec<String>,
 }
@@ -66,6 +70,7 @@ impl Seen {
         let adopted = marks::is_adopted(object);
         let deleting = metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null());
         let judgement = judge.judge(object);
+        let shared = drift::joint::is_others(id, entries, &ours).then(|| version_text.clone());
         let seen = Self {
             uid: text(metadata.get("uid"))?,
             version: version_text.parse().unwrap_or_default(),
@@ -77,13 +82,13 @@ impl Seen {
             adopted,
             keep: order::is_crd(id.kind())
                 || adopted
-                || annotation("helm.sh/resource-policy")
-                    .and_then(Value::as_str)
-                    .is_some_and(|p| p.trim() == "keep"),
+                || object.as_object().is_some_and(normalise::is_marked_to_stay),
             health: judgement.health,
             runs: matches!((id.group.as_str(), id.kind.as_str()), ("batch", "Job") | ("", "Pod")),
             outcome: health::hook_outcome(object),
             fields: drift::of_ours(entries, &ours),
+            scaled: drift::scaled_by(entries),
+            shared,
             managers,
             owner,
         };
@@ -101,5 +106,7 @@ impl Seen {
             && self.health == other.health
             && self.outcome == other.outcome
             && self.fields == other.fields
+            && self.scaled == other.scaled
+            && self.shared == other.shared
     }
 }

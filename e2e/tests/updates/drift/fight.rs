@@ -1,17 +1,18 @@
-//! In: another operator that sets a field back as often as it is put right. Out: it is named, and met with long pauses.
+//! In: another operator that sets a field back as often as it is put right. Out: it is named with the field, and met with long
+//! pauses, until a rule leaves the field to it.
 
 use std::convert::Infallible;
 
 use anyhow::{Result, ensure};
 use emco_crds::DeploymentIntentGroup;
-use emco_e2e::operator::{SOON, wait};
+use emco_e2e::operator::{SOON, deployed, deployment, wait};
 use emco_e2e::wait::wait_for_object;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::{SILENCE, note, spec, start, writes};
+use super::{SILENCE, note, says, spec, start, writes};
 
 /// Sets what the note says to its own.
 async fn set(maps: &Api<ConfigMap>) -> Result<()> {
@@ -48,7 +49,9 @@ async fn who_sets_a_field_back_again_and_again_is_named_and_not_answered_at_once
             ended = fight(&maps) => match ended? {},
             message = wait(bed, "fought", "shop", told) => message?,
         };
-        for part in ["ConfigMap/fought/note", "again and again by other-operator", "spec.sync.ignore"] {
+        let rule = r#"[{group: "", kind: ConfigMap, name: note, jsonPointers: [/data/say]}]"#;
+        let line = format!("spec.sync.ignore: {rule}");
+        for part in ["ConfigMap/fought/note", "again and again by other-operator", &line] {
             ensure!(message.contains(part), "{part:?} is not in: {message}");
         }
         set(&maps).await?;
@@ -57,7 +60,12 @@ async fn who_sets_a_field_back_again_and_again_is_named_and_not_answered_at_once
         tokio::time::sleep(SILENCE).await;
         let after = writes(bed, "fought", mark)?;
         ensure!(after.len() == before.len(), "answered at once: {after:?}");
-        Ok(())
+        // Copied from the message, the rule ends it.
+        let sync = format!("{{ignore: {rule}}}");
+        let ruled = deployment("fought", "shop", &[note()?], &spec("one", "two", &sync));
+        bed.hub().kubectl().apply(&ruled).await?;
+        deployed(bed, "fought", "shop", 2).await?;
+        says(bed, "fought", ("theirs", "two")).await
     }))
     .await;
 }

@@ -142,6 +142,7 @@ impl Asked<'_> {
     /// What the operator would send.
     fn body(&self, manifest: &SetManifest, id: &Identity, namespaced: bool) -> Value {
         let mut body = manifest.json.clone();
+        drift::bundles::leave_empty(&mut body);
         if let (false, Some(metadata)) = (namespaced, body.get_mut("metadata").and_then(Value::as_object_mut))
         {
             metadata.remove("namespace");

@@ -11,13 +11,13 @@ use emco_engine::identity::{ClusterId, Identity, split_api_version};
 use emco_engine::set::{Phase, SetManifest};
 use emco_engine::{drift, marks};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 
-use super::{Change, Difference, compare};
+use super::{Change, Difference, compare, theirs};
 use crate::cli::hub::{self, Hub, chain};
 
 /// A cluster, as its registered credential.
@@ -221,16 +221,12 @@ impl Edge {
         let live = serde_json::to_value(&live).context("an object cannot be read")?;
         let annotations = &live["metadata"]["annotations"];
         let placed_by = annotations[emco_crds::names::annotation::PLACED_BY].as_str().unwrap_or_default();
-        let wanted = marks::mark(manifest.json.clone(), &self.hash, &manifest.digest, placed_by);
-        let wanted = if marks::is_adopted(&live) { marks::adopt(wanted) } else { wanted };
-        let params = PatchParams::apply(&marks::field_manager(&self.hash)).force().dry_run();
-        let mut answer = api.patch(&name, &params, &Patch::Apply(&wanted)).await;
-        if let Some(acting) =
-            acting.filter(|_| manifest.account.is_some() && is_forbidden(answer.as_ref().err()))
-        {
-            answer = acting.patch(&name, &params, &Patch::Apply(&wanted)).await;
-        }
-        let mut fields = match answer {
+        let manager = marks::field_manager(&self.hash);
+        let said = theirs::beside(&manifest.json, &live, &manager);
+        let wanted = marks::mark(said, &self.hash, &manifest.digest, placed_by);
+        let mut wanted = if marks::is_adopted(&live) { marks::adopt(wanted) } else { wanted };
+        let acting = acting.filter(|_| manifest.account.is_some());
+        let mut fields = match theirs::tried((api, acting), &name, &manager, &mut wanted).await {
             Ok(applied) => {
                 compare::fields(&live, &serde_json::to_value(&applied).context("an answer cannot be read")?)
             }
@@ -246,6 +242,7 @@ impl Edge {
             }
             Err(error) => return Err(failed(&error)),
         };
+        let scaled = scaled || theirs::is_scaled(&live);
         fields.retain(|field| !(scaled && field.path == "spec.replicas"));
         Ok((!fields.is_empty()).then_some((Change::Update, String::new(), fields)))
     }
@@ -301,7 +298,7 @@ impl Edge {
     ) -> anyhow::Result<Vec<Identity>> {
         let everywhere: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         match self.labelled_in(&everywhere, resource).await {
-            Err(error) if is_forbidden(Some(&error)) && !namespaces.is_empty() => {}
+            Err(error) if hub::is_forbidden(&error) && !namespaces.is_empty() => {}
             found => return found.map_err(|error| failed(&error)),
         }
         let mut all = Vec::new();
@@ -347,10 +344,6 @@ fn objects(
         Scope::Cluster => Api::all_with(client.clone(), resource),
         Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, resource),
     }
-}
-
-fn is_forbidden(error: Option<&kube::Error>) -> bool {
-    error.is_some_and(hub::is_forbidden)
 }
 
 /// The live object with the values of a manifest, as far as the live one has such fields.

@@ -45,7 +45,8 @@ fn template(args: &Template) -> Result<(), String> {
     let compiled = Compiled::new(chart).map_err(|error| error.to_string())?;
     let mut capabilities = Capabilities::default();
     capabilities.api_versions.extend(args.api_versions.iter().cloned());
-    if let Some(version) = &args.kube_version {
+    if let Some(version) = args.kube_version.as_ref().filter(|version| !version.is_empty()) {
+        Capabilities::check_kube_version(version)?;
         capabilities.kube_version.clone_from(version);
     }
     let request = RenderRequest {
@@ -90,7 +91,7 @@ fn values(args: &Template) -> Result<Value, String> {
     let mut values = Value::Object(serde_json::Map::new());
     for path in &args.values {
         let text = read(path)?;
-        match yaml::to_json(text.as_slice()) {
+        match yaml::to_values(text.as_slice()) {
             Ok(Value::Null) => {}
             Ok(file @ Value::Object(_)) => merge_values(&mut values, file),
             Ok(_) => return Err(format!("failed to parse {path}: it holds no mapping")),

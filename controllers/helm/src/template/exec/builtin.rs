@@ -7,6 +7,7 @@ use super::call::{Args, Failed};
 use super::slot::Slot;
 use super::{ExecError, State, without_no_value};
 use crate::funcs::{Ctx, FuncError};
+use crate::limits::Held;
 use crate::template::ast::{Operand, Template};
 use crate::template::parser;
 use crate::template::quoting::quote;
@@ -40,6 +41,8 @@ pub(super) struct TextCache {
 struct Parsed {
     own: Arc<Template>,
     defined: TemplateSet,
+    /// The bytes that both take.
+    _held: Held,
 }
 
 /// What the parsed form of a text takes at most: text stays text, but an action of a few letters is a tree.
@@ -89,13 +92,11 @@ impl State<'_> {
             return Err(Failed::Text(no_template(&name)));
         };
         let dot = Slot::of(args.get(1).cloned().unwrap_or_default());
-        let mut out = Vec::new();
-        let result = self.render.execute(self.scope, template, &dot, &mut out);
+        let result = self.render.text_of(self.scope, template, &dot);
         if let Some(count) = including.borrow_mut().get_mut(&name) {
             *count -= 1;
         }
-        result.map_err(Failed::Template)?;
-        Ok(Value::text(out))
+        Ok(Value::text(result.map_err(Failed::Template)?))
     }
 
     pub(super) fn tpl(&mut self, args: &Args) -> Result<Value, Failed> {
@@ -103,8 +104,7 @@ impl State<'_> {
         let parsed = self.parsed(&source)?;
         let scope = Scope::inner(self.scope, &parsed.defined);
         let dot = Slot::of(args.get(1).cloned().unwrap_or_default());
-        let mut out = Vec::new();
-        self.render.execute(&scope, &parsed.own, &dot, &mut out).map_err(|error| {
+        let out = self.render.text_of(&scope, &parsed.own, &dot).map_err(|error| {
             let shown = shown(source.as_bytes());
             Failed::InText(format!("error during tpl function execution for {shown}"), error)
         })?;
@@ -115,7 +115,10 @@ impl State<'_> {
         if let Some(known) = self.render.parsed.borrow().sets.get(source) {
             return Ok(Rc::clone(known));
         }
-        self.render.shared.meter.charge(parsed_bytes(source.as_bytes())).map_err(Failed::Limit)?;
+        let mut held = Held::default();
+        held.add(parsed_bytes(source.as_bytes()));
+        self.render.shared.meter.check_time().map_err(Failed::Limit)?;
+        self.render.shared.meter.check_memory().map_err(Failed::Limit)?;
         let templates = parser::parse(TPL_NAME, source.as_bytes().to_vec()).map_err(|error| {
             Failed::Text(format!("cannot parse template {}: {error}", shown(source.as_bytes())))
         })?;
@@ -124,7 +127,7 @@ impl State<'_> {
         };
         let mut defined = TemplateSet::default();
         defined.add(templates);
-        let parsed = Rc::new(Parsed { own, defined });
+        let parsed = Rc::new(Parsed { own, defined, _held: held });
         let mut cache = self.render.parsed.borrow_mut();
         if cache.bytes + source.len() <= CACHED_TEXT {
             cache.bytes += source.len();

@@ -49,10 +49,7 @@ impl<'a> State<'a> {
     fn finish(&mut self, node: At<'a>, name: &str, result: Result<Value, Failed>) -> Result<Slot, ExecError> {
         match result {
             Ok(value) => {
-                if let Value::Text(text) = &value {
-                    let made = text.own_bytes();
-                    self.render.shared.meter.charge(made).map_err(|limit| self.limit(limit))?;
-                }
+                self.render.shared.meter.step().map_err(|limit| self.limit(limit))?;
                 Ok(Slot::of(value))
             }
             Err(failed) => {

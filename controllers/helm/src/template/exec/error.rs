@@ -1,12 +1,14 @@
 //! Makes Go's message of an execution error, with file, line and column.
 use std::fmt;
+use std::sync::Arc;
 
 use super::{At, State};
 use crate::limits::LimitError;
 use crate::template::ast::Pos;
 use crate::template::quoting::quote;
 
-/// Longer messages are not wrapped further: each level of a deep recursion would add its own line of text.
+/// Longer messages keep their end, and of what is wrapped around them only the outermost level, which is the file that people
+/// know: each level of a deep recursion would add its own line of text.
 const MAX_MESSAGE: usize = 32 << 10;
 
 /// Where in which text an error happened.
@@ -32,12 +34,14 @@ struct Failure {
     /// The outermost place; `None` for errors outside any template.
     place: Option<Place>,
     limit: Option<LimitError>,
+    /// Of a message that is too long: its end, which stays, and how many levels between it and the outermost are left out.
+    end: Option<(Arc<str>, usize)>,
 }
 
 impl ExecError {
     /// An error that is not about a node.
     pub fn plain(message: String) -> Self {
-        Self(Box::new(Failure { detail: message.clone(), message, place: None, limit: None }))
+        Self(Box::new(Failure { detail: message.clone(), message, place: None, limit: None, end: None }))
     }
 
     pub fn place(&self) -> Option<&Place> {
@@ -104,20 +108,30 @@ impl State<'_> {
 
     /// Wraps the error of a called function or template; a passed limit stays known as such.
     pub(super) fn wrap(&self, prefix: &str, inner: &ExecError) -> ExecError {
-        if inner.0.message.len() > MAX_MESSAGE {
-            let mut outer = self.failure("", inner.0.limit);
-            outer.0.message.clone_from(&inner.0.message);
-            outer.0.detail.clone_from(&inner.0.detail);
-            return outer;
+        if inner.0.message.len() <= MAX_MESSAGE {
+            return self.failure(&format!("{prefix}{inner}"), inner.0.limit);
         }
-        self.failure(&format!("{prefix}{inner}"), inner.0.limit)
+        let (end, left_out) = match &inner.0.end {
+            Some((end, left_out)) => (Arc::clone(end), left_out + 1),
+            None => (Arc::from(inner.0.message.as_str()), 0),
+        };
+        let left = if left_out > 0 { format!("[{left_out} further calls]: ") } else { String::new() };
+        let mut outer = self.failure(&format!("{prefix}{left}{end}"), inner.0.limit);
+        outer.0.end = Some((end, left_out));
+        outer
     }
 
     fn failure(&self, message: &str, limit: Option<LimitError>) -> ExecError {
         let name = &self.template.name;
         let Some(at) = &self.at else {
             let message = format!("template: {name}: {message}");
-            return ExecError(Box::new(Failure { detail: message.clone(), message, place: None, limit }));
+            return ExecError(Box::new(Failure {
+                detail: message.clone(),
+                message,
+                place: None,
+                limit,
+                end: None,
+            }));
         };
         let source = &self.template.source;
         let pos = usize::try_from(at.pos()).unwrap_or(usize::MAX);
@@ -129,6 +143,7 @@ impl State<'_> {
             detail,
             place: Some(Place { file: source.name.clone(), line, column }),
             limit,
+            end: None,
         }))
     }
 }

@@ -55,7 +55,9 @@ impl State<'_> {
             Found::Object(object) => Some(self.shown(object)?),
             Found::List(items) => Some(self.list_of(&read, &items)?),
         };
-        self.render.lookups.borrow_mut().insert(read);
+        if self.render.lookups.borrow_mut().insert(read) {
+            meter.keep(bytes).map_err(Failed::Limit)?;
+        }
         Ok(value.unwrap_or_else(|| Value::Map(Map::new(MapType::Any))))
     }
 

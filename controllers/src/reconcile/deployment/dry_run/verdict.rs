@@ -7,6 +7,7 @@ use emco_crds::DeploymentIntentGroup;
 use emco_crds::deployment_intent_group::sync::ConflictPolicy;
 use emco_engine::apis::ApiList;
 use emco_engine::changes::{RecreatedRow, RefusedRow, What};
+use emco_engine::drift::{bundles, joint, unions};
 use emco_engine::identity::{kind_of, split_api_version};
 use emco_engine::marks::made;
 use emco_engine::set::{ManifestSet, SetManifest, deployed};
@@ -18,7 +19,7 @@ use super::Asker;
 use crate::api::{ApiError, ApiResult, ApiServer};
 use crate::object::meta;
 use crate::reconcile::context::Context;
-use crate::sync::errors::{Trouble, lacks_namespace};
+use crate::sync::errors::{Trouble, lacks_namespace, names_each_field};
 use crate::sync::tried::TriedApply;
 
 /// How an API server refuses a dry run itself: a webhook of it has side effects.
@@ -136,10 +137,14 @@ impl Asker<'_> {
         };
         let answer = match &found {
             Found::Nothing | Found::Unread => tried.send(true).await,
-            Found::Others(live) => match self.takeover(&tried, live).await {
-                Ok(answer) => answer,
-                Err(why) => return refused("NotOurs", &why),
-            },
+            Found::Others(live) => {
+                let mut body = body.clone();
+                joint::join(&mut body, live, None, &[]);
+                match self.takeover(&TriedApply { body: &body, ..tried }, live).await {
+                    Ok(answer) => answer,
+                    Err(why) => return refused("NotOurs", &why),
+                }
+            }
         };
         if matches!(&answer, Ok(after) if found == Found::Unread && is_there(after)) {
             return Verdict::Open;
@@ -155,10 +160,13 @@ impl Asker<'_> {
         if no_dry_runs {
             return Verdict::Open;
         }
-        if !matches!(found, Found::Others(_))
-            && let Some(verdict) = self.anew(&tried, manifest, &error).await
-        {
-            return verdict;
+        if !matches!(found, Found::Others(_)) {
+            if gives_way(&tried, manifest, &error).await {
+                return Verdict::Accepted;
+            }
+            if let Some(verdict) = self.anew(&tried, manifest, &error).await {
+                return verdict;
+            }
         }
         let trouble = Trouble::of_manifest(&manifest.json, &error);
         if trouble.is_failure() { refused(trouble.reason, &trouble.message) } else { Verdict::Silent }
@@ -222,6 +230,7 @@ impl Asker<'_> {
     /// What would be sent.
     fn body(&self, manifest: &SetManifest, namespaced: bool) -> Value {
         let mut json = manifest.json.clone();
+        bundles::leave_empty(&mut json);
         if let (false, Some(metadata)) = (namespaced, json.get_mut("metadata").and_then(Value::as_object_mut))
         {
             metadata.remove("namespace");
@@ -229,6 +238,17 @@ impl Asker<'_> {
         let placed_by = format!("{}/{}", self.owner.namespace, self.owner.name);
         marks::mark(json, &self.owner.hash, &manifest.digest, &placed_by)
     }
+}
+
+/// The real apply goes through: it has what is in the way in unions of the object give way first.
+async fn gives_way(tried: &TriedApply<'_>, manifest: &SetManifest, error: &ApiError) -> bool {
+    let ApiError::Status { causes, .. } = error else { return false };
+    if !names_each_field(error) {
+        return false;
+    }
+    let Ok(Some(live)) = tried.read().await else { return false };
+    let refused: Vec<&str> = causes.iter().map(|(field, _)| field.as_str()).collect();
+    unions::explains(&manifest.json, &live, &refused)
 }
 
 #[cfg(test)]
