@@ -172,3 +172,14 @@ fn definitions_fit_into_a_client_side_apply() {
         assert!(bytes < 200_000, "{}: {bytes} bytes", crd.spec.names.kind);
     }
 }
+
+/// Each address is looked at by a rule, for each client of each server: more than these would be refused by the API server as too dear.
+#[test]
+fn servers_clients_and_addresses_of_a_traffic_intent_are_few() {
+    let schemas = schemas();
+    let servers = "/properties/spec/properties/servers";
+    let clients = format!("{servers}/items/properties/clients");
+    let cidrs = format!("{clients}/items/properties/cidrs");
+    let most = |list: &str| schemas["TrafficGroupIntent"].pointer(&format!("{list}/maxItems")).cloned();
+    assert_eq!([servers, &clients, &cidrs].map(most), [Some(32.into()), Some(16.into()), Some(256.into())]);
+}

@@ -40,8 +40,7 @@ async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
     let generation = meta::generation(intent.as_ref());
     let deleting = meta::deleting(intent.as_ref());
     let digs = ctx.stores.digs.within(namespace);
-    let mut holders =
-        Holders::shown(holders::traffic(Some(namespace), name, digs.iter().map(AsRef::as_ref)));
+    let mut holders = Holders::shown(holders::traffic(Some(namespace), name, digs.iter().map(AsRef::as_ref)));
     if deleting {
         let of = |digs: &[DeploymentIntentGroup]| holders::traffic(Some(namespace), name, digs);
         holders = holders.proven(ctx, namespace, of).await?;

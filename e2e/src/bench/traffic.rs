@@ -196,7 +196,8 @@ fn snapshot(
 }
 
 fn fleet() -> BTreeMap<ClusterId, ClusterFacts> {
-    let kinds = [("", "v1", "Service"), ("apps", "v1", "Deployment"), ("networking.k8s.io", "v1", "NetworkPolicy")];
+    let kinds =
+        [("", "v1", "Service"), ("apps", "v1", "Deployment"), ("networking.k8s.io", "v1", "NetworkPolicy")];
     let resource = |(group, version, kind): (&str, &str, &str)| ApiResource {
         group: group.to_owned(),
         version: version.to_owned(),

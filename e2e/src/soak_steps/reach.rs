@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-
 /// Connections that are asked about of each list of policies.
 const OF_EACH: usize = 10;
 /// Differences that are shown in full.
@@ -129,12 +128,20 @@ pub async fn example() -> Result<()> {
     let connections = vec![connection(22)?, connection(5000)?];
     let ours = policy(json!([{"protocol": "TCP", "port": 5000}]));
     let theirs = policy(json!([{"protocol": "TCP"}, {"port": 5000, "protocol": "TCP"}]));
-    let case = |policy: Value| Case { policies: vec![policy], connections: connections.clone(), answers: Vec::new() };
+    let case = |policy: Value| Case {
+        policies: vec![policy],
+        connections: connections.clone(),
+        answers: Vec::new(),
+    };
     let cases = ask(vec![case(ours), case(theirs)]).await?;
     for (case, wanted) in cases.iter().zip([[false, true], [true, true]]) {
         let judged: Vec<bool> =
             case.connections.iter().map(|connection| lets_through(&case.policies, connection)).collect();
-        ensure!(case.answers == wanted && judged == wanted, "ours {judged:?}, theirs {:?}: {wanted:?}", case.answers);
+        ensure!(
+            case.answers == wanted && judged == wanted,
+            "ours {judged:?}, theirs {:?}: {wanted:?}",
+            case.answers
+        );
     }
     Ok(())
 }

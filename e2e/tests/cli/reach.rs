@@ -73,7 +73,10 @@ async fn every_pair_has_its_rule_and_a_plan_that_opens_more_is_refused() {
         let path = path.to_str().context("no text")?;
         run(bed, &["plan", "-f", path]).await?.is(
             4,
-            &["api:8080 on", "NetworkPolicy reached/open ingress[0] (app api, api/templates/all.yaml); turn it off"],
+            &[
+                "api:8080 on",
+                "NetworkPolicy reached/open ingress[0] (app api, api/templates/all.yaml); turn it off",
+            ],
         );
         Ok(())
     }))

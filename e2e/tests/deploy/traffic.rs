@@ -139,7 +139,10 @@ async fn a_policy_is_where_the_server_is_and_where_it_has_an_effect() {
         let [policy] = &policies(bed, "a", "traffic").await?[..] else { anyhow::bail!("one policy is on a") };
         let spec = serde_json::to_value(policy.spec.as_ref().context("no spec")?)?;
         let ports = json!([{"protocol": "TCP", "port": "http"}]);
-        ensure!(spec["ingress"][0]["ports"] == ports, "one entry with both, so that port 22 is closed: {spec:#}");
+        ensure!(
+            spec["ingress"][0]["ports"] == ports,
+            "one entry with both, so that port 22 is closed: {spec:#}"
+        );
         for edge in ["a", "b"] {
             state(bed, edge, Value::Null).await?;
         }
@@ -163,7 +166,9 @@ async fn no_server_runs_without_its_policy_at_installation_upgrade_and_rollback(
         // Another client and another page at once: the policy changes first.
         let before = marks(bed).await?;
         let office = json!({"clients": [{"name": "office", "cidrs": ["10.1.0.0/16"]}]});
-        kubectl.apply(&format!("{}\n---\n{}", intent("fenced", &office), shop("fenced", "{page: two}")?)).await?;
+        kubectl
+            .apply(&format!("{}\n---\n{}", intent("fenced", &office), shop("fenced", "{page: two}")?))
+            .await?;
         says(bed, "fenced", "two").await?;
         deployed(bed, "fenced", "net", 2).await?;
         for (edge, mark) in ["a", "b"].into_iter().zip(before) {
@@ -171,7 +176,8 @@ async fn no_server_runs_without_its_policy_at_installation_upgrade_and_rollback(
         }
         // Back to the first revision: its policy first.
         let before = marks(bed).await?;
-        let pin = ["patch", "dig", "net", "-n", "fenced", "--type=merge", "-p", "{\"spec\": {\"revision\": 1}}"];
+        let pin =
+            ["patch", "dig", "net", "-n", "fenced", "--type=merge", "-p", "{\"spec\": {\"revision\": 1}}"];
         kubectl.run(&pin).await?;
         says(bed, "fenced", "one").await?;
         for (edge, mark) in ["a", "b"].into_iter().zip(before) {

@@ -36,7 +36,8 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let packages = packages()?;
     chart_map(bed, "shop", "traffic-charts", &packages).await?;
     let everywhere = "placement: {allOf: [{provider: acme, selector: {}}]}";
-    let store = deployment("shop", "store", &packages, everywhere).replace("name: charts,", "name: traffic-charts,");
+    let store =
+        deployment("shop", "store", &packages, everywhere).replace("name: charts,", "name: traffic-charts,");
     kubectl.apply(&store).await?;
     deployed(bed, "shop", "store", 1).await?;
     let text = std::fs::read_to_string(root().join("docs/traffic.md"))?;
@@ -51,7 +52,9 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let said = page.run("kubectl emco manifests shop/store").await?;
     ensure!(said.contains(policy.trim()), "the page shows another policy than is made: {said}");
     let said = page.run("kubectl emco reach shop/store").await?;
-    for words in ["office", "any other pod of its namespace", "no rule of NetworkPolicy shop/store-storefront-catalog"] {
+    for words in
+        ["office", "any other pod of its namespace", "no rule of NetworkPolicy shop/store-storefront-catalog"]
+    {
         ensure!(text.contains(words) && said.contains(words), "{words}: {said}");
     }
     page.run("kubectl patch dig store").await?;

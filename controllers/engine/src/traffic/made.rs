@@ -20,6 +20,8 @@ pub struct Made<'s> {
     pub workloads: Vec<Workload<'s>>,
     /// NetworkPolicies.
     pub policies: Vec<&'s SetManifest>,
+    /// Policies of other kinds, which networks read besides: `CiliumNetworkPolicy open`.
+    pub others: Vec<String>,
 }
 
 /// A Service.
@@ -86,10 +88,13 @@ impl<'s> Made<'s> {
     /// Reads a set.
     pub fn of(set: &'s ManifestSet) -> Self {
         let mut made = Self::default();
-        for manifest in set.manifests.iter().filter(|manifest| !manifest.crd_folder) {
+        for manifest in &set.manifests {
             match kind_of(&manifest.json) {
                 ("", "Service") => made.services.push(service(&manifest.json)),
                 ("networking.k8s.io", "NetworkPolicy") => made.policies.push(manifest),
+                (_, kind) if kind.ends_with("NetworkPolicy") => {
+                    made.others.push(format!("{kind} {}", text(&manifest.json, "/metadata/name")));
+                }
                 _ => made.workloads.extend(workload(&manifest.json)),
             }
         }

@@ -25,10 +25,11 @@ pub mod connection;
 mod ends;
 mod judge;
 mod pods;
+mod policies;
 mod rules;
 mod target;
 
-pub use cells::{Cell, cells};
+pub use cells::Cell;
 
 use judge::{Found, Judged};
 
@@ -36,6 +37,8 @@ use judge::{Found, Judged};
 const MOST: usize = 5;
 /// Longest text of a status, in bytes.
 const LONGEST: usize = 256;
+/// Longest port of a status, in bytes.
+const LONGEST_PORT: usize = 64;
 
 /// A deployment that is to be proved.
 #[derive(Clone, Copy)]
@@ -76,10 +79,10 @@ pub struct Violation {
     pub clusters: Vec<ClusterId>,
 }
 
-impl Question<'_> {
+impl<'q> Question<'q> {
     /// Judges every cluster that has a server.
     pub fn proof(&self) -> Result<Proof, Box<Refusal>> {
-        let made = self.made();
+        let made = self.made(self.assignment.values());
         let mut known: BTreeMap<Key<'_>, Arc<Judged>> = BTreeMap::new();
         let mut proof = Gathered::default();
         for (id, there) in self.assignment {
@@ -111,9 +114,12 @@ impl Question<'_> {
         Ok(proof.done())
     }
 
-    /// Contents of each set, read once.
-    fn made(&self) -> BTreeMap<&SetDigest, Made<'_>> {
-        let named = self.assignment.values().flat_map(BTreeMap::values).map(|assigned| &assigned.set);
+    /// Contents of each set of some clusters, read once.
+    fn made(
+        &self,
+        there: impl Iterator<Item = &'q BTreeMap<String, Assigned>>,
+    ) -> BTreeMap<&'q SetDigest, Made<'q>> {
+        let named = there.flat_map(BTreeMap::values).map(|assigned| &assigned.set);
         let distinct: BTreeSet<&SetDigest> = named.collect();
         let found = distinct.into_iter().filter_map(|digest| self.sets.get_key_value(digest));
         found.map(|(digest, set)| (digest, Made::of(set))).collect()
@@ -126,7 +132,8 @@ impl Question<'_> {
 
     /// All that decides the verdict on a cluster.
     fn key<'k>(&self, there: &'k BTreeMap<String, Assigned>, cluster: &Candidate<'_>) -> Key<'k> {
-        let clients = self.groups.iter().flat_map(|group| &group.spec.servers).flat_map(|server| &server.clients);
+        let clients =
+            self.groups.iter().flat_map(|group| &group.spec.servers).flat_map(|server| &server.clients);
         let terms = clients.filter_map(|client| client.clusters.as_ref());
         let sets = there.iter().map(|(app, assigned)| (app.as_str(), &assigned.set)).collect();
         (sets, terms.map(|terms| terms::any_matches(terms, cluster)).collect())
@@ -163,16 +170,16 @@ impl Question<'_> {
 
     fn policies(&self, place: &Place<'_>) -> Vec<rules::Policy> {
         let isolation = cloud::isolation(self.namespace, self.isolation);
-        judge::policies(place.apps.iter().map(|(app, made)| (*app, *made)), isolation.as_ref())
+        policies::policies(place.apps.iter().map(|(app, made)| (*app, *made)), isolation.as_ref())
     }
 
     /// Every pair of an end and a server's port on a cluster, with the rule that decides it. Nothing where the cluster has no server, or
     /// what it has cannot be read.
     pub fn cells(&self, id: &ClusterId) -> Result<Vec<Cell>, Box<Refusal>> {
-        let made = self.made();
         let Some((cluster, there)) = self.clusters.get(id).zip(self.assignment.get(id)) else {
             return Ok(Vec::new());
         };
+        let made = self.made(std::iter::once(there));
         let candidate = Candidate::new(cluster);
         let Some(place) = self.place(&candidate, there, &made) else { return Ok(Vec::new()) };
         let servers = self.drawn(&place)?;
@@ -208,7 +215,9 @@ impl Gathered {
 
     fn done(self) -> Proof {
         let Self { pairs, found, assumptions, open, unknown, unread } = self;
-        let of = |clusters: &[String], what: &str| (!clusters.is_empty()).then(|| format!("{}: {what}", listed(clusters)));
+        let of = |clusters: &[String], what: &str| {
+            (!clusters.is_empty()).then(|| format!("{}: {what}", listed(clusters)))
+        };
         let mut all: Vec<String> = Vec::new();
         all.extend(of(&open, "spec.network.networkPolicy is NotEnforced: its servers are open to everybody"));
         all.extend(of(&unknown, "whether NetworkPolicies are enforced is not known"));
@@ -290,7 +299,7 @@ impl Proof {
                 kind: if *is_extra { Difference::Extra } else { Difference::Missing },
                 from: text(from),
                 to: to.clone(),
-                port: port.clone(),
+                port: crate::conditions::truncate(port, LONGEST_PORT),
                 by: text(by),
                 clusters: i64::try_from(clusters.len()).unwrap_or(i64::MAX),
                 example: clusters.first().map(ToString::to_string).unwrap_or_default(),

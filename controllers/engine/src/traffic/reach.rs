@@ -1,6 +1,6 @@
 //! Checks an intent against where apps go, and intents against each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::conditions::types::RENDERED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
@@ -19,31 +19,45 @@ pub fn unreached<'c>(
     group: &Group<'_>,
     clusters: impl Fn(&str) -> Vec<&'c ClusterFacts>,
 ) -> Result<(), Box<Refusal>> {
+    let clients = || group.spec.servers.iter().flat_map(|server| &server.clients);
+    let apps = group
+        .spec
+        .servers
+        .iter()
+        .map(|server| &server.app)
+        .chain(clients().filter_map(|client| client.app.as_ref()));
+    let apps: BTreeSet<&str> = apps.map(String::as_str).collect();
+    // Each once: many clients are of one app.
+    let known: BTreeMap<&str, BTreeMap<&ClusterId, &ClusterFacts>> = apps
+        .into_iter()
+        .map(|app| (app, clusters(app).into_iter().map(|facts| (&facts.id, facts)).collect()))
+        .collect();
+    let none = BTreeMap::new();
     for server in &group.spec.servers {
-        let there = clusters(&server.app);
+        let there = known.get(server.app.as_str()).unwrap_or(&none);
         for client in &server.clients {
             let Some(app) = &client.app else { continue };
-            let of_client = clusters(app);
-            let has: BTreeSet<&ClusterId> = of_client.iter().map(|facts| &facts.id).collect();
-            let counts = |facts: &&ClusterFacts| {
+            let of_client = known.get(app.as_str()).unwrap_or(&none);
+            let counts = |facts: &ClusterFacts| {
                 let terms = client.clusters.as_ref();
-                has.contains(&facts.id)
+                of_client.contains_key(&facts.id)
                     && terms.is_none_or(|terms| terms::any_matches(terms, &Candidate::new(facts)))
             };
-            if there.is_empty() || there.iter().copied().any(|facts| counts(&facts)) {
+            if there.is_empty() || there.values().any(|facts| counts(facts)) {
                 continue;
             }
-            let names =
-                |all: &[&ClusterFacts]| listed(&all.iter().map(|facts| facts.id.to_string()).collect::<Vec<_>>());
+            let names = |all: &BTreeMap<&ClusterId, &ClusterFacts>| {
+                listed(&all.keys().map(ToString::to_string).collect::<Vec<_>>())
+            };
             let text = format!(
                 "{}.clients[{}]: app {app} is on no cluster of app {} where it counts ({app} is on {}; {} is on {}): pods of other clusters \
                  come with addresses, which are named by cidrs",
                 group.origin(&server.name),
                 client.name,
                 server.app,
-                names(&of_client),
+                names(of_client),
                 server.app,
-                names(&there),
+                names(there),
             );
             return Err(Refusal::new(RENDERED, Reason::TargetMissing, text));
         }

@@ -65,7 +65,11 @@ fn what_runs_stays_on_a_cluster_that_turns_and_is_told() {
     let next = plan::plan(&turned.snapshot(Some(running))).unwrap();
     assert!(next.change.is_none(), "{:?}", next.change);
     assert_eq!(has(&next, "tgi.front"), ["acme/a", "acme/b"], "its policy, too");
-    assert!(next.warnings.iter().any(|told| told.contains("open to everybody on acme/b")), "{:?}", next.warnings);
+    assert!(
+        next.warnings.iter().any(|told| told.contains("open to everybody on acme/b")),
+        "{:?}",
+        next.warnings
+    );
 }
 
 #[test]
@@ -81,7 +85,11 @@ fn a_server_without_any_cluster_is_refused_by_what_they_lack() {
     case.clusters.remove("acme/a");
     let refused = refusal(&case);
     assert_eq!((refused.condition, refused.reason), ("Placed", "BackendMissing"));
-    assert!(refused.message.contains(&format!("nearest is acme/b, which needs {NEEDS}")), "{}", refused.message);
+    assert!(
+        refused.message.contains(&format!("nearest is acme/b, which needs {NEEDS}")),
+        "{}",
+        refused.message
+    );
 }
 
 #[test]

@@ -46,7 +46,10 @@ const WAYS: [(&str, Weaken); 10] = [
         spec["ingress"][0]["from"].as_array_mut().unwrap().push(json!({"ipBlock": {"cidr": "0.0.0.0/0"}}));
     }),
     ("one label less", |spec| {
-        spec["ingress"][0]["from"][0]["podSelector"]["matchLabels"].as_object_mut().unwrap().remove("release");
+        spec["ingress"][0]["from"][0]["podSelector"]["matchLabels"]
+            .as_object_mut()
+            .unwrap()
+            .remove("release");
     }),
 ];
 
@@ -108,7 +111,10 @@ fn a_policy_that_leaves_a_client_out_is_found_as_well() {
         spec.as_object_mut().unwrap().remove("ingress");
     };
     let found = proof(&proven(), none).violations;
-    assert!(found.iter().all(|violation| !violation.found.is_extra && violation.found.from == "ui"), "{found:?}");
+    assert!(
+        found.iter().all(|violation| !violation.found.is_extra && violation.found.from == "ui"),
+        "{found:?}"
+    );
     assert!(!found.is_empty());
 }
 

@@ -1,13 +1,12 @@
 //! What intents of traffic make of charts: which policies, on which clusters, and what is refused.
 
+mod clusters;
 #[path = "../common/mod.rs"]
 mod common;
-mod clusters;
 mod laws;
 mod numbers;
 mod proof;
 mod refused;
-mod second;
 
 use std::collections::BTreeMap;
 
@@ -155,7 +154,8 @@ fn all_ports_of_the_service_count_where_none_is_named() {
 
 #[test]
 fn one_workload_of_an_app_may_be_the_client() {
-    let warm = json!([{"name": "warm", "app": "ui", "workload": {"kind": "CronJob", "name": "{{release}}-warm"}}]);
+    let warm =
+        json!([{"name": "warm", "app": "ui", "workload": {"kind": "CronJob", "name": "{{release}}-warm"}}]);
     let rules = ingress(&json!({"clients": warm}));
     assert_eq!(rules[0]["from"], json!([{"podSelector": {"matchLabels": {"job": "warm"}}}]));
 }
@@ -230,8 +230,7 @@ fn two_intents_on_one_server_add_up() {
     let mut case = case(&json!({}));
     let back = json!({"servers": [with_server(&json!({"ports": ["metrics"], "clients": [{"name": "net", "cidrs": ["10.0.0.0/8"]}]}))]});
     case.traffic.insert("back".to_owned(), back);
-    case.dig["intents"] =
-        json!([{"kind": "TrafficGroupIntent", "name": "front"}, {"kind": "TrafficGroupIntent", "name": "back"}]);
+    case.dig["intents"] = json!([{"kind": "TrafficGroupIntent", "name": "front"}, {"kind": "TrafficGroupIntent", "name": "back"}]);
     let plan = plan(&case);
     assert_eq!(on(&plan, "acme/a", "tgi.front").len(), 1);
     let back = on(&plan, "acme/a", "tgi.back").remove("NetworkPolicy/r1-back-catalog").unwrap();

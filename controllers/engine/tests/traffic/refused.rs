@@ -49,7 +49,10 @@ fn an_app_without_a_service_is_refused() {
 
 #[test]
 fn of_two_services_one_has_to_be_named() {
-    let two = [service("one", "{selector: {app: catalog}, ports: [{port: 80}]}"), service("two", "{selector: {app: catalog}, ports: [{port: 81}]}")];
+    let two = [
+        service("one", "{selector: {app: catalog}, ports: [{port: 80}]}"),
+        service("two", "{selector: {app: catalog}, ports: [{port: 81}]}"),
+    ];
     let template = format!("{PODS}{}{}", two[0], two[1]);
     assert_eq!(
         missing(&json!({"ports": null}), Some(&template)),
@@ -72,7 +75,10 @@ fn a_port_that_the_service_does_not_have_is_refused() {
 
 #[test]
 fn a_port_name_that_no_container_has_is_refused() {
-    let template = format!("{PODS}{}", service("one", "{selector: {app: catalog}, ports: [{name: http, port: 80, targetPort: www}]}"));
+    let template = format!(
+        "{PODS}{}",
+        service("one", "{selector: {app: catalog}, ports: [{name: http, port: 80, targetPort: www}]}")
+    );
     assert_eq!(
         missing(&json!({}), Some(&template)),
         ".ports: on acme/a, port http (80) of Service one leads to port www of its pods, and no container behind it names a TCP port so: give \
@@ -83,16 +89,27 @@ fn a_port_name_that_no_container_has_is_refused() {
 #[test]
 fn a_service_that_has_no_pods_of_its_own_is_refused() {
     let without = format!("{PODS}{}", service("one", "{ports: [{name: http, port: 80}]}"));
-    assert!(missing(&json!({}), Some(&without)).starts_with(".service: on acme/a, Service one has no selector"));
+    assert!(
+        missing(&json!({}), Some(&without)).starts_with(".service: on acme/a, Service one has no selector")
+    );
     let external = format!("{PODS}{}", service("one", "{type: ExternalName, externalName: db.example.com}"));
     assert!(missing(&json!({}), Some(&external)).contains("Service one is of type ExternalName"));
     let portless = format!("{PODS}{}", service("one", "{clusterIP: None, selector: {app: catalog}}"));
-    assert!(missing(&json!({"ports": null}), Some(&portless)).starts_with(".ports: on acme/a, Service one has no ports"));
+    assert!(
+        missing(&json!({"ports": null}), Some(&portless))
+            .starts_with(".ports: on acme/a, Service one has no ports")
+    );
 }
 
 #[test]
 fn a_headless_service_is_a_server() {
-    let headless = format!("{PODS}{}", service("one", "{clusterIP: None, selector: {app: catalog}, ports: [{name: http, port: 80, targetPort: web}]}"));
+    let headless = format!(
+        "{PODS}{}",
+        service(
+            "one",
+            "{clusterIP: None, selector: {app: catalog}, ports: [{name: http, port: 80, targetPort: web}]}"
+        )
+    );
     let mut case = case(&json!({}));
     chart(&mut case, "catalog", &headless);
     let policy = super::policy(&super::plan(&case), "acme/a");
@@ -114,7 +131,8 @@ fn a_client_app_without_workloads_is_refused_and_told_the_other_ways() {
 
 #[test]
 fn a_workload_that_the_app_does_not_make_is_refused() {
-    let clients = json!([{"name": "ui", "app": "ui", "workload": {"kind": "StatefulSet", "name": "{{release}}-ui"}}]);
+    let clients =
+        json!([{"name": "ui", "app": "ui", "workload": {"kind": "StatefulSet", "name": "{{release}}-ui"}}]);
     assert_eq!(
         missing(&json!({"clients": clients}), None),
         ".clients[ui]: on acme/a, app ui makes no StatefulSet r1-ui (it makes Deployment r1-ui, CronJob r1-warm): change workload"
@@ -155,7 +173,9 @@ fn an_app_that_there_is_not_is_refused_by_name() {
         assert_eq!((refused.condition, refused.reason), ("Resolved", "AppNotFound"));
         assert_eq!(
             refused.message,
-            format!("TrafficGroupIntent front, {place} names app katalog, which CompositeApp shop does not have: it has catalog, ui")
+            format!(
+                "TrafficGroupIntent front, {place} names app katalog, which CompositeApp shop does not have: it has catalog, ui"
+            )
         );
     }
 }
@@ -164,7 +184,9 @@ fn an_app_that_there_is_not_is_refused_by_name() {
 fn a_fault_of_the_intent_itself_is_refused_before_anything_is_rendered() {
     let refused = refusal(&case(&json!({"clients": [{"name": "net", "cidrs": ["10.1.0.7/16"]}]})));
     assert_eq!((refused.condition, refused.reason), ("Resolved", "IntentInvalid"));
-    assert!(refused.message.starts_with("TrafficGroupIntent front: spec.servers[catalog].clients[net].cidrs: "));
+    assert!(
+        refused.message.starts_with("TrafficGroupIntent front: spec.servers[catalog].clients[net].cidrs: ")
+    );
 }
 
 #[test]

@@ -101,7 +101,8 @@ fn table(all: &[Said]) -> String {
 /// The pairs that are asked for; those of equal clusters once.
 fn said(question: &Question<'_>, args: &ReachArgs) -> anyhow::Result<Vec<Said>> {
     let mut found: BTreeMap<(String, String, String, bool, bool, String), Vec<String>> = BTreeMap::new();
-    let wanted = |id: &&ClusterId| args.cluster.is_empty() || args.cluster.iter().any(|one| one == id.as_str());
+    let wanted =
+        |id: &&ClusterId| args.cluster.is_empty() || args.cluster.iter().any(|one| one == id.as_str());
     for id in question.assignment.keys().filter(wanted) {
         for cell in question.cells(id).map_err(|refusal| anyhow!("{refusal}"))? {
             let from = args.from.as_ref().is_none_or(|from| cell.from.contains(from.as_str()));

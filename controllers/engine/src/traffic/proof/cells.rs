@@ -1,7 +1,8 @@
 //! Every pair of an end and a server's port on a cluster: whether it is open, whether it is to be, and the rule that decides.
 
-use super::ends;
+use super::ends::Union;
 use super::judge::{Served, Target, ends_of, has, ruled, targets};
+use super::policies::{closing, opening, rules_of};
 use super::rules::{End, Policy, Rule};
 use super::target::Door;
 use crate::traffic::Group;
@@ -40,8 +41,7 @@ const ELSEWHERE: &str = "\0elsewhere";
 pub fn cells(place: &Place<'_>, drawn: &[(Group<'_>, &[Server])], policies: &[Policy]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for target in targets(place, drawn) {
-        let closing: Vec<&Policy> =
-            policies.iter().filter(|policy| policy.ingress.is_some() && target.pods.are_of(policy)).collect();
+        let (closing, opening) = (closing(&target, policies), opening(&target, policies));
         for served in &target.served {
             let Served { server, doors, clients, .. } = served;
             let clients = clients.iter().map(|(client, ends)| Who::Client(&client.name, ends));
@@ -60,7 +60,7 @@ pub fn cells(place: &Place<'_>, drawn: &[(Group<'_>, &[Server])], policies: &[Po
                 if matches!(who, Who::Workload(..)) && wanted {
                     continue;
                 }
-                let (open, by) = decided(who, &target, &closing, door);
+                let (open, by) = decided(who, &target, (&closing, &opening), door);
                 let (from, to, port) = (who.described(), server.name.clone(), door.described());
                 cells.push(Cell { from, to, port, open, wanted, by });
             }
@@ -69,16 +69,19 @@ pub fn cells(place: &Place<'_>, drawn: &[(Group<'_>, &[Server])], policies: &[Po
     cells
 }
 
-fn decided(who: &Who<'_>, target: &Target<'_>, closing: &[&Policy], door: &Door) -> (bool, String) {
+fn decided(
+    who: &Who<'_>,
+    target: &Target<'_>,
+    (closing, opening): (&[&Policy], &[&Policy]),
+    door: &Door,
+) -> (bool, String) {
     if closing.is_empty() {
         return (true, "no NetworkPolicy selects its pods".to_owned());
     }
-    for policy in closing {
-        for (at, rule) in policy.ingress.iter().flatten().enumerate() {
-            if target.pods.opens(rule, door) && who.is_let_in(rule) {
-                return (true, ruled(policy, "ingress", at));
-            }
-        }
+    let mut rules = rules_of(opening);
+    let open = rules.find(|(_, _, rule)| target.pods.opens(rule, door) && who.is_let_in(rule));
+    if let Some((policy, at, _)) = open {
+        return (true, ruled(policy, "ingress", at));
     }
     let names: Vec<String> = closing.iter().map(|policy| policy.name.clone()).collect();
     (false, format!("no rule of {}", crate::text::listed(&names)))
@@ -97,7 +100,10 @@ impl Who<'_> {
     fn is_let_in(&self, rule: &Rule) -> bool {
         let ends: Vec<&End> = ends_of(rule).collect();
         match self {
-            Self::Client(_, own) => own.iter().all(|end| ends::is_within(end, &ends)),
+            Self::Client(_, own) => {
+                let all = Union::of(ends.iter().copied());
+                own.iter().all(|end| all.holds(end))
+            }
             Self::Workload(_, workload) => ends.iter().any(|end| has(end, workload)),
             Self::Stranger(namespace, _) => ends.iter().any(|end| match end {
                 End::Anybody => true,

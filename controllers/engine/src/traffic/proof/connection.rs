@@ -57,8 +57,11 @@ pub fn lets_through(policies: &[Value], connection: &Connection) -> bool {
     let lets = |own: &Endpoint, other: &Endpoint, rules: fn(&Policy) -> Option<&Vec<Rule>>| {
         let Some(pod) = &own.pod else { return true };
         // A policy is for pods of its own namespace, whatever labels that has.
-        let closing: Vec<&Vec<Rule>> =
-            policies.iter().filter(|policy| policy.pods.holds(|key| named(pod, key))).filter_map(rules).collect();
+        let closing: Vec<&Vec<Rule>> = policies
+            .iter()
+            .filter(|policy| policy.pods.holds(|key| named(pod, key)))
+            .filter_map(rules)
+            .collect();
         let opens = |rule: &Rule| is_end(rule, other) && is_port(rule, connection);
         closing.is_empty() || closing.into_iter().flatten().any(opens)
     };
@@ -68,7 +71,9 @@ pub fn lets_through(policies: &[Value], connection: &Connection) -> bool {
 /// A label of a pod or its namespace, whose name is a label, too.
 fn named<'p>(pod: &'p Pod, key: &Key) -> Option<&'p str> {
     match key {
-        Key::Namespace(name) if name == crate::traffic::policy::NAMESPACE_LABEL => Some(pod.namespace.as_str()),
+        Key::Namespace(name) if name == crate::traffic::policy::NAMESPACE_LABEL => {
+            Some(pod.namespace.as_str())
+        }
         Key::Namespace(name) => pod.namespace_labels.get(name).map(String::as_str),
         Key::Pod(name) => pod.labels.get(name).map(String::as_str),
     }

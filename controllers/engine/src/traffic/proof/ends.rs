@@ -8,6 +8,9 @@ use super::pods::PodSet;
 use super::rules::End;
 use crate::traffic::graph::{Peer, Within};
 
+/// Most parts that are taken out of a network: one with more is not looked into.
+const MOST_HOLES: usize = 64;
+
 /// A client's end, as a rule would have it.
 pub fn of_client(peer: &Peer, namespace: &str) -> End {
     match peer {
@@ -23,28 +26,50 @@ pub fn of_client(peer: &Peer, namespace: &str) -> End {
     }
 }
 
-/// True where all of an end is among the others.
-pub fn is_within(end: &End, others: &[&End]) -> bool {
-    if others.contains(&&End::Anybody) {
-        return true;
+/// Ends together, to find whether another one is among them.
+pub struct Union<'e> {
+    is_all: bool,
+    sets: Vec<&'e PodSet>,
+    /// Apart from each other, and in order.
+    blocks: Vec<IpNet>,
+}
+
+impl<'e> Union<'e> {
+    /// All of these.
+    pub fn of(ends: impl IntoIterator<Item = &'e End>) -> Self {
+        let mut union = Self { is_all: false, sets: Vec::new(), blocks: Vec::new() };
+        for end in ends {
+            match end {
+                End::Anybody => union.is_all = true,
+                End::Pods(set) => union.sets.push(set),
+                // What is not looked into holds nothing.
+                End::Block(_, except) if except.len() > MOST_HOLES => {}
+                End::Block(cidr, except) => union.blocks.extend(without(*cidr, except)),
+            }
+        }
+        union.blocks = IpNet::aggregate(&union.blocks);
+        union
     }
-    match end {
-        End::Anybody => false,
-        End::Pods(set) => {
-            let sets = others.iter().filter_map(|other| match other {
-                End::Pods(set) => Some(set),
-                End::Block(..) | End::Anybody => None,
-            });
-            set.is_within(&sets.collect::<Vec<_>>())
+
+    /// True where all of an end is among them.
+    pub fn holds(&self, end: &End) -> bool {
+        if self.is_all {
+            return true;
         }
-        End::Block(cidr, except) => {
-            let blocks = others.iter().filter_map(|other| match other {
-                End::Block(cidr, except) => Some(without(*cidr, except)),
-                End::Pods(_) | End::Anybody => None,
-            });
-            let whole = IpNet::aggregate(&blocks.flatten().collect());
-            without(*cidr, except).iter().all(|part| whole.iter().any(|of| of.contains(part)))
+        match end {
+            End::Anybody => false,
+            End::Pods(set) => set.is_within(&self.sets),
+            // What is not looked into is taken for whole.
+            End::Block(cidr, except) if except.len() > MOST_HOLES => self.has_net(cidr),
+            End::Block(cidr, except) => without(*cidr, except).iter().all(|part| self.has_net(part)),
         }
+    }
+
+    /// Only the last one that begins no later can hold it.
+    fn has_net(&self, net: &IpNet) -> bool {
+        let later = self.blocks.partition_point(|block| block <= net);
+        let last = later.checked_sub(1).and_then(|at| self.blocks.get(at));
+        last.is_some_and(|block| block.contains(net))
     }
 }
 

@@ -2,12 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ends::{self, of_client};
+use super::ends::{self, Union, of_client};
+use super::policies::{closing, opening, rules_of};
 use super::rules::{End, Policy, Rule};
 use super::target::{Door, Pods};
+use crate::conditions::truncate;
 use crate::traffic::Group;
 use crate::traffic::graph::{Client, Place, Server};
 use crate::traffic::made::Workload;
+
+/// Findings that are kept of a cluster.
+const MOST_FOUND: usize = 64;
+/// Longest text of a finding, in bytes.
+const LONGEST: usize = 512;
 
 /// Ends that have no name: any pod of the server's namespace, of another one, and any address.
 pub const STRANGERS: usize = 3;
@@ -99,70 +106,106 @@ pub fn judge(place: &Place<'_>, drawn: &[(Group<'_>, &[Server])], policies: &[Po
         .iter()
         .flat_map(|(app, made)| made.workloads.iter().map(move |workload| (*app, workload)))
         .collect();
+    for (app, made) in &place.apps {
+        let words = |other: &String| {
+            format!("{other} of app {app} lets nobody in: policies of its kind are not judged")
+        };
+        judged.assumptions.extend(made.others.iter().map(words));
+    }
     for target in targets(place, drawn) {
-        let closing: Vec<&Policy> =
-            policies.iter().filter(|policy| policy.ingress.is_some() && target.pods.are_of(policy)).collect();
-        let judge = Judge { target: &target, closing, policies, workloads: &workloads };
+        let judge = Judge::new(&target, policies, &workloads);
         judge.assume(place.release, &mut judged.assumptions);
         judge.extra(&mut judged.found);
         judge.lookalikes(&mut judged.found);
         judge.missing(&mut judged.found);
-        let pairs = |served: &Served<'_>| served.doors.len() * (served.clients.len() + workloads.len() + STRANGERS);
+        let pairs =
+            |served: &Served<'_>| served.doors.len() * (served.clients.len() + workloads.len() + STRANGERS);
         judged.pairs += target.served.iter().map(pairs).sum::<usize>();
     }
     judged
 }
 
-/// Some pods of servers, before the policies that close them.
+/// Some pods of servers, before the policies that are for them.
 struct Judge<'j> {
     target: &'j Target<'j>,
+    /// Those that close them.
     closing: Vec<&'j Policy>,
-    policies: &'j [Policy],
+    /// Those that may open them.
+    opening: Vec<&'j Policy>,
+    /// Those that close pods from the inside.
+    leaving: Vec<&'j Policy>,
     workloads: &'j [(&'j str, &'j Workload<'j>)],
 }
 
-impl Judge<'_> {
-    fn found(&self, from: &str, port: &str, by: String, policy: Option<&Policy>, is_extra: bool) -> Found {
-        let first = self.target.served.first();
-        Found {
-            is_extra,
-            to: first.map(|served| served.server.name.clone()).unwrap_or_default(),
-            port: port.to_owned(),
-            from: from.to_owned(),
-            by,
-            policy: policy.map(|policy| (policy.name.clone(), policy.maker.clone())),
-            fails: self.target.served.iter().any(|served| served.fails),
+impl<'j> Judge<'j> {
+    fn new(
+        target: &'j Target<'j>,
+        policies: &'j [Policy],
+        workloads: &'j [(&'j str, &'j Workload<'j>)],
+    ) -> Self {
+        Self {
+            target,
+            closing: closing(target, policies),
+            opening: opening(target, policies),
+            leaving: policies.iter().filter(|policy| policy.egress.is_some()).collect(),
+            workloads,
         }
     }
 
+    fn found(&self, from: &str, port: &str, by: &str, policy: Option<&Policy>, is_extra: bool) -> Found {
+        let has = |served: &&Served<'_>| served.doors.iter().any(|door| door.described() == port);
+        let server = self.target.served.iter().find(has).or_else(|| self.target.served.first());
+        Found {
+            is_extra,
+            to: server.map(|served| served.server.name.clone()).unwrap_or_default(),
+            port: truncate(port, LONGEST),
+            from: truncate(from, LONGEST),
+            by: truncate(by, LONGEST),
+            policy: policy.map(|policy| (policy.name.clone(), policy.maker.clone())),
+            fails: self.fails(),
+        }
+    }
+
+    fn fails(&self) -> bool {
+        self.target.served.iter().any(|served| served.fails)
+    }
+
+    fn doors(&self) -> BTreeSet<&'j Door> {
+        self.target.served.iter().flat_map(|served| &served.doors).collect()
+    }
+
     /// Ends of all clients that may reach a door.
-    fn clients(&self, door: &Door) -> Vec<&End> {
+    fn clients(&self, door: &Door) -> Union<'j> {
         let served = self.target.served.iter().filter(|served| served.doors.contains(door));
-        served.flat_map(|served| &served.clients).flat_map(|(_, ends)| ends).collect()
+        Union::of(served.flat_map(|served| &served.clients).flat_map(|(_, ends)| ends))
     }
 
     /// Rules that let in others than clients, or to other ports.
     fn extra(&self, found: &mut BTreeSet<Found>) {
         if self.closing.is_empty() {
-            let by = "no NetworkPolicy selects its pods".to_owned();
-            found.insert(self.found(&ends::described(&End::Anybody), "every port", by, None, true));
+            let by = "no NetworkPolicy selects its pods";
+            keep(found, self.found(&ends::described(&End::Anybody), "every port", by, None, true));
             return;
         }
-        let most: BTreeSet<&Door> = self.target.served.iter().flat_map(|served| &served.doors).collect();
-        for policy in &self.closing {
-            for (at, rule) in policy.ingress.iter().flatten().enumerate() {
-                for end in ends_of(rule) {
-                    let port = match self.target.pods.opened(rule, most.len()) {
-                        Err(words) => Some(words),
-                        Ok(doors) => {
-                            let open = |door: &&Door| !ends::is_within(end, &self.clients(door));
-                            doors.iter().find(open).map(Door::described)
-                        }
-                    };
-                    if let Some(port) = port {
-                        let by = ruled(policy, "ingress", at);
-                        found.insert(self.found(&ends::described(end), &port, by, Some(policy), true));
+        let clients: BTreeMap<&Door, Union<'_>> =
+            self.doors().into_iter().map(|door| (door, self.clients(door))).collect();
+        let nobody = Union::of([]);
+        for (policy, at, rule) in rules_of(&self.opening) {
+            let doors = self.target.pods.opened(rule, clients.len());
+            for end in ends_of(rule) {
+                if is_full(found, self.fails()) {
+                    return;
+                }
+                let port = match &doors {
+                    Err(words) => Some(words.clone()),
+                    Ok(doors) => {
+                        let open = |door: &&Door| !clients.get(door).unwrap_or(&nobody).holds(end);
+                        doors.iter().find(open).map(Door::described)
                     }
+                };
+                if let Some(port) = port {
+                    let by = ruled(policy, "ingress", at);
+                    keep(found, self.found(&ends::described(end), &port, &by, Some(policy), true));
                 }
             }
         }
@@ -170,22 +213,21 @@ impl Judge<'_> {
 
     /// Workloads of the deployment that are let in because their pods look like those of a client.
     fn lookalikes(&self, found: &mut BTreeSet<Found>) {
-        let doors: BTreeSet<&Door> = self.target.served.iter().flat_map(|served| &served.doors).collect();
-        for (app, workload) in self.workloads {
-            let Some(door) = doors.iter().find(|door| !self.is_client(app, workload, door)) else { continue };
-            let lets_in = |rule: &Rule| {
-                self.target.pods.opens(rule, door)
-                    && ends_of(rule).any(|end| {
-                        matches!(end, End::Pods(_)) && has(end, workload) && ends::is_within(end, &self.clients(door))
-                    })
-            };
-            for policy in &self.closing {
-                let mut rules = policy.ingress.iter().flatten().enumerate();
-                if let Some((at, _)) = rules.find(|(_, rule)| lets_in(rule)) {
-                    let from = format!("{} of app {app} (it looks like a client)", workload.described());
-                    let by = ruled(policy, "ingress", at);
-                    found.insert(self.found(&from, &door.described(), by, Some(policy), true));
-                }
+        for door in self.doors() {
+            let clients = self.clients(door);
+            let among: Vec<(&Policy, usize, &End)> = rules_of(&self.opening)
+                .filter(|(_, _, rule)| self.target.pods.opens(rule, door))
+                .flat_map(|(policy, at, rule)| ends_of(rule).map(move |end| (policy, at, end)))
+                .filter(|(_, _, end)| matches!(end, End::Pods(_)) && clients.holds(end))
+                .collect();
+            for (app, workload) in self.workloads {
+                let lets_in = among.iter().find(|(_, _, end)| has(end, workload));
+                let Some((policy, at, _)) = lets_in.filter(|_| !self.is_client(app, workload, door)) else {
+                    continue;
+                };
+                let from = format!("{} of app {app} (it looks like a client)", workload.described());
+                let by = ruled(policy, "ingress", *at);
+                keep(found, self.found(&from, &door.described(), &by, Some(policy), true));
             }
         }
     }
@@ -200,36 +242,41 @@ impl Judge<'_> {
 
     /// Clients that no policy lets in, or that one does not let out.
     fn missing(&self, found: &mut BTreeSet<Found>) {
-        for served in &self.target.served {
-            for (client, ends) in &served.clients {
-                for door in &served.doors {
-                    if let Some((by, policy)) = self.refused(client, ends, door) {
-                        let missing = self.found(&client.name, &door.described(), by, policy, false);
+        for door in self.doors() {
+            // What is for some of the pods alone lets nobody in to all of them.
+            let rules = rules_of(&self.closing).map(|(_, _, rule)| rule);
+            let open = Union::of(rules.filter(|rule| self.target.pods.opens(rule, door)).flat_map(ends_of));
+            for served in self.target.served.iter().filter(|served| served.doors.contains(door)) {
+                for (client, ends) in &served.clients {
+                    if let Some((by, policy)) = self.refused(client, ends, (door, &open)) {
+                        let missing = self.found(&client.name, &door.described(), &by, policy, false);
                         let to = served.server.name.clone();
-                        found.insert(Found { to, fails: served.fails, ..missing });
+                        keep(found, Found { to, fails: served.fails, ..missing });
                     }
                 }
             }
         }
     }
 
-    fn refused(&self, client: &Client, ends: &[End], door: &Door) -> Option<(String, Option<&Policy>)> {
-        let rules = self.closing.iter().flat_map(|policy| policy.ingress.iter().flatten());
-        let open: Vec<&End> =
-            rules.filter(|rule| self.target.pods.opens(rule, door)).flat_map(ends_of).collect();
-        if !self.closing.is_empty() && !ends.iter().all(|end| ends::is_within(end, &open)) {
+    fn refused(
+        &self,
+        client: &Client,
+        ends: &[End],
+        (door, open): (&Door, &Union<'_>),
+    ) -> Option<(String, Option<&'j Policy>)> {
+        if !self.closing.is_empty() && !ends.iter().all(|end| open.holds(end)) {
             let names: Vec<String> = self.closing.iter().map(|policy| policy.name.clone()).collect();
             let by = format!("no rule of {} lets it in", crate::text::listed(&names));
             return Some((by, self.closing.first().copied()));
         }
-        let mut of_app = self.workloads.iter().filter(|(app, workload)| {
-            client.app.as_deref() == Some(*app) && ends.iter().any(|end| has(end, workload))
-        });
+        let of_app = self.workloads.iter().filter(|(app, _)| client.app.as_deref() == Some(*app));
+        let mut of_app = of_app.filter(|(_, workload)| ends.iter().any(|end| has(end, workload)));
         of_app.find_map(|(_, workload)| {
             let pods = Pods::of(workload);
-            let mut leaving = self.policies.iter().filter(|policy| policy.egress.is_some() && pods.are_of(policy));
+            let mut leaving = self.leaving.iter().copied().filter(|policy| pods.are_of(policy));
             let first = leaving.next()?;
-            let lets_out = |policy: &Policy| policy.egress.iter().flatten().any(|rule| self.lets_out(rule, door));
+            let lets_out =
+                |policy: &Policy| policy.egress.iter().flatten().any(|rule| self.lets_out(rule, door));
             if lets_out(first) || leaving.any(lets_out) {
                 return None;
             }
@@ -310,22 +357,13 @@ pub fn ruled(policy: &Policy, direction: &str, at: usize) -> String {
     format!("{} {direction}[{at}] ({})", policy.name, policy.maker)
 }
 
-/// Policies of all sets of a cluster and of its logical cloud, each with who makes it.
-pub fn policies<'s>(
-    made: impl Iterator<Item = (&'s str, &'s crate::traffic::Made<'s>)>,
-    isolation: Option<&serde_json::Value>,
-) -> Vec<Policy> {
-    let of = |app: &str| match app.split_once('.') {
-        Some(("tgi", intent)) => format!("{} {intent}", crate::traffic::KIND),
-        _ => format!("app {app}"),
-    };
-    let all = made.flat_map(|(app, made)| made.policies.iter().map(move |policy| (app, *policy)));
-    let all: BTreeMap<(String, String), Policy> = all
-        .map(|(app, policy)| {
-            let read = Policy::read(of(app), &policy.json);
-            ((read.name.clone(), app.to_owned()), read)
-        })
-        .collect();
-    let isolation = isolation.map(|json| Policy::read("its logical cloud".to_owned(), json));
-    all.into_values().chain(isolation).collect()
+/// True where so many findings are kept that no more are needed to know what is wrong. One that refuses the plan always counts.
+fn is_full(found: &BTreeSet<Found>, fails: bool) -> bool {
+    found.len() >= MOST_FOUND && (!fails || found.iter().any(|kept| kept.fails))
+}
+
+fn keep(found: &mut BTreeSet<Found>, one: Found) {
+    if !is_full(found, one.fails) {
+        found.insert(one);
+    }
 }

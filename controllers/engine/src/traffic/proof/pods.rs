@@ -11,6 +11,21 @@ use crate::traffic::policy::NAMESPACE_LABEL;
 const FRESH: &str = "\0";
 /// Most labelings that are tried; a set that would take more is not within the others, as far as that is known.
 const MOST: usize = 4096;
+/// Most sets of which it is tried whether they hold another one together.
+const MOST_SETS: usize = 64;
+/// Labels that Kubernetes adds to pods, besides those of their template.
+const ADDED: [&str; 10] = [
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-completion-index",
+    JOB_NAME,
+    "controller-revision-hash",
+    "controller-uid",
+    "job-name",
+    "pod-template-generation",
+    "pod-template-hash",
+    "statefulset.kubernetes.io/pod-name",
+];
 
 /// A label of pods, or of their namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +34,17 @@ pub enum Key {
     Namespace(String),
     /// Of the pod.
     Pod(String),
+}
+
+/// Whether pods are among a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// All of them.
+    All,
+    /// Some may be: it depends on labels that Kubernetes adds.
+    Maybe,
+    /// None.
+    None,
 }
 
 /// A need of a label.
@@ -115,20 +141,61 @@ impl PodSet {
         self.0.iter().all(|(key, needs)| needs.iter().all(|need| need.holds(label(key))))
     }
 
+    /// Whether pods of a template with these labels are among it.
+    pub fn among(&self, namespace: &str, labels: &BTreeMap<&str, &str>) -> Among {
+        let mut among = Among::All;
+        for (key, needs) in &self.0 {
+            let value = match key {
+                Key::Namespace(name) if name == NAMESPACE_LABEL => Some(namespace),
+                Key::Namespace(_) => None,
+                Key::Pod(name) => {
+                    let value = labels.get(name.as_str()).copied();
+                    if value.is_none() && ADDED.contains(&name.as_str()) {
+                        among = Among::Maybe;
+                        continue;
+                    }
+                    value
+                }
+            };
+            if !needs.iter().all(|need| need.holds(value)) {
+                return Among::None;
+            }
+        }
+        among
+    }
+
+    /// Number of its needs and their values: what it costs to look at it.
+    pub fn size(&self) -> usize {
+        self.0.values().flatten().map(|need| 1 + need.values().count()).sum()
+    }
+
     /// True where every pod of it is in one of the others.
     pub fn is_within(&self, others: &[&Self]) -> bool {
-        let keys: BTreeSet<&Key> = std::iter::once(self).chain(others.iter().copied()).flat_map(|set| set.0.keys()).collect();
+        if self.0.keys().any(|key| self.domain(key, &[]).is_empty())
+            || others.iter().any(|other| self.is_in(other))
+        {
+            return true;
+        }
+        // Sets that have none of its pods do not help.
+        let others: Vec<&Self> = others.iter().copied().filter(|other| self.meets(other)).collect();
+        others.len() <= MOST_SETS && self.is_within_together(&others)
+    }
+
+    /// True where every pod of it is in one other.
+    fn is_in(&self, other: &Self) -> bool {
+        other.0.keys().all(|key| self.domain(key, &[other]).iter().all(|value| other.allows(key, *value)))
+    }
+
+    /// False where no pod can be in both.
+    fn meets(&self, other: &Self) -> bool {
+        other.0.keys().all(|key| self.domain(key, &[other]).iter().any(|value| other.allows(key, *value)))
+    }
+
+    fn is_within_together(&self, others: &[&Self]) -> bool {
+        let keys: BTreeSet<&Key> =
+            std::iter::once(self).chain(others.iter().copied()).flat_map(|set| set.0.keys()).collect();
         let domains: Vec<(&Key, Vec<Option<&str>>)> =
             keys.into_iter().map(|key| (key, self.domain(key, others))).collect();
-        if domains.iter().any(|(_, values)| values.is_empty()) {
-            return true;
-        }
-        let holds = |other: &&Self| {
-            domains.iter().all(|(key, values)| values.iter().all(|value| other.allows(key, *value)))
-        };
-        if others.iter().any(holds) {
-            return true;
-        }
         let labelings = domains.iter().try_fold(1_usize, |all, (_, values)| all.checked_mul(values.len()));
         labelings.is_some_and(|all| all <= MOST) && all_within(&domains, others)
     }
@@ -166,7 +233,8 @@ impl PodSet {
             of.flat_map(|(name, needs)| needs.iter().map(move |need| words(name, need))).collect()
         };
         let pods = said(true);
-        let pods = if pods.is_empty() { "any pod".to_owned() } else { format!("pods with {}", pods.join(", ")) };
+        let pods =
+            if pods.is_empty() { "any pod".to_owned() } else { format!("pods with {}", pods.join(", ")) };
         let name = self.0.get(&Key::Namespace(NAMESPACE_LABEL.to_owned())).into_iter().flatten();
         let names: Vec<String> = name.flat_map(Need::values).map(str::to_owned).collect();
         let labels = said(false);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::pods::Among;
 use super::rules::{Policy, Rule, Span};
 use crate::traffic::graph::{Place, Port, Server, Target};
 use crate::traffic::made::Workload;
@@ -52,9 +53,14 @@ impl<'p> Pods<'p> {
         Self { namespace: workload.namespace, labels: workload.labels.clone(), workload: Some(workload) }
     }
 
-    /// True for a policy that is for them.
+    /// True for a policy that is for all of them, and stays.
     pub fn are_of(&self, policy: &Policy) -> bool {
-        policy.pods.has(self.namespace, |key| self.labels.get(key).copied())
+        policy.lasts && policy.pods.among(self.namespace, &self.labels) == Among::All
+    }
+
+    /// True for a policy that is for some of them, as far as that is known.
+    pub fn may_be_of(&self, policy: &Policy) -> bool {
+        policy.pods.among(self.namespace, &self.labels) != Among::None
     }
 
     fn numbers(&self, protocol: &str, name: &str) -> Vec<i64> {
@@ -95,14 +101,15 @@ impl<'p> Pods<'p> {
     }
 
     /// The doors that a rule opens, or the words for so many that no graph names them all.
-    pub fn opened(&self, rule: &Rule, most: usize) -> Result<Vec<Door>, String> {
+    pub fn opened(&self, rule: &Rule, most: usize) -> Result<BTreeSet<Door>, String> {
         let Some(spans) = &rule.ports else { return Err("every port".to_owned()) };
-        let mut doors = Vec::new();
+        let mut doors = BTreeSet::new();
         for span in spans {
             match span {
                 Span::Name(protocol, name) => doors.extend(self.named(protocol, name)),
                 Span::Numbers(protocol, first, last) => {
-                    let many = usize::try_from(last - first).unwrap_or_default() >= most.max(1);
+                    let many =
+                        usize::try_from(last.saturating_sub(*first)).unwrap_or_default() >= most.max(1);
                     if many {
                         return Err(if (*first, *last) == (1, 65_535) {
                             format!("every {protocol} port")
