@@ -133,12 +133,7 @@ impl Entry<'_> {
 }
 
 impl<'a> Field<'a> {
-    fn new(
-        candidates: &'a [Candidate<'a>],
-        cloud: &'a CloudFacts,
-        rule: Rule<'a>,
-        fenced: bool,
-    ) -> Self {
+    fn new(candidates: &'a [Candidate<'a>], cloud: &'a CloudFacts, rule: Rule<'a>, fenced: bool) -> Self {
         let entries = candidates
             .iter()
             .map(|cluster| Entry {

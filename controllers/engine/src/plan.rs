@@ -80,7 +80,8 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let request = request(&resolved, (&apps, &fenced), unchanged);
     let mut placement = place::place(&request)?;
     generated::place(&resolved, &mut placement);
-    let build::Built { assignment, waiting, sets, mut warnings, reachability } = build::build(&resolved, &placement)?;
+    let build::Built { assignment, waiting, sets, mut warnings, reachability } =
+        build::build(&resolved, &placement)?;
     warnings.extend(generated::warnings(&resolved, &placement));
     let rollout = resolved.dig.spec.rollout.as_ref();
     let plan_digest =

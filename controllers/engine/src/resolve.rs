@@ -119,7 +119,8 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
     })?;
     let names: BTreeSet<&str> = composite_app.spec.apps.iter().map(|app| app.name.as_str()).collect();
     check_app_names(dig, profile, app_name, &names)?;
-    let intents::AllEffects { mut entries, generated, traffic } = intents::effects(snapshot, app_name, &names)?;
+    let intents::AllEffects { mut entries, generated, traffic } =
+        intents::effects(snapshot, app_name, &names)?;
     let apps = composite_app
         .spec
         .apps

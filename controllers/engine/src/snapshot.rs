@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, TrafficGroupIntent};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, TrafficGroupIntent,
+};
 
 use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, SetDigest};

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use emco_crds::conditions::types::RESOLVED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, TrafficGroupIntent};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, TrafficGroupIntent,
+};
 use emco_helm::{Chart, Compiled, Limits};
 use serde_json::json;
 
@@ -40,16 +42,8 @@ pub struct Written {
 
 /// `sha256:...`; or why the operator would refuse it.
 pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
-    let Written {
-        dig,
-        composite_app,
-        profile,
-        intents,
-        traffic,
-        cloud: (level, namespace),
-        charts,
-        sources,
-    } = written;
+    let Written { dig, composite_app, profile, intents, traffic, cloud: (level, namespace), charts, sources } =
+        written;
     let name = dig.spec.logical_cloud_ref.name.clone();
     let charts: BTreeMap<String, ChartFacts> = charts
         .into_iter()

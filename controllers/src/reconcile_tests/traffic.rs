@@ -104,7 +104,10 @@ async fn an_intent_that_is_in_use_stays_until_no_list_has_it() {
     life.delete(&path).await;
     life.settle().await;
     let held = life.rig.hub.object(&path).unwrap();
-    assert_eq!(held["status"]["inUse"], json!({"total": 1, "holders": ["DeploymentIntentGroup/team-a/shop"]}));
+    assert_eq!(
+        held["status"]["inUse"],
+        json!({"total": 1, "holders": ["DeploymentIntentGroup/team-a/shop"]})
+    );
     let (state, reason, message) = life.rig.ready(&path);
     assert_eq!((state.as_str(), reason.as_str()), ("False", "Terminating"));
     assert_eq!(message, "deletion waits for 1 holder: DeploymentIntentGroup/team-a/shop");

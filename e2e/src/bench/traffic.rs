@@ -93,6 +93,7 @@ fn proved(snapshot: &Snapshot, plan: &Plan) -> Result<f64> {
         groups: &groups,
         clusters: &snapshot.clusters,
         assignment: &plan.assignment,
+        waiting: &plan.waiting,
         sets: &plan.sets,
         namespace: "shop",
         isolation: Isolation::Closed,

@@ -127,7 +127,8 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
     let Intents { intents, traffic } = listed(found, &dig, &mut sources, &mut answer).await?;
     if let Some(cloud) = cloud.filter(|_| answer.missing.is_empty()) {
         let (composite_app, profile) = (composite_app.map(Arc::new), profile.map(Arc::new));
-        let written = Written { dig: Arc::new(dig), composite_app, profile, intents, traffic, cloud, charts, sources };
+        let written =
+            Written { dig: Arc::new(dig), composite_app, profile, intents, traffic, cloud, charts, sources };
         match inputs_digest(written) {
             Ok(found) => answer.digest = Some(found),
             Err(refusal) => answer.missing(refusal.message),

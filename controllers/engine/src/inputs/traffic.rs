@@ -1,7 +1,9 @@
 //! Puts intents of traffic into the digest of inputs: all that they say.
 
 use emco_crds::TrafficGroupIntentSpec;
-use emco_crds::traffic_group_intent::{Client, ClientWorkload, MadePolicies, OnViolation, Server, Unsupported};
+use emco_crds::traffic_group_intent::{
+    Client, ClientWorkload, MadePolicies, OnViolation, Server, Unsupported,
+};
 use serde_json::{Value, json};
 
 use super::{Fields, selector_of, term_of};

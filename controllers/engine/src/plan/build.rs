@@ -78,7 +78,8 @@ pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> R
     for item in generated {
         builder.generate(item)?;
     }
-    let work::Drawn { items, unread } = work::drawn(resolved, placement, &builder.built.assignment, &builder.built.sets)?;
+    let work::Drawn { items, unread } =
+        work::drawn(resolved, placement, &builder.built.assignment, &builder.built.sets)?;
     for item in &items {
         match item.step(resolved.snapshot) {
             Step::Keep(assigned, content) => builder.keep(item, assigned, content),

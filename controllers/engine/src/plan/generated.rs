@@ -33,8 +33,7 @@ pub(super) fn place(resolved: &Resolved<'_>, placement: &mut Vec<(String, AppPla
                 chosen.push((*id).clone());
                 continue;
             };
-            let fresh =
-                || Rejected { reason: reason.to_owned(), clusters: 0, example: (*id).clone(), needs };
+            let fresh = || Rejected { reason: reason.to_owned(), clusters: 0, example: (*id).clone(), needs };
             rejected.entry(reason).or_insert_with(fresh).clusters += 1;
         }
         let rejected = rejected.into_values().collect();
@@ -113,7 +112,8 @@ impl<'a> Charts<'a> {
         };
         let clusters = chosen.iter().filter_map(facts).map(|(id, facts)| (id, Candidate::new(facts)));
         let names = resolved.apps.iter().map(|app| app.app.name.as_str());
-        let placed = names.zip(of_charts()).map(|(app, (_, placed))| (app, placed.chosen.iter().cloned().collect()));
+        let placed =
+            names.zip(of_charts()).map(|(app, (_, placed))| (app, placed.chosen.iter().cloned().collect()));
         Self { resolved, clusters: clusters.collect(), placed: placed.collect() }
     }
 

@@ -30,7 +30,9 @@ fn variable(at: &str, text: &str) -> Option<String> {
     let text = released(text, "");
     let (_, rest) = text.split_once("{{")?;
     let name = rest.split("}}").next().unwrap_or_default().trim();
-    Some(format!("{at}: {{{{{name}}}}} is not known here: {{{{release}}}} is the only variable, write the rest out"))
+    Some(format!(
+        "{at}: {{{{{name}}}}} is not known here: {{{{release}}}} is the only variable, write the rest out"
+    ))
 }
 
 fn of_cidr(cidr: &str, at: &str) -> Option<String> {

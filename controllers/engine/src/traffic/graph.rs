@@ -159,7 +159,9 @@ impl Draw<'_> {
                 let found = all.iter().find(|service| service.name == wanted);
                 found.ok_or_else(|| {
                     let all = listed(&names);
-                    missing(&format!("app {app} makes no Service {wanted} (it makes {all}): name another one"))
+                    missing(&format!(
+                        "app {app} makes no Service {wanted} (it makes {all}): name another one"
+                    ))
                 })?
             }
         };
@@ -183,7 +185,8 @@ impl Draw<'_> {
     fn ports<'m>(&self, service: &'m Service<'m>) -> Result<Vec<&'m ServicePort<'m>>, Box<Refusal>> {
         let Some(wanted) = &self.server.ports else {
             if service.ports.is_empty() {
-                let what = format!("Service {} has no ports: name those of its pods in the chart", service.name);
+                let what =
+                    format!("Service {} has no ports: name those of its pods in the chart", service.name);
                 return Err(self.refuse(Reason::TargetMissing, ".ports", &what));
             }
             return Ok(service.ports.iter().collect());

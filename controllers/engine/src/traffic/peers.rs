@@ -62,8 +62,7 @@ fn of_app(
             let is = |workload: &&Workload<'_>| workload.kind == kind && workload.name == name;
             let found: Vec<_> = made.workloads.iter().filter(is).collect();
             if found.is_empty() && !made.workloads.is_empty() {
-                let what =
-                    format!("app {app} makes no {kind} {name} (it makes {}): change workload", all());
+                let what = format!("app {app} makes no {kind} {name} (it makes {}): change workload", all());
                 return Err(missing(&what));
             }
             found

@@ -11,7 +11,7 @@ use emco_crds::deployment_intent_group::reachability::{
 use emco_crds::logical_cloud::Isolation;
 
 use super::made::Made;
-use super::{Group, KIND, Place, Server, contradiction, draw, enforcement};
+use super::{Group, KIND, Place, Server, contradiction, draw, enforcement, is_without};
 use crate::cloud;
 use crate::identity::{ClusterId, SetDigest};
 use crate::refusal::Refusal;
@@ -49,6 +49,8 @@ pub struct Question<'q> {
     pub clusters: &'q BTreeMap<ClusterId, ClusterFacts>,
     /// Sets of each cluster.
     pub assignment: &'q Assignment,
+    /// Clusters that wait for their first contact, and have not yet all that they are to have.
+    pub waiting: &'q BTreeMap<ClusterId, Vec<String>>,
     /// All of it.
     pub sets: &'q BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Namespace of the logical cloud.
@@ -94,6 +96,10 @@ impl<'q> Question<'q> {
                 }
                 None => proof.unknown.push(id.to_string()),
                 Some(PolicySupport::Enforced) => {}
+            }
+            if self.waiting.contains_key(id) {
+                proof.waiting.push(id.to_string());
+                continue;
             }
             let candidate = Candidate::new(cluster);
             let Some(place) = self.place(&candidate, there, &made) else {
@@ -183,7 +189,13 @@ impl<'q> Question<'q> {
         let candidate = Candidate::new(cluster);
         let Some(place) = self.place(&candidate, there, &made) else { return Ok(Vec::new()) };
         let servers = self.drawn(&place)?;
-        Ok(cells::cells(&place, &self.pairs(&servers), &self.policies(&place)))
+        let mut cells = cells::cells(&place, &self.pairs(&servers), &self.policies(&place));
+        if is_without(cluster) {
+            for cell in &mut cells {
+                (cell.open, cell.by) = (true, "the cluster enforces no NetworkPolicy".to_owned());
+            }
+        }
+        Ok(cells)
     }
 }
 
@@ -200,6 +212,8 @@ struct Gathered {
     open: Vec<String>,
     /// Clusters of which that is not known.
     unknown: Vec<String>,
+    /// Clusters that wait for their first contact.
+    waiting: Vec<String>,
     /// Clusters of which what they have is not known.
     unread: Vec<String>,
 }
@@ -214,13 +228,14 @@ impl Gathered {
     }
 
     fn done(self) -> Proof {
-        let Self { pairs, found, assumptions, open, unknown, unread } = self;
+        let Self { pairs, found, assumptions, open, unknown, waiting, unread } = self;
         let of = |clusters: &[String], what: &str| {
             (!clusters.is_empty()).then(|| format!("{}: {what}", listed(clusters)))
         };
         let mut all: Vec<String> = Vec::new();
         all.extend(of(&open, "spec.network.networkPolicy is NotEnforced: its servers are open to everybody"));
         all.extend(of(&unknown, "whether NetworkPolicies are enforced is not known"));
+        all.extend(of(&waiting, "what is to be there waits for the first contact, and is not judged"));
         all.extend(of(&unread, "what is there cannot be read, and is not judged"));
         all.extend(assumptions);
         let mut violations: Vec<Violation> =

@@ -22,7 +22,10 @@ fn a_name_of_63_bytes_stays_and_a_longer_one_ends_in_a_digest() {
 #[test]
 fn what_no_rule_of_the_kind_sees_is_a_fault_with_its_cure() {
     let fault = |server: &str| fault(&spec(&format!("servers: [{server}]")));
-    assert_eq!(fault("{name: web, app: web, service: '{{ release }}-web', clients: [{name: a, app: a}]}"), None);
+    assert_eq!(
+        fault("{name: web, app: web, service: '{{ release }}-web', clients: [{name: a, app: a}]}"),
+        None
+    );
     assert_eq!(
         fault("{name: web, app: web, service: '{{cluster.name}}-web', clients: []}").unwrap(),
         "spec.servers[web].service: {{cluster.name}} is not known here: {{release}} is the only variable, write the rest out"
@@ -90,10 +93,7 @@ fn client(from: Vec<Peer>) -> Client {
 }
 
 fn labels(key: &str, value: &str) -> LabelSelector {
-    LabelSelector {
-        match_labels: Some([(key.to_owned(), value.to_owned())].into()),
-        match_expressions: None,
-    }
+    LabelSelector { match_labels: Some([(key.to_owned(), value.to_owned())].into()), match_expressions: None }
 }
 
 fn ingress(clients: Vec<Client>) -> Value {

@@ -1,7 +1,10 @@
 //! Where policies go: to clusters of the server, as far as they have an effect there.
 
+use emco_crds::logical_cloud::Isolation;
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::{self, Plan};
+use emco_engine::traffic::Group;
+use emco_engine::traffic::proof::Question;
 use serde_json::{Value, json};
 
 use super::common::Case;
@@ -153,4 +156,45 @@ fn the_intent_leaves_the_list_and_its_policies_go() {
     let next = plan::plan(&next.snapshot(Some(running))).unwrap();
     assert_eq!(has(&next, "tgi.front"), Vec::<String>::new());
     assert!(next.change.unwrap().summary.contains("tgi.front"));
+}
+
+#[test]
+fn a_cluster_without_contact_keeps_no_other_from_its_policy() {
+    let mut before = case(&json!({}));
+    before.dig["intents"] = Value::Array(Vec::new());
+    let running = before.run(&plan(&before));
+    let mut now = case(&json!({}));
+    now.clusters.get_mut("acme/b").unwrap().version = Some("never".to_owned());
+    let next = plan::plan(&now.snapshot(Some(running))).unwrap_or_else(|refusal| panic!("{refusal}"));
+    assert_eq!(has(&next, "tgi.front"), ["acme/a"]);
+    let proof = next.reachability.unwrap();
+    assert_eq!(proof.verdict.as_str(), "Assumed");
+    assert_eq!(
+        proof.assumptions[0],
+        "acme/b: what is to be there waits for the first contact, and is not judged"
+    );
+}
+
+#[test]
+fn every_pair_is_open_where_no_policy_has_an_effect() {
+    let case = open(Some("Ignore"));
+    let (snapshot, plan) = (case.snapshot(None), plan(&case));
+    let groups: Vec<Group<'_>> =
+        snapshot.traffic.iter().map(|(name, intent)| Group { name, spec: &intent.spec }).collect();
+    let question = Question {
+        groups: &groups,
+        clusters: &snapshot.clusters,
+        assignment: &plan.assignment,
+        waiting: &plan.waiting,
+        sets: &plan.sets,
+        namespace: "shop",
+        isolation: Isolation::Closed,
+        release: "r1",
+    };
+    let open = |cluster: &str| {
+        let cells = question.cells(&ClusterId::new("acme", cluster)).unwrap();
+        (cells.iter().filter(|cell| cell.open).count(), cells.len())
+    };
+    let ((few, all), (open, same)) = (open("a"), open("b"));
+    assert!(few < all && open == same && same > 0, "{few} of {all}, {open} of {same}");
 }

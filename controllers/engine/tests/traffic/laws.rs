@@ -76,6 +76,7 @@ fn proof(case: &Case, weaken: Weaken) -> Proof {
         groups: &groups,
         clusters: &snapshot.clusters,
         assignment: &plan.assignment,
+        waiting: &plan.waiting,
         sets: &plan.sets,
         namespace: "shop",
         isolation: emco_crds::logical_cloud::Isolation::Closed,

@@ -142,6 +142,8 @@ async fn intents(
 struct Stored {
     clusters: BTreeMap<ClusterId, ClusterFacts>,
     assignment: Assignment,
+    /// Nobody: what is stored is all that is there.
+    waiting: BTreeMap<ClusterId, Vec<String>>,
     sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     cloud: LogicalCloud,
     /// Clusters that state to enforce nothing.
@@ -178,7 +180,7 @@ impl Stored {
         let is_open = |id: &&ClusterId| clusters.get(*id).is_some_and(traffic::is_without);
         let open = targets.keys().filter(is_open).cloned().collect();
         let assignment = targets.iter().map(|(id, target)| (id.clone(), assigned(target))).collect();
-        Ok(Self { clusters, assignment, sets, cloud, open })
+        Ok(Self { clusters, assignment, waiting: BTreeMap::new(), sets, cloud, open })
     }
 
     fn question<'q>(&'q self, groups: &'q [Group<'q>], release: &'q str) -> Question<'q> {
@@ -186,6 +188,7 @@ impl Stored {
             groups,
             clusters: &self.clusters,
             assignment: &self.assignment,
+            waiting: &self.waiting,
             sets: &self.sets,
             namespace: self.cloud.cluster_namespace(),
             isolation: self.cloud.spec.isolation,

@@ -37,6 +37,7 @@ impl<'a> Builder<'a> {
             groups: &resolved.traffic,
             clusters: &resolved.snapshot.clusters,
             assignment: &self.built.assignment,
+            waiting: &self.built.waiting,
             sets: &self.built.sets,
             namespace: &resolved.cloud.namespace,
             isolation: resolved.cloud.isolation,
@@ -57,7 +58,8 @@ impl<'a> Builder<'a> {
             let identity = manifest.identity();
             identity.kind() == POLICY && identity.name == name
         });
-        let added = manifest.and_then(|manifest| manifest.edited_by.iter().find_map(|by| by.strip_prefix(ADDED)));
+        let added =
+            manifest.and_then(|manifest| manifest.edited_by.iter().find_map(|by| by.strip_prefix(ADDED)));
         if let Some(action) = added {
             return Some(action.to_owned());
         }

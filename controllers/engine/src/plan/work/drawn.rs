@@ -48,7 +48,10 @@ pub fn drawn<'a>(
         let there = assignment.get(id).unwrap_or(&nothing);
         let placed = placement.iter().take(resolved.apps.len());
         let of_charts = placed.filter(|(_, placed)| placed.chosen.binary_search(id).is_ok());
-        if !of_charts.map(|(app, _)| there.get(app)).all(|has| has.is_some_and(|has| made.contains_key(&has.set))) {
+        if !of_charts
+            .map(|(app, _)| there.get(app))
+            .all(|has| has.is_some_and(|has| made.contains_key(&has.set)))
+        {
             drawn.unread.extend(apps.unread(resolved, cluster));
             continue;
         }
@@ -131,9 +134,8 @@ struct Apps<'a> {
 impl<'a> Apps<'a> {
     fn of(resolved: &'a Resolved<'a>, placement: &[(String, AppPlacement)]) -> Self {
         let first = resolved.apps.len();
-        let drawn = |(_, generated): &(usize, &'a act::Generated<'a>)| {
-            matches!(generated.objects, Objects::Drawn(_))
-        };
+        let drawn =
+            |(_, generated): &(usize, &'a act::Generated<'a>)| matches!(generated.objects, Objects::Drawn(_));
         let apps: Vec<_> = resolved.generated.iter().enumerate().filter(drawn).collect();
         let of = |group: &Group<'a>| {
             let (at, generated) = apps.iter().find(|(_, generated)| generated.intent == group.name)?;
@@ -156,8 +158,7 @@ impl<'a> Apps<'a> {
     ) -> Result<Vec<Option<Arc<Class>>>, Box<Refusal>> {
         let release = resolved.dig.release();
         let apps = there.iter().filter_map(|(app, assigned)| Some((app.as_str(), made.get(&assigned.set)?)));
-        let place =
-            Place { cluster, apps: apps.collect(), namespace: &resolved.cloud.namespace, release };
+        let place = Place { cluster, apps: apps.collect(), namespace: &resolved.cloud.namespace, release };
         let groups = &resolved.traffic;
         let servers =
             groups.iter().map(|group| traffic::draw(group, &place)).collect::<Result<Vec<_>, _>>()?;
