@@ -42,7 +42,7 @@ impl<'e> Union<'e> {
             match end {
                 End::Anybody => union.is_all = true,
                 End::Pods(set) => union.sets.push(set),
-                // What is not looked into holds nothing.
+                // One that is not looked into holds nothing.
                 End::Block(_, except) if except.len() > MOST_HOLES => {}
                 End::Block(cidr, except) => union.blocks.extend(without(*cidr, except)),
             }
@@ -59,7 +59,7 @@ impl<'e> Union<'e> {
         match end {
             End::Anybody => false,
             End::Pods(set) => set.is_within(&self.sets),
-            // What is not looked into is taken for whole.
+            // One that is not looked into is taken for whole.
             End::Block(cidr, except) if except.len() > MOST_HOLES => self.has_net(cidr),
             End::Block(cidr, except) => without(*cidr, except).iter().all(|part| self.has_net(part)),
         }

@@ -243,7 +243,7 @@ impl<'j> Judge<'j> {
     /// Clients that no policy lets in, or that one does not let out.
     fn missing(&self, found: &mut BTreeSet<Found>) {
         for door in self.doors() {
-            // What is for some of the pods alone lets nobody in to all of them.
+            // A policy for some of the pods lets nobody in to all of them.
             let rules = rules_of(&self.closing).map(|(_, _, rule)| rule);
             let open = Union::of(rules.filter(|rule| self.target.pods.opens(rule, door)).flat_map(ends_of));
             for served in self.target.served.iter().filter(|served| served.doors.contains(door)) {

@@ -36,7 +36,7 @@ pub enum Key {
     Pod(String),
 }
 
-/// Whether pods are among a set.
+/// The share of some pods that is in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
     /// All of them.
@@ -141,7 +141,7 @@ impl PodSet {
         self.0.iter().all(|(key, needs)| needs.iter().all(|need| need.holds(label(key))))
     }
 
-    /// Whether pods of a template with these labels are among it.
+    /// The share of the pods of a template with these labels that is in it.
     pub fn among(&self, namespace: &str, labels: &BTreeMap<&str, &str>) -> Among {
         let mut among = Among::All;
         for (key, needs) in &self.0 {
@@ -164,7 +164,7 @@ impl PodSet {
         among
     }
 
-    /// Number of its needs and their values: what it costs to look at it.
+    /// Number of its needs and their values: the cost of a look at it.
     pub fn size(&self) -> usize {
         self.0.values().flatten().map(|need| 1 + need.values().count()).sum()
     }

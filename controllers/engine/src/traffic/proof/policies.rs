@@ -33,7 +33,7 @@ pub fn policies<'s>(
     isolation: Option<&Value>,
 ) -> Vec<Policy> {
     let of = |app: &str| match app.split_once('.') {
-        Some(("tgi", intent)) => format!("{} {intent}", KIND),
+        Some(("tgi", intent)) => format!("{KIND} {intent}"),
         _ => format!("app {app}"),
     };
     let all = made.flat_map(|(app, made)| made.policies.iter().map(move |policy| (app, *policy)));

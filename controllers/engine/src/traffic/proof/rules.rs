@@ -80,7 +80,7 @@ impl Policy {
         }
     }
 
-    /// Number of its ends, their labels and holes, and its ports: what it costs to look at it.
+    /// Number of its ends, their labels and holes, and its ports: the cost of a look at it.
     pub fn size(&self) -> usize {
         let end = |end: &End| match end {
             End::Anybody => 1,
