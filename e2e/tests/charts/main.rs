@@ -10,12 +10,16 @@ mod outside;
 mod over_bound;
 mod registry;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::CompositeApp;
 use emco_crds::conditions::types;
 use emco_e2e::bed::{Bed, BedSpec, Parts, PlaneSpec};
 use emco_e2e::git_server::GitServer;
-use emco_e2e::operator::{OperatorInTurn, SharedOperator, chart, is, project, says as says_now, wait};
+use emco_e2e::operator::{
+    OperatorInTurn, SharedOperator, binary_map, chart, is, project, says as says_now, wait,
+};
 use emco_e2e::package::Package;
 use emco_e2e::public::Internet;
 use emco_e2e::registry::{Guard, Registry};
@@ -127,6 +131,8 @@ async fn the_examples_of_the_book_run() {
         registry.push(&note("1.0.0", "one"), "charts").await?;
         let chart = "apiVersion: v2\nname: note\nversion: 1.0.0\n";
         git.commit(&[("deploy/note/Chart.yaml", chart), ("deploy/note/templates/note.yaml", NOTE)]).await?;
+        let legacy = BTreeMap::from([("chart.tgz".to_owned(), note("1.0.0", "one").bytes)]);
+        binary_map(bed, "shop", "legacy-chart", legacy).await?;
         let mut names = Vec::new();
         for block in page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
             if block.contains("kind: CompositeApp") {
@@ -135,7 +141,7 @@ async fn the_examples_of_the_book_run() {
                 names.push(app["metadata"]["name"].as_str().context("no name")?.to_owned());
             }
         }
-        ensure!(names == ["from-repository", "from-registry", "from-git"], "{names:?}");
+        ensure!(names == ["unchecked", "from-repository", "from-registry", "from-git"], "{names:?}");
         for name in names {
             wait(bed, "shop", &name, |app: &CompositeApp| is(app.status.as_ref(), types::READY, "True"))
                 .await?;
