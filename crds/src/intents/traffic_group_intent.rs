@@ -53,7 +53,7 @@ pub struct TrafficGroupIntentSpec {
     /// NetworkPolicies that are made: one for each server (Servers, also if absent) or none (None: those of the charts are judged alone).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_policy: Option<MadePolicies>,
-    /// Treatment of clusters that state networkPolicy: NotEnforced: apps of servers are not placed there, and stay where they run
+    /// Treatment of clusters that state networkPolicy: `NotEnforced`: apps of servers are not placed there, and stay where they run
     /// (Exclude, also if absent), or they are placed there without a policy (Ignore).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<Unsupported>,

@@ -104,7 +104,7 @@ pub async fn answered(seed: u64, cases: usize) -> Result<Vec<Case>> {
     ask(asked).await
 }
 
-/// Of EMCO's example network_policy: by its own list of two entries port 22 of the server is open to the client, by ours it is not. Both
+/// Of EMCO's example `network_policy`: by its own list of two entries port 22 of the server is open to the client, by ours it is not. Both
 /// opinions say so.
 pub async fn example() -> Result<()> {
     let policy = |ports: Value| {

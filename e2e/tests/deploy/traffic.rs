@@ -55,7 +55,7 @@ fn packages() -> Result<[Package; 2]> {
     Ok([package("http-server")?, package("http-client")?])
 }
 
-/// EMCO's example network_policy: http-client reaches http-server on port 5000.
+/// EMCO's example `network_policy`: http-client reaches http-server on port 5000.
 fn intent(namespace: &str, more: &Value) -> String {
     let client = json!({"name": "client", "app": "http-client"});
     let mut clients = vec![client];
