@@ -70,12 +70,13 @@ fn namespace(request: &Request<'_>) -> Value {
 
 /// Connections come from pods of the namespace alone, or from nobody.
 pub fn isolation(namespace: &str, isolation: Isolation) -> Option<Value> {
-    let mut spec = json!({"podSelector": {}, "policyTypes": ["Ingress"]});
-    match isolation {
+    let spec = match isolation {
         Isolation::None => return None,
-        Isolation::DefaultDeny => spec["ingress"] = json!([{"from": [{"podSelector": {}}]}]),
-        Isolation::Closed => {}
-    }
+        Isolation::DefaultDeny => json!({
+            "podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {}}]}],
+        }),
+        Isolation::Closed => json!({"podSelector": {}, "policyTypes": ["Ingress"]}),
+    };
     Some(json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

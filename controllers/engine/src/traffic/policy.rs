@@ -85,12 +85,12 @@ fn named(names: &[String]) -> Value {
 /// A selector without what is empty in it.
 fn stated(selector: &LabelSelector) -> Value {
     let LabelSelector { match_labels, match_expressions } = selector;
-    let mut out = json!({});
+    let mut out = serde_json::Map::new();
     if let Some(labels) = match_labels.as_ref().filter(|labels| !labels.is_empty()) {
-        out["matchLabels"] = json!(labels);
+        out.insert("matchLabels".to_owned(), json!(labels));
     }
     if let Some(expressions) = match_expressions.as_ref().filter(|all| !all.is_empty()) {
-        out["matchExpressions"] = json!(expressions);
+        out.insert("matchExpressions".to_owned(), json!(expressions));
     }
-    out
+    Value::Object(out)
 }

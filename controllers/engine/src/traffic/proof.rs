@@ -107,13 +107,12 @@ impl<'q> Question<'q> {
                 continue;
             };
             let key = self.key(there, &candidate);
-            let judged = match known.get(&key) {
-                Some(judged) => Arc::clone(judged),
-                None => {
-                    let judged = Arc::new(self.judge(&place)?);
-                    known.insert(key, Arc::clone(&judged));
-                    judged
-                }
+            let judged = if let Some(judged) = known.get(&key) {
+                Arc::clone(judged)
+            } else {
+                let judged = Arc::new(self.judge(&place)?);
+                known.insert(key, Arc::clone(&judged));
+                judged
             };
             proof.take(id, &judged);
         }

@@ -57,13 +57,12 @@ pub fn drawn<'a>(
         }
         let candidate = Candidate::new(cluster);
         let key = Key::of(resolved, there, &candidate);
-        let classes = match known.get(&key) {
-            Some(classes) => classes.clone(),
-            None => {
-                let classes = apps.classes(resolved, &candidate, (there, &made))?;
-                known.insert(key, classes.clone());
-                classes
-            }
+        let classes = if let Some(classes) = known.get(&key) {
+            classes.clone()
+        } else {
+            let classes = apps.classes(resolved, &candidate, (there, &made))?;
+            known.insert(key, classes.clone());
+            classes
         };
         drawn.items.extend(apps.items(resolved, cluster, classes));
     }
@@ -168,12 +167,15 @@ impl<'a> Apps<'a> {
             return Err(refusal);
         }
         let key = &resolved.snapshot.installation.digest_key;
-        let class = |(app, (group, servers)): (&mut Option<(usize, Classes<'a>)>, (Group<'_>, &[Server]))| {
-            let (_, classes) = app.as_mut()?;
-            let edits = Edits::made(act::traffic::policies(&group, servers, release), key)?;
-            Some(classes.class(edits, key))
-        };
-        Ok(self.all.iter_mut().zip(all).map(class).collect())
+        let mut found = Vec::with_capacity(all.len());
+        for (app, (group, servers)) in self.all.iter_mut().zip(all) {
+            let class = app.as_mut().and_then(|(_, classes)| {
+                let edits = Edits::made(act::traffic::policies(&group, servers, release), key)?;
+                Some(classes.class(edits, key))
+            });
+            found.push(class);
+        }
+        Ok(found)
     }
 
     fn items(
