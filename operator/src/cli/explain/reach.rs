@@ -98,9 +98,12 @@ fn table(all: &[Said]) -> String {
     table.text()
 }
 
+/// What a row says of a pair besides its clusters, by which equal rows become one.
+type Pair = (String, String, String, bool, bool, String);
+
 /// The pairs that are asked for; those of equal clusters once.
 fn said(question: &Question<'_>, args: &ReachArgs) -> anyhow::Result<Vec<Said>> {
-    let mut found: BTreeMap<(String, String, String, bool, bool, String), Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<Pair, Vec<String>> = BTreeMap::new();
     let wanted =
         |id: &&ClusterId| args.cluster.is_empty() || args.cluster.iter().any(|one| one == id.as_str());
     for id in question.assignment.keys().filter(wanted) {
