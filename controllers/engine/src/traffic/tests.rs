@@ -43,6 +43,7 @@ fn what_no_rule_of_the_kind_sees_is_a_fault_with_its_cure() {
 
 #[test]
 fn a_cluster_enforces_policies_where_that_is_stated_or_seen() {
+    use PolicySupport::{Enforced, NotEnforced};
     let facts = |groups: &[&str], stated| {
         let resource = |group: &&str| crate::apis::ApiResource {
             group: (*group).to_owned(),
@@ -66,7 +67,6 @@ fn a_cluster_enforces_policies_where_that_is_stated_or_seen() {
             network_policy: stated,
         }
     };
-    use PolicySupport::{Enforced, NotEnforced};
     for group in ENFORCING {
         assert_eq!(enforcement(&facts(&["apps", group], None)), Some(Enforced), "{group}");
     }
