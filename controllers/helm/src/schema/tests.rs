@@ -2,9 +2,16 @@ use serde_json::{Value as Json, json};
 
 use super::{Schema, Unchecked};
 use crate::limits::{LimitError, Limits, Meter};
+use crate::template::exec::STACK_BYTES;
 
+/// A schema is read on any thread, and values are checked on one that has the stack of a render.
 fn check_within(limits: &Limits, schema: &[u8], values: &Json) -> Result<Option<String>, Unchecked> {
-    Schema::new(schema).check(values, &Meter::start(limits))
+    let schema = Schema::new(schema);
+    std::thread::scope(|scope| {
+        let work = || schema.check(values, &Meter::start(limits));
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        thread.unwrap().join().unwrap()
+    })
 }
 
 fn check(schema: &Json, values: &Json) -> Option<String> {
