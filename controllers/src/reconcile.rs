@@ -23,3 +23,4 @@ pub mod results;
 pub mod revision;
 pub mod sources;
 pub mod suspension;
+mod traffic_group_intent;

@@ -68,6 +68,7 @@ mod suspended_project;
 mod taken;
 mod third_owner;
 mod thousand;
+mod traffic;
 mod unseen;
 mod upgrades;
 mod usual;

@@ -148,6 +148,7 @@ fn every_reason_has_its_line_and_every_line_is_a_reason() {
         ("CompositeProfile", names(reasons::CompositeProfileReason::ALL)),
         ("GenericActionIntent", names(reasons::GenericActionIntentReason::ALL)),
         ("HardwareIntent", names(reasons::HardwareIntentReason::ALL)),
+        ("TrafficGroupIntent", names(reasons::TrafficGroupIntentReason::ALL)),
         ("DeploymentIntentGroup", names(reasons::DeploymentIntentGroupReason::ALL)),
         ("DeploymentApproval", names(reasons::DeploymentApprovalReason::ALL)),
         ("AppContext", names(reasons::AppContextReason::ALL)),

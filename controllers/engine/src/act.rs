@@ -10,6 +10,7 @@ mod effects;
 mod entry;
 mod hardware;
 mod touched;
+pub mod traffic;
 
 pub use edit::{Edit, Edits, Pick, Unfilled, Wanted, What};
 pub use effects::{Effects, Generated, Objects};

@@ -11,7 +11,7 @@ use emco_crds::{Cluster, DeploymentIntentGroup, InUse, LogicalCloud, OwnerKind, 
 use kube::core::Resource;
 
 use crate::identity::ClusterId;
-use crate::resolve::{is_generic_action, is_hardware};
+use crate::resolve::{is_generic_action, is_hardware, is_traffic};
 
 /// The kind whose shards hold clusters.
 const HOLDS: OwnerKind = OwnerKind::DeploymentIntentGroup;
@@ -135,6 +135,18 @@ fn listing<'a>(
     of(namespace, digs, |dig| alive(dig) && lists(dig))
 }
 
+/// Holders of a `TrafficGroupIntent`: the groups that list it. One that is being deleted needs only its inventory.
+pub fn traffic<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
+    let lists = |dig: &DeploymentIntentGroup| {
+        dig.spec.intents.iter().any(|listed| is_traffic(listed) && listed.name == name)
+    };
+    of(namespace, digs, |dig| alive(dig) && lists(dig))
+}
+
 fn alive(dig: &DeploymentIntentGroup) -> bool {
     dig.metadata.deletion_timestamp.is_none()
 }
@@ -235,6 +247,20 @@ mod tests {
         assert_eq!(composite_app(Some("team-a"), "shop", &digs).len(), 1);
         assert_eq!(profile(Some("team-a"), "prod", &digs).len(), 1);
         assert!(profile(Some("team-b"), "prod", &digs).is_empty());
+    }
+
+    #[test]
+    fn an_intent_is_held_by_the_groups_that_list_its_kind_and_name() {
+        let mut group = dig("shop", false);
+        group.spec.intents = serde_json::from_value(json!([
+            {"kind": "TrafficGroupIntent", "name": "front"}, {"kind": "GenericActionIntent", "name": "banner"}
+        ]))
+        .unwrap();
+        let held = |name: &str| {
+            let all = [group.clone()];
+            (traffic(Some("team-a"), name, &all).len(), intent(Some("team-a"), name, &all).len())
+        };
+        assert_eq!((held("front"), held("banner")), ((1, 0), (0, 1)));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub mod snapshot;
 pub mod state;
 pub mod terms;
 pub mod text;
+pub mod traffic;
 pub mod unsupported;
 pub mod values;
 pub mod written;

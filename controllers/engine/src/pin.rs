@@ -65,6 +65,7 @@ mod tests {
             kubernetes_version: None,
             apis: None,
             nodes: None,
+            network_policy: None,
         };
         (id(name), facts)
     }

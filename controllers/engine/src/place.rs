@@ -17,6 +17,7 @@ use crate::refusal::Refusal;
 use crate::set::Assignment;
 use crate::snapshot::{ClusterFacts, Scheduling};
 use crate::terms::{self, Candidate};
+use crate::traffic;
 
 mod explain;
 mod hardware;
@@ -43,6 +44,8 @@ pub struct Request<'a> {
     pub hardware: &'a Demands,
     /// Names of the apps, in the order of the composite app.
     pub apps: &'a [&'a str],
+    /// Apps that need a cluster that enforces NetworkPolicies: nothing new of them goes where it is stated that none does.
+    pub fenced: &'a BTreeSet<&'a str>,
     /// Who has what now.
     pub running: Option<&'a Assignment>,
     /// Whether everything people wrote is as it was when `running` was planned. Decides what `membership: Frozen` keeps.
@@ -124,7 +127,7 @@ fn each<E>(
     mut visit: impl FnMut(&str, &Field<'_>, &Asking<'_>) -> Result<BTreeSet<ClusterId>, E>,
 ) -> Result<(), E> {
     let candidates: Vec<_> = request.clusters.values().map(Candidate::new).collect();
-    let mut fields: BTreeMap<String, Field<'_>> = BTreeMap::new();
+    let mut fields: BTreeMap<(String, bool), Field<'_>> = BTreeMap::new();
     let mut all = Vec::with_capacity(request.apps.len());
     for &app in request.apps {
         let rule = Rule::of(request.placement, app);
@@ -136,21 +139,22 @@ fn each<E>(
             .map(|(cluster, _)| cluster)
             .collect();
         let frozen = rule.frozen && request.unchanged && !used.is_empty();
-        let path = rule.path.clone();
+        let fenced = request.fenced.contains(app);
+        let key = (rule.path.clone(), fenced);
         // Most apps share one rule; every cluster is compared with it once.
-        fields.entry(path.clone()).or_insert_with(|| Field::new(&candidates, request.cloud, rule));
-        all.push((app, path, Asking { used, frozen, room: Judgement::default() }));
+        fields.entry(key.clone()).or_insert_with(|| Field::new(&candidates, request.cloud, rule, fenced));
+        all.push((app, key, Asking { used, frozen, room: Judgement::default() }));
     }
     let mut hardware = Hardware::new(request.hardware, candidates.len());
     if hardware.counts() {
-        for (app, path, asking) in all.iter().filter(|(_, _, asking)| !asking.frozen) {
-            if let Some(field) = fields.get(path) {
+        for (app, key, asking) in all.iter().filter(|(_, _, asking)| !asking.frozen) {
+            if let Some(field) = fields.get(key) {
                 hardware.foresee(app, field, &asking.used);
             }
         }
     }
-    for (app, path, mut asking) in all {
-        let Some(field) = fields.get(&path) else { continue };
+    for (app, key, mut asking) in all {
+        let Some(field) = fields.get(&key) else { continue };
         // A frozen choice stays where it is.
         if hardware.counts() && !asking.frozen {
             asking.room = hardware.judge(app, field, &asking.used);
@@ -181,6 +185,8 @@ struct Entry<'a> {
     groups: Vec<usize>,
     /// Whether the logical cloud has it.
     in_cloud: bool,
+    /// Whether it lacks what the app needs.
+    lacks: bool,
 }
 
 impl Entry<'_> {
@@ -188,19 +194,19 @@ impl Entry<'_> {
         &self.cluster.facts.id
     }
 
-    /// Whether the app may be there: it may take work, or it is cordoned and has the app already.
+    /// Whether the app may be there: it may take work, or it has the app already, and is cordoned or lacks what others of it need.
     fn open(&self, used: &BTreeSet<&ClusterId>) -> bool {
         self.in_cloud
             && match self.cluster.facts.scheduling {
-                Scheduling::Enabled => true,
-                Scheduling::Cordoned => used.contains(self.id()),
+                Scheduling::Enabled if !self.lacks => true,
+                Scheduling::Enabled | Scheduling::Cordoned => used.contains(self.id()),
                 Scheduling::Drained => false,
             }
     }
 }
 
 impl<'a> Field<'a> {
-    fn new(candidates: &'a [Candidate<'a>], cloud: &'a CloudFacts, rule: Rule<'a>) -> Self {
+    fn new(candidates: &'a [Candidate<'a>], cloud: &'a CloudFacts, rule: Rule<'a>, fenced: bool) -> Self {
         let entries = candidates
             .iter()
             .enumerate()
@@ -212,6 +218,7 @@ impl<'a> Field<'a> {
                     .filter(|g| rule.any_of.get(*g).is_some_and(|g| terms::any_matches(g.from, cluster)))
                     .collect(),
                 in_cloud: cloud.clusters.contains(&cluster.facts.id),
+                lacks: fenced && traffic::is_without(cluster.facts),
             })
             .collect();
         Self { cloud, rule, entries }

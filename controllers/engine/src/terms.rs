@@ -173,6 +173,7 @@ mod tests {
             kubernetes_version: Some("v1.36.3+k3s1".to_owned()),
             apis: None,
             nodes: None,
+            network_policy: None,
         }
     }
 

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use emco_crds::conditions::types::RESOLVED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent,
+    TrafficGroupIntent,
+};
 use emco_helm::{Chart, Compiled, Limits};
 use serde_json::json;
 
@@ -26,10 +29,12 @@ pub struct Written {
     pub composite_app: Option<Arc<CompositeApp>>,
     /// `None` where the deployment names none, or there is none of that name.
     pub profile: Option<Arc<CompositeProfile>>,
-    /// Intents that it lists, by name; those that there are not are absent.
+    /// Generic actions that it lists, by name; those that there are not are absent.
     pub intents: BTreeMap<String, Arc<GenericActionIntent>>,
     /// The same of those that say what is needed of nodes.
     pub hardware: BTreeMap<String, Arc<HardwareIntent>>,
+    /// The same of traffic.
+    pub traffic: BTreeMap<String, Arc<TrafficGroupIntent>>,
     /// Level of its logical cloud, and the namespace on clusters.
     pub cloud: (String, String),
     /// Digests of chart archives (`sha256:...`), by app.
@@ -46,6 +51,7 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
         profile,
         intents,
         hardware,
+        traffic,
         cloud: (level, namespace),
         charts,
         sources,
@@ -67,12 +73,14 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
         profile,
         intents,
         hardware,
+        traffic,
         cloud: Some(CloudFacts {
             name,
             level,
             namespace,
             reach: Reach::default(),
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: BTreeSet::new(),
         }),
         clusters: BTreeMap::new(),

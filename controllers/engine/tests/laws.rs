@@ -33,6 +33,7 @@ impl Fleet {
             namespace: "shop".to_owned(),
             reach: Reach { cluster: true, ..Reach::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: self.0.iter().filter(|(_, (_, inside))| *inside).map(|(id, _)| id.clone()).collect(),
         }
     }
@@ -65,6 +66,7 @@ fn fleet() -> impl Strategy<Value = Fleet> {
                 kubernetes_version: None,
                 apis: None,
                 nodes: None,
+                network_policy: None,
             };
             (id, (facts, inside))
         });
@@ -108,6 +110,7 @@ fn choose(fleet: &Fleet, rule: &Value, running: Option<&Assignment>) -> Option<A
         placement: &placement,
         hardware: &hardware,
         apps: &["web"],
+        fenced: &std::collections::BTreeSet::new(),
         running,
         unchanged: false,
     };

@@ -102,7 +102,7 @@ impl ApprovalChanged {
     }
 }
 
-/// What deployments read of intents of a kind: not what became of them.
+/// What deployments read of intents of any kind: not what became of them.
 #[derive(Default)]
 pub struct IntentChanged(Mutex<BTreeMap<String, Value>>);
 

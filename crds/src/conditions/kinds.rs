@@ -33,6 +33,7 @@ conditioned!(
     crate::CompositeProfileStatus,
     crate::GenericActionIntentStatus,
     crate::HardwareIntentStatus,
+    crate::TrafficGroupIntentStatus,
     crate::DeploymentIntentGroupStatus: revision,
     crate::DeploymentApprovalStatus,
     crate::AppContextStatus,

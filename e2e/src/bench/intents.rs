@@ -123,7 +123,7 @@ fn named(plan: &Plan) -> (usize, usize) {
     (edited.len(), rendered.len())
 }
 
-fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: &Value) -> Result<Arc<K>> {
+pub fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: &Value) -> Result<Arc<K>> {
     let metadata = json!({"name": name, "namespace": "shop"});
     let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec});
     Ok(Arc::new(serde_json::from_value(object)?))
@@ -159,12 +159,14 @@ fn snapshot(clusters: usize, text: &str, running: Option<Running>) -> Result<Sna
         intents: [("text".to_owned(), object("GenericActionIntent", "text", &json!({"actions": [action]}))?)]
             .into(),
         hardware: BTreeMap::new(),
+        traffic: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "edge".to_owned(),
             level: "Admin".to_owned(),
             namespace: "shop".to_owned(),
             reach: Reach { cluster: true, ..Reach::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: all.keys().cloned().collect(),
         }),
         clusters: all,
@@ -192,6 +194,7 @@ fn fleet(clusters: usize) -> BTreeMap<ClusterId, ClusterFacts> {
             kubernetes_version: Some("v1.36.3".to_owned()),
             apis: Some(Arc::clone(&apis)),
             nodes: None,
+            network_policy: None,
         };
         (id, facts)
     };

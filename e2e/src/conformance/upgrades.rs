@@ -223,6 +223,7 @@ fn reference(id: &ClusterId, apis: &Arc<ApiList>) -> ClusterFacts {
         kubernetes_version: Some(format!("v{KUBE_VERSION}")),
         apis: Some(Arc::clone(apis)),
         nodes: None,
+        network_policy: None,
     }
 }
 
@@ -258,12 +259,14 @@ fn installed(
         profile: None,
         intents: BTreeMap::new(),
         hardware: BTreeMap::new(),
+        traffic: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "default".to_owned(),
             level: "Admin".to_owned(),
             namespace: namespace.to_owned(),
             reach: emco_engine::role::Reach { cluster: true, ..Default::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: BTreeSet::from([id.clone()]),
         }),
         clusters: BTreeMap::from([(id, facts)]),

@@ -126,6 +126,16 @@ spec:
     - {name: b, nodeSelector: {matchLabels: {disk: hdd}}}
 ---
 apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: good, namespace: shop}
+spec: {servers: [{name: web, app: web, clients: [{name: office, cidrs: [10.1.0.0/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: broken, namespace: shop}
+spec: {servers: [{name: web, app: web, clients: [{name: office, cidrs: [10.1.0.7/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
 kind: DeploymentIntentGroup
 metadata: {name: waits, namespace: shop}
 spec: {compositeAppRef: {name: absent}, placement: {allOf: [{provider: acme}]}}

@@ -101,6 +101,8 @@ const STAGES: [Stage; 36] = [
     ("GenericActionIntent", "shop", "broken", "Failed", "Degraded"),
     ("HardwareIntent", "shop", "good", "Current", "Healthy"),
     ("HardwareIntent", "shop", "broken", "Failed", "Degraded"),
+    ("TrafficGroupIntent", "shop", "good", "Current", "Healthy"),
+    ("TrafficGroupIntent", "shop", "broken", "Failed", "Degraded"),
     ("DeploymentIntentGroup", "shop", "web", "Current", "Healthy"),
     ("DeploymentIntentGroup", "shop", "waits", "InProgress", "Progressing"),
     ("DeploymentIntentGroup", "shop", "broken", "Failed", "Degraded"),

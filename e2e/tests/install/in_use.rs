@@ -46,6 +46,11 @@ metadata: {name: spare, namespace: held}
 spec: {consumers: []}
 ---
 apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: spare, namespace: held}
+spec: {servers: [{name: web, app: note, clients: [{name: office, cidrs: [10.1.0.0/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
 kind: CompositeApp
 metadata: {name: spare, namespace: held}
 spec: {apps: [{name: note, chart: {configMapRef: {name: charts, key: note-1.0.0.tgz}}}]}
@@ -146,6 +151,7 @@ async fn deletion_is_refused(bed: &Bed) -> Result<()> {
         "compositeprofiles.emco.io",
         "genericactionintents.emco.io",
         "hardwareintents.emco.io",
+        "trafficgroupintents.emco.io",
         "logicalclouds.emco.io",
     ] {
         kubectl.run(&["delete", kind, "spare", "-n", "held"]).await?;

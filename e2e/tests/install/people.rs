@@ -20,17 +20,19 @@ const ALL: [&str; 9] = [
     "compositeprofiles",
     "genericactionintents",
     "hardwareintents",
+    "trafficgroupintents",
     "deploymentintentgroups",
     "deploymentapprovals",
     "appcontexts",
     "syncshards",
 ];
 /// Those that say what is deployed.
-const DEPLOYED: [&str; 5] = [
+const DEPLOYED: [&str; 6] = [
     "compositeapps",
     "compositeprofiles",
     "genericactionintents",
     "hardwareintents",
+    "trafficgroupintents",
     "deploymentintentgroups",
 ];
 const APPROVALS: [&str; 1] = ["deploymentapprovals"];

@@ -10,6 +10,7 @@ mod install;
 mod kind;
 mod more;
 mod page;
+mod traffic;
 mod values;
 
 use anyhow::Result;
@@ -62,6 +63,7 @@ mod soak {
             cli::follow(&bed).await?;
             values::follow(&bed).await?;
             actions::follow(&bed).await?;
+            traffic::follow(&bed).await?;
             backup::follow(&bed, operator).await
         }))
         .await;
@@ -83,6 +85,7 @@ async fn pages_on_a_hub_with_a_cluster_can_be_followed() {
         cli::follow(&bed).await?;
         values::follow(&bed).await?;
         actions::follow(&bed).await?;
+        traffic::follow(&bed).await?;
         backup::commands(&bed).await?;
         more::observability(&bed).await
     }))

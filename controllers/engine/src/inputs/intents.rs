@@ -7,9 +7,9 @@ use emco_crds::hardware_intent::{Consumer, Importance, Requirement};
 use emco_crds::names::GROUP;
 use serde_json::{Value, json};
 
-use super::{Fields, selector_of, term_of};
+use super::{Fields, selector_of, term_of, traffic};
 use crate::canonical;
-use crate::resolve::{is_generic_action, is_hardware, source};
+use crate::resolve::{is_generic_action, is_hardware, is_traffic, source};
 use crate::snapshot::{Snapshot, Source};
 
 pub(super) fn intent_of(reference: &IntentRef, snapshot: &Snapshot) -> Value {
@@ -27,6 +27,11 @@ pub(super) fn intent_of(reference: &IntentRef, snapshot: &Snapshot) -> Value {
         && let Some(intent) = snapshot.hardware.get(name)
     {
         out.list("consumers", intent.spec.consumers.iter().map(consumer_of));
+    }
+    if is_traffic(reference)
+        && let Some(intent) = snapshot.traffic.get(name)
+    {
+        traffic::put(&mut out, &intent.spec);
     }
     out.done()
 }

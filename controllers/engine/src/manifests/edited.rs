@@ -45,6 +45,12 @@ impl Draft {
         draft
     }
 
+    /// The file of the chart that printed an object.
+    pub fn source(&self, kind: (&str, &str), name: &str) -> Option<&str> {
+        let found = self.objects.iter().rev().find(|object| named(&object.json) == (kind, name));
+        found.map(|object| object.source.as_str())
+    }
+
     fn find_kinds(&mut self) {
         let kinds = self.objects.iter().map(|object| kind_of(&object.json));
         self.kinds = kinds.map(|(group, kind)| (group.to_owned(), kind.to_owned())).collect();

@@ -15,6 +15,7 @@ use crate::refusal::Refusal;
 use crate::snapshot::Scheduling;
 use crate::terms;
 use crate::text::counted;
+use crate::traffic;
 
 /// Why a cluster was not chosen. Closed set: `status.apps[].rejected[].reason`.
 mod verdict {
@@ -28,6 +29,8 @@ mod verdict {
     pub const LABEL_MISSING: &str = "LabelMissing";
     /// The rule names other clusters or providers.
     pub const NOT_SELECTED: &str = "NotSelected";
+    /// It lacks what an intent of traffic needs.
+    pub const BACKEND_MISSING: &str = "BackendMissing";
     /// It qualifies for a group that has enough.
     pub const NOT_CHOSEN: &str = "NotChosen";
     /// It came after the choice was frozen.
@@ -136,10 +139,12 @@ impl Field<'_> {
             _ if !entry.in_cloud => verdict::NOT_IN_LOGICAL_CLOUD,
             (Scheduling::Drained, _) => verdict::DRAINED,
             (Scheduling::Cordoned, _) if !asking.used.contains(entry.id()) => verdict::CORDONED,
+            (Scheduling::Enabled, _) if !entry.open(&asking.used) => verdict::BACKEND_MISSING,
             (_, Some(hardware::Verdict::Missing(_))) => verdict::HARDWARE_MISSING,
             (_, Some(hardware::Verdict::InUse(_))) => verdict::HARDWARE_IN_USE,
             (_, Some(hardware::Verdict::Unknown(_))) => verdict::HARDWARE_UNKNOWN,
             (Scheduling::Cordoned, _) => verdict::CORDONED,
+            (Scheduling::Enabled, _) if entry.lacks => verdict::BACKEND_MISSING,
             (Scheduling::Enabled, _) if asking.frozen && entry.all_of => verdict::FROZEN,
             (Scheduling::Enabled, _) => verdict::NOT_CHOSEN,
         }
@@ -168,7 +173,10 @@ impl Field<'_> {
         if !entry.in_cloud {
             needs.push(format!("to be a cluster of logical cloud {}", self.cloud.name));
         } else if !entry.open(&asking.used) {
-            needs.push("scheduling: Enabled".to_owned());
+            if entry.cluster.facts.scheduling != Scheduling::Enabled {
+                needs.push("scheduling: Enabled".to_owned());
+            }
+            needs.extend(entry.lacks.then(|| traffic::NEEDS.to_owned()));
         } else if let Some(lack) = asking.lack(entry) {
             needs.push(lack.needs.clone());
         } else if let Some(unknown) = asking.unknown(entry) {
@@ -259,7 +267,16 @@ impl Field<'_> {
             let nearest = self.nearest(entries.iter(), asking);
             format!("app {app}: no cluster matches {}; {nearest}", rule.field())
         };
-        Refusal::new(PLACED, Reason::NoClusterMatches, message)
+        Refusal::new(PLACED, self.missing(), message)
+    }
+
+    /// Why there is no cluster: those that match may only lack what an intent needs.
+    fn missing(&self) -> Reason {
+        let only_lacks = |entry: &Entry<'_>| {
+            let picked = entry.all_of || !entry.groups.is_empty();
+            picked && entry.in_cloud && entry.lacks && entry.cluster.facts.scheduling == Scheduling::Enabled
+        };
+        if self.entries.iter().any(only_lacks) { Reason::BackendMissing } else { Reason::NoClusterMatches }
     }
 
     /// Some, but fewer than a group must have.
@@ -282,7 +299,7 @@ impl Field<'_> {
                 format!("{path} needs at least {least} whose nodes have room for it, and {found} have");
             (Reason::HardwareUnsatisfiable, what)
         } else if found == 0 {
-            (Reason::NoClusterMatches, format!("no cluster matches {path}.from"))
+            (self.missing(), format!("no cluster matches {path}.from"))
         } else {
             let least = group.min;
             (Reason::NotEnoughClusters, format!("{path} needs at least {least} clusters and {found} qualify"))

@@ -1,8 +1,9 @@
-//! Finds the intents that a deployment lists, and reads their actions.
+//! Finds the intents that a deployment lists, and reads what they do.
 //!
 //! They are found by name in the deployment's own namespace: one of another project cannot be listed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use emco_crds::conditions::types::RESOLVED;
 use emco_crds::deployment_intent_group::IntentRef;
@@ -16,15 +17,17 @@ use crate::act::{self, Effects, Entry, Generated, Objects};
 use crate::hardware::{self, Demands};
 use crate::refusal::Refusal;
 use crate::snapshot::{Snapshot, SourceKey};
+use crate::traffic::{self, Group};
 
 /// Kinds of intents that are known.
 const ACTIONS: &str = "GenericActionIntent";
 const HARDWARE: &str = "HardwareIntent";
-/// Their priority. Those of a lower number are carried out first, whatever the order of the list: what later kinds change may have been
-/// made by earlier ones.
-const PRIORITIES: &[(&str, u8)] = &[(ACTIONS, 10), (HARDWARE, 20)];
+/// Their priority. Those of a lower number are carried out first, whatever the order of the list: what later kinds change, or read, may have
+/// been made by earlier ones.
+const PRIORITIES: &[(&str, u8)] = &[(ACTIONS, 10), (HARDWARE, 20), (traffic::KIND, 60)];
 /// Short names, which the apps begin with that intents of a kind make.
 const SHORT: &str = "gai";
+const HARDWARE_SHORT: &str = "hwi";
 
 /// Whether a reference names a `GenericActionIntent`.
 pub fn is_generic_action(reference: &IntentRef) -> bool {
@@ -36,9 +39,14 @@ pub fn is_hardware(reference: &IntentRef) -> bool {
     is_ours(reference) && reference.kind == HARDWARE
 }
 
+/// True of a reference to a `TrafficGroupIntent`.
+pub fn is_traffic(reference: &IntentRef) -> bool {
+    is_ours(reference) && reference.kind == traffic::KIND
+}
+
 /// True of a reference to an intent of a kind that is known.
 pub fn is_known(reference: &IntentRef) -> bool {
-    is_generic_action(reference) || is_hardware(reference)
+    is_ours(reference) && PRIORITIES.iter().any(|(kind, _)| reference.kind == *kind)
 }
 
 fn is_ours(reference: &IntentRef) -> bool {
@@ -77,6 +85,8 @@ pub(super) struct AllEffects<'a> {
     pub generated: Vec<Generated<'a>>,
     /// Needs of apps, of nodes.
     pub hardware: Demands,
+    /// Intents of traffic, which read what all others leave.
+    pub traffic: Vec<Group<'a>>,
 }
 
 /// The apps that intents may name.
@@ -88,13 +98,13 @@ struct Apps<'r> {
 
 impl Apps<'_> {
     /// An app that is not there is a typing error.
-    fn check(&self, kind: &str, intent: &str, field: &str, app: &str) -> Result<(), Box<Refusal>> {
+    fn check(&self, origin: &str, app: &str) -> Result<(), Box<Refusal>> {
         if self.names.contains(app) {
             return Ok(());
         }
         let known = self.names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
         let text = format!(
-            "{kind} {intent}: {field} names app {app}, which CompositeApp {} does not have: it has {known}",
+            "{origin} names app {app}, which CompositeApp {} does not have: it has {known}",
             self.composite_app
         );
         Err(Refusal::new(RESOLVED, Reason::AppNotFound, text))
@@ -109,17 +119,49 @@ pub(super) fn effects<'a>(
     let mut all = AllEffects::default();
     let apps = Apps { composite_app, names };
     for reference in ordered(&snapshot.dig.spec.intents, PRIORITIES) {
-        let name = &reference.name;
-        let Effects { edits, objects } = match named(snapshot, reference)? {
-            Listed::Actions(intent) => generic_actions(snapshot, name, intent, apps)?,
-            Listed::Hardware(intent) => consumers(name, intent, apps, &mut all.hardware)?,
+        let name = reference.name.as_str();
+        let (made_by, Effects { edits, objects }) = if is_traffic(reference) {
+            let group = group(snapshot, reference, apps)?;
+            all.traffic.push(group);
+            ((traffic::KIND, traffic::SHORT), act::traffic::effects(&group))
+        } else if is_hardware(reference) {
+            let intent = named(snapshot, reference, &snapshot.hardware)?;
+            ((HARDWARE, HARDWARE_SHORT), consumers(name, intent, apps, &mut all.hardware)?)
+        } else {
+            let intent = named(snapshot, reference, &snapshot.intents)?;
+            ((ACTIONS, SHORT), generic_actions(snapshot, name, intent, apps)?)
         };
         for (app, entry) in edits {
             all.entries.entry(app).or_default().push(entry);
         }
-        all.generated.extend(Generated::of((ACTIONS, SHORT), name, objects));
+        all.generated.extend(Generated::of(made_by, name, objects));
     }
     Ok(all)
+}
+
+/// A `TrafficGroupIntent`, whose apps the composite application has.
+fn group<'a>(
+    snapshot: &'a Snapshot,
+    reference: &'a IntentRef,
+    apps: Apps<'_>,
+) -> Result<Group<'a>, Box<Refusal>> {
+    let spec = &named(snapshot, reference, &snapshot.traffic)?.spec;
+    let group = Group { name: &reference.name, spec };
+    if let Some(sentence) = traffic::fault(spec) {
+        let text = format!("{} {}: {sentence}", traffic::KIND, group.name);
+        return Err(Refusal::new(RESOLVED, Reason::IntentInvalid, text));
+    }
+    for server in &spec.servers {
+        let origin = group.origin(&server.name);
+        let clients = server.clients.iter().filter_map(|client| {
+            Some((format!("{origin}.clients[{}]", client.name), client.app.as_deref()?))
+        });
+        let own = std::iter::once((origin.clone(), server.app.as_str()));
+        for (origin, app) in own.chain(clients) {
+            apps.check(&origin, app)?;
+        }
+    }
+    Ok(group)
 }
 
 /// What a `GenericActionIntent` does: an action that names no app adds an object of its own.
@@ -135,7 +177,7 @@ fn generic_actions<'a>(
             objects.push(entry(snapshot, name, action)?);
             continue;
         };
-        apps.check(ACTIONS, name, &format!("spec.actions[{}]", action.name), app)?;
+        apps.check(&format!("{ACTIONS} {name}: spec.actions[{}]", action.name), app)?;
         edits.push((app, entry(snapshot, name, action)?));
     }
     Ok(Effects { edits, objects: Objects::Actions(objects) })
@@ -154,7 +196,7 @@ fn consumers<'a>(
     })?;
     let mut edits = Vec::new();
     for (consumer, demand) in demands {
-        apps.check(HARDWARE, name, &format!("spec.consumers[{}]", consumer.name), &consumer.app)?;
+        apps.check(&format!("{HARDWARE} {name}: spec.consumers[{}]", consumer.name), &consumer.app)?;
         needed.0.entry(consumer.app.clone()).or_default().push(demand);
         edits.extend(act::asking(name, consumer).map(|entry| (consumer.app.as_str(), entry)));
     }
@@ -176,27 +218,22 @@ pub fn needed_hardware(snapshot: &Snapshot) -> Option<Demands> {
     all.too_many().is_none().then_some(all)
 }
 
-/// An intent that is listed.
-enum Listed<'a> {
-    Actions(&'a GenericActionIntent),
-    Hardware(&'a HardwareIntent),
-}
-
-fn named<'a>(snapshot: &'a Snapshot, reference: &IntentRef) -> Result<Listed<'a>, Box<Refusal>> {
+fn named<'a, K>(
+    snapshot: &Snapshot,
+    reference: &IntentRef,
+    found: &'a BTreeMap<String, Arc<K>>,
+) -> Result<&'a K, Box<Refusal>> {
     let IntentRef { group, kind, name } = reference;
-    let found = if is_generic_action(reference) {
-        snapshot.intents.get(name).map(|intent| Listed::Actions(intent))
-    } else if is_hardware(reference) {
-        snapshot.hardware.get(name).map(|intent| Listed::Hardware(intent))
-    } else {
+    if !is_known(reference) {
         let group = group.as_deref().unwrap_or(GROUP);
+        let known = PRIORITIES.iter().map(|(kind, _)| *kind).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "spec.intents[{kind}/{name}]: there is no intent of kind {kind} in group {group}, only {ACTIONS} and {HARDWARE} in {GROUP}: correct \
-             kind and group, or remove the entry"
+            "spec.intents[{kind}/{name}]: there is no intent of kind {kind} in group {group}, only {known} in {GROUP}: correct kind and group, or \
+             remove the entry"
         );
         return Err(Refusal::new(RESOLVED, Reason::IntentKindUnknown, text));
-    };
-    found.ok_or_else(|| {
+    }
+    found.get(name).map(AsRef::as_ref).ok_or_else(|| {
         let namespace = snapshot.dig.metadata.namespace.as_deref().unwrap_or_default();
         let text = format!(
             "{kind} {name} does not exist in namespace {namespace}: create it, or change spec.intents"

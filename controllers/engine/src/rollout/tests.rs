@@ -34,6 +34,7 @@ fn frozen(yaml: &str, placed: &[&str], earlier: Option<&Waves>) -> Waves {
             kubernetes_version: None,
             apis: None,
             nodes: None,
+            network_policy: None,
         };
         (id.clone(), facts)
     };

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use emco_crds::cluster::PolicySupport;
+
 use crate::apis::ApiList;
 use crate::hardware::NodeFacts;
 use crate::identity::ClusterId;
@@ -39,4 +41,6 @@ pub struct ClusterFacts {
     pub apis: Option<Arc<ApiList>>,
     /// Its nodes; `None` where no deployment asks for them.
     pub nodes: Option<Arc<NodeFacts>>,
+    /// `spec.network.networkPolicy`, where its owner states that.
+    pub network_policy: Option<PolicySupport>,
 }

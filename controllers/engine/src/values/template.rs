@@ -258,6 +258,7 @@ mod tests {
             kubernetes_version: None,
             apis: None,
             nodes: None,
+            network_policy: None,
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::CompositeApp;
+use emco_crds::cluster::PolicySupport;
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::cloud::CloudFacts;
 use emco_engine::hardware::{self, Node, NodeFacts, Read, amounts};
@@ -43,6 +44,9 @@ pub struct Case {
     /// `spec` of each `HardwareIntent`, by name.
     #[serde(default)]
     pub hardware: BTreeMap<String, Value>,
+    /// `spec` of each `TrafficGroupIntent`, by name.
+    #[serde(default)]
+    pub traffic: BTreeMap<String, Value>,
     /// Clusters by id.
     pub clusters: BTreeMap<String, ClusterCase>,
     /// `Kind/name/key` to text.
@@ -52,6 +56,8 @@ pub struct Case {
     pub namespace: Option<String>,
     /// Level of the logical cloud.
     pub level: Option<String>,
+    /// `isolation` of the logical cloud.
+    pub isolation: Option<Value>,
     /// The rights of its account follow what is deployed.
     #[serde(default)]
     pub derived: bool,
@@ -83,6 +89,8 @@ pub struct ClusterCase {
     pub unreachable: bool,
     #[serde(default)]
     pub outside: bool,
+    /// What its owner states: `Enforced` or `NotEnforced`.
+    pub network_policy: Option<String>,
     /// Kinds it serves besides the usual ones, as `group/version/Kind` (namespaced) or `group/version/Kind!` (not).
     #[serde(default)]
     pub serves: Vec<String>,
@@ -139,6 +147,7 @@ impl Case {
                 "clusters" => case.clusters = serde_yaml::from_str(&text).unwrap(),
                 "intents" => case.intents = serde_yaml::from_str(&text).unwrap(),
                 "hardware" => case.hardware = serde_yaml::from_str(&text).unwrap(),
+                "traffic" => case.traffic = serde_yaml::from_str(&text).unwrap(),
                 "charts" => case.charts = serde_yaml::from_str(&text).unwrap(),
                 "sources" => case.sources = serde_yaml::from_str(&text).unwrap(),
                 other => panic!("before.{other} is not known"),
@@ -201,6 +210,13 @@ impl Case {
                 .iter()
                 .map(|(name, spec)| (name.clone(), Arc::new(object("HardwareIntent", name, spec.clone()))))
                 .collect(),
+            traffic: self
+                .traffic
+                .iter()
+                .map(|(name, spec)| {
+                    (name.clone(), Arc::new(object("TrafficGroupIntent", name, spec.clone())))
+                })
+                .collect(),
             cloud: self.found("cloud").then(|| CloudFacts {
                 name: "edge".to_owned(),
                 level: self.level.clone().unwrap_or_else(|| "Admin".to_owned()),
@@ -213,6 +229,11 @@ impl Case {
                     namespaces: [self.namespace.clone().unwrap_or_else(|| "shop".to_owned())].into(),
                     cluster: false,
                 }),
+                isolation: self
+                    .isolation
+                    .clone()
+                    .map(|isolation| serde_json::from_value(isolation).unwrap())
+                    .unwrap_or_default(),
                 clusters: self
                     .clusters
                     .iter()
@@ -298,6 +319,7 @@ fn facts(id: &str, case: &ClusterCase) -> (ClusterId, ClusterFacts) {
         kubernetes_version: known.then_some(version),
         apis: known.then(|| Arc::new(apis(&case.serves))),
         nodes: case.nodes.as_ref().map(|nodes| Arc::new(node_facts(nodes, case))),
+        network_policy: case.network_policy.as_deref().map(policy_support),
     };
     (id, facts)
 }
@@ -330,6 +352,14 @@ fn node_facts(nodes: &BTreeMap<String, Value>, case: &ClusterCase) -> NodeFacts 
     }
 }
 
+fn policy_support(text: &str) -> PolicySupport {
+    match text {
+        "Enforced" => PolicySupport::Enforced,
+        "NotEnforced" => PolicySupport::NotEnforced,
+        other => panic!("networkPolicy {other}"),
+    }
+}
+
 /// What every cluster of the tests serves, and some more.
 pub fn apis(more: &[String]) -> ApiList {
     let usual = [
@@ -342,6 +372,7 @@ pub fn apis(more: &[String]) -> ApiList {
         "apps/v1/Deployment",
         "apps/v1/StatefulSet",
         "batch/v1/Job",
+        "networking.k8s.io/v1/NetworkPolicy",
         "rbac.authorization.k8s.io/v1/ClusterRole!",
         "apiextensions.k8s.io/v1/CustomResourceDefinition!",
     ];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use emco_crds::fields::Level;
 use emco_crds::{
     CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent, Project,
+    TrafficGroupIntent,
 };
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
@@ -93,7 +94,7 @@ pub async fn gather(
             Err(refusal) => return Ok(Err(refusal)),
         },
     };
-    let intents = intents(ctx, dig);
+    let (intents, traffic) = (intents(ctx, dig), traffic(ctx, dig));
     let mut keys = profile.as_deref().map(resolve::sources).unwrap_or_default();
     keys.extend(intents.values().flat_map(|intent| resolve::intent_sources(intent)));
     let (charts, sources) =
@@ -128,6 +129,7 @@ pub async fn gather(
             profile,
             intents,
             hardware: hardware_intents(ctx, dig),
+            traffic,
             cloud,
             clusters,
             charts,
@@ -168,7 +170,7 @@ fn without_place(
     Some(refused("TooManyDeployments", true, message))
 }
 
-/// The intents that a deployment lists and that there are, by name.
+/// The generic actions that a deployment lists and that there are, by name.
 fn intents(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<GenericActionIntent>> {
     let listed = dig.spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
     let found = |name: &String| Some((name.clone(), ctx.stores.intents.named(meta::namespace(dig), name)?));
@@ -179,6 +181,13 @@ fn intents(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<G
 fn hardware_intents(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<HardwareIntent>> {
     let listed = dig.spec.intents.iter().filter(|listed| resolve::is_hardware(listed));
     let found = |name: &String| Some((name.clone(), ctx.stores.hardware.named(meta::namespace(dig), name)?));
+    listed.filter_map(|listed| found(&listed.name)).collect()
+}
+
+/// The same of traffic.
+fn traffic(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<TrafficGroupIntent>> {
+    let listed = dig.spec.intents.iter().filter(|listed| resolve::is_traffic(listed));
+    let found = |name: &String| Some((name.clone(), ctx.stores.traffic.named(meta::namespace(dig), name)?));
     listed.filter_map(|listed| found(&listed.name)).collect()
 }
 
@@ -225,6 +234,9 @@ impl Gathered {
             intents_same = intents_same && same(ctx, intent.as_ref(), |_| true).await?;
         }
         for intent in self.snapshot.hardware.values() {
+            intents_same = intents_same && same(ctx, intent.as_ref(), |_| true).await?;
+        }
+        for intent in self.snapshot.traffic.values() {
             intents_same = intents_same && same(ctx, intent.as_ref(), |_| true).await?;
         }
         Ok(dig_same && refs_same.0 && refs_same.1 && intents_same && sources == self.sources)

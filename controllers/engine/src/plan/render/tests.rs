@@ -28,6 +28,7 @@ fn cluster(name: &str, version: &str, kind: &str) -> ClusterFacts {
         kubernetes_version: Some(version.to_owned()),
         apis: Some(Arc::new(ApiList { resources: vec![api] })),
         nodes: None,
+        network_policy: None,
     }
 }
 
