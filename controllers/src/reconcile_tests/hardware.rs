@@ -138,9 +138,17 @@ async fn two_deployments_that_come_at_once_do_not_take_the_same_gpu() {
     assert!(both[0] != both[1], "{both:?}");
 }
 
+/// The clock shows the minute in which a hub in memory makes everything: revisions are new then.
+fn goes_to_when_things_are_made(life: &Life) {
+    let made: jiff::Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+    let ahead = life.rig.ctx.now().as_second() - made.as_second();
+    life.rig.clock.back(Duration::from_secs(ahead.unsigned_abs()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_was_given_is_known_after_a_restart_and_ends_after_ten_minutes() {
     let mut life = Life::with(&objects());
+    goes_to_when_things_are_made(&life);
     for edge in life.edges.values() {
         edge.set_workloads_ready(false);
     }
@@ -199,8 +207,8 @@ async fn clusters_that_do_not_tell_are_not_waited_for_longer_than_a_minute() {
     let mut life = Life::with(&objects());
     life.put(&intent());
     life.put(&listing("shop"));
-    life.next().await;
-    life.next().await;
+    life.settle().await;
+    assert!(of_web(&life, "shop").is_empty(), "it waits");
     life.rig.clock.forward(Duration::from_mins(2));
     life.settle().await;
     assert_eq!(of_web(&life, "shop"), ["acme/a"], "not known, by name");
@@ -238,14 +246,15 @@ fn forbidden_pods() -> Faults {
 
 #[tokio::test(start_paused = true)]
 async fn only_deployments_that_list_it_look_again_and_only_for_another_verdict() {
-    let life = running(1, 1).await;
+    // One of the two is the shop's own.
+    let life = running(2, 1).await;
     let [a, b] = EDGES.map(|name| ClusterId::new("acme", name));
     let news = || hardware::news(&life.rig.ctx, &[a.clone(), b.clone()]);
     assert!(news().is_empty());
     // More of what is there already changes nothing.
-    gpus(&life, 2, 2);
+    gpus(&life, 3, 2);
     assert!(news().is_empty());
-    gpus(&life, 2, 0);
+    gpus(&life, 3, 0);
     assert_eq!(news(), [("team-a".to_owned(), "shop".to_owned())]);
 }
 
