@@ -123,6 +123,15 @@ pub fn hardware_intent<'a>(
     listing(namespace, name, is_hardware, digs)
 }
 
+/// The same of a `TrafficGroupIntent`.
+pub fn traffic<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
+    listing(namespace, name, is_traffic, digs)
+}
+
 fn listing<'a>(
     namespace: Option<&str>,
     name: &str,
@@ -131,18 +140,6 @@ fn listing<'a>(
 ) -> Vec<String> {
     let lists = |dig: &DeploymentIntentGroup| {
         dig.spec.intents.iter().any(|listed| is_it(listed) && listed.name == name)
-    };
-    of(namespace, digs, |dig| alive(dig) && lists(dig))
-}
-
-/// Holders of a `TrafficGroupIntent`: the groups that list it. One that is being deleted needs only its inventory.
-pub fn traffic<'a>(
-    namespace: Option<&str>,
-    name: &str,
-    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
-) -> Vec<String> {
-    let lists = |dig: &DeploymentIntentGroup| {
-        dig.spec.intents.iter().any(|listed| is_traffic(listed) && listed.name == name)
     };
     of(namespace, digs, |dig| alive(dig) && lists(dig))
 }
@@ -253,14 +250,20 @@ mod tests {
     fn an_intent_is_held_by_the_groups_that_list_its_kind_and_name() {
         let mut group = dig("shop", false);
         group.spec.intents = serde_json::from_value(json!([
-            {"kind": "TrafficGroupIntent", "name": "front"}, {"kind": "GenericActionIntent", "name": "banner"}
+            {"kind": "TrafficGroupIntent", "name": "front"}, {"kind": "GenericActionIntent", "name": "banner"},
+            {"kind": "HardwareIntent", "name": "front"}
         ]))
         .unwrap();
         let held = |name: &str| {
             let all = [group.clone()];
-            (traffic(Some("team-a"), name, &all).len(), intent(Some("team-a"), name, &all).len())
+            let of = Some("team-a");
+            (
+                traffic(of, name, &all).len(),
+                intent(of, name, &all).len(),
+                hardware_intent(of, name, &all).len(),
+            )
         };
-        assert_eq!((held("front"), held("banner")), ((1, 0), (0, 1)));
+        assert_eq!((held("front"), held("banner")), ((1, 0, 1), (0, 1, 0)));
     }
 
     #[test]

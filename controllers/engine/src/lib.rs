@@ -52,6 +52,6 @@ pub mod text;
 pub mod traffic;
 pub mod unsupported;
 pub mod values;
-pub mod written;
 
 pub use place::placement;
+pub use plan::written;

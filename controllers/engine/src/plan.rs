@@ -28,6 +28,7 @@ mod limits;
 pub mod lookup;
 mod render;
 mod work;
+pub mod written;
 
 pub use budget::over_budget;
 pub use digest::inputs_digest;

@@ -221,6 +221,8 @@ fn base() -> Case {
         reaches: BTreeSet::new(),
         unchecked: BTreeSet::new(),
         hardware: BTreeMap::new(),
+        traffic: BTreeMap::new(),
+        isolation: None,
         level: None,
         derived: false,
         before: None,

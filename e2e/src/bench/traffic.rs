@@ -175,6 +175,7 @@ fn snapshot(
         composite_app: Some(object("CompositeApp", "shop", &json!({"apps": apps}))?),
         profile: None,
         intents: BTreeMap::new(),
+        hardware: BTreeMap::new(),
         traffic: traffic.into_iter().map(|intent| ("mesh".to_owned(), intent)).collect(),
         cloud: Some(CloudFacts {
             name: "edge".to_owned(),
@@ -220,6 +221,7 @@ fn fleet() -> BTreeMap<ClusterId, ClusterFacts> {
             uid: Some(format!("uid-{number}")),
             kubernetes_version: Some("v1.36.3".to_owned()),
             apis: Some(Arc::clone(&apis)),
+            nodes: None,
             network_policy: Some(PolicySupport::Enforced),
         };
         (id, facts)

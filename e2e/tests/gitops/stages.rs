@@ -78,7 +78,7 @@ type Object = (&'static str, &'static str, String);
 pub type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Objects whose stage is told by their conditions.
-const STAGES: [Stage; 36] = [
+const STAGES: [Stage; 38] = [
     ("ClusterProvider", "", "acme", "Current", "Healthy"),
     ("ClusterProvider", "", "other", "Failed", "Degraded"),
     ("Cluster", "acme", "a", "Current", "Healthy"),

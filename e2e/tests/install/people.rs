@@ -14,7 +14,7 @@ const NAMESPACE: &str = "shop";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 /// All kinds of a project.
-const ALL: [&str; 9] = [
+const ALL: [&str; 10] = [
     "logicalclouds",
     "compositeapps",
     "compositeprofiles",

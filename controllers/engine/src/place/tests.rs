@@ -360,6 +360,7 @@ fn fenced(lines: &[&str], placement: &str, used: &[&str]) -> Result<AppPlacement
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web"],
         fenced: &["web"].into(),
         running: Some(&running),

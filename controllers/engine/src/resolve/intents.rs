@@ -283,4 +283,14 @@ mod tests {
         assert_eq!(names(&kinds), ["b", "c", "a", "d", "theirs"]);
         assert_eq!(names(PRIORITIES), ["c", "a", "theirs", "d", "b"], "what nobody knows is refused");
     }
+
+    #[test]
+    fn what_reads_manifests_comes_after_all_that_changes_them() {
+        let reference =
+            |kind: &str| IntentRef { group: None, kind: kind.to_owned(), name: "shop".to_owned() };
+        let listed = [traffic::KIND, HARDWARE, ACTIONS].map(reference);
+        let kinds: Vec<_> =
+            ordered(&listed, PRIORITIES).iter().map(|reference| reference.kind.as_str()).collect();
+        assert_eq!(kinds, [ACTIONS, HARDWARE, traffic::KIND]);
+    }
 }

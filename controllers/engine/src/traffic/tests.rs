@@ -64,6 +64,7 @@ fn a_cluster_enforces_policies_where_that_is_stated_or_seen() {
             uid: None,
             kubernetes_version: None,
             apis: Some(std::sync::Arc::new(apis)),
+            nodes: None,
             network_policy: stated,
         }
     };

@@ -198,25 +198,9 @@ impl Case {
                 .profile
                 .clone()
                 .map(|profile| Arc::new(object("CompositeProfile", "prod", profile))),
-            intents: self
-                .intents
-                .iter()
-                .map(|(name, spec)| {
-                    (name.clone(), Arc::new(object("GenericActionIntent", name, spec.clone())))
-                })
-                .collect(),
-            hardware: self
-                .hardware
-                .iter()
-                .map(|(name, spec)| (name.clone(), Arc::new(object("HardwareIntent", name, spec.clone()))))
-                .collect(),
-            traffic: self
-                .traffic
-                .iter()
-                .map(|(name, spec)| {
-                    (name.clone(), Arc::new(object("TrafficGroupIntent", name, spec.clone())))
-                })
-                .collect(),
+            intents: intents("GenericActionIntent", &self.intents),
+            hardware: intents("HardwareIntent", &self.hardware),
+            traffic: intents("TrafficGroupIntent", &self.traffic),
             cloud: self.found("cloud").then(|| CloudFacts {
                 name: "edge".to_owned(),
                 level: self.level.clone().unwrap_or_else(|| "Admin".to_owned()),
@@ -269,6 +253,14 @@ fn source(key: &str, text: &str) -> (SourceKey, Source) {
     let key = SourceKey { kind: part(), name: part(), key: part() };
     let found = if text == "KEY MISSING" { Source::KeyMissing } else { Source::Found(text.to_owned()) };
     (key, found)
+}
+
+/// Intents of one kind with these specs, by name.
+fn intents<K: serde::de::DeserializeOwned>(
+    kind: &str,
+    specs: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Arc<K>> {
+    specs.iter().map(|(name, spec)| (name.clone(), Arc::new(object(kind, name, spec.clone())))).collect()
 }
 
 #[allow(clippy::needless_pass_by_value)] // json! literals

@@ -3,6 +3,7 @@
 mod asked;
 #[path = "../common/mod.rs"]
 mod common;
+mod fenced;
 mod laws;
 mod stays;
 

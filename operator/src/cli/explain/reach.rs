@@ -230,6 +230,7 @@ fn facts(cluster: &Cluster) -> Option<ClusterFacts> {
         uid: status.uid.clone(),
         kubernetes_version: status.kubernetes_version.clone(),
         apis: None,
+        nodes: None,
         network_policy: cluster.spec.network.as_ref().and_then(|network| network.network_policy),
     })
 }
