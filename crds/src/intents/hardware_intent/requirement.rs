@@ -46,7 +46,8 @@ pub struct Requirement {
 }
 
 /// An amount of a resource of nodes.
-// What string() answers has no known length, and the API server refuses rules whose cost it cannot estimate: hence the sum for integers.
+// quantity() reads texts alone, and only a text equals its string(); a whole number is added to 0. The API server knows the length of the
+// field, and so what each rule costs.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(
     validation = (
@@ -54,15 +55,15 @@ pub struct Requirement {
         "name must be a resource that containers ask for: cpu, memory, ephemeral-storage, hugepages-SIZE, or DOMAIN/NAME such as nvidia.com/gpu"
     ),
     validation = (
-        "(type(self.request) == int ? quantity('0').add(self.request) : quantity(self.request)).isGreaterThan(quantity('0'))",
+        "(self.request == string(self.request) ? quantity(self.request) : quantity('0').add(self.request)).isGreaterThan(quantity('0'))",
         "request must be more than 0"
     ),
     validation = (
-        "!has(self.limit) || !(type(self.limit) == int ? quantity('0').add(self.limit) : quantity(self.limit)).isLessThan((type(self.request) == int ? quantity('0').add(self.request) : quantity(self.request)))",
+        "!has(self.limit) || !(self.limit == string(self.limit) ? quantity(self.limit) : quantity('0').add(self.limit)).isLessThan(self.request == string(self.request) ? quantity(self.request) : quantity('0').add(self.request))",
         "limit is smaller than request"
     ),
     validation = (
-        "!has(self.limit) || !(self.name.startsWith('hugepages-') || self.name.contains('/')) || !(type(self.limit) == int ? quantity('0').add(self.limit) : quantity(self.limit)).isGreaterThan((type(self.request) == int ? quantity('0').add(self.request) : quantity(self.request)))",
+        "!has(self.limit) || !(self.name.startsWith('hugepages-') || self.name.contains('/')) || !(self.limit == string(self.limit) ? quantity(self.limit) : quantity('0').add(self.limit)).isGreaterThan(self.request == string(self.request) ? quantity(self.request) : quantity('0').add(self.request))",
         "huge pages and resources of devices have one amount: leave limit out, or set it to request"
     )
 )]
