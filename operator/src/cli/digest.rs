@@ -125,7 +125,7 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
         let reader = format!("CompositeProfile {namespace}/{name}");
         sources.extend(found.sources(&namespace, &reader, keys, &mut answer).await?);
     }
-    let Intents { intents, hardware, traffic } = listed(found, &dig, &mut sources, &mut answer).await?;
+    let Intents { actions: intents, hardware, traffic } = listed(found, &dig, &mut sources, &mut answer).await?;
     if let Some(cloud) = cloud.filter(|_| answer.missing.is_empty()) {
         let (composite_app, profile, dig) =
             (composite_app.map(Arc::new), profile.map(Arc::new), Arc::new(dig));
@@ -142,7 +142,7 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
 /// What a deployment lists.
 #[derive(Default)]
 struct Intents {
-    intents: BTreeMap<String, Arc<GenericActionIntent>>,
+    actions: BTreeMap<String, Arc<GenericActionIntent>>,
     hardware: BTreeMap<String, Arc<HardwareIntent>>,
     traffic: BTreeMap<String, Arc<TrafficGroupIntent>>,
 }
@@ -163,7 +163,7 @@ async fn listed(
             let reader = format!("GenericActionIntent {namespace}/{name}");
             let keys = resolve::intent_sources(&intent);
             sources.extend(found.sources(&namespace, &reader, keys, answer).await?);
-            all.intents.insert(name.to_owned(), Arc::new(intent));
+            all.actions.insert(name.to_owned(), Arc::new(intent));
         } else if resolve::is_hardware(listed) {
             let intent: Option<HardwareIntent> = found.named(&namespace, name, answer).await?;
             all.hardware.extend(intent.map(|intent| (name.to_owned(), Arc::new(intent))));
