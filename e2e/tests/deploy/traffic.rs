@@ -102,7 +102,7 @@ async fn says(bed: &Bed, namespace: &str, page: &str) -> Result<()> {
     Ok(())
 }
 
-async fn marks(bed: &Bed) -> Result<[AuditMark; 2]> {
+fn marks(bed: &Bed) -> Result<[AuditMark; 2]> {
     Ok([bed.edge("a").audit_mark()?, bed.edge("b").audit_mark()?])
 }
 
@@ -164,7 +164,7 @@ async fn no_server_runs_without_its_policy_at_installation_upgrade_and_rollback(
             ordered(&written(bed, edge, "fenced", AuditMark::default())?, edge)?;
         }
         // Another client and another page at once: the policy changes first.
-        let before = marks(bed).await?;
+        let before = marks(bed)?;
         let office = json!({"clients": [{"name": "office", "cidrs": ["10.1.0.0/16"]}]});
         kubectl
             .apply(&format!("{}\n---\n{}", intent("fenced", &office), shop("fenced", "{page: two}")?))
@@ -175,7 +175,7 @@ async fn no_server_runs_without_its_policy_at_installation_upgrade_and_rollback(
             ordered(&written(bed, edge, "fenced", mark)?, edge)?;
         }
         // Back to the first revision: its policy first.
-        let before = marks(bed).await?;
+        let before = marks(bed)?;
         let pin =
             ["patch", "dig", "net", "-n", "fenced", "--type=merge", "-p", "{\"spec\": {\"revision\": 1}}"];
         kubectl.run(&pin).await?;

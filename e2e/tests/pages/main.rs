@@ -38,7 +38,7 @@ fn kubeconfig(bed: &Bed, contexts: &[(&str, &str)]) -> Result<String> {
 mod soak {
     use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 
-    use super::{actions, backup, cli, clusters, first, install, kubeconfig, more, page, values};
+    use super::{actions, backup, cli, clusters, first, install, kubeconfig, more, page, traffic, values};
 
     /// `other` is a hub without anything; on `hub`, Pods become ready.
     fn spec() -> BedSpec {
