@@ -14,7 +14,7 @@ const APP: &str = "tgi.store";
 /// Gives the app `db` a Service: its chart makes none.
 fn service() -> Value {
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db"},
-        "spec": {"selector": {"app": "db"}, "ports": [{"name": "sql", "port": 5432}]}});
+        "spec": {"clusterIP": "10.0.0.9", "selector": {"app": "db"}, "ports": [{"name": "sql", "port": 5432}]}});
     let action = json!({"name": "service", "app": "db", "type": "Add", "add": {"inline": service}});
     emco("GenericActionIntent", Some("team-a"), "service", &json!({"actions": [action]}))
 }

@@ -125,7 +125,8 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
         let reader = format!("CompositeProfile {namespace}/{name}");
         sources.extend(found.sources(&namespace, &reader, keys, &mut answer).await?);
     }
-    let Intents { actions: intents, hardware, traffic } = listed(found, &dig, &mut sources, &mut answer).await?;
+    let Intents { actions: intents, hardware, traffic } =
+        listed(found, &dig, &mut sources, &mut answer).await?;
     if let Some(cloud) = cloud.filter(|_| answer.missing.is_empty()) {
         let (composite_app, profile, dig) =
             (composite_app.map(Arc::new), profile.map(Arc::new), Arc::new(dig));
