@@ -109,7 +109,7 @@ async fn an_intent_that_is_in_use_stays_until_no_list_has_it() {
         json!({"total": 1, "holders": ["DeploymentIntentGroup/team-a/shop"]})
     );
     let (state, reason, message) = life.rig.ready(&path);
-    assert_eq!((state.as_str(), reason.as_str()), ("False", "Terminating"));
+    assert_eq!((state.as_str(), reason.as_str()), ("True", "Terminating"));
     assert_eq!(message, "deletion waits for 1 holder: DeploymentIntentGroup/team-a/shop");
     assert!(from(&life).is_array(), "its policy stays with it");
     life.put(&deployment("edge"));
