@@ -194,11 +194,17 @@ fn selector(random: &mut Random) -> Value {
         }
         _ => {
             let operator = *random.of(&["In", "NotIn", "Exists", "DoesNotExist"]);
-            let mut need = json!({"key": random.of(&KEYS), "operator": operator});
+            let key = *random.of(&KEYS);
+            let mut need = json!({"key": key, "operator": operator});
             if operator == "In" || operator == "NotIn" {
                 need["values"] = json!([random.of(&VALUES), random.of(&VALUES)]);
             }
-            json!({"matchExpressions": [need]})
+            let mut needs = vec![need];
+            if operator == "NotIn" {
+                // Cyclonus takes an absent label for one that `NotIn` does not match; for Kubernetes it matches.
+                needs.push(json!({"key": key, "operator": "Exists"}));
+            }
+            json!({"matchExpressions": needs})
         }
     }
 }

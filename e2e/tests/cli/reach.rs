@@ -12,6 +12,7 @@ const TEMPLATE: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata: {name: {{ .Chart.Name }}}
 spec:
+  replicas: 0
   selector: {matchLabels: {app: {{ .Chart.Name }}, app.kubernetes.io/instance: {{ .Release.Name }}}}
   template:
     metadata: {labels: {app: {{ .Chart.Name }}, app.kubernetes.io/instance: {{ .Release.Name }}}}

@@ -7,6 +7,7 @@ mod laws;
 mod numbers;
 mod proof;
 mod refused;
+mod second;
 
 use std::collections::BTreeMap;
 
