@@ -13,6 +13,7 @@ const WORKLOAD: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata: {name: {{ .Release.Name }}-{{ .Chart.Name }}}
 spec:
+  replicas: 0
   selector: {matchLabels: {app: {{ .Chart.Name }}}}
   template:
     metadata: {labels: {app: {{ .Chart.Name }}}}
