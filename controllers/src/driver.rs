@@ -22,7 +22,7 @@ use crate::kinds::{self, each_kind};
 use crate::object::meta::{name, namespace};
 use crate::reconcile::context::Context;
 use crate::reconcile::kind::{Controlled, Reach};
-use crate::reconcile::{cluster_maps, health_rules};
+use crate::reconcile::{cluster_maps, hardware, health_rules};
 use crate::store::{Collector, give_back};
 use crate::stores::{Feed, NamespaceMeta, Objects, Writers};
 use crate::sync::Sync;
@@ -199,6 +199,7 @@ impl Driver {
             orphans.map(|()| "orphans").boxed(),
             owners::ledgers(ctx(), triggers()).map(|()| "ledgers").boxed(),
             cluster_maps::follow(ctx()).map(|()| "cluster maps").boxed(),
+            hardware::follow(ctx(), triggers()).map(|()| "hardware").boxed(),
             people(ctx(), triggers()).map(|()| "people").boxed(),
             charts(ctx(), triggers()).map(|()| "charts").boxed(),
             connections(ctx(), triggers()).map(|()| "connections").boxed(),

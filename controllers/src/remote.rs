@@ -1,10 +1,11 @@
 //! Connects to remote clusters and observes them. One task per cluster connects and probes; everybody else only asks
 //! what there is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_engine::apis::ApiList;
+use emco_engine::hardware::Read;
 use emco_engine::identity::ClusterId;
 use futures::stream::BoxStream;
 
@@ -13,8 +14,9 @@ use crate::api::world::Edges;
 pub use claim::Claim;
 pub use discovery::served;
 pub use kubeconfig::{Credentials, KubeconfigError};
+pub use nodes::{DetailedNodes, Nodes};
+pub use pods::requested;
 pub use pool::{Pool, PoolSettings, Target};
-pub(crate) use quantity::same_quantity;
 pub use transport::{Edge, EdgeSettings};
 
 pub mod claim;
@@ -22,9 +24,9 @@ pub mod dialer;
 mod discovery;
 pub mod kubeconfig;
 mod nodes;
+mod pods;
 pub mod pool;
 mod probe;
-mod quantity;
 mod ready;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -89,6 +91,8 @@ pub struct Observation {
     pub allocatable: BTreeMap<String, String>,
     /// Resources beyond those, by name only.
     pub other_resources: Vec<String>,
+    /// Its nodes in detail, where somebody asked for them ([`Connections::want_nodes`]).
+    pub nodes: Read<DetailedNodes>,
     /// What the API server serves.
     pub apis: Option<Arc<ApiList>>,
     /// `sha256:` and 64 hexadecimal digits over `apis`.
@@ -124,6 +128,9 @@ pub trait Connections: Edges {
 
     /// The cluster's store is known to have gone back, though no probe may show it: between two of them it was further.
     fn went_back(&self, _: &ClusterId) {}
+
+    /// Wants the nodes of a cluster in detail, with the labels of these keys; or not any more.
+    fn want_nodes(&self, _: &ClusterId, _: Option<&Arc<BTreeSet<String>>>) {}
 
     /// Asks the cluster what it serves, soon; for when a CRD came.
     fn refresh_apis(&self, cluster: &ClusterId);

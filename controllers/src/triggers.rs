@@ -147,6 +147,22 @@ impl Triggers {
         });
     }
 
+    /// The same of an intent that says what is needed of nodes.
+    pub fn hardware_intent(&self, stores: &Stores, within: &str, name: &str) {
+        self.deployments(stores, within, |dig| {
+            let mut listed = dig.spec.intents.iter().filter(|listed| resolve::is_hardware(listed));
+            listed.any(|listed| listed.name == name)
+        });
+    }
+
+    /// The same of an intent of traffic.
+    pub fn traffic(&self, stores: &Stores, within: &str, name: &str) {
+        self.deployments(stores, within, |dig| {
+            let mut listed = dig.spec.intents.iter().filter(|listed| resolve::is_traffic(listed));
+            listed.any(|listed| listed.name == name)
+        });
+    }
+
     /// Deployments of a namespace, of which a caller says which.
     pub fn deployments(&self, stores: &Stores, within: &str, which: impl Fn(&DeploymentIntentGroup) -> bool) {
         self.digs.all(stores.digs.within(within).iter().filter(|dig| which(dig)));

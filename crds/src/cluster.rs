@@ -61,6 +61,29 @@ pub struct ClusterSpec {
     /// Whether it may take work.
     #[serde(default)]
     pub scheduling: Scheduling,
+    /// Abilities of its network, as its owner states them: what is stated wins over what is seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+}
+
+/// Abilities of a cluster's network.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Network {
+    /// Effect of NetworkPolicies: Enforced or `NotEnforced`. Absent: Enforced where an API of a network is served that enforces them
+    /// (cilium.io, crd.projectcalico.org, crd.antrea.io, k8s.ovn.org, kubeovn.io), else not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_policy: Option<PolicySupport>,
+}
+
+/// Effect of NetworkPolicies on a cluster.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PolicySupport {
+    /// They do.
+    #[default]
+    Enforced,
+    /// They are stored and have none.
+    NotEnforced,
 }
 
 /// How to reach a cluster: exactly one member.

@@ -4,9 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-use crate::later;
-
 pub mod kinds;
+pub mod later;
 pub mod rights;
 
 /// Every kind, owners before what refers to them.

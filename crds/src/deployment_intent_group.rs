@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::fields::{ClusterTerm, DurationText, NameRef, PercentOrCount, RawJson, Templating};
 
 pub mod placement;
+pub mod reachability;
 pub mod rollout;
 pub mod status;
 pub mod sync;
@@ -91,7 +92,8 @@ pub struct DeploymentIntentGroupSpec {
     #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub override_values: Vec<OverrideValues>,
-    /// Intents of the same namespace, carried out in this order. Kind GenericActionIntent is known; others are refused.
+    /// Intents of the same namespace, carried out by the priority of their kind, then in this order. Kinds GenericActionIntent,
+    /// HardwareIntent and TrafficGroupIntent are known; others are refused.
     #[schemars(
         length(max = 64),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind", "name"])

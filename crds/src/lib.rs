@@ -14,8 +14,7 @@ pub mod crds;
 pub mod deployment_approval;
 pub mod deployment_intent_group;
 pub mod fields;
-pub mod generic_action_intent;
-pub mod later;
+pub mod intents;
 pub mod logical_cloud;
 pub mod names;
 pub mod project;
@@ -30,7 +29,7 @@ pub use cluster_provider::{ClusterProvider, ClusterProviderSpec, ClusterProvider
 pub use composite_app::{CompositeApp, CompositeAppSpec, CompositeAppStatus};
 pub use composite_profile::{CompositeProfile, CompositeProfileSpec, CompositeProfileStatus};
 pub use conditions::{Condition, Conditioned};
-pub use crds::{all, kinds};
+pub use crds::{all, kinds, later};
 pub use deployment_approval::{DeploymentApproval, DeploymentApprovalSpec, DeploymentApprovalStatus};
 pub use deployment_intent_group::status::DeploymentIntentGroupStatus;
 pub use deployment_intent_group::{DeploymentIntentGroup, DeploymentIntentGroupSpec};
@@ -38,7 +37,13 @@ pub use fields::{
     ClusterTerm, DurationText, Failing, InUse, IntOrText, KeyRef, LabelSelector, LabelSelectorRequirement,
     Level, NameRef, OwnerKind, PercentOrCount, Quantity, RawJson, SourceKind, Summary, Templating, Time,
 };
-pub use generic_action_intent::{GenericActionIntent, GenericActionIntentSpec, GenericActionIntentStatus};
+pub use intents::generic_action_intent::{
+    self, GenericActionIntent, GenericActionIntentSpec, GenericActionIntentStatus,
+};
+pub use intents::hardware_intent::{self, HardwareIntent, HardwareIntentSpec, HardwareIntentStatus};
+pub use intents::traffic_group_intent::{
+    self, TrafficGroupIntent, TrafficGroupIntentSpec, TrafficGroupIntentStatus,
+};
 pub use logical_cloud::{LogicalCloud, LogicalCloudSpec, LogicalCloudStatus};
 pub use project::{Project, ProjectSpec, ProjectStatus};
 pub use state::State;

@@ -122,7 +122,8 @@ pub struct LogicalCloudSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_security: Option<PodSecurity>,
     /// Whether pods of other namespaces may connect. `DefaultDeny` puts a `NetworkPolicy` `emco-isolation` into the namespace, which must be the
-    /// logical cloud's own; it has effect where the cluster's network enforces policies.
+    /// logical cloud's own; it has effect where the cluster's network enforces policies. Closed is the same without those of the namespace:
+    /// nobody connects but by another policy, such as those of a `TrafficGroupIntent`.
     #[serde(default)]
     pub isolation: Isolation,
     /// A person or team with the rights of `permissions` and credentials of its own. Kubeconfigs are in Secrets beside the logical cloud.
@@ -177,6 +178,8 @@ pub enum Isolation {
     None,
     /// Connections from other namespaces are denied, unless another policy allows them.
     DefaultDeny,
+    /// All connections are denied, unless another policy allows them.
+    Closed,
 }
 
 /// One `ResourceQuota`.

@@ -196,6 +196,22 @@ reasons!(
 );
 
 reasons!(
+    /// Of a `HardwareIntent`.
+    HardwareIntentReason {
+        Valid,
+        RequirementInvalid,
+        Terminating,
+        HeldBy,
+        ReconcileFailed,
+    }
+);
+
+reasons!(
+    /// Of a `TrafficGroupIntent`.
+    TrafficGroupIntentReason { Valid, ServerInvalid, Terminating, HeldBy, ReconcileFailed }
+);
+
+reasons!(
     /// Of a `DeploymentIntentGroup`. Those of Ready=False stand in the order of the conditions they come from.
     DeploymentIntentGroupReason {
         // Resolved
@@ -233,6 +249,7 @@ reasons!(
         ClusterNotFound,
         ClusterNotInLogicalCloud,
         HardwareUnsatisfiable,
+        BackendMissing,
         ControllerFailed,
         AffinityCircular,
         // Rendered
@@ -245,6 +262,7 @@ reasons!(
         PatchFailed,
         EditConflict,
         DuplicateResource,
+        ReachabilityViolated,
         NotAllowedByLevel,
         OutputTooLarge,
         PlanTooLong,
@@ -350,6 +368,7 @@ impl DeploymentIntentGroupReason {
                 | Self::PatchFailed
                 | Self::EditConflict
                 | Self::DuplicateResource
+                | Self::ReachabilityViolated
                 | Self::NotAllowedByLevel
                 | Self::OutputTooLarge
                 | Self::PlanTooLong
@@ -374,6 +393,8 @@ mod tests {
             CompositeAppReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             CompositeProfileReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             GenericActionIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            HardwareIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            TrafficGroupIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentIntentGroupReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentApprovalReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             AppContextReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),

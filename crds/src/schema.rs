@@ -103,3 +103,13 @@ pub fn quantities(generator: &mut SchemaGenerator) -> Schema {
     let quantity = <crate::fields::Quantity as schemars::JsonSchema>::json_schema(generator);
     json_schema!({"type": "object", "maxProperties": 64, "additionalProperties": quantity})
 }
+
+/// Labels and their values, at least one.
+pub fn match_labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 16,
+        "additionalProperties": {"type": "string", "maxLength": 63},
+    })
+}

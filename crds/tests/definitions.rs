@@ -33,6 +33,8 @@ LogicalCloud logicalclouds lc Namespaced emco - Level,Namespace,Clusters,Ready,R
 CompositeApp compositeapps capp Namespaced emco - Version,Apps,Ready,Reason,Age|Uses,Message
 CompositeProfile compositeprofiles cprof Namespaced emco - Ready,Reason,Uses,Age|Message
 GenericActionIntent genericactionintents gai Namespaced emco - Ready,Reason,Uses,Age|Message
+HardwareIntent hardwareintents hwi Namespaced emco - Ready,Reason,Uses,Age|Message
+TrafficGroupIntent trafficgroupintents tgi Namespaced emco - Ready,Reason,Uses,Age|Message
 DeploymentIntentGroup deploymentintentgroups dig Namespaced emco .status.state State,Ready,Reason,Clusters,Rev,Pending,Age|App,Cloud,Message
 DeploymentApproval deploymentapprovals dappr Namespaced emco .spec.deploymentIntentGroupRef.name Group,Decision,State,Reason,By,Age|Message
 AppContext appcontexts actx Namespaced emco-generated - Owner,Rev,Cause,Outcome,Reason,Deleted,Age|
@@ -170,4 +172,15 @@ fn definitions_fit_into_a_client_side_apply() {
         let bytes = serde_json::to_vec(&crd).unwrap().len();
         assert!(bytes < 200_000, "{}: {bytes} bytes", crd.spec.names.kind);
     }
+}
+
+/// Each address is looked at by a rule, for each client of each server: more than these would be refused by the API server as too dear.
+#[test]
+fn servers_clients_and_addresses_of_a_traffic_intent_are_few() {
+    let schemas = schemas();
+    let servers = "/properties/spec/properties/servers";
+    let clients = format!("{servers}/items/properties/clients");
+    let cidrs = format!("{clients}/items/properties/cidrs");
+    let most = |list: &str| schemas["TrafficGroupIntent"].pointer(&format!("{list}/maxItems")).cloned();
+    assert_eq!([servers, &clients, &cidrs].map(most), [Some(32.into()), Some(16.into()), Some(256.into())]);
 }

@@ -7,6 +7,7 @@ mod record;
 mod spine;
 mod store;
 mod tenancy;
+mod traffic;
 mod user;
 
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine, store, hostile, user, lifecycle, tenancy or intents.
+    /// What is measured: spine, store, hostile, user, lifecycle, tenancy, intents or traffic.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
@@ -63,9 +64,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             ensure!(args.only.is_none(), "the benchmark intents has no parts");
             intents::measure()?
         }
+        "traffic" => {
+            ensure!(args.only.is_none(), "the benchmark traffic has no parts");
+            traffic::measure()?
+        }
         area => {
             bail!(
-                "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy and intents"
+                "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy, intents and traffic"
             )
         }
     };

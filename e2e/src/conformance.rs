@@ -4,7 +4,8 @@
 //! of the same archive, installed, and a third of them (`third.rs`) changed by a value and then by the chart's next version; they run
 //! it, and are clean afterwards. Where Helm refuses a step, the operator has to refuse it for the same.
 //!
-//! Afterwards charts of the first EMCO's examples live together as those examples have them, and one with an intent that changes.
+//! Afterwards charts of the first EMCO's examples live together as those examples have them, one with an intent that changes, and
+//! some with intents for hardware.
 //!
 //! With `--all` every deployed chart is upgraded, and the examples' whole life is lived.
 //!
@@ -14,6 +15,8 @@
 mod acting;
 mod compare;
 pub mod corpus;
+mod examples;
+mod fitting;
 mod life;
 mod misspelt;
 mod next;
@@ -43,6 +46,7 @@ use serde_json::{Value, json};
 
 use compare::{Exceptions, compare, held};
 use corpus::{Case, Corpus};
+use examples::Examples;
 use reference::{Reference, Rendered};
 use snapshot::{Key, Objects};
 
@@ -124,7 +128,7 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
         all.join(", ")
     );
     // Who asks for some charts looks at these alone.
-    let apps = only.is_empty().then(|| life::Apps::of(&corpus, args.all)).transpose()?;
+    let examples = only.is_empty().then(|| Examples::of(&corpus, args.all)).transpose()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         let spec = BedSpec::bare_hub().edges(&EDGES).edges(&[REFERENCE]).with_helm();
@@ -137,7 +141,7 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
         }
         let number = charts.iter().filter(|chart| chart.change.is_some()).count();
         println!("deploying {} charts, and upgrading {number}: {}", charts.len(), choice.why());
-        Box::pin(play(&program, bed, &charts, apps.as_ref())).await
+        Box::pin(play(&program, bed, &charts, examples.as_ref())).await
     })
 }
 
@@ -188,7 +192,7 @@ impl Tried {
 }
 
 /// Deploys the charts, one after the other.
-async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], apps: Option<&life::Apps>) -> Result<()> {
+async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], examples: Option<&Examples>) -> Result<()> {
     let operator = Operator::start(&bed, program).await?;
     let prepared = operator::unless_ended(operator.process(), prepare(&bed)).await;
     prepared.context("the clusters could not be registered")?;
@@ -209,13 +213,10 @@ async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], apps: Option<&lif
         let seen = operator::unless_ended(operator.process(), Box::pin(try_chart(&bed, chart))).await;
         told(chart.folder, start, seen);
     }
-    if let Some(apps) = apps {
+    for example in examples.into_iter().flat_map(Examples::all) {
         let start = Instant::now();
-        let seen = operator::unless_ended(operator.process(), Box::pin(life::live(&bed, apps))).await;
-        told("collectd, operator and nginx as one", start, seen);
-        let start = Instant::now();
-        let seen = operator::unless_ended(operator.process(), Box::pin(acting::act(&bed, apps))).await;
-        told("operator with the intent of test-gac", start, seen);
+        let seen = operator::unless_ended(operator.process(), example.live(&bed)).await;
+        told(example.name(), start, seen);
     }
     if failed > 0 {
         println!("\nthe end of the operator's log:\n{}", operator.process().log_tail(20));

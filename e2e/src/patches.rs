@@ -5,7 +5,7 @@ mod operations;
 
 use std::fmt;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use emco_engine::canonical;
 use emco_engine::edits::{Patch, check, patched};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -149,6 +149,7 @@ async fn try_patch(kubectl: Kubectl, object: Value, patch: Patch) -> Result<Outc
         Patch::Json(operations) => ("json", json!(operations).to_string()),
         Patch::Merge(fields) => ("merge", fields.to_string()),
         Patch::Strategic(fields) => ("strategic", fields.to_string()),
+        Patch::Workload(_) => bail!("kubectl has no such patch: {object}"),
     };
     let args = ["patch", "--local", "-f", "-", "--type", form, "-p", &text, "-o", "json"];
     let output = kubectl.output(&args, &object.to_string()).await?;

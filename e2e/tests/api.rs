@@ -370,8 +370,10 @@ async fn every_kind_is_found_by_its_short_name_and_generated_ones_stay_out_of_th
             ("ecl", "Cluster", "emco"),
             ("eproj", "Project", "emco"),
             ("gai", "GenericActionIntent", "emco"),
+            ("hwi", "HardwareIntent", "emco"),
             ("lc", "LogicalCloud", "emco"),
             ("shard", "SyncShard", "emco-generated"),
+            ("tgi", "TrafficGroupIntent", "emco"),
         ];
         let expected = expected.map(|(s, k, c)| (s.to_owned(), k.to_owned(), c.to_owned()));
         assert_eq!(found, BTreeSet::from(expected));

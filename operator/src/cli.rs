@@ -166,6 +166,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Reconcile(args) => Box::pin(reconcile::run(args)).await,
         DeploymentCommand::Wait(args) => Box::pin(wait::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
+        DeploymentCommand::Reach(args) => Box::pin(explain::reach::run(args)).await,
         DeploymentCommand::Test(args) => Box::pin(chart_tests::run(args)).await,
         DeploymentCommand::Role(args) => Box::pin(role::run(args)).await,
         DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,

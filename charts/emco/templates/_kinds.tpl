@@ -2,7 +2,7 @@
 
 {{- /* The operator keeps finalizers on them. */ -}}
 {{- define "emco.kinds.held" -}}
-clusterproviders, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents, deploymentintentgroups
+clusterproviders, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups
 {{- end }}
 
 {{- /* The operator only reads them. */ -}}
@@ -12,27 +12,27 @@ deploymentapprovals
 
 {{- /* Read once more before a revision is stored. */ -}}
 {{- define "emco.kinds.readAgain" -}}
-projects, compositeapps, compositeprofiles, genericactionintents, deploymentintentgroups
+projects, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups
 {{- end }}
 
 {{- /* Not deleted while something uses them. */ -}}
 {{- define "emco.kinds.inUse" -}}
-clusterproviders, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents
+clusterproviders, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents
 {{- end }}
 
 {{- /* Everybody in a project reads them. */ -}}
 {{- define "emco.kinds.ofProjects" -}}
-logicalclouds, compositeapps, compositeprofiles, genericactionintents, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards
+logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards
 {{- end }}
 
 {{- /* Editors of a project write them. */ -}}
 {{- define "emco.kinds.ofEditors" -}}
-compositeapps, compositeprofiles, genericactionintents, deploymentintentgroups
+compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups
 {{- end }}
 
 {{- /* Administrators of a project write them. */ -}}
 {{- define "emco.kinds.ofAdmins" -}}
-logicalclouds, compositeapps, compositeprofiles, genericactionintents, deploymentintentgroups
+logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups
 {{- end }}
 
 {{- /* Approvers of a project make and delete them. */ -}}
@@ -54,6 +54,8 @@ deploymentapprovals, appcontexts, syncshards
 - compositeapps/status
 - compositeprofiles/status
 - genericactionintents/status
+- hardwareintents/status
+- trafficgroupintents/status
 - deploymentintentgroups/status
 - deploymentapprovals/status
 - appcontexts/status

@@ -31,6 +31,7 @@ mod reserved;
 mod rights;
 
 pub use facts::{CloudFacts, account, account_name, account_parts};
+pub use objects::isolation;
 pub use reserved::reserve;
 
 /// Name of the one app of a logical cloud.

@@ -1,4 +1,4 @@
-//! Applies JSON patches, merge patches and strategic merge patches to manifests.
+//! Applies JSON patches, merge patches and strategic merge patches to manifests, and has workloads ask for hardware.
 
 mod directives;
 mod error;
@@ -7,10 +7,12 @@ mod keys;
 mod lists;
 mod order;
 mod strategic;
+mod workload;
 
 use serde_json::{Map, Value};
 
 pub use error::PatchError;
+pub use workload::{Amount, WorkloadChange, pods_of};
 
 use crate::canonical;
 
@@ -23,6 +25,8 @@ pub enum Patch {
     Merge(Value),
     /// A strategic merge patch of Kubernetes, for built-in kinds only: lists are merged by their keys.
     Strategic(Value),
+    /// A change of what a workload of any kind asks for.
+    Workload(WorkloadChange),
 }
 
 /// Applies a patch to one object, which stays as it is. The result is the same object by group, kind, namespace and name, and
@@ -43,6 +47,7 @@ pub fn patched(object: &Value, patch: &Patch) -> Result<Value, PatchError> {
             directives::check(fields)?;
             strategic::merged(object, fields, shape)?
         }
+        Patch::Workload(change) => workload::changed(object, change)?,
     };
     if canonical::too_deep(&result) {
         return Err(PatchError::TooDeep);
@@ -66,6 +71,7 @@ pub fn check(api_version: &str, kind: &str, patch: &Patch) -> Result<(), PatchEr
             keys::shape(api_version, kind)?;
             directives::check(fields)
         }
+        Patch::Workload(_) => Ok(()),
     }
 }
 
@@ -74,6 +80,7 @@ fn shallow(patch: &Patch) -> Result<(), PatchError> {
     let deep = match patch {
         Patch::Json(operations) => operations.iter().any(canonical::too_deep),
         Patch::Merge(fields) | Patch::Strategic(fields) => canonical::too_deep(fields),
+        Patch::Workload(_) => false,
     };
     if deep { Err(PatchError::TooDeep) } else { Ok(()) }
 }

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use emco_crds::deployment_intent_group::IntentRef;
 use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
 use emco_crds::{Cluster, DeploymentIntentGroup, InUse, LogicalCloud, OwnerKind, Project, SyncShard};
 use kube::core::Resource;
 
 use crate::identity::ClusterId;
-use crate::resolve::is_generic_action;
+use crate::resolve::{is_generic_action, is_hardware, is_traffic};
 
 /// The kind whose shards hold clusters.
 const HOLDS: OwnerKind = OwnerKind::DeploymentIntentGroup;
@@ -110,8 +111,35 @@ pub fn intent<'a>(
     name: &str,
     digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
 ) -> Vec<String> {
+    listing(namespace, name, is_generic_action, digs)
+}
+
+/// The same of a `HardwareIntent`.
+pub fn hardware_intent<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
+    listing(namespace, name, is_hardware, digs)
+}
+
+/// The same of a `TrafficGroupIntent`.
+pub fn traffic<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
+    listing(namespace, name, is_traffic, digs)
+}
+
+fn listing<'a>(
+    namespace: Option<&str>,
+    name: &str,
+    is_it: impl Fn(&IntentRef) -> bool,
+    digs: impl IntoIterator<Item = &'a DeploymentIntentGroup>,
+) -> Vec<String> {
     let lists = |dig: &DeploymentIntentGroup| {
-        dig.spec.intents.iter().any(|listed| is_generic_action(listed) && listed.name == name)
+        dig.spec.intents.iter().any(|listed| is_it(listed) && listed.name == name)
     };
     of(namespace, digs, |dig| alive(dig) && lists(dig))
 }
@@ -216,6 +244,26 @@ mod tests {
         assert_eq!(composite_app(Some("team-a"), "shop", &digs).len(), 1);
         assert_eq!(profile(Some("team-a"), "prod", &digs).len(), 1);
         assert!(profile(Some("team-b"), "prod", &digs).is_empty());
+    }
+
+    #[test]
+    fn an_intent_is_held_by_the_groups_that_list_its_kind_and_name() {
+        let mut group = dig("shop", false);
+        group.spec.intents = serde_json::from_value(json!([
+            {"kind": "TrafficGroupIntent", "name": "front"}, {"kind": "GenericActionIntent", "name": "banner"},
+            {"kind": "HardwareIntent", "name": "front"}
+        ]))
+        .unwrap();
+        let held = |name: &str| {
+            let all = [group.clone()];
+            let of = Some("team-a");
+            (
+                traffic(of, name, &all).len(),
+                intent(of, name, &all).len(),
+                hardware_intent(of, name, &all).len(),
+            )
+        };
+        assert_eq!((held("front"), held("banner")), ((1, 0, 1), (0, 1, 0)));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::cloud::CloudFacts;
 use crate::resolve::{Resolved, ResolvedApp};
 
 mod intents;
+mod traffic;
 
 use intents::intent_of;
 

@@ -14,6 +14,8 @@ use sha2::{Digest, Sha256};
 use crate::canonical;
 use crate::identity::Identity;
 
+pub(crate) use lists::pod_spec_path;
+
 /// How deep lists may stand in lists.
 const DEEPEST_LIST: usize = 8;
 

@@ -1,9 +1,11 @@
 //! Plans a snapshot: the pure half in one call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::deployment_intent_group::reachability::Reachability;
 use emco_crds::deployment_intent_group::rollout::Rollout;
+use emco_crds::traffic_group_intent::{MadePolicies, Unsupported};
 
 use crate::changes::Change;
 use crate::identity::{ClusterId, SetDigest};
@@ -26,6 +28,7 @@ mod limits;
 pub mod lookup;
 mod render;
 mod work;
+pub mod written;
 
 pub use budget::over_budget;
 pub use digest::inputs_digest;
@@ -51,6 +54,8 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// What renderings showed that is no error, by app, as stored with the assignment; apps without are left out.
     pub remarks: Vec<Remarks>,
+    /// The proof of the servers that intents of traffic name; `None` without any.
+    pub reachability: Option<Reachability>,
     /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
     /// no revision is made.
     pub change: Option<Change>,
@@ -72,10 +77,12 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let running = snapshot.running.as_ref();
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     let unchanged = running.is_some_and(|running| running.inputs_digest == inputs_digest);
-    let request = request(&resolved, &apps, unchanged);
+    let fenced = fenced(&resolved);
+    let request = request(&resolved, (&apps, &fenced), unchanged);
     let mut placement = place::place(&request)?;
     generated::place(&resolved, &mut placement);
-    let build::Built { assignment, waiting, sets, mut warnings } = build::build(&resolved, &placement)?;
+    let build::Built { assignment, waiting, sets, mut warnings, reachability } =
+        build::build(&resolved, &placement)?;
     warnings.extend(generated::warnings(&resolved, &placement));
     let rollout = resolved.dig.spec.rollout.as_ref();
     let plan_digest =
@@ -90,6 +97,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
         placement,
         warnings,
         remarks,
+        reachability,
         change: None,
         waves: None,
         explanation: Vec::new(),
@@ -114,13 +122,27 @@ fn waves(resolved: &Resolved<'_>, plan: &Plan, unchanged: bool) -> Option<Arc<Wa
     Some(Arc::new(Waves::freeze(rollout, &placed, &resolved.snapshot.clusters, earlier)))
 }
 
-fn request<'a>(resolved: &'a Resolved<'a>, apps: &'a [&'a str], unchanged: bool) -> place::Request<'a> {
+/// Apps that go only where NetworkPolicies have effect, as far as that is known.
+fn fenced<'a>(resolved: &Resolved<'a>) -> BTreeSet<&'a str> {
+    let needing = resolved.traffic.iter().filter(|group| {
+        group.spec.made() == MadePolicies::Servers && group.spec.unsupported() == Unsupported::Exclude
+    });
+    needing.flat_map(|group| &group.spec.servers).map(|server| server.app.as_str()).collect()
+}
+
+fn request<'a>(
+    resolved: &'a Resolved<'a>,
+    (apps, fenced): (&'a [&'a str], &'a BTreeSet<&'a str>),
+    unchanged: bool,
+) -> place::Request<'a> {
     let snapshot = resolved.snapshot;
     place::Request {
         clusters: &snapshot.clusters,
         cloud: resolved.cloud,
         placement: &resolved.dig.spec.placement,
+        hardware: &resolved.hardware,
         apps,
+        fenced,
         running: snapshot.running.as_ref().map(|running| &running.assignment),
         unchanged,
     }
@@ -131,7 +153,8 @@ pub fn explanation(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<Vec<u8>>, Box
     let resolved = resolve::resolve(snapshot)?;
     let apps: Vec<&str> = resolved.apps.iter().map(|app| app.app.name.as_str()).collect();
     // As it was when the choice was made: nothing was frozen.
-    Ok(explained(&resolved, &request(&resolved, &apps, false), &plan.placement))
+    let fenced = fenced(&resolved);
+    Ok(explained(&resolved, &request(&resolved, (&apps, &fenced), false), &plan.placement))
 }
 
 /// Of all apps, those of charts first: what does not fit is left out.

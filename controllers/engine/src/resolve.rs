@@ -18,8 +18,10 @@ use crate::canonical;
 use crate::cloud::CloudFacts;
 use crate::conditions;
 use crate::depends;
+use crate::hardware::Demands;
 use crate::refusal::Refusal;
 use crate::snapshot::{ChartFacts, Snapshot, Source, SourceKey};
+use crate::traffic::Group;
 use crate::unsupported;
 use crate::values::Layer;
 use crate::values::template::Templates;
@@ -27,7 +29,9 @@ use crate::values::template::Templates;
 mod intents;
 mod supervisor;
 
-pub use intents::{intent_sources, is_generic_action, not_supported, source};
+pub use intents::{
+    intent_sources, is_generic_action, is_hardware, is_known, is_traffic, needed_hardware, source,
+};
 pub use supervisor::{Supervisor, Unsupervised};
 
 /// Everything found.
@@ -44,6 +48,10 @@ pub struct Resolved<'a> {
     pub apps: Vec<ResolvedApp<'a>>,
     /// Apps that intents alone make, in the order of the intents. In placements they follow the others.
     pub generated: Vec<Generated<'a>>,
+    /// Needs of apps, of nodes.
+    pub hardware: Demands,
+    /// Its intents of traffic, in their order.
+    pub traffic: Vec<Group<'a>>,
     /// Who watches over its renderings.
     pub supervisor: &'a dyn Supervisor,
 }
@@ -116,7 +124,8 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
     })?;
     let names: BTreeSet<&str> = composite_app.spec.apps.iter().map(|app| app.name.as_str()).collect();
     check_app_names(dig, profile, app_name, &names)?;
-    let intents::AllEffects { mut entries, generated } = intents::effects(snapshot, app_name, &names)?;
+    let intents::AllEffects { mut entries, generated, hardware, traffic } =
+        intents::effects(snapshot, app_name, &names)?;
     let apps = composite_app
         .spec
         .apps
@@ -126,7 +135,8 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
             Ok(ResolvedApp { entries, ..resolve_app(snapshot, app, app_name, profile)? })
         })
         .collect::<Result<_, Box<Refusal>>>()?;
-    Ok(Resolved { snapshot, dig, composite_app, cloud, apps, generated, supervisor: &Unsupervised })
+    let supervisor: &dyn Supervisor = &Unsupervised;
+    Ok(Resolved { snapshot, dig, composite_app, cloud, apps, generated, hardware, traffic, supervisor })
 }
 
 fn refuse_unsupported(sentence: Option<String>) -> Result<(), Box<Refusal>> {

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent,
+    TrafficGroupIntent,
+};
 
 use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, SetDigest};
@@ -120,8 +123,12 @@ pub struct Snapshot {
     pub composite_app: Option<Arc<CompositeApp>>,
     /// `None` where the group names none or it was not found.
     pub profile: Option<Arc<CompositeProfile>>,
-    /// Those that the group lists and that were found, by name.
+    /// Generic actions that the group lists and that were found, by name.
     pub intents: BTreeMap<String, Arc<GenericActionIntent>>,
+    /// The same of those that say what is needed of nodes.
+    pub hardware: BTreeMap<String, Arc<HardwareIntent>>,
+    /// The same of traffic.
+    pub traffic: BTreeMap<String, Arc<TrafficGroupIntent>>,
     /// `None`: not found.
     pub cloud: Option<CloudFacts>,
     /// All clusters of all providers that the cloud names, also those it may not use (for explanations).

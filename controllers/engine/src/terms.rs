@@ -172,6 +172,8 @@ mod tests {
             uid: None,
             kubernetes_version: Some("v1.36.3+k3s1".to_owned()),
             apis: None,
+            nodes: None,
+            network_policy: None,
         }
     }
 

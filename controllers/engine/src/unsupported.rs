@@ -11,8 +11,6 @@ use emco_crds::later::{self, Later};
 use emco_crds::logical_cloud::LogicalCloudSpec;
 use emco_crds::project::{Approval, ProjectSpec};
 
-use crate::resolve;
-
 /// What of a Project is not supported yet: nothing.
 pub fn check_project(spec: &ProjectSpec) -> Option<String> {
     let ProjectSpec {
@@ -62,7 +60,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         release: _,
         placement,
         override_values: _,
-        intents,
+        intents: _,
         desired_state: _,
         rollout: _,
         sync: Sync { drift: _, conflicts: _, immutable_fields: _, prune: _, ignore: _ },
@@ -75,7 +73,7 @@ pub fn check_dig(spec: &DeploymentIntentGroupSpec) -> Option<String> {
         render_serial: _,
         revision: _,
     } = spec;
-    resolve::not_supported(intents).or_else(|| check_placement(placement))
+    check_placement(placement)
 }
 
 fn check_placement(placement: &Placement) -> Option<String> {
@@ -122,7 +120,7 @@ mod tests {
             "{desiredState: Terminated, readyClusters: 95%, revisionHistoryLimit: 3}",
             "{unreachable: {action: Abandon, after: 24h}}",
             "{suspend: true, revision: 2, renderSerial: 3}",
-            "{intents: [{kind: GenericActionIntent, name: banner}]}",
+            "{intents: [{kind: GenericActionIntent, name: banner}, {kind: HardwareIntent, name: gpu}]}",
             "{intents: [{kind: HardwareIntent, group: acme.example, name: theirs}]}",
         ] {
             assert_eq!(dig(yaml), None, "{yaml}");
@@ -142,8 +140,8 @@ mod tests {
     fn what_comes_later_is_named_with_the_cure() {
         for (yaml, sentence) in [
             (
-                "{intents: [{kind: GenericActionIntent, name: a}, {kind: HardwareIntent, name: b}]}",
-                "spec.intents[HardwareIntent/b] is not supported yet: remove the entry; kind GenericActionIntent is supported",
+                "{placement: {weights: [{name: cost, weight: 1}]}}",
+                "spec.placement.weights is not supported yet: remove the field",
             ),
             (
                 "{placement: {apps: [{app: db, allOf: [{selector: {}}], weights: [{name: cost, weight: 1}]}]}}",

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Case, ClusterCase};
 use emco_engine::cloud::CloudFacts;
+use emco_engine::hardware::Demands;
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::place::{self, Request};
 use emco_engine::placement::AppPlacement;
@@ -32,6 +33,7 @@ impl Fleet {
             namespace: "shop".to_owned(),
             reach: Reach { cluster: true, ..Reach::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: self.0.iter().filter(|(_, (_, inside))| *inside).map(|(id, _)| id.clone()).collect(),
         }
     }
@@ -63,6 +65,8 @@ fn fleet() -> impl Strategy<Value = Fleet> {
                 uid: None,
                 kubernetes_version: None,
                 apis: None,
+                nodes: None,
+                network_policy: None,
             };
             (id, (facts, inside))
         });
@@ -99,11 +103,14 @@ fn assignment(clusters: impl IntoIterator<Item = ClusterId>) -> Assignment {
 fn choose(fleet: &Fleet, rule: &Value, running: Option<&Assignment>) -> Option<AppPlacement> {
     let (clusters, cloud) = (fleet.facts(), fleet.cloud());
     let placement = serde_json::from_value(rule.clone()).unwrap();
+    let hardware = Demands::default();
     let request = Request {
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &hardware,
         apps: &["web"],
+        fenced: &std::collections::BTreeSet::new(),
         running,
         unchanged: false,
     };
@@ -213,6 +220,9 @@ fn base() -> Case {
         objects_per_app: None,
         reaches: BTreeSet::new(),
         unchecked: BTreeSet::new(),
+        hardware: BTreeMap::new(),
+        traffic: BTreeMap::new(),
+        isolation: None,
         level: None,
         derived: false,
         before: None,

@@ -11,6 +11,7 @@ use crate::object::context::HubContext;
 use crate::people::People;
 use crate::producer::Producers;
 use crate::reconcile::cluster::{Admitted, Renewals};
+use crate::reconcile::hardware::Hardware;
 use crate::store::{Revisions, StoreContext};
 
 /// Handles of the process. Whatever takes only the hub, or only what is stored, is given a part of it.
@@ -25,6 +26,8 @@ pub struct Context {
     pub renewals: Arc<Renewals>,
     /// Clusters at their first contact.
     pub admitted: Arc<Admitted>,
+    /// What deployments need of nodes, and what was read of clusters for them.
+    pub hardware: Arc<Hardware>,
     /// Times that planning takes.
     pub planning: Arc<Planning>,
     /// Turns of plans.
@@ -47,6 +50,7 @@ impl Context {
             people: Arc::default(),
             renewals: Arc::default(),
             admitted: Arc::default(),
+            hardware: Arc::default(),
             planning,
             turns: PlanTurns::default(),
             renders: Arc::default(),

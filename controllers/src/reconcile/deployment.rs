@@ -23,6 +23,7 @@ use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::finalizers;
 use crate::object::meta;
 use crate::reconcile::context::Context;
+use crate::reconcile::hardware;
 use crate::reconcile::suspension;
 use crate::rows;
 use crate::store::{self, Stored};
@@ -116,6 +117,10 @@ pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled
         Err(refusal) => Err(refusal),
         Ok(gathered) if gathered.awaits_charts && is_at_rest(&dig) => {
             return Ok(Outcome::After(gather::AWAITS));
+        }
+        // Before clusters said what their nodes have, nothing is chosen, and nothing moves.
+        Ok(gathered) if gathered.unread.awaits && pin.is_none() => {
+            return Ok(Outcome::After(hardware::AWAITS));
         }
         Ok(gathered) => {
             awaits = gathered.awaits_charts.then_some(gather::AWAITS);

@@ -76,6 +76,7 @@ pub fn facts(
         namespace: cloud.cluster_namespace().to_owned(),
         reach: Reach::of(&cloud.spec),
         derived: Derived::of(&cloud.spec, cloud.cluster_namespace()),
+        isolation: cloud.spec.isolation,
         clusters: members.candidates,
     })
 }

@@ -24,7 +24,7 @@ use crate::object::context::{Failure, HubContext};
 use crate::object::meta::{name, namespace as namespace_of};
 use crate::reconcile::context::Context;
 use crate::reconcile::kind::Controlled as _;
-use crate::reconcile::{orphans, project};
+use crate::reconcile::{hardware, orphans, project};
 use crate::remote::dialer::{Dialer, DialerSettings, SystemResolver};
 use crate::remote::testing::kubeconfig;
 use crate::store::{RevisionSettings, Revisions};
@@ -152,6 +152,7 @@ impl Rig {
     pub async fn round(&mut self) -> Vec<Failure> {
         self.see();
         let ctx = &self.ctx;
+        hardware::look(ctx).await;
         let mut failures = Vec::new();
         macro_rules! reconcile_each {
             ($($store:ident: $kind:ident, $($column:tt),*;)*) => {$(

@@ -1,15 +1,17 @@
 //! What reconcilers find around them besides the hub: time, chance, and clusters of which is seen what the test says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use emco_engine::hardware::{Node, Read};
 use emco_engine::identity::ClusterId;
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::rig::Rig;
 use crate::api::ApiServer;
@@ -17,7 +19,7 @@ use crate::api::boot_clock::BootClock;
 use crate::api::world::{Clock, Edges};
 use crate::memory::MemoryServer;
 use crate::object::context::Connector;
-use crate::remote::{Admission, Claim, Connections, Credentials, Observation, State, Target};
+use crate::remote::{Admission, Claim, Connections, Credentials, DetailedNodes, Observation, State, Target};
 
 /// Stands still until it is moved: the wall clock, and one that nobody sets.
 #[derive(Clone)]
@@ -219,6 +221,26 @@ impl Rig {
     pub fn admission(&self, cluster: &str) -> Admission {
         let id = ClusterId::new("acme", cluster);
         self.seeing.seen.lock().get(&id).map(|seen| seen.admission.clone()).unwrap_or_default()
+    }
+
+    /// The nodes of a cluster as its connection shows them, with the labels of these keys; or that they may not be listed.
+    pub fn has_nodes(&self, cluster: &str, keys: &[&str], nodes: Option<&[Value]>) {
+        let read = |nodes: &[Value]| {
+            let keys: BTreeSet<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+            let named = |node: &Value| {
+                let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                (name, Node::read(node, |key| keys.contains(key)))
+            };
+            let nodes = Arc::new(nodes.iter().map(named).collect());
+            DetailedNodes { nodes, keys: Arc::new(keys) }
+        };
+        let nodes = nodes.map_or(Read::Forbidden, |nodes| Read::Done(read(nodes)));
+        self.seeing.change(cluster, |seen| seen.nodes = nodes);
+    }
+
+    /// As after a start: nothing is known of its nodes yet.
+    pub fn forgets_nodes(&self, cluster: &str) {
+        self.seeing.change(cluster, |seen| seen.nodes = Read::Not);
     }
 
     /// The same, with a server that takes what is applied.

@@ -1,11 +1,13 @@
-//! Counts and sums what the nodes of a cluster offer. Of each node only that is kept.
+//! Counts and sums what the nodes of a cluster offer. Of each node only that is kept, and what somebody asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use emco_engine::hardware::quantity::Sum;
+use emco_engine::hardware::{self, Node};
 use futures::stream::BoxStream;
 use serde_json::Value;
 
-use super::quantity::Sum;
 use super::wire::at;
 use crate::api::{ApiResult, ApiServer, Method, Request, WatchEvent};
 
@@ -29,7 +31,19 @@ struct Facts {
 
 /// All nodes of one cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Nodes(BTreeMap<String, Facts>);
+pub struct Nodes {
+    all: BTreeMap<String, Facts>,
+    detailed: Option<DetailedNodes>,
+}
+
+/// Nodes as far as hardware is concerned, with the labels of some keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DetailedNodes {
+    /// The keys.
+    pub keys: Arc<BTreeSet<String>>,
+    /// The nodes.
+    pub nodes: Arc<hardware::Nodes>,
+}
 
 /// What is told of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,11 +56,23 @@ pub struct Summary {
 }
 
 impl Nodes {
-    /// Lists, then watches from there. A list counts though no watch follows it.
+    /// Lists, then watches from there. A list counts though no watch follows it. With `keys`, somebody asks for details.
     pub async fn follow(
         server: &dyn ApiServer,
+        keys: Option<Arc<BTreeSet<String>>>,
     ) -> ApiResult<(Self, ApiResult<BoxStream<'static, ApiResult<WatchEvent>>>)> {
-        let mut nodes = Self::default();
+        let (nodes, version) = Self::list(server, keys).await?;
+        let watch = Request::new(Method::Get, "/api/v1/nodes").query("resourceVersion", version);
+        Ok((nodes, server.watch(watch).await))
+    }
+
+    /// Lists; answers the version that a watch begins with, too.
+    pub async fn list(
+        server: &dyn ApiServer,
+        keys: Option<Arc<BTreeSet<String>>>,
+    ) -> ApiResult<(Self, String)> {
+        let detailed = keys.map(|keys| DetailedNodes { keys, nodes: Arc::default() });
+        let mut nodes = Self { all: BTreeMap::new(), detailed };
         let mut next = String::new();
         let mut version = String::new();
         for _ in 0..PAGES {
@@ -69,8 +95,7 @@ impl Nodes {
                 break;
             }
         }
-        let watch = Request::new(Method::Get, "/api/v1/nodes").query("resourceVersion", version);
-        Ok((nodes, server.watch(watch).await))
+        Ok((nodes, version))
     }
 
     /// Takes one event in.
@@ -78,7 +103,11 @@ impl Nodes {
         match event {
             WatchEvent::Applied(node) => self.put(node),
             WatchEvent::Deleted(node) => {
-                self.0.remove(at(node, "/metadata/name").as_str().unwrap_or_default());
+                let name = at(node, "/metadata/name").as_str().unwrap_or_default();
+                self.all.remove(name);
+                if let Some(detailed) = &mut self.detailed {
+                    Arc::make_mut(&mut detailed.nodes).remove(name);
+                }
             }
             WatchEvent::Bookmark(_) => {}
         }
@@ -94,13 +123,25 @@ impl Nodes {
             .filter(|(name, amount)| name.len() <= 128 && amount.len() <= 40)
             .take(PER_NODE)
             .collect();
-        self.0.insert(name, Facts { ready, allocatable });
+        if let Some(DetailedNodes { keys, nodes }) = &mut self.detailed {
+            let fresh = Node::read(node, |key| keys.contains(key));
+            // Kubelets write often, and most often the same.
+            if nodes.get(&name) != Some(&fresh) {
+                Arc::make_mut(nodes).insert(name.clone(), fresh);
+            }
+        }
+        self.all.insert(name, Facts { ready, allocatable });
+    }
+
+    /// Nodes for who asks for details.
+    pub const fn detailed(&self) -> Option<&DetailedNodes> {
+        self.detailed.as_ref()
     }
 
     /// Counts, and sums over ready nodes.
     pub fn summary(&self) -> Summary {
         let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
-        for (name, amount) in self.0.values().filter(|node| node.ready).flat_map(|node| &node.allocatable) {
+        for (name, amount) in self.all.values().filter(|node| node.ready).flat_map(|node| &node.allocatable) {
             sums.entry(name).or_default().add(amount);
         }
         let first = FIRST.iter().filter_map(|name| sums.get_key_value(name));
@@ -111,8 +152,8 @@ impl Nodes {
         let others = all.iter().skip(RESOURCES).take(OTHERS).map(|(name, _)| (**name).to_owned()).collect();
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Summary {
-            ready: count(self.0.values().filter(|node| node.ready).count()),
-            total: count(self.0.len()),
+            ready: count(self.all.values().filter(|node| node.ready).count()),
+            total: count(self.all.len()),
             allocatable,
             others,
         }
@@ -138,6 +179,7 @@ mod tests {
             })
         };
         let mut nodes = Nodes::default();
+        assert!(nodes.detailed().is_none(), "nobody asks");
         for (name, ready) in [("a", "True"), ("b", "True"), ("c", "False")] {
             nodes.put(&node(name, ready));
         }
@@ -149,5 +191,26 @@ mod tests {
         );
         let beyond: Vec<String> = (22..30).map(|number| format!("example.com/r{number}")).collect();
         assert_eq!(summary.others, beyond);
+    }
+
+    #[test]
+    fn a_label_that_a_node_loses_counts_no_more_and_others_are_not_kept() {
+        let node = |labels: Value| {
+            json!({"metadata": {"name": "a", "labels": labels},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "2"}}})
+        };
+        let keys = Arc::new(BTreeSet::from(["gpu".to_owned()]));
+        let detailed = Some(DetailedNodes { keys, nodes: Arc::default() });
+        let mut nodes = Nodes { all: BTreeMap::new(), detailed };
+        let seen = |nodes: &Nodes| Arc::clone(&nodes.detailed().unwrap().nodes);
+        nodes.event(&WatchEvent::Applied(node(json!({"gpu": "yes", "zone": "a"}))));
+        let first = seen(&nodes);
+        assert_eq!(first["a"].labels, BTreeMap::from([("gpu".to_owned(), "yes".to_owned())]));
+        nodes.event(&WatchEvent::Applied(node(json!({"gpu": "yes", "zone": "b"}))));
+        assert!(Arc::ptr_eq(&first, &seen(&nodes)), "nothing that is kept changed");
+        nodes.event(&WatchEvent::Applied(node(json!({"zone": "b"}))));
+        assert!(seen(&nodes)["a"].labels.is_empty());
+        nodes.event(&WatchEvent::Deleted(node(json!({}))));
+        assert!(seen(&nodes).is_empty() && first.len() == 1);
     }
 }

@@ -101,6 +101,8 @@ struct Entry {
     /// The target has other credentials.
     renewed: Notify,
     learn: AtomicBool,
+    /// Keys of labels of nodes, where somebody wants nodes in detail.
+    node_keys: Mutex<Option<Arc<BTreeSet<String>>>>,
     /// Its store went back since the last round.
     went_back: AtomicBool,
     /// resourceVersion of the newest mark that was written there since the last round; 0 = none was.
@@ -202,6 +204,7 @@ impl Pool {
             wake: Notify::new(),
             renewed: Notify::new(),
             learn: AtomicBool::new(false),
+            node_keys: Mutex::default(),
             went_back: AtomicBool::new(false),
             marked: AtomicU64::new(0),
             answered_ms: AtomicI64::new(since_ms),
@@ -313,6 +316,15 @@ impl Connections for Pool {
     fn went_back(&self, cluster: &ClusterId) {
         if let Some(entry) = self.entries.read().get(cluster) {
             entry.went_back.store(true, Ordering::Release);
+            entry.wake.notify_one();
+        }
+    }
+
+    fn want_nodes(&self, cluster: &ClusterId, keys: Option<&Arc<BTreeSet<String>>>) {
+        let Some(entry) = self.entries.read().get(cluster).cloned() else { return };
+        let mut known = entry.node_keys.lock();
+        if known.as_ref() != keys {
+            *known = keys.cloned();
             entry.wake.notify_one();
         }
     }

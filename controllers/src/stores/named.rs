@@ -28,7 +28,7 @@ impl Reference {
         let spec = &dig.spec;
         let profile = spec.composite_profile_ref.iter();
         let profile = profile.map(|profile| Self::new("CompositeProfile", &profile.name));
-        let listed = spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
+        let listed = spec.intents.iter().filter(|listed| resolve::is_known(listed));
         let app = Self::new("CompositeApp", &spec.composite_app_ref.name);
         let cloud = Self::new("LogicalCloud", &spec.logical_cloud_ref.name);
         let listed = listed.map(|listed| Self::new(&listed.kind, &listed.name));

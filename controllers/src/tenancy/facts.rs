@@ -81,6 +81,8 @@ fn facts(ctx: &HubContext, cluster: &Cluster) -> Option<ClusterFacts> {
             .clone()
             .or_else(|| status.and_then(|s| s.kubernetes_version.clone())),
         apis: observed.apis.clone(),
+        nodes: None,
+        network_policy: cluster.spec.network.as_ref().and_then(|network| network.network_policy),
         id,
     })
 }

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::names::annotation;
-use emco_crds::{
-    Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, GenericActionIntent, SyncShard,
-};
+use emco_crds::{Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, SyncShard};
 use emco_engine::shard::{self, Content};
 use kube::Resource;
 use parking_lot::Mutex;
@@ -104,12 +102,12 @@ impl ApprovalChanged {
     }
 }
 
-/// What deployments read of intents: not what became of them.
+/// What deployments read of intents of any kind: not what became of them.
 #[derive(Default)]
 pub struct IntentChanged(Mutex<BTreeMap<String, Value>>);
 
 impl IntentChanged {
-    pub fn changed(&self, change: &Change<'_, GenericActionIntent>) -> bool {
+    pub fn changed<K: Resource>(&self, change: &Change<'_, K>) -> bool {
         let intent = change.object;
         changed(&self.0, change, || json!([meta::generation(intent), meta::deleting(intent)]))
     }

@@ -32,6 +32,8 @@ conditioned!(
     crate::CompositeAppStatus,
     crate::CompositeProfileStatus,
     crate::GenericActionIntentStatus,
+    crate::HardwareIntentStatus,
+    crate::TrafficGroupIntentStatus,
     crate::DeploymentIntentGroupStatus: revision,
     crate::DeploymentApprovalStatus,
     crate::AppContextStatus,

@@ -19,6 +19,8 @@ macro_rules! each_kind {
                 apps:      CompositeApp,          "composite apps",            Editor,     Digests,   IfUnused,   ReadAgain;
                 profiles:  CompositeProfile,      "composite profiles",        Editor,     Digests,   IfUnused,   ReadAgain;
                 intents:   GenericActionIntent,   "generic action intents",    Editor,     Digests,   IfUnused,   ReadAgain;
+                hardware:  HardwareIntent,        "hardware intents",          Editor,     Digests,   IfUnused,   ReadAgain;
+                traffic:   TrafficGroupIntent,    "traffic group intents",     Editor,     Digests,   IfUnused,   ReadAgain;
                 digs:      DeploymentIntentGroup, "deployment intent groups",  Editor,     Digests,   Finalized,  ReadAgain;
                 approvals: DeploymentApproval,    "deployment approvals",      Approver,   Nowhere,   AtOnce,     AsWatched;
                 $($($more)*)?

@@ -4,6 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::reachability::Reachability;
 use super::rollout::RolloutStatus;
 use crate::conditions::Condition;
 use crate::fields::{Failing, Summary, Time};
@@ -71,6 +72,9 @@ pub struct DeploymentIntentGroupStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<Failing>,
+    /// The proof of who reaches its servers, while it lists a `TrafficGroupIntent`: of the newest plan that was not refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reachability: Option<Reachability>,
     /// Changes by others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftCounts>,

@@ -1,5 +1,7 @@
 //! Measures what edits of intents cost: patches on one core, and plans of many clusters with one intent.
 
+mod hardware;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -45,6 +47,11 @@ pub fn measure() -> Result<Vec<Entry>> {
     let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
     // An edit for each cluster would be as many times what it is for one.
     let times = (least(&all) - least(&without)) / least(&one);
+    let (mut some, mut every) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        some.push(hardware::planned(false)?);
+        every.push(hardware::planned(true)?);
+    }
     let entry = |name: &str, samples| Entry::median(name, "s", samples, HOW).context("nothing was measured");
     Ok(vec![
         patches,
@@ -52,6 +59,8 @@ pub fn measure() -> Result<Vec<Entry>> {
         entry("plan_of_a_changed_intent_10000_clusters_s", all)?.at_most(2.0),
         entry("plan_of_nothing_changed_10000_clusters_s", without)?,
         Entry::one("edits_of_10000_clusters_per_plan_of_one", "times", times, HOW).at_most(100.0),
+        entry("plan_of_10_apps_and_hardware_of_10000_clusters_s", some)?.at_most(1.0),
+        entry("plan_of_10_apps_and_hardware_on_10000_clusters_s", every)?.at_most(1.0),
     ])
 }
 
@@ -114,7 +123,7 @@ fn named(plan: &Plan) -> (usize, usize) {
     (edited.len(), rendered.len())
 }
 
-fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: &Value) -> Result<Arc<K>> {
+pub fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: &Value) -> Result<Arc<K>> {
     let metadata = json!({"name": name, "namespace": "shop"});
     let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec});
     Ok(Arc::new(serde_json::from_value(object)?))
@@ -149,12 +158,15 @@ fn snapshot(clusters: usize, text: &str, running: Option<Running>) -> Result<Sna
         profile: None,
         intents: [("text".to_owned(), object("GenericActionIntent", "text", &json!({"actions": [action]}))?)]
             .into(),
+        hardware: BTreeMap::new(),
+        traffic: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "edge".to_owned(),
             level: "Admin".to_owned(),
             namespace: "shop".to_owned(),
             reach: Reach { cluster: true, ..Reach::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: all.keys().cloned().collect(),
         }),
         clusters: all,
@@ -169,7 +181,7 @@ fn snapshot(clusters: usize, text: &str, running: Option<Running>) -> Result<Sna
 }
 
 fn fleet(clusters: usize) -> BTreeMap<ClusterId, ClusterFacts> {
-    let apis = Arc::new(ApiList { resources: vec![config_maps()] });
+    let apis = Arc::new(ApiList { resources: vec![resource("", "ConfigMap", "configmaps")] });
     let facts = |number: usize| {
         let id = ClusterId::new("acme", &format!("c{number}"));
         let facts = ClusterFacts {
@@ -181,18 +193,20 @@ fn fleet(clusters: usize) -> BTreeMap<ClusterId, ClusterFacts> {
             uid: Some(format!("uid-{number}")),
             kubernetes_version: Some("v1.36.3".to_owned()),
             apis: Some(Arc::clone(&apis)),
+            nodes: None,
+            network_policy: None,
         };
         (id, facts)
     };
     (0..clusters).map(facts).collect()
 }
 
-fn config_maps() -> ApiResource {
+fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource {
-        group: String::new(),
+        group: group.to_owned(),
         version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        plural: "configmaps".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
         namespaced: true,
         listable: true,
         watchable: true,
@@ -203,10 +217,14 @@ fn chart() -> Result<ChartFacts> {
     let template = format!(
         "{{{{- range until {OBJECTS} }}}}\n---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: m{{{{ . }}}}}}, data: {{text: plain}}}}\n{{{{- end }}}}"
     );
+    chart_of("web", &template)
+}
+
+fn chart_of(name: &str, template: &str) -> Result<ChartFacts> {
     let files = vec![
-        ("Chart.yaml".to_owned(), b"apiVersion: v2\nname: web\nversion: 1.0.0\n".to_vec()),
-        ("templates/all.yaml".to_owned(), template.into_bytes()),
+        ("Chart.yaml".to_owned(), format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n").into_bytes()),
+        ("templates/all.yaml".to_owned(), template.as_bytes().to_vec()),
     ];
     let chart = Chart::from_files(files, &Limits::default())?;
-    Ok(ChartFacts { digest: "sha256:web".to_owned(), compiled: Arc::new(Compiled::new(chart)?) })
+    Ok(ChartFacts { digest: format!("sha256:{name}"), compiled: Arc::new(Compiled::new(chart)?) })
 }

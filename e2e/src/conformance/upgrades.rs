@@ -211,6 +211,22 @@ fn values(file: Option<&Path>) -> Result<Value> {
     Ok(if values.is_null() { json!({}) } else { values })
 }
 
+/// The cluster that charts are compared for.
+fn reference(id: &ClusterId, apis: &Arc<ApiList>) -> ClusterFacts {
+    ClusterFacts {
+        id: id.clone(),
+        labels: BTreeMap::new(),
+        properties: BTreeMap::new(),
+        scheduling: Scheduling::Enabled,
+        reachable: true,
+        uid: Some("reference".to_owned()),
+        kubernetes_version: Some(format!("v{KUBE_VERSION}")),
+        apis: Some(Arc::clone(apis)),
+        nodes: None,
+        network_policy: None,
+    }
+}
+
 /// The stored set of the installation.
 fn installed(
     compiled: &Arc<Compiled>,
@@ -225,16 +241,7 @@ fn installed(
         "compositeAppRef": {"name": RELEASE}, "logicalCloudRef": {"name": "default"}, "release": RELEASE,
         "placement": {"allOf": [{"selector": {}}]}, "overrideValues": [{"app": "app", "values": values}],
     });
-    let facts = ClusterFacts {
-        id: id.clone(),
-        labels: BTreeMap::new(),
-        properties: BTreeMap::new(),
-        scheduling: Scheduling::Enabled,
-        reachable: true,
-        uid: Some("reference".to_owned()),
-        kubernetes_version: Some(format!("v{KUBE_VERSION}")),
-        apis: Some(Arc::clone(apis)),
-    };
+    let facts = reference(&id, apis);
     let chart = ChartFacts { digest: "sha256:chart".to_owned(), compiled: Arc::clone(compiled) };
     let snapshot = Snapshot {
         installation: Arc::new(Installation {
@@ -251,12 +258,15 @@ fn installed(
         ))?)),
         profile: None,
         intents: BTreeMap::new(),
+        hardware: BTreeMap::new(),
+        traffic: BTreeMap::new(),
         cloud: Some(CloudFacts {
             name: "default".to_owned(),
             level: "Admin".to_owned(),
             namespace: namespace.to_owned(),
             reach: emco_engine::role::Reach { cluster: true, ..Default::default() },
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: BTreeSet::from([id.clone()]),
         }),
         clusters: BTreeMap::from([(id, facts)]),

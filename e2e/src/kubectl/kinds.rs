@@ -22,6 +22,9 @@ const NAMESPACED: &[Row] = &[
     (&["compositeapps", "capp", "compositeapp", "compositeapps.emco.io"], EMCO, "CompositeApp"),
     (&["compositeprofiles", "cprof", "compositeprofiles.emco.io"], EMCO, "CompositeProfile"),
     (&["genericactionintents", "gai"], EMCO, "GenericActionIntent"),
+    (&["hardwareintents", "hwi"], EMCO, "HardwareIntent"),
+    (&["trafficgroupintents", "tgi"], EMCO, "TrafficGroupIntent"),
+    (&["networkpolicies", "networkpolicy", "netpol"], "/apis/networking.k8s.io/v1", "NetworkPolicy"),
     (&["logicalclouds", "lc", "logicalcloud"], EMCO, "LogicalCloud"),
     (&["clusters", "ecl", "clusters.emco.io"], EMCO, "Cluster"),
 ];

@@ -38,7 +38,7 @@ pub(super) fn built_name(program: Program) -> &'static str {
         Program::Etcd => "server",
         Program::OldestApiServer => "kube-apiserver",
         // The package is the module itself.
-        Program::GitOpsChecks | Program::Registry => program.module().name,
+        Program::GitOpsChecks | Program::Registry | Program::PolicyChecks => program.module().name,
         _ => program.name(),
     }
 }
@@ -63,9 +63,12 @@ fn variables(program: Program) -> Vec<String> {
             vec![format!("github.com/prometheus/common/version.Version={}", program.said_version())]
         }
         Program::Krew => vec![format!("sigs.k8s.io/krew/internal/version.gitTag={version}")],
-        Program::Etcd | Program::Kwok | Program::GitOpsChecks | Program::Registry | Program::Buildah => {
-            Vec::new()
-        }
+        Program::Etcd
+        | Program::Kwok
+        | Program::GitOpsChecks
+        | Program::Registry
+        | Program::PolicyChecks
+        | Program::Buildah => Vec::new(),
         Program::ApiServer
         | Program::OldestApiServer
         | Program::Kubectl

@@ -57,6 +57,14 @@ pub(super) const REGISTRY: GoModule = GoModule {
     sources: &[("main.go", include_str!("../../registry/main.go"))],
 };
 
+/// Our own program around what cyclonus judges connections with. Of its own, because it wants nothing else.
+pub(super) const REACH: GoModule = GoModule {
+    name: "reach",
+    go_mod: include_str!("../../reach/go.mod"),
+    go_sum: include_str!("../../reach/go.sum"),
+    sources: &[("main.go", include_str!("../../reach/main.go"))],
+};
+
 /// The oldest Kubernetes that hubs and edges may have. Of its own, because it wants its own libraries.
 pub(super) const OLDEST: GoModule = GoModule {
     name: "oldest",
@@ -104,11 +112,13 @@ pub enum Program {
     Buildah,
     /// Installs plug-ins of kubectl.
     Krew,
+    /// Judges connections by NetworkPolicies as cyclonus does; ours, from `reach/`.
+    PolicyChecks,
 }
 
 impl Program {
     /// Every program, in the order in which they are built: what most tests need first.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Kubectl,
@@ -123,11 +133,12 @@ impl Program {
         Self::OldestApiServer,
         Self::Buildah,
         Self::Krew,
+        Self::PolicyChecks,
     ];
 
     /// Whether only `make soak` runs it: it is found or built when a test of that asks for it.
     pub fn is_for_soak(self) -> bool {
-        matches!(self, Self::OldestApiServer | Self::Buildah | Self::Krew)
+        matches!(self, Self::OldestApiServer | Self::Buildah | Self::Krew | Self::PolicyChecks)
     }
 
     /// The file name.
@@ -148,6 +159,7 @@ impl Program {
             Self::Registry => "registry",
             Self::Buildah => "buildah",
             Self::Krew => "krew",
+            Self::PolicyChecks => "policy-checks",
         }
     }
 
@@ -173,6 +185,7 @@ impl Program {
             Self::Registry => "github.com/distribution/distribution/v3",
             Self::Buildah => "github.com/containers/buildah",
             Self::Krew => "sigs.k8s.io/krew",
+            Self::PolicyChecks => "github.com/mattfenwick/cyclonus",
             Self::ApiServer
             | Self::OldestApiServer
             | Self::Kubectl
@@ -185,7 +198,7 @@ impl Program {
     pub(super) fn package(self) -> String {
         match self {
             Self::Etcd => self.go_module().to_owned(),
-            Self::GitOpsChecks | Self::Registry => ".".to_owned(),
+            Self::GitOpsChecks | Self::Registry | Self::PolicyChecks => ".".to_owned(),
             Self::OldestApiServer => format!("{}/cmd/kube-apiserver", self.go_module()),
             _ => format!("{}/cmd/{}", self.go_module(), self.name()),
         }
@@ -199,6 +212,7 @@ impl Program {
             Self::Registry => REGISTRY,
             Self::OldestApiServer => OLDEST,
             Self::Buildah | Self::Krew => RELEASE,
+            Self::PolicyChecks => REACH,
             _ => CONTROL_PLANE,
         }
     }
@@ -239,7 +253,7 @@ impl Program {
                 format!("{}-{}", self.name(), self.version())
             }
             Self::Prometheus | Self::Promtool => format!("prometheus-{}", self.version()),
-            Self::GitOpsChecks | Self::Registry => {
+            Self::GitOpsChecks | Self::Registry | Self::PolicyChecks => {
                 let mut hash = Sha256::new();
                 let module = self.module();
                 hash.update(module.go_mod);

@@ -165,10 +165,10 @@ async fn a_field_of_a_later_version_is_answered_instead_of_ignored() {
     let note = of_one_file("web", NOTE).unwrap();
     let bed = start("early", std::slice::from_ref(&note)).await;
     bed.explain(async {
-        let spec = format!("{EVERYWHERE}\nintents: [{{kind: HardwareIntent, name: gpu}}]");
+        let spec = EVERYWHERE.replacen("placement: {", "placement: {weights: [{name: cost, weight: 1}], ", 1);
         bed.hub().kubectl().apply(&deployment("early", "shop", std::slice::from_ref(&note), &spec)).await?;
         let message = dig_says(bed, "early", types::READY, "NotSupportedYet").await?;
-        has(&message, &["spec.intents[HardwareIntent/gpu] is not supported yet: remove the entry"]);
+        has(&message, &["spec.placement.weights is not supported yet: remove the field"]);
         bed.hub().kubectl().apply(&deployment("early", "shop", &[note], EVERYWHERE)).await?;
         deployed(bed, "early", "shop", 1).await.map(drop)
     })

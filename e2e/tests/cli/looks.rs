@@ -159,7 +159,7 @@ kind: Role
 metadata: {{name: viewer, namespace: {namespace}}}
 rules:
 - apiGroups: [emco.io]
-  resources: [logicalclouds, compositeapps, compositeprofiles, genericactionintents, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards]
+  resources: [logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards]
   verbs: [get, list, watch]
 ---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -18,6 +18,7 @@ mod now;
 mod objects;
 mod past;
 mod plan;
+mod reach;
 mod refused;
 mod remove;
 mod renewed;

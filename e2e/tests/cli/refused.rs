@@ -21,15 +21,10 @@ data: {count: {{ .Values.count | quote }}}
 const SCHEMA: &str = r#"{"type": "object", "properties": {"count": {"type": "integer"}}}"#;
 
 /// What is asked for, how it is refused, and words of the sentence.
-const REFUSED: [(&str, &str, &str); 7] = [
+const REFUSED: [(&str, &str, &str); 6] = [
     ("overrideValues: [{app: note, values: {count: two}}]", "SchemaViolation", "count"),
     ("overrideValues: [{app: note, values: {count: 13}}]", "TemplateError", "13 is unlucky"),
     ("overrideValues: [{app: nothing, values: {count: 2}}]", "AppNotFound", "names app nothing"),
-    (
-        "intents: [{kind: HardwareIntent, name: gpu}]",
-        "NotSupportedYet",
-        "spec.intents[HardwareIntent/gpu] is not supported yet",
-    ),
     ("intents: [{kind: Net, name: net}]", "IntentKindUnknown", "no intent of kind Net in group emco.io"),
     (
         "intents: [{kind: GenericActionIntent, name: absent}]",

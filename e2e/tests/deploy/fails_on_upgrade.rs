@@ -26,7 +26,7 @@ async fn a_chart_that_fails_only_on_upgrade_keeps_running_until_it_is_cured() {
     let files = [("values.yaml", "size: 1\n"), ("templates/note.yaml", NOTE)];
     let note = chart("note", "1.0.0", &files).unwrap();
     let bed = start("failing-upgrade", std::slice::from_ref(&note)).await.unwrap();
-    bed.explain(async {
+    bed.explain(Box::pin(async {
         let deploy = async |values: &str| {
             let spec = format!("{EVERYWHERE}\noverrideValues: [{{app: note, values: {{{values}}}}}]");
             let objects = deployment("failing-upgrade", "shop", std::slice::from_ref(&note), &spec);
@@ -63,6 +63,6 @@ async fn a_chart_that_fails_only_on_upgrade_keeps_running_until_it_is_cured() {
         deploy("size: 2, token: mine").await?;
         deployed(bed, "failing-upgrade", "shop", 2).await?;
         there("2", "mine").await
-    })
+    }))
     .await;
 }

@@ -32,12 +32,12 @@ fn shop(namespace: &str, page: &str, closed: bool) -> Result<String> {
 }
 
 /// What was written to a namespace of an edge since a mark, and not refused.
-fn written(bed: &Bed, edge: &str, namespace: &str, mark: AuditMark) -> Result<Vec<AuditEvent>> {
+pub fn written(bed: &Bed, edge: &str, namespace: &str, mark: AuditMark) -> Result<Vec<AuditEvent>> {
     let events = bed.edge(edge).audit_since(mark)?.into_iter();
     Ok(events.filter(|event| event.namespace == namespace && event.code < 300 && !event.is_dry()).collect())
 }
 
-fn of<'e>(events: &'e [AuditEvent], verb: &str, resource: &str) -> Vec<&'e AuditEvent> {
+pub fn of<'e>(events: &'e [AuditEvent], verb: &str, resource: &str) -> Vec<&'e AuditEvent> {
     let is = |event: &&AuditEvent| {
         event.verb == verb && event.resource == resource && event.subresource.is_empty()
     };

@@ -16,6 +16,7 @@ mod privileged;
 mod redefined;
 mod standard;
 mod tenant;
+mod traffic;
 mod unready;
 
 use std::time::{Duration, Instant};

@@ -338,6 +338,14 @@ const TRIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "a NetworkPolicy of its own that opens a server, or labels that look like those of a client",
+        &[
+            "an_open_policy_of_a_chart_is_refused_by_name_and_nothing_is_written",
+            "a_policy_that_is_weakened_in_any_of_ten_ways_is_found",
+            "a_workload_of_the_deployment_that_looks_like_a_client_is_no_client",
+        ],
+    ),
+    (
         "an annotation of EMCO, or Helm's `keep`, by which its pods would outlive their tenant without quota and isolation",
         &[
             "what_a_chart_keeps_stays_confined_and_is_named",

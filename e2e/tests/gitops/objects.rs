@@ -110,6 +110,32 @@ metadata: {name: broken, namespace: shop}
 spec: {actions: [{name: more, app: web, type: Add, add: {inline: {kind: ConfigMap}}}]}
 ---
 apiVersion: emco.io/v1alpha1
+kind: HardwareIntent
+metadata: {name: good, namespace: shop}
+spec: {consumers: [{name: disk, app: web, requirements: [{name: disk, nodeSelector: {matchLabels: {disk: nvme}}}]}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: HardwareIntent
+metadata: {name: broken, namespace: shop}
+spec:
+  consumers:
+  - name: disk
+    app: web
+    requirements:
+    - {name: a, nodeSelector: {matchLabels: {disk: nvme}}}
+    - {name: b, nodeSelector: {matchLabels: {disk: hdd}}}
+---
+apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: good, namespace: shop}
+spec: {servers: [{name: web, app: web, clients: [{name: office, cidrs: [10.1.0.0/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: broken, namespace: shop}
+spec: {servers: [{name: web, app: web, clients: [{name: office, cidrs: [10.1.0.7/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
 kind: DeploymentIntentGroup
 metadata: {name: waits, namespace: shop}
 spec: {compositeAppRef: {name: absent}, placement: {allOf: [{provider: acme}]}}

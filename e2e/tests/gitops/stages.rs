@@ -78,7 +78,7 @@ type Object = (&'static str, &'static str, String);
 pub type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Objects whose stage is told by their conditions.
-const STAGES: [Stage; 34] = [
+const STAGES: [Stage; 38] = [
     ("ClusterProvider", "", "acme", "Current", "Healthy"),
     ("ClusterProvider", "", "other", "Failed", "Degraded"),
     ("Cluster", "acme", "a", "Current", "Healthy"),
@@ -99,6 +99,10 @@ const STAGES: [Stage; 34] = [
     ("GenericActionIntent", "shop", "good", "Current", "Healthy"),
     ("GenericActionIntent", "shop", "waits", "InProgress", "Progressing"),
     ("GenericActionIntent", "shop", "broken", "Failed", "Degraded"),
+    ("HardwareIntent", "shop", "good", "Current", "Healthy"),
+    ("HardwareIntent", "shop", "broken", "Failed", "Degraded"),
+    ("TrafficGroupIntent", "shop", "good", "Current", "Healthy"),
+    ("TrafficGroupIntent", "shop", "broken", "Failed", "Degraded"),
     ("DeploymentIntentGroup", "shop", "web", "Current", "Healthy"),
     ("DeploymentIntentGroup", "shop", "waits", "InProgress", "Progressing"),
     ("DeploymentIntentGroup", "shop", "broken", "Failed", "Degraded"),

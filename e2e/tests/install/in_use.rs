@@ -36,6 +36,21 @@ metadata: {name: spare, namespace: held}
 spec: {actions: []}
 ---
 apiVersion: emco.io/v1alpha1
+kind: HardwareIntent
+metadata: {name: till, namespace: held}
+spec: {consumers: []}
+---
+apiVersion: emco.io/v1alpha1
+kind: HardwareIntent
+metadata: {name: spare, namespace: held}
+spec: {consumers: []}
+---
+apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: spare, namespace: held}
+spec: {servers: [{name: web, app: note, clients: [{name: office, cidrs: [10.1.0.0/16]}]}]}
+---
+apiVersion: emco.io/v1alpha1
 kind: CompositeApp
 metadata: {name: spare, namespace: held}
 spec: {apps: [{name: note, chart: {configMapRef: {name: charts, key: note-1.0.0.tgz}}}]}
@@ -61,7 +76,7 @@ spec: {access: {kubeconfigSecretRef: {name: nowhere}}}
 ";
 
 /// Everything of one deployment that something else needs, and by what.
-const USED: [(&[&str], &str); 8] = [
+const USED: [(&[&str], &str); 9] = [
     (&["clusters.emco.io", "a", "-n", "acme"], "DeploymentIntentGroup/held/till, and perhaps by others"),
     (&["clusterproviders.emco.io", "acme"], "Cluster/acme/a"),
     (&["clusterproviders.emco.io", "spare"], "Cluster/spare/spare"),
@@ -70,6 +85,7 @@ const USED: [(&[&str], &str); 8] = [
     (&["compositeapps.emco.io", "till", "-n", "held"], "DeploymentIntentGroup/held/till"),
     (&["compositeprofiles.emco.io", "till", "-n", "held"], "DeploymentIntentGroup/held/till"),
     (&["genericactionintents.emco.io", "till", "-n", "held"], "DeploymentIntentGroup/held/till"),
+    (&["hardwareintents.emco.io", "till", "-n", "held"], "DeploymentIntentGroup/held/till"),
 ];
 
 const POLICY: [&str; 2] = ["get", "validatingadmissionpolicies.admissionregistration.k8s.io"];
@@ -108,7 +124,7 @@ async fn deletion_is_refused(bed: &Bed) -> Result<()> {
     let charts = [chart("note", "1.0.0", &[("values.yaml", "key: one\n"), ("templates/note.yaml", note)])?];
     chart_map(bed, "held", "charts", &charts).await?;
     kubectl.apply(MORE).await?;
-    let spec = "placement: {allOf: [{provider: acme, cluster: a}]}\ncompositeProfileRef: {name: till}\nintents: [{kind: GenericActionIntent, name: till}]";
+    let spec = "placement: {allOf: [{provider: acme, cluster: a}]}\ncompositeProfileRef: {name: till}\nintents: [{kind: GenericActionIntent, name: till}, {kind: HardwareIntent, name: till}]";
     kubectl.apply(&deployment("held", "till", &charts, spec)).await?;
     deployed(bed, "held", "till", 1).await?;
     upgrade(bed, "policies.refuseDeletionInUse=true").await?;
@@ -134,6 +150,8 @@ async fn deletion_is_refused(bed: &Bed) -> Result<()> {
         "compositeapps.emco.io",
         "compositeprofiles.emco.io",
         "genericactionintents.emco.io",
+        "hardwareintents.emco.io",
+        "trafficgroupintents.emco.io",
         "logicalclouds.emco.io",
     ] {
         kubectl.run(&["delete", kind, "spare", "-n", "held"]).await?;

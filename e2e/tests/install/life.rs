@@ -41,12 +41,31 @@ spec: {apps: [{app: note, values: {key: profile}}]}
 apiVersion: emco.io/v1alpha1
 kind: GenericActionIntent
 metadata: {name: till, namespace: shop}
-spec: {actions: [{name: more, app: note, type: Add, add: {inline: {apiVersion: v1, kind: ConfigMap, metadata: {name: more}}}}]}
+spec:
+  actions:
+  - {name: more, app: note, type: Add, add: {inline: {apiVersion: v1, kind: ConfigMap, metadata: {name: more}}}}
+  - name: door
+    app: note
+    type: Add
+    add: {inline: {apiVersion: v1, kind: Service, metadata: {name: door}, spec: {selector: {app: note}, ports: [{port: 80}]}}}
+---
+apiVersion: emco.io/v1alpha1
+kind: HardwareIntent
+metadata: {name: till, namespace: shop}
+spec: {consumers: []}
+---
+apiVersion: emco.io/v1alpha1
+kind: TrafficGroupIntent
+metadata: {name: till, namespace: shop}
+spec:
+  networkPolicy: None
+  onViolation: Report
+  servers: [{name: note, app: note, clients: [{name: office, cidrs: [10.1.0.0/16]}]}]
 ";
     kubectl.apply(profile).await?;
     for (revision, value) in [(1, "one"), (2, "two"), (3, "three")] {
         let spec = format!(
-            "{}\ncompositeProfileRef: {{name: till}}\nintents: [{{kind: GenericActionIntent, name: till}}]\nrevisionHistoryLimit: 1",
+            "{}\ncompositeProfileRef: {{name: till}}\nintents: [{{kind: GenericActionIntent, name: till}}, {{kind: HardwareIntent, name: till}}, {{kind: TrafficGroupIntent, name: till}}]\nrevisionHistoryLimit: 1",
             values(value)
         );
         kubectl.apply(&deployment("shop", "till", std::slice::from_ref(&note), &spec)).await?;
@@ -157,7 +176,7 @@ pub async fn removal(bed: &Bed) -> Result<()> {
     kubectl
         .run(&[
             "delete",
-            "compositeapps.emco.io,compositeprofiles.emco.io,genericactionintents.emco.io",
+            "compositeapps.emco.io,compositeprofiles.emco.io,genericactionintents.emco.io,hardwareintents.emco.io,trafficgroupintents.emco.io",
             "--all",
             "-n",
             "shop",

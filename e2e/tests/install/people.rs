@@ -14,19 +14,27 @@ const NAMESPACE: &str = "shop";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 /// All kinds of a project.
-const ALL: [&str; 8] = [
+const ALL: [&str; 10] = [
     "logicalclouds",
     "compositeapps",
     "compositeprofiles",
     "genericactionintents",
+    "hardwareintents",
+    "trafficgroupintents",
     "deploymentintentgroups",
     "deploymentapprovals",
     "appcontexts",
     "syncshards",
 ];
 /// Those that say what is deployed.
-const DEPLOYED: [&str; 4] =
-    ["compositeapps", "compositeprofiles", "genericactionintents", "deploymentintentgroups"];
+const DEPLOYED: [&str; 6] = [
+    "compositeapps",
+    "compositeprofiles",
+    "genericactionintents",
+    "hardwareintents",
+    "trafficgroupintents",
+    "deploymentintentgroups",
+];
 const APPROVALS: [&str; 1] = ["deploymentapprovals"];
 const CLOUDS: [&str; 1] = ["logicalclouds"];
 

@@ -10,6 +10,7 @@ mod install;
 mod kind;
 mod more;
 mod page;
+mod traffic;
 mod values;
 
 use anyhow::Result;
@@ -37,7 +38,7 @@ fn kubeconfig(bed: &Bed, contexts: &[(&str, &str)]) -> Result<String> {
 mod soak {
     use emco_e2e::bed::{Audit, Bed, BedSpec, Parts, PlaneSpec};
 
-    use super::{actions, backup, cli, clusters, first, install, kubeconfig, more, page, values};
+    use super::{actions, backup, cli, clusters, first, install, kubeconfig, more, page, traffic, values};
 
     /// `other` is a hub without anything; on `hub`, Pods become ready.
     fn spec() -> BedSpec {
@@ -62,6 +63,7 @@ mod soak {
             cli::follow(&bed).await?;
             values::follow(&bed).await?;
             actions::follow(&bed).await?;
+            traffic::follow(&bed).await?;
             backup::follow(&bed, operator).await
         }))
         .await;
@@ -83,6 +85,7 @@ async fn pages_on_a_hub_with_a_cluster_can_be_followed() {
         cli::follow(&bed).await?;
         values::follow(&bed).await?;
         actions::follow(&bed).await?;
+        traffic::follow(&bed).await?;
         backup::commands(&bed).await?;
         more::observability(&bed).await
     }))

@@ -58,7 +58,7 @@ async fn gone(bed: &Bed, edge: &str, tenant: &str) -> Result<()> {
 async fn a_plan_beyond_the_removal_budget_waits_for_its_own_approval() {
     let _turn = serial().await;
     let (bed, _) = STAGE.get().await.unwrap();
-    bed.explain(async {
+    bed.explain(Box::pin(async {
         project(bed, "budget").await?;
         deploy(bed, "budget", EVERYWHERE).await?;
         deployed(bed, "budget", "shop", 1).await?;
@@ -88,7 +88,7 @@ spec: {{deploymentIntentGroupRef: {{name: shop}}, digest: \"{digest}\", approved
             gone(bed, edge, "budget").await?;
         }
         note(bed, "e0", "budget").await.map(drop)
-    })
+    }))
     .await;
 }
 
@@ -96,7 +96,7 @@ spec: {{deploymentIntentGroupRef: {{name: shop}}, digest: \"{digest}\", approved
 async fn a_deletion_removes_nothing_until_its_command_confirms_it() {
     let _turn = serial().await;
     let (bed, _) = STAGE.get().await.unwrap();
-    bed.explain(async {
+    bed.explain(Box::pin(async {
         project(bed, "confirms").await?;
         deploy(bed, "confirms", ON_ONE).await?;
         deployed(bed, "confirms", "shop", 1).await?;
@@ -115,7 +115,7 @@ async fn a_deletion_removes_nothing_until_its_command_confirms_it() {
         let end = ["wait", "dig/shop", "-n", "confirms", "--for=delete", "--timeout=30s"];
         kubectl.run(&end).await?;
         gone(bed, "e0", "confirms").await
-    })
+    }))
     .await;
 }
 

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent,
+    TrafficGroupIntent,
+};
 use emco_engine::resolve;
-use emco_engine::snapshot::SourceKey;
+use emco_engine::snapshot::{Source, SourceKey};
 use emco_engine::written::{Written, inputs_digest};
 use serde::Serialize;
 
@@ -122,25 +125,55 @@ async fn answer(found: &Found<'_>, dig: DeploymentIntentGroup) -> anyhow::Result
         let reader = format!("CompositeProfile {namespace}/{name}");
         sources.extend(found.sources(&namespace, &reader, keys, &mut answer).await?);
     }
-    let mut intents = BTreeMap::new();
-    for listed in spec.intents.iter().filter(|listed| resolve::is_generic_action(listed)) {
-        let name = listed.name.as_str();
-        let intent: Option<GenericActionIntent> = found.named(&namespace, name, &mut answer).await?;
-        let Some(intent) = intent else { continue };
-        let reader = format!("GenericActionIntent {namespace}/{name}");
-        let keys = resolve::intent_sources(&intent);
-        sources.extend(found.sources(&namespace, &reader, keys, &mut answer).await?);
-        intents.insert(name.to_owned(), Arc::new(intent));
-    }
+    let Intents { actions: intents, hardware, traffic } =
+        listed(found, &dig, &mut sources, &mut answer).await?;
     if let Some(cloud) = cloud.filter(|_| answer.missing.is_empty()) {
-        let (composite_app, profile) = (composite_app.map(Arc::new), profile.map(Arc::new));
-        let written = Written { dig: Arc::new(dig), composite_app, profile, intents, cloud, charts, sources };
+        let (composite_app, profile, dig) =
+            (composite_app.map(Arc::new), profile.map(Arc::new), Arc::new(dig));
+        let written =
+            Written { dig, composite_app, profile, intents, hardware, traffic, cloud, charts, sources };
         match inputs_digest(written) {
             Ok(found) => answer.digest = Some(found),
             Err(refusal) => answer.missing(refusal.message),
         }
     }
     Ok(answer)
+}
+
+/// What a deployment lists.
+#[derive(Default)]
+struct Intents {
+    actions: BTreeMap<String, Arc<GenericActionIntent>>,
+    hardware: BTreeMap<String, Arc<HardwareIntent>>,
+    traffic: BTreeMap<String, Arc<TrafficGroupIntent>>,
+}
+
+async fn listed(
+    found: &Found<'_>,
+    dig: &DeploymentIntentGroup,
+    sources: &mut BTreeMap<SourceKey, Source>,
+    answer: &mut Answer,
+) -> anyhow::Result<Intents> {
+    let namespace = dig.metadata.namespace.clone().unwrap_or_default();
+    let mut all = Intents::default();
+    for listed in &dig.spec.intents {
+        let name = listed.name.as_str();
+        if resolve::is_generic_action(listed) {
+            let intent: Option<GenericActionIntent> = found.named(&namespace, name, answer).await?;
+            let Some(intent) = intent else { continue };
+            let reader = format!("GenericActionIntent {namespace}/{name}");
+            let keys = resolve::intent_sources(&intent);
+            sources.extend(found.sources(&namespace, &reader, keys, answer).await?);
+            all.actions.insert(name.to_owned(), Arc::new(intent));
+        } else if resolve::is_hardware(listed) {
+            let intent: Option<HardwareIntent> = found.named(&namespace, name, answer).await?;
+            all.hardware.extend(intent.map(|intent| (name.to_owned(), Arc::new(intent))));
+        } else if resolve::is_traffic(listed) {
+            let intent: Option<TrafficGroupIntent> = found.named(&namespace, name, answer).await?;
+            all.traffic.extend(intent.map(|intent| (name.to_owned(), Arc::new(intent))));
+        }
+    }
+    Ok(all)
 }
 
 /// Why a Secret's content cannot be in a digest that is worked out here.

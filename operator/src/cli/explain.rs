@@ -14,6 +14,8 @@ use super::output::{Table, machine};
 use super::status::tree::note;
 use super::{Outcome, print};
 
+pub mod reach;
+
 /// What is said.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -76,7 +76,7 @@ pub async fn run(args: ManifestsArgs) -> anyhow::Result<Outcome> {
 }
 
 /// What clusters get now, by the owner's shards.
-async fn present(
+pub async fn present(
     hub: &Hub,
     namespace: &str,
     name: &str,

@@ -4,7 +4,7 @@ use emco_crds::fields::LabelSelector;
 use emco_crds::generic_action_intent::{ActionType, OnMissing};
 use serde_json::{Map, Value, json};
 
-use super::entry::{self, ADD, Entry, TARGET};
+use super::entry::{self, ADD, Doing, Entry, TARGET};
 use crate::canonical;
 use crate::edits::Patch;
 use crate::identity::{kind_of, split_api_version};
@@ -28,7 +28,7 @@ pub struct Edits {
 /// One action on one cluster.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// Name of the intent.
+    /// Names the intent among all others.
     pub intent: String,
     /// For messages: `GenericActionIntent banner, spec.actions[text]`.
     pub origin: String,
@@ -105,6 +105,18 @@ pub struct Unfilled {
     pub fault: Fault,
 }
 
+impl Edit {
+    /// The cure where there is no such resource.
+    pub const fn cure(&self) -> &'static str {
+        match &self.what {
+            What::Change(_, Patch::Workload(_)) => "name a workload of the app in target",
+            _ => {
+                "change target, say on which clusters it is there with allow and deny, or set onMissing: Ignore"
+            }
+        }
+    }
+}
+
 impl Edits {
     /// Those of the entries that count; `None` where none does.
     pub fn of(
@@ -154,7 +166,24 @@ fn filled(entry: &Entry<'_>, scope: &Scope<'_>, release: &str) -> Result<Map<Str
 
 /// What stands for an edit in the digest.
 fn document(entry: &Entry<'_>, body: &Map<String, Value>) -> Value {
-    let action = entry.action;
+    let action = match &entry.doing {
+        Doing::Action(action) => action,
+        Doing::Asking(consumer, target, change) => {
+            let amounts = change.resources.iter();
+            let amounts: Value = amounts.map(|(name, of)| json!([name, of.request, of.limit])).collect();
+            return json!({
+                "intent": entry.intent,
+                "consumer": consumer.name,
+                "body": body,
+                "group": split_api_version(&target.api_version).0,
+                "kind": target.kind,
+                "container": change.container,
+                "nodeSelector": change.node_selector,
+                "resources": amounts,
+                "replicas": change.replicas,
+            });
+        }
+    };
     let target = action.target.as_ref();
     json!({
         "intent": entry.intent,
@@ -169,25 +198,40 @@ fn document(entry: &Entry<'_>, body: &Map<String, Value>) -> Value {
 }
 
 fn edit(entry: &Entry<'_>, mut body: Map<String, Value>) -> Option<Edit> {
-    let action = entry.action;
-    let what = if action.type_ == ActionType::Add {
-        What::Add(body.remove(ADD)?)
-    } else {
-        let target = action.target.as_ref()?;
+    let name = |body: &Map<String, Value>| {
         let name = body.get(TARGET).and_then(|target| target.get("name")).and_then(Value::as_str);
-        let wanted = Wanted {
-            group: split_api_version(&target.api_version).0.to_owned(),
-            kind: target.kind.clone(),
-            pick: match name {
-                Some(name) => Pick::Name(name.to_owned()),
+        name.map(|name| Pick::Name(name.to_owned()))
+    };
+    let wanted = |api_version: &str, kind: &str, pick: Pick, may_be_missing: bool| Wanted {
+        group: split_api_version(api_version).0.to_owned(),
+        kind: kind.to_owned(),
+        pick,
+        may_be_missing,
+    };
+    let what = match &entry.doing {
+        Doing::Asking(_, target, change) => {
+            let wanted = wanted(&target.api_version, &target.kind, name(&body)?, false);
+            What::Change(wanted, Patch::Workload(change.clone()))
+        }
+        Doing::Action(action) if action.type_ == ActionType::Add => What::Add(body.remove(ADD)?),
+        Doing::Action(action) => {
+            let target = action.target.as_ref()?;
+            let pick = match name(&body) {
+                Some(name) => name,
                 None => Pick::Labels(target.selector.clone()?),
-            },
-            may_be_missing: action.on_missing == Some(OnMissing::Ignore),
-        };
-        match entry::patch(action.type_, &body) {
-            Some(patch) => What::Change(wanted, patch),
-            None => What::Delete(wanted),
+            };
+            let may_be_missing = action.on_missing == Some(OnMissing::Ignore);
+            let wanted = wanted(&target.api_version, &target.kind, pick, may_be_missing);
+            match entry::patch(action.type_, &body) {
+                Some(patch) => What::Change(wanted, patch),
+                None => What::Delete(wanted),
+            }
         }
     };
-    Some(Edit { intent: entry.intent.to_owned(), origin: entry.origin(), secret: entry.secret, what })
+    let intent = match &entry.doing {
+        Doing::Action(_) => entry.intent.to_owned(),
+        // One of another kind may have the same name.
+        Doing::Asking(..) => format!("HardwareIntent/{}", entry.intent),
+    };
+    Some(Edit { intent, origin: entry.origin(), secret: entry.secret, what })
 }

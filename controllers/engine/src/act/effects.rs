@@ -3,7 +3,7 @@
 //! Every kind of intents gives [`Effects`] and nothing else. Its objects are an app of their own: planned, stored, applied and removed as
 //! apps of charts are, but without a chart, and before them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::names::generated_app;
 
@@ -29,6 +29,8 @@ pub enum Objects<'a> {
     Actions(Vec<Entry<'a>>),
     /// As worked out of each cluster; none on clusters that are not named.
     ByCluster(BTreeMap<ClusterId, Vec<Edit>>),
+    /// Read from what charts make, once that is known, on clusters that have one of these apps.
+    Drawn(BTreeSet<&'a str>),
 }
 
 impl Objects<'_> {
@@ -37,16 +39,18 @@ impl Objects<'_> {
         match self {
             Self::Actions(entries) => entries.is_empty(),
             Self::ByCluster(clusters) => clusters.values().all(Vec::is_empty),
+            Self::Drawn(apps) => apps.is_empty(),
         }
     }
 
-    /// Whether a cluster gets some.
+    /// True for a cluster that gets some; what is drawn depends on more.
     pub fn are_on(&self, cluster: &Candidate<'_>) -> bool {
         match self {
             Self::Actions(entries) => entries.iter().any(|entry| entry.applies(cluster)),
             Self::ByCluster(clusters) => {
                 clusters.get(&cluster.facts.id).is_some_and(|objects| !objects.is_empty())
             }
+            Self::Drawn(_) => false,
         }
     }
 
@@ -64,6 +68,7 @@ impl Objects<'_> {
                 let objects = clusters.get(&cluster.facts.id).map_or(&[][..], Vec::as_slice);
                 Ok(Edits::made(objects.to_vec(), key))
             }
+            Self::Drawn(_) => Ok(None),
         }
     }
 }

@@ -3,12 +3,14 @@
 
 use emco_crds::fields::{ClusterTerm, Templating};
 use emco_crds::generic_action_intent::{Action, ActionType, AddedResource, JsonPatchOp, JsonPatchOperation};
+use emco_crds::hardware_intent::{Consumer, Workload};
 use emco_crds::reasons::GenericActionIntentReason as Reason;
 use serde_json::{Map, Value, json};
 
 use super::is_definition;
 use crate::canonical;
-use crate::edits::{self, Patch};
+use crate::edits::{self, Patch, WorkloadChange};
+use crate::hardware;
 use crate::terms::{self, Candidate};
 use crate::values::template::Templates;
 
@@ -25,13 +27,21 @@ pub struct Entry<'a> {
     /// Name of its intent.
     pub intent: &'a str,
     /// As the intent has it.
-    pub action: &'a Action,
+    pub(super) doing: Doing<'a>,
     /// Its resource was read from a Secret: nothing of it may be quoted.
     pub secret: bool,
     /// The resource or patch, and the target's name, by the names of their fields.
     pub(super) body: Map<String, Value>,
     /// Set where the action says `templating: Handlebars`.
     pub(super) templates: Option<Templates>,
+}
+
+/// What is carried out.
+pub(super) enum Doing<'a> {
+    /// An action of a `GenericActionIntent`.
+    Action(&'a Action),
+    /// A consumer of a `HardwareIntent`, which asks for something of its target.
+    Asking(&'a Consumer, &'a Workload, WorkloadChange),
 }
 
 impl std::fmt::Debug for Entry<'_> {
@@ -52,13 +62,21 @@ pub struct Fault {
 impl Entry<'_> {
     /// For messages: `GenericActionIntent banner, spec.actions[text]`.
     pub fn origin(&self) -> String {
-        origin(self.intent, &self.action.name)
+        match &self.doing {
+            Doing::Action(action) => origin(self.intent, &action.name),
+            Doing::Asking(consumer, ..) => hardware::origin(self.intent, &consumer.name),
+        }
     }
 
     /// Whether the action counts on a cluster: `deny` wins over `allow`; without both it counts everywhere.
     pub fn applies(&self, cluster: &Candidate<'_>) -> bool {
         let picks = |terms: &[ClusterTerm]| terms::any_matches(terms, cluster);
-        self.action.allow.as_deref().is_none_or(picks) && !self.action.deny.as_deref().is_some_and(picks)
+        match &self.doing {
+            Doing::Action(action) => {
+                action.allow.as_deref().is_none_or(picks) && !action.deny.as_deref().is_some_and(picks)
+            }
+            Doing::Asking(..) => true,
+        }
     }
 }
 
@@ -106,7 +124,7 @@ pub fn read<'a>(intent: &'a str, action: &'a Action, text: Option<&str>) -> Resu
             fault(Reason::TemplateInvalid, text)
         })?),
     };
-    Ok(Entry { intent, action, secret, body, templates })
+    Ok(Entry { intent, doing: Doing::Action(action), secret, body, templates })
 }
 
 fn fault(reason: Reason, message: String) -> Fault {

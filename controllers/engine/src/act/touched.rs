@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::edits::Patch;
+use crate::edits::{Patch, WorkloadChange};
 
 /// Fields that differ between two versions of an object.
 pub fn touched(before: &Value, after: &Value) -> Vec<String> {
@@ -22,6 +22,7 @@ pub fn stated(patch: &Patch) -> Vec<String> {
     match patch {
         Patch::Merge(patch) => leaves(patch, "", true, &mut out),
         Patch::Strategic(patch) => leaves(patch, "", false, &mut out),
+        Patch::Workload(change) => out.extend(asked(change)),
         Patch::Json(operations) => {
             let sets = |operation: &&Value| operation.get("op").and_then(Value::as_str) != Some("test");
             let path = |operation: &Value| operation.get("path").and_then(Value::as_str).map(str::to_owned);
@@ -34,6 +35,22 @@ pub fn stated(patch: &Patch) -> Vec<String> {
         }
     }
     out.sort();
+    out
+}
+
+/// Fields of a workload that asks for hardware.
+fn asked(change: &WorkloadChange) -> Vec<String> {
+    let selector = below(&change.pods, "nodeSelector");
+    let mut out: Vec<String> = change.node_selector.keys().map(|key| below(&selector, key)).collect();
+    out.extend(change.replicas.map(|_| "/spec/replicas".to_owned()));
+    let named = |name: &String| below(&below(&change.pods, "containers"), &format!("[{name}]"));
+    if let Some(container) = change.container.as_ref().map(named) {
+        let resources = below(&container, "resources");
+        for (resource, amount) in &change.resources {
+            out.push(below(&below(&resources, "requests"), resource));
+            out.extend(amount.limit.iter().map(|_| below(&below(&resources, "limits"), resource)));
+        }
+    }
     out
 }
 
@@ -142,6 +159,27 @@ mod tests {
             json!({"op": "add", "path": "/spec/args/-", "value": "x"}),
         ];
         assert_eq!(stated(&Patch::Json(operations)), ["/spec/replicas"]);
+    }
+
+    #[test]
+    fn what_a_workload_asks_for_is_stated_field_by_field() {
+        let amount = crate::edits::Amount { request: "1".to_owned(), limit: Some("1".to_owned()) };
+        let change = WorkloadChange {
+            pods: "/spec/template/spec".to_owned(),
+            container: Some("web".to_owned()),
+            node_selector: [("a/b".to_owned(), "c".to_owned())].into(),
+            resources: [("x/y".to_owned(), amount)].into(),
+            replicas: Some(2),
+        };
+        assert_eq!(
+            stated(&Patch::Workload(change)),
+            [
+                "/spec/replicas",
+                "/spec/template/spec/containers/[web]/resources/limits/x~1y",
+                "/spec/template/spec/containers/[web]/resources/requests/x~1y",
+                "/spec/template/spec/nodeSelector/a~1b",
+            ]
+        );
     }
 
     #[test]

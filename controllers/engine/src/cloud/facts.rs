@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use emco_crds::fields::Level;
+use emco_crds::logical_cloud::Isolation;
 
 use crate::identity::ClusterId;
 use crate::role::{Derived, Reach};
@@ -38,6 +39,8 @@ pub struct CloudFacts {
     pub reach: Reach,
     /// Where the rights of its account follow what is deployed; `None` = they are listed.
     pub derived: Option<Derived>,
+    /// Isolation of its namespace.
+    pub isolation: Isolation,
     /// Candidates: clusters that the cloud has and the project's grants allow.
     pub clusters: BTreeSet<ClusterId>,
 }

@@ -10,7 +10,7 @@ use crate::canonical;
 use crate::role::Rights;
 use crate::set::{ManifestSet, Phase, SetManifest};
 
-/// The `NetworkPolicy` of `isolation: DefaultDeny`.
+/// The `NetworkPolicy` of `isolation`.
 const ISOLATION: &str = "emco-isolation";
 
 /// The set of all of them, in Helm's order of kinds but for the operator's own bindings, by which it may make the rest. `derived` are the
@@ -21,9 +21,7 @@ pub fn set(request: &Request<'_>, derived: &Rights) -> ManifestSet {
     if request.spec.level != Level::Admin {
         objects.extend(rights::of_hub(request));
     }
-    if request.spec.isolation == Isolation::DefaultDeny {
-        objects.push(isolation(request.namespace));
-    }
+    objects.extend(isolation(request.namespace, request.spec.isolation));
     objects.extend(request.spec.quotas.iter().map(|one| quota(request.namespace, one)));
     objects.extend(request.spec.limit_ranges.iter().map(|one| limit_range(request.namespace, one)));
     if request.spec.level != Level::Admin {
@@ -70,14 +68,21 @@ fn namespace(request: &Request<'_>) -> Value {
     json
 }
 
-/// Connections come from pods of the namespace alone.
-fn isolation(namespace: &str) -> Value {
-    json!({
+/// Connections come from pods of the namespace alone, or from nobody.
+pub fn isolation(namespace: &str, isolation: Isolation) -> Option<Value> {
+    let spec = match isolation {
+        Isolation::None => return None,
+        Isolation::DefaultDeny => json!({
+            "podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {}}]}],
+        }),
+        Isolation::Closed => json!({"podSelector": {}, "policyTypes": ["Ingress"]}),
+    };
+    Some(json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": {"name": ISOLATION, "namespace": namespace},
-        "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {}}]}]},
-    })
+        "spec": spec,
+    }))
 }
 
 /// `ClusterRole` admin of a cluster may read quotas and not write them: no deployment lifts its own.

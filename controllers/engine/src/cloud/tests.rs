@@ -20,6 +20,8 @@ fn facts(id: &str, label: &str, scheduling: Scheduling) -> (ClusterId, ClusterFa
         uid: None,
         kubernetes_version: None,
         apis: None,
+        nodes: None,
+        network_policy: None,
     };
     (id, facts)
 }
@@ -192,6 +194,13 @@ fn confined_pods_are_those_of_a_namespace_of_its_own() {
         policy["spec"],
         json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {}}]}]})
     );
+}
+
+#[test]
+fn a_closed_namespace_lets_nobody_in_by_itself() {
+    let [_, (policy, ..)] = &objects("{level: Admin, isolation: Closed}")[..] else { panic!("a policy") };
+    assert_eq!(policy["metadata"]["name"], "emco-isolation");
+    assert_eq!(policy["spec"], json!({"podSelector": {}, "policyTypes": ["Ingress"]}));
 }
 
 /// Kind, name and phase of each.

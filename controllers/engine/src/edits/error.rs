@@ -53,6 +53,12 @@ pub enum PatchError {
     /// A patch, or an object after it, that nests too deep.
     #[error("the patch nests more than {} levels, or makes the object do so: make it flatter", DEEPEST)]
     TooDeep,
+    /// A workload that cannot ask for hardware.
+    #[error("{what}")]
+    Workload {
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
     /// A JSON patch with too many operations, or that copies too much.
     #[error("the JSON patch {what}: split it, or copy less")]
     TooMuch {

@@ -3,12 +3,13 @@
 use emco_crds::deployment_intent_group::IntentRef;
 use emco_crds::fields::SourceKind;
 use emco_crds::generic_action_intent::{Action, AddedResource, OnMissing, ResourceFrom, Target};
+use emco_crds::hardware_intent::{Consumer, Importance, Requirement};
 use emco_crds::names::GROUP;
 use serde_json::{Value, json};
 
-use super::{Fields, selector_of, term_of};
+use super::{Fields, selector_of, term_of, traffic};
 use crate::canonical;
-use crate::resolve::source;
+use crate::resolve::{is_generic_action, is_hardware, is_traffic, source};
 use crate::snapshot::{Snapshot, Source};
 
 pub(super) fn intent_of(reference: &IntentRef, snapshot: &Snapshot) -> Value {
@@ -17,9 +18,51 @@ pub(super) fn intent_of(reference: &IntentRef, snapshot: &Snapshot) -> Value {
     out.put("group", group.as_deref().unwrap_or(GROUP).into());
     out.put("kind", kind.as_str().into());
     out.put("name", name.as_str().into());
-    if let Some(intent) = snapshot.intents.get(name) {
+    if is_generic_action(reference)
+        && let Some(intent) = snapshot.intents.get(name)
+    {
         out.list("actions", intent.spec.actions.iter().map(|action| action_of(action, snapshot)));
     }
+    if is_hardware(reference)
+        && let Some(intent) = snapshot.hardware.get(name)
+    {
+        out.list("consumers", intent.spec.consumers.iter().map(consumer_of));
+    }
+    if is_traffic(reference)
+        && let Some(intent) = snapshot.traffic.get(name)
+    {
+        traffic::put(&mut out, &intent.spec);
+    }
+    out.done()
+}
+
+fn consumer_of(consumer: &Consumer) -> Value {
+    let Consumer { name, app, target, container, replicas, requirements } = consumer;
+    let mut out = Fields::new();
+    out.put("name", name.as_str().into());
+    out.put("app", app.as_str().into());
+    if let Some(target) = target {
+        out.put("target", json!(target));
+    }
+    out.some("container", container.as_deref());
+    out.some("replicas", *replicas);
+    out.list("requirements", requirements.iter().map(requirement_of));
+    out.done()
+}
+
+fn requirement_of(requirement: &Requirement) -> Value {
+    let Requirement { name, resource, node_selector, importance, weight } = requirement;
+    let mut out = Fields::new();
+    out.put("name", name.as_str().into());
+    if let Some(resource) = resource {
+        out.put("resource", json!(resource));
+    }
+    if let Some(selector) = node_selector {
+        out.put("nodeSelector", json!(selector));
+    }
+    let importance = importance.filter(|importance| *importance != Importance::default());
+    out.some("importance", importance.map(|importance| format!("{importance:?}")));
+    out.some("weight", weight.filter(|weight| *weight != 1));
     out.done()
 }
 

@@ -45,6 +45,12 @@ impl Draft {
         draft
     }
 
+    /// The file of the chart that printed an object.
+    pub fn source(&self, kind: (&str, &str), name: &str) -> Option<&str> {
+        let found = self.objects.iter().rev().find(|object| named(&object.json) == (kind, name));
+        found.map(|object| object.source.as_str())
+    }
+
     fn find_kinds(&mut self) {
         let kinds = self.objects.iter().map(|object| kind_of(&object.json));
         self.kinds = kinds.map(|(group, kind)| (group.to_owned(), kind.to_owned())).collect();
@@ -169,10 +175,7 @@ impl Stage<'_> {
             Some(who) => format!("{what} is left out already by {}", who.origin),
             None => format!("app {} makes no {what} here{}", self.app, self.others(wanted)),
         };
-        let text = format!(
-            "{why}: change target, say on which clusters it is there with allow and deny, or set onMissing: Ignore"
-        );
-        Err(self.refuse(edit, Reason::TargetMissing, &text))
+        Err(self.refuse(edit, Reason::TargetMissing, &format!("{why}: {}", edit.cure())))
     }
 
     /// The names that there are of a kind, for whoever wrote another one.

@@ -99,6 +99,7 @@ mod tests {
             namespace: "shop".to_owned(),
             reach,
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: BTreeSet::new(),
         }
     }

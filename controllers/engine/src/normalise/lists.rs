@@ -28,7 +28,7 @@ const CONTAINER: [(&str, &[&str]); 4] = [
 ];
 
 /// Where a kind keeps the spec of its pods.
-fn pod_spec_path(group: &str, kind: &str) -> Option<&'static str> {
+pub fn pod_spec_path(group: &str, kind: &str) -> Option<&'static str> {
     Some(match (group, kind) {
         ("", "Pod") => "/spec",
         ("", "PodTemplate") => "/template/spec",

@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
 
+use emco_crds::cluster::PolicySupport;
+
 use super::*;
 use crate::identity::SetDigest;
 use crate::set::Assigned;
 
-/// `acme/a1 tier=edge disk=nvme`, with `!cordoned`, `!drained`, `!away` and `!outside` as switches.
+/// `acme/a1 tier=edge disk=nvme`, with `!cordoned`, `!drained`, `!away`, `!open` and `!outside` as switches.
 fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
     let mut clusters = BTreeMap::new();
     let mut inside = BTreeSet::new();
@@ -20,6 +22,8 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            nodes: None,
+            network_policy: None,
         };
         let mut outside = false;
         for word in words {
@@ -27,6 +31,7 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
                 "!cordoned" => facts.scheduling = Scheduling::Cordoned,
                 "!drained" => facts.scheduling = Scheduling::Drained,
                 "!away" => facts.reachable = false,
+                "!open" => facts.network_policy = Some(PolicySupport::NotEnforced),
                 "!outside" => outside = true,
                 label => {
                     let (key, value) = label.split_once('=').unwrap();
@@ -45,6 +50,7 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
         namespace: "shop".to_owned(),
         reach: crate::role::Reach::default(),
         derived: None,
+        isolation: emco_crds::logical_cloud::Isolation::None,
         clusters: inside,
     };
     (clusters, cloud)
@@ -80,7 +86,9 @@ fn choose_of(
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web"],
+        fenced: &BTreeSet::new(),
         running: Some(&running),
         unchanged,
     };
@@ -252,7 +260,9 @@ fn an_exception_replaces_the_rule_as_a_whole() {
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web", "db"],
+        fenced: &BTreeSet::new(),
         running: None,
         unchanged: false,
     };
@@ -315,7 +325,9 @@ fn every_cluster_has_a_verdict_and_a_reason() {
         clusters: &clusters,
         cloud: &cloud,
         placement: &placement,
+        hardware: &Demands::default(),
         apps: &["web"],
+        fenced: &BTreeSet::new(),
         running: None,
         unchanged: false,
     };
@@ -337,4 +349,53 @@ fn every_cluster_has_a_verdict_and_a_reason() {
             "acme/ghost Rejected ClusterNotFound [a Cluster of that name]",
         ]
     );
+}
+
+/// The choice of an app that needs NetworkPolicies.
+fn fenced(lines: &[&str], placement: &str, used: &[&str]) -> Result<AppPlacement, Refusal> {
+    let (clusters, cloud) = world(lines);
+    let placement: Placement = serde_yaml::from_str(placement).unwrap();
+    let running = running("web", used);
+    let request = Request {
+        clusters: &clusters,
+        cloud: &cloud,
+        placement: &placement,
+        hardware: &Demands::default(),
+        apps: &["web"],
+        fenced: &["web"].into(),
+        running: Some(&running),
+        unchanged: false,
+    };
+    place(&request).map(|mut placed| placed.remove(0).1).map_err(|refusal| *refusal)
+}
+
+#[test]
+fn a_fenced_app_goes_to_no_cluster_that_states_to_enforce_nothing() {
+    let placed = fenced(&["acme/a", "acme/b !open"], "allOf: [{selector: {}}]", &[]).unwrap();
+    assert_eq!(placed.chosen, [ClusterId::new("acme", "a")]);
+    let rejected = &placed.rejected[0];
+    assert_eq!((rejected.reason.as_str(), rejected.clusters), ("BackendMissing", 1));
+    assert_eq!(rejected.needs, "NetworkPolicy enforcement (spec.network.networkPolicy: Enforced)");
+}
+
+#[test]
+fn a_fenced_app_stays_where_it_runs() {
+    let lines = ["acme/a", "acme/b !open", "acme/c !open"];
+    let placed = fenced(&lines, "allOf: [{selector: {}}]", &["acme/b"]).unwrap();
+    assert_eq!(placed.chosen, [ClusterId::new("acme", "a"), ClusterId::new("acme", "b")]);
+}
+
+#[test]
+fn a_fenced_app_without_any_cluster_is_told_what_clusters_lack() {
+    let refusal = fenced(&["acme/b !open"], "anyOf: [{from: [{selector: {}}]}]", &[]).unwrap_err();
+    assert_eq!(refusal.reason, "BackendMissing");
+    assert!(
+        refusal.message.contains(
+            "nearest is acme/b, which needs NetworkPolicy enforcement (spec.network.networkPolicy: Enforced)"
+        ),
+        "{}",
+        refusal.message
+    );
+    let others = fenced(&["acme/b !open tier=core"], "allOf: [{selector: {matchLabels: {tier: edge}}}]", &[]);
+    assert_eq!(others.unwrap_err().reason, "NoClusterMatches");
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::deployment_intent_group::reachability::Reachability;
+
 use self::holdings::HoldingsKey;
 use super::lookup::Holdings;
 use super::render::{self, Job};
@@ -19,6 +21,7 @@ use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet, SetMan
 mod edited;
 mod generated;
 mod holdings;
+mod proof;
 
 /// Warnings kept of one plan.
 const MOST_WARNINGS: usize = 50;
@@ -34,6 +37,8 @@ pub struct Built {
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Sentences for people.
     pub warnings: Vec<String>,
+    /// The proof of servers, if intents name some.
+    pub reachability: Option<Reachability>,
 }
 
 /// One rendering, and what its result has to be.
@@ -45,10 +50,10 @@ struct Attempt<'a> {
 
 /// Works out every set.
 pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> Result<Built, Box<Refusal>> {
-    let items = work::items(resolved, placement)?;
+    let cells = work::items(resolved, placement)?;
     let mut builder = Builder::new(resolved);
     let (mut attempts, mut edits, mut generated) = (Vec::new(), Vec::new(), Vec::new());
-    for item in &items {
+    for item in &cells {
         match item.step(resolved.snapshot) {
             Step::Edit(..) | Step::Restore(_) | Step::Render if builder.is_generated(item) => {
                 generated.push(item);
@@ -73,8 +78,21 @@ pub fn build(resolved: &Resolved<'_>, placement: &[(String, AppPlacement)]) -> R
     for item in generated {
         builder.generate(item)?;
     }
+    let work::Drawn { items, unread } =
+        work::drawn(resolved, placement, &builder.built.assignment, &builder.built.sets)?;
+    for item in &items {
+        match item.step(resolved.snapshot) {
+            Step::Keep(assigned, content) => builder.keep(item, assigned, content),
+            Step::Wait => builder.wait(item),
+            Step::Edit(..) | Step::Restore(_) | Step::Render => builder.generate(item)?,
+        }
+    }
+    for item in &unread {
+        builder.wait(item);
+    }
     builder.check_duplicates()?;
     builder.check_needs()?;
+    builder.prove(&cells)?;
     Ok(builder.built)
 }
 

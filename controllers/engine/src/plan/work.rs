@@ -19,7 +19,10 @@ use crate::terms::Candidate;
 use crate::values::template::{Fault, Scope};
 use crate::values::{self, LayerFault};
 
+mod drawn;
 mod generated;
+
+pub use drawn::{Drawn, drawn};
 
 /// The Helm whose output charts are rendered to equal; part of every render key.
 const COMPAT: &str = "Helm3_17";

@@ -1,47 +1,56 @@
-//! Finds the intents that a deployment lists, and reads their actions.
+//! Finds the intents that a deployment lists, and reads what they do.
 //!
 //! They are found by name in the deployment's own namespace: one of another project cannot be listed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use emco_crds::GenericActionIntent;
 use emco_crds::conditions::types::RESOLVED;
 use emco_crds::deployment_intent_group::IntentRef;
 use emco_crds::generic_action_intent::{Action, ResourceFrom};
 use emco_crds::names::GROUP;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
+use emco_crds::{GenericActionIntent, HardwareIntent};
 
 use super::find;
 use crate::act::{self, Effects, Entry, Generated, Objects};
+use crate::hardware::{self, Demands};
 use crate::refusal::Refusal;
 use crate::snapshot::{Snapshot, SourceKey};
+use crate::traffic::{self, Group};
 
-/// The kind of intents that is known.
-const KNOWN: &str = "GenericActionIntent";
-/// Kinds of intents and their priority. Those of a lower number are carried out first, whatever the order of the list: what later kinds
-/// change may have been made by earlier ones.
-const PRIORITIES: &[(&str, u8)] = &[(KNOWN, 10)];
-/// Its short name, which the apps begin with that its intents make.
+/// Kinds of intents that are known.
+const ACTIONS: &str = "GenericActionIntent";
+const HARDWARE: &str = "HardwareIntent";
+/// Their priority. Those of a lower number are carried out first, whatever the order of the list: what later kinds change, or read, may have
+/// been made by earlier ones.
+const PRIORITIES: &[(&str, u8)] = &[(ACTIONS, 10), (HARDWARE, 20), (traffic::KIND, 60)];
+/// Short names, which the apps begin with that intents of a kind make.
 const SHORT: &str = "gai";
-/// The kind that a later version will know.
-const LATER: &str = "HardwareIntent";
+const HARDWARE_SHORT: &str = "hwi";
 
 /// Whether a reference names a `GenericActionIntent`.
 pub fn is_generic_action(reference: &IntentRef) -> bool {
-    is_ours(reference) && reference.kind == KNOWN
+    is_ours(reference) && reference.kind == ACTIONS
+}
+
+/// True of a reference to a `HardwareIntent`.
+pub fn is_hardware(reference: &IntentRef) -> bool {
+    is_ours(reference) && reference.kind == HARDWARE
+}
+
+/// True of a reference to a `TrafficGroupIntent`.
+pub fn is_traffic(reference: &IntentRef) -> bool {
+    is_ours(reference) && reference.kind == traffic::KIND
+}
+
+/// True of a reference to an intent of a kind that is known.
+pub fn is_known(reference: &IntentRef) -> bool {
+    is_ours(reference) && PRIORITIES.iter().any(|(kind, _)| reference.kind == *kind)
 }
 
 fn is_ours(reference: &IntentRef) -> bool {
     reference.group.as_deref().is_none_or(|group| group == GROUP)
-}
-
-/// What of the listed intents is not supported yet.
-pub fn not_supported(intents: &[IntentRef]) -> Option<String> {
-    let later = intents.iter().find(|reference| is_ours(reference) && reference.kind == LATER)?;
-    Some(format!(
-        "spec.intents[{LATER}/{}] is not supported yet: remove the entry; kind {KNOWN} is supported",
-        later.name
-    ))
 }
 
 /// Every `ConfigMap` and Secret key that an intent reads: what has to be fetched for a snapshot.
@@ -74,6 +83,32 @@ pub(super) struct AllEffects<'a> {
     pub entries: BTreeMap<&'a str, Vec<Entry<'a>>>,
     /// Apps of intents alone.
     pub generated: Vec<Generated<'a>>,
+    /// Needs of apps, of nodes.
+    pub hardware: Demands,
+    /// Intents of traffic, which read what all others leave.
+    pub traffic: Vec<Group<'a>>,
+}
+
+/// The apps that intents may name.
+#[derive(Clone, Copy)]
+struct Apps<'r> {
+    composite_app: &'r str,
+    names: &'r BTreeSet<&'r str>,
+}
+
+impl Apps<'_> {
+    /// An app that is not there is a typing error.
+    fn check(&self, origin: &str, app: &str) -> Result<(), Box<Refusal>> {
+        if self.names.contains(app) {
+            return Ok(());
+        }
+        let known = self.names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "{origin} names app {app}, which CompositeApp {} does not have: it has {known}",
+            self.composite_app
+        );
+        Err(Refusal::new(RESOLVED, Reason::AppNotFound, text))
+    }
 }
 
 pub(super) fn effects<'a>(
@@ -82,16 +117,51 @@ pub(super) fn effects<'a>(
     names: &BTreeSet<&str>,
 ) -> Result<AllEffects<'a>, Box<Refusal>> {
     let mut all = AllEffects::default();
+    let apps = Apps { composite_app, names };
     for reference in ordered(&snapshot.dig.spec.intents, PRIORITIES) {
-        let intent = named(snapshot, reference)?;
-        let Effects { edits, objects } =
-            generic_actions(snapshot, &reference.name, intent, composite_app, names)?;
+        let name = reference.name.as_str();
+        let (made_by, Effects { edits, objects }) = if is_traffic(reference) {
+            let group = group(snapshot, reference, apps)?;
+            all.traffic.push(group);
+            ((traffic::KIND, traffic::SHORT), act::traffic::effects(&group))
+        } else if is_hardware(reference) {
+            let intent = named(snapshot, reference, &snapshot.hardware)?;
+            ((HARDWARE, HARDWARE_SHORT), consumers(name, intent, apps, &mut all.hardware)?)
+        } else {
+            let intent = named(snapshot, reference, &snapshot.intents)?;
+            ((ACTIONS, SHORT), generic_actions(snapshot, name, intent, apps)?)
+        };
         for (app, entry) in edits {
             all.entries.entry(app).or_default().push(entry);
         }
-        all.generated.extend(Generated::of((KNOWN, SHORT), &reference.name, objects));
+        all.generated.extend(Generated::of(made_by, name, objects));
     }
     Ok(all)
+}
+
+/// A `TrafficGroupIntent`, whose apps the composite application has.
+fn group<'a>(
+    snapshot: &'a Snapshot,
+    reference: &'a IntentRef,
+    apps: Apps<'_>,
+) -> Result<Group<'a>, Box<Refusal>> {
+    let spec = &named(snapshot, reference, &snapshot.traffic)?.spec;
+    let group = Group { name: &reference.name, spec };
+    if let Some(sentence) = traffic::fault(spec) {
+        let text = format!("{} {}: {sentence}", traffic::KIND, group.name);
+        return Err(Refusal::new(RESOLVED, Reason::IntentInvalid, text));
+    }
+    for server in &spec.servers {
+        let origin = group.origin(&server.name);
+        let clients = server.clients.iter().filter_map(|client| {
+            Some((format!("{origin}.clients[{}]", client.name), client.app.as_deref()?))
+        });
+        let own = std::iter::once((origin.clone(), server.app.as_str()));
+        for (origin, app) in own.chain(clients) {
+            apps.check(&origin, app)?;
+        }
+    }
+    Ok(group)
 }
 
 /// What a `GenericActionIntent` does: an action that names no app adds an object of its own.
@@ -99,8 +169,7 @@ fn generic_actions<'a>(
     snapshot: &'a Snapshot,
     name: &'a str,
     intent: &'a GenericActionIntent,
-    composite_app: &str,
-    names: &BTreeSet<&str>,
+    apps: Apps<'_>,
 ) -> Result<Effects<'a>, Box<Refusal>> {
     let (mut edits, mut objects) = (Vec::new(), Vec::new());
     for action in &intent.spec.actions {
@@ -108,33 +177,66 @@ fn generic_actions<'a>(
             objects.push(entry(snapshot, name, action)?);
             continue;
         };
-        if !names.contains(app) {
-            let known = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
-            let text = format!(
-                "{KNOWN} {name}: spec.actions[{}] names app {app}, which CompositeApp {composite_app} does not have: it has {known}",
-                action.name
-            );
-            return Err(Refusal::new(RESOLVED, Reason::AppNotFound, text));
-        }
+        apps.check(&format!("{ACTIONS} {name}: spec.actions[{}]", action.name), app)?;
         edits.push((app, entry(snapshot, name, action)?));
     }
     Ok(Effects { edits, objects: Objects::Actions(objects) })
 }
 
-fn named<'a>(snapshot: &'a Snapshot, reference: &IntentRef) -> Result<&'a GenericActionIntent, Box<Refusal>> {
+/// Effects of a `HardwareIntent`: its consumers need something of nodes, and their targets ask for it.
+fn consumers<'a>(
+    name: &'a str,
+    intent: &'a HardwareIntent,
+    apps: Apps<'_>,
+    needed: &mut Demands,
+) -> Result<Effects<'a>, Box<Refusal>> {
+    let demands = hardware::demands(name, &intent.spec).map_err(|fault| {
+        let text = format!("{HARDWARE} {name}: {}", fault.message);
+        Refusal::new(RESOLVED, Reason::IntentInvalid, text)
+    })?;
+    let mut edits = Vec::new();
+    for (consumer, demand) in demands {
+        apps.check(&format!("{HARDWARE} {name}: spec.consumers[{}]", consumer.name), &consumer.app)?;
+        needed.0.entry(consumer.app.clone()).or_default().push(demand);
+        edits.extend(act::asking(name, consumer).map(|entry| (consumer.app.as_str(), entry)));
+    }
+    if let Some(much) = needed.too_many() {
+        return Err(Refusal::new(RESOLVED, Reason::IntentInvalid, format!("{HARDWARE} {name}: {much}")));
+    }
+    Ok(Effects { edits, objects: Objects::Actions(Vec::new()) })
+}
+
+/// Needs of apps by the intents that a deployment lists; `None` where one of them is not there or cannot be read, or where they are too many.
+pub fn needed_hardware(snapshot: &Snapshot) -> Option<Demands> {
+    let mut all = Demands::default();
+    for reference in snapshot.dig.spec.intents.iter().filter(|reference| is_hardware(reference)) {
+        let intent = snapshot.hardware.get(&reference.name)?;
+        for (consumer, demand) in hardware::demands(&reference.name, &intent.spec).ok()? {
+            all.0.entry(consumer.app.clone()).or_default().push(demand);
+        }
+    }
+    all.too_many().is_none().then_some(all)
+}
+
+fn named<'a, K>(
+    snapshot: &Snapshot,
+    reference: &IntentRef,
+    found: &'a BTreeMap<String, Arc<K>>,
+) -> Result<&'a K, Box<Refusal>> {
     let IntentRef { group, kind, name } = reference;
-    if !is_generic_action(reference) {
+    if !is_known(reference) {
         let group = group.as_deref().unwrap_or(GROUP);
+        let known = PRIORITIES.iter().map(|(kind, _)| *kind).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "spec.intents[{kind}/{name}]: there is no intent of kind {kind} in group {group}, only {KNOWN} in {GROUP}: correct kind and group, or \
+            "spec.intents[{kind}/{name}]: there is no intent of kind {kind} in group {group}, only {known} in {GROUP}: correct kind and group, or \
              remove the entry"
         );
         return Err(Refusal::new(RESOLVED, Reason::IntentKindUnknown, text));
     }
-    snapshot.intents.get(name).map(AsRef::as_ref).ok_or_else(|| {
+    found.get(name).map(AsRef::as_ref).ok_or_else(|| {
         let namespace = snapshot.dig.metadata.namespace.as_deref().unwrap_or_default();
         let text = format!(
-            "{KNOWN} {name} does not exist in namespace {namespace}: create it, or change spec.intents"
+            "{kind} {name} does not exist in namespace {namespace}: create it, or change spec.intents"
         );
         Refusal::new(RESOLVED, Reason::IntentNotFound, text)
     })
@@ -145,12 +247,12 @@ fn entry<'a>(snapshot: &'a Snapshot, intent: &'a str, action: &'a Action) -> Res
     let text = match from {
         None => None,
         Some(from) => {
-            let field = format!("{KNOWN} {intent}, spec.actions[{}].add.from", action.name);
+            let field = format!("{ACTIONS} {intent}, spec.actions[{}].add.from", action.name);
             Some(find(&snapshot.sources, &source(from), &field)?)
         }
     };
     act::read(intent, action, text).map_err(|fault| {
-        let text = format!("{KNOWN} {intent}: {}", fault.message);
+        let text = format!("{ACTIONS} {intent}: {}", fault.message);
         Refusal::new(RESOLVED, Reason::IntentInvalid, text)
     })
 }
@@ -169,16 +271,26 @@ mod tests {
         let listed = [
             (Some("acme.example"), "Early", "theirs"),
             (None, "Late", "d"),
-            (None, KNOWN, "c"),
+            (None, ACTIONS, "c"),
             (Some(GROUP), "Early", "b"),
-            (None, KNOWN, "a"),
+            (None, ACTIONS, "a"),
         ]
         .map(reference);
         let names = |priorities: &[(&str, u8)]| {
             ordered(&listed, priorities).iter().map(|reference| reference.name.as_str()).collect::<Vec<_>>()
         };
-        let kinds = [("Late", 20), (KNOWN, 10), ("Early", 5)];
+        let kinds = [("Late", 20), (ACTIONS, 10), ("Early", 5)];
         assert_eq!(names(&kinds), ["b", "c", "a", "d", "theirs"]);
         assert_eq!(names(PRIORITIES), ["c", "a", "theirs", "d", "b"], "what nobody knows is refused");
+    }
+
+    #[test]
+    fn what_reads_manifests_comes_after_all_that_changes_them() {
+        let reference =
+            |kind: &str| IntentRef { group: None, kind: kind.to_owned(), name: "shop".to_owned() };
+        let listed = [traffic::KIND, HARDWARE, ACTIONS].map(reference);
+        let kinds: Vec<_> =
+            ordered(&listed, PRIORITIES).iter().map(|reference| reference.kind.as_str()).collect();
+        assert_eq!(kinds, [ACTIONS, HARDWARE, traffic::KIND]);
     }
 }

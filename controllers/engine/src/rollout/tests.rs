@@ -33,6 +33,8 @@ fn frozen(yaml: &str, placed: &[&str], earlier: Option<&Waves>) -> Waves {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            nodes: None,
+            network_policy: None,
         };
         (id.clone(), facts)
     };

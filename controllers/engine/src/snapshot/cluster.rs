@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use emco_crds::cluster::PolicySupport;
+
 use crate::apis::ApiList;
+use crate::hardware::NodeFacts;
 use crate::identity::ClusterId;
 
 /// `Cluster.spec.scheduling`, and what deletion makes of it.
@@ -36,4 +39,8 @@ pub struct ClusterFacts {
     pub kubernetes_version: Option<String>,
     /// What it serves; `None` before the first contact.
     pub apis: Option<Arc<ApiList>>,
+    /// Its nodes; `None` where no deployment asks for them.
+    pub nodes: Option<Arc<NodeFacts>>,
+    /// `spec.network.networkPolicy`, where its owner states that.
+    pub network_policy: Option<PolicySupport>,
 }

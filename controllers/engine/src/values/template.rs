@@ -257,6 +257,8 @@ mod tests {
             uid: None,
             kubernetes_version: None,
             apis: None,
+            nodes: None,
+            network_policy: None,
         }
     }
 

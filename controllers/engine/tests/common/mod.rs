@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::CompositeApp;
+use emco_crds::cluster::PolicySupport;
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::cloud::CloudFacts;
+use emco_engine::hardware::{self, Node, NodeFacts, Read, amounts};
 use emco_engine::identity::ClusterId;
 use emco_engine::plan::{self, Plan};
 use emco_engine::refusal::Refusal;
@@ -39,6 +41,12 @@ pub struct Case {
     /// `spec` of each `GenericActionIntent`, by name.
     #[serde(default)]
     pub intents: BTreeMap<String, Value>,
+    /// `spec` of each `HardwareIntent`, by name.
+    #[serde(default)]
+    pub hardware: BTreeMap<String, Value>,
+    /// `spec` of each `TrafficGroupIntent`, by name.
+    #[serde(default)]
+    pub traffic: BTreeMap<String, Value>,
     /// Clusters by id.
     pub clusters: BTreeMap<String, ClusterCase>,
     /// `Kind/name/key` to text.
@@ -48,6 +56,8 @@ pub struct Case {
     pub namespace: Option<String>,
     /// Level of the logical cloud.
     pub level: Option<String>,
+    /// `isolation` of the logical cloud.
+    pub isolation: Option<Value>,
     /// The rights of its account follow what is deployed.
     #[serde(default)]
     pub derived: bool,
@@ -79,9 +89,19 @@ pub struct ClusterCase {
     pub unreachable: bool,
     #[serde(default)]
     pub outside: bool,
+    /// What its owner states: `Enforced` or `NotEnforced`.
+    pub network_policy: Option<String>,
     /// Kinds it serves besides the usual ones, as `group/version/Kind` (namespaced) or `group/version/Kind!` (not).
     #[serde(default)]
     pub serves: Vec<String>,
+    /// Its nodes by name, as the API server has them, with what their Pods request under `requested`; absent = nobody asks for them.
+    pub nodes: Option<BTreeMap<String, Value>>,
+    /// Its Pods may not be listed.
+    #[serde(default)]
+    pub pods_forbidden: bool,
+    /// What other deployments were just given there.
+    #[serde(default)]
+    pub given: Vec<Value>,
 }
 
 impl Case {
@@ -126,6 +146,8 @@ impl Case {
                 "profile" => case.profile = Some(value.clone()),
                 "clusters" => case.clusters = serde_yaml::from_str(&text).unwrap(),
                 "intents" => case.intents = serde_yaml::from_str(&text).unwrap(),
+                "hardware" => case.hardware = serde_yaml::from_str(&text).unwrap(),
+                "traffic" => case.traffic = serde_yaml::from_str(&text).unwrap(),
                 "charts" => case.charts = serde_yaml::from_str(&text).unwrap(),
                 "sources" => case.sources = serde_yaml::from_str(&text).unwrap(),
                 other => panic!("before.{other} is not known"),
@@ -176,13 +198,9 @@ impl Case {
                 .profile
                 .clone()
                 .map(|profile| Arc::new(object("CompositeProfile", "prod", profile))),
-            intents: self
-                .intents
-                .iter()
-                .map(|(name, spec)| {
-                    (name.clone(), Arc::new(object("GenericActionIntent", name, spec.clone())))
-                })
-                .collect(),
+            intents: intents("GenericActionIntent", &self.intents),
+            hardware: intents("HardwareIntent", &self.hardware),
+            traffic: intents("TrafficGroupIntent", &self.traffic),
             cloud: self.found("cloud").then(|| CloudFacts {
                 name: "edge".to_owned(),
                 level: self.level.clone().unwrap_or_else(|| "Admin".to_owned()),
@@ -195,6 +213,11 @@ impl Case {
                     namespaces: [self.namespace.clone().unwrap_or_else(|| "shop".to_owned())].into(),
                     cluster: false,
                 }),
+                isolation: self
+                    .isolation
+                    .clone()
+                    .map(|isolation| serde_json::from_value(isolation).unwrap())
+                    .unwrap_or_default(),
                 clusters: self
                     .clusters
                     .iter()
@@ -230,6 +253,14 @@ fn source(key: &str, text: &str) -> (SourceKey, Source) {
     let key = SourceKey { kind: part(), name: part(), key: part() };
     let found = if text == "KEY MISSING" { Source::KeyMissing } else { Source::Found(text.to_owned()) };
     (key, found)
+}
+
+/// Intents of one kind with these specs, by name.
+fn intents<K: serde::de::DeserializeOwned>(
+    kind: &str,
+    specs: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Arc<K>> {
+    specs.iter().map(|(name, spec)| (name.clone(), Arc::new(object(kind, name, spec.clone())))).collect()
 }
 
 #[allow(clippy::needless_pass_by_value)] // json! literals
@@ -279,8 +310,46 @@ fn facts(id: &str, case: &ClusterCase) -> (ClusterId, ClusterFacts) {
         uid: known.then(|| format!("uid-{id}")),
         kubernetes_version: known.then_some(version),
         apis: known.then(|| Arc::new(apis(&case.serves))),
+        nodes: case.nodes.as_ref().map(|nodes| Arc::new(node_facts(nodes, case))),
+        network_policy: case.network_policy.as_deref().map(policy_support),
     };
     (id, facts)
+}
+
+/// Nodes as a cluster has them: `{labels, allocatable, requested, closed}` each.
+fn node_facts(nodes: &BTreeMap<String, Value>, case: &ClusterCase) -> NodeFacts {
+    let read = |node: &Value| {
+        Node::read(
+            &json!({
+                "metadata": {"labels": node["labels"]},
+                "spec": {"unschedulable": node["closed"] == true},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": node["allocatable"]},
+            }),
+            |_| true,
+        )
+    };
+    let requested = nodes.iter().map(|(name, node)| (name.clone(), amounts(node.get("requested"))));
+    let given = case.given.iter().map(|spec| {
+        let spec = serde_json::from_value(json!({"consumers": [spec]})).unwrap();
+        Arc::clone(&hardware::demands("theirs", &spec).unwrap()[0].1)
+    });
+    NodeFacts {
+        nodes: Read::Done(Arc::new(nodes.iter().map(|(name, node)| (name.clone(), read(node))).collect())),
+        requested: if case.pods_forbidden {
+            Read::Forbidden
+        } else {
+            Read::Done(Arc::new(requested.collect()))
+        },
+        given: given.collect(),
+    }
+}
+
+fn policy_support(text: &str) -> PolicySupport {
+    match text {
+        "Enforced" => PolicySupport::Enforced,
+        "NotEnforced" => PolicySupport::NotEnforced,
+        other => panic!("networkPolicy {other}"),
+    }
 }
 
 /// What every cluster of the tests serves, and some more.
@@ -295,6 +364,7 @@ pub fn apis(more: &[String]) -> ApiList {
         "apps/v1/Deployment",
         "apps/v1/StatefulSet",
         "batch/v1/Job",
+        "networking.k8s.io/v1/NetworkPolicy",
         "rbac.authorization.k8s.io/v1/ClusterRole!",
         "apiextensions.k8s.io/v1/CustomResourceDefinition!",
     ];

@@ -23,7 +23,7 @@ use crate::object::context::Failure;
 use crate::object::{meta, one_line};
 use crate::reconcile::context::Context;
 use crate::reconcile::revision::{self, Storing};
-use crate::reconcile::{composite_app, suspension};
+use crate::reconcile::{composite_app, hardware, suspension};
 use crate::store::{self, Bound, Draft, OfDeployment, RevisionSummary, Stored, TooMuch, mebibytes};
 
 /// What is new in a revision that is stored a second time.
@@ -50,21 +50,10 @@ pub async fn carry_out(
     newest: Option<Stored>,
     begun: tokio::time::Instant,
 ) -> Result<Carried, Failure> {
-    let draft = |newest: Option<&Stored>| draft(ctx, dig, owner, (gathered, plan), newest);
-    let still_true = async {
-        let (still, goes_on) = try_join(gathered.still_true(ctx, dig), gathered.goes_on(ctx)).await?;
-        Ok(still && goes_on)
+    let (stored, is_new) = match Box::pin(stored(ctx, dig, owner, (gathered, plan), newest)).await? {
+        Ok(done) => done,
+        Err(carried) => return Ok(carried),
     };
-    let changed = plan.change.is_some();
-    let (stored, is_new) =
-        match revision::store(ctx, owner, newest, (changed, &plan.sets), draft, still_true).await? {
-            Storing::Kept(stored) => (stored, false),
-            Storing::New(stored) => (Some(stored), true),
-            Storing::Moved => return Ok(Carried::Moved),
-            Storing::TooMuch(too_much) => {
-                return Ok(Carried::Refused(does_not_fit(dig, gathered, &too_much)));
-            }
-        };
     let mut way = None;
     if let Some(stored) = &stored {
         let wanted = combinations(&plan.assignment);
@@ -97,6 +86,36 @@ pub async fn carry_out(
         }
     }
     Ok(Carried::Out(Box::new((stored, way.map(Box::new)))))
+}
+
+/// Stores a changed plan, once nobody else has what it takes of clusters; with it, whether it is new.
+async fn stored(
+    ctx: &Context,
+    dig: &DeploymentIntentGroup,
+    owner: &Owner,
+    (gathered, plan): (&Gathered, &Plan),
+    newest: Option<Stored>,
+) -> Result<Result<(Option<Stored>, bool), Carried>, Failure> {
+    let draft = |newest: Option<&Stored>| draft(ctx, dig, owner, (gathered, plan), newest);
+    let still_true = async {
+        let (still, goes_on) = try_join(gathered.still_true(ctx, dig), gathered.goes_on(ctx)).await?;
+        Ok(still && goes_on)
+    };
+    let changed = plan.change.is_some();
+    if changed && !hardware::take(ctx, owner, &gathered.snapshot, &plan.assignment, gathered.claims) {
+        return Ok(Err(Carried::Moved));
+    }
+    let storing = revision::store(ctx, owner, newest, (changed, &plan.sets), draft, still_true).await?;
+    match storing {
+        Storing::Moved | Storing::TooMuch(_) => hardware::give_back(ctx, owner),
+        Storing::Kept(_) | Storing::New(_) => hardware::keep(ctx, owner),
+    }
+    Ok(match storing {
+        Storing::Kept(stored) => Ok((stored, false)),
+        Storing::New(stored) => Ok((Some(stored), true)),
+        Storing::Moved => Err(Carried::Moved),
+        Storing::TooMuch(too_much) => Err(Carried::Refused(does_not_fit(dig, gathered, &too_much))),
+    })
 }
 
 /// What is new in a revision.

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use emco_crds::fields::Level;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, Project};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent, Project,
+    TrafficGroupIntent,
+};
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
 use emco_engine::resolve;
@@ -21,6 +24,7 @@ use crate::object::context::Failure;
 use crate::object::meta;
 use crate::reconcile::composite_app;
 use crate::reconcile::context::Context;
+use crate::reconcile::hardware::{self, Unread};
 use crate::reconcile::logical_cloud;
 use crate::reconcile::results;
 use crate::reconcile::sources;
@@ -40,6 +44,10 @@ pub struct Gathered {
     pub limit: Limit,
     /// Charts that were here before are being downloaded again.
     pub awaits_charts: bool,
+    /// What clusters have is not read yet, for apps that need something of it.
+    pub unread: Unread,
+    /// The last claim on hardware that is known here.
+    pub claims: u64,
     sources: BTreeMap<SourceKey, sources::Read>,
 }
 
@@ -86,7 +94,7 @@ pub async fn gather(
             Err(refusal) => return Ok(Err(refusal)),
         },
     };
-    let intents = intents(ctx, dig);
+    let (intents, traffic) = (intents(ctx, dig), traffic(ctx, dig));
     let mut keys = profile.as_deref().map(resolve::sources).unwrap_or_default();
     keys.extend(intents.values().flat_map(|intent| resolve::intent_sources(intent)));
     let (charts, sources) =
@@ -98,10 +106,13 @@ pub async fn gather(
     }
     let level = cloud.as_ref().map(|(_, level)| *level).unwrap_or_default();
     let cloud = cloud.map(|(facts, _)| facts);
-    Ok(Ok(Gathered {
+    let mut gathered = Gathered {
         cloud_namespace: cloud.as_ref().map(|cloud| cloud.namespace.clone()).unwrap_or_default(),
         level,
         awaits_charts,
+        unread: Unread::default(),
+        // Before what was given is looked at: what comes meanwhile counts twice and not never.
+        claims: ctx.hardware.claims.number(),
         limit: Limit::of(
             limits.and_then(|limits| limits.stored_bytes.as_ref()),
             usize::try_from(dig.spec.revision_history_limit).unwrap_or(10),
@@ -117,6 +128,8 @@ pub async fn gather(
             composite_app: app,
             profile,
             intents,
+            hardware: hardware_intents(ctx, dig),
+            traffic,
             cloud,
             clusters,
             charts,
@@ -128,7 +141,9 @@ pub async fn gather(
             now: ctx.world.clock.now_ms() / 1000,
         },
         sources,
-    }))
+    };
+    gathered.unread = hardware::gather(ctx, owner, &mut gathered.snapshot);
+    Ok(Ok(gathered))
 }
 
 /// Why a deployment may not begin: its namespace has more of them than its Project allows, and as many are older. One that has a
@@ -155,10 +170,24 @@ fn without_place(
     Some(refused("TooManyDeployments", true, message))
 }
 
-/// The intents that a deployment lists and that there are, by name.
+/// The generic actions that a deployment lists and that there are, by name.
 fn intents(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<GenericActionIntent>> {
     let listed = dig.spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
     let found = |name: &String| Some((name.clone(), ctx.stores.intents.named(meta::namespace(dig), name)?));
+    listed.filter_map(|listed| found(&listed.name)).collect()
+}
+
+/// The same of those that say what is needed of nodes.
+fn hardware_intents(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<HardwareIntent>> {
+    let listed = dig.spec.intents.iter().filter(|listed| resolve::is_hardware(listed));
+    let found = |name: &String| Some((name.clone(), ctx.stores.hardware.named(meta::namespace(dig), name)?));
+    listed.filter_map(|listed| found(&listed.name)).collect()
+}
+
+/// The same of traffic.
+fn traffic(ctx: &Context, dig: &DeploymentIntentGroup) -> BTreeMap<String, Arc<TrafficGroupIntent>> {
+    let listed = dig.spec.intents.iter().filter(|listed| resolve::is_traffic(listed));
+    let found = |name: &String| Some((name.clone(), ctx.stores.traffic.named(meta::namespace(dig), name)?));
     listed.filter_map(|listed| found(&listed.name)).collect()
 }
 
@@ -202,6 +231,12 @@ impl Gathered {
         .await?;
         let mut intents_same = true;
         for intent in self.snapshot.intents.values() {
+            intents_same = intents_same && same(ctx, intent.as_ref(), |_| true).await?;
+        }
+        for intent in self.snapshot.hardware.values() {
+            intents_same = intents_same && same(ctx, intent.as_ref(), |_| true).await?;
+        }
+        for intent in self.snapshot.traffic.values() {
             intents_same = intents_same && same(ctx, intent.as_ref(), |_| true).await?;
         }
         Ok(dig_same && refs_same.0 && refs_same.1 && intents_same && sources == self.sources)

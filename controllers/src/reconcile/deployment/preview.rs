@@ -37,6 +37,8 @@ pub struct Preview {
     pub plan: Option<Foreseen>,
     /// Clusters of which nothing is known that they serve: what they get is not worked out.
     pub unheard: BTreeSet<ClusterId>,
+    /// Clusters of which it is not known what their nodes have: nothing is worked out before.
+    pub unread: BTreeSet<ClusterId>,
 }
 
 /// A plan, and what it changes.
@@ -92,6 +94,9 @@ pub async fn preview(
     let newest = store::newest(ctx, &owner).await?;
     let worked = match gather::gather(ctx, &dig, &owner, newest.as_ref()).await? {
         Err(refusal) => Err(refusal),
+        Ok(gathered) if !gathered.unread.clusters.is_empty() => {
+            return Ok(Preview { unread: gathered.unread.clusters, ..Preview::default() });
+        }
         Ok(gathered) => worked(ctx, &dig, gathered).await?,
     };
     let unheard = worked.as_ref().map(|(_, plan)| unheard(plan)).unwrap_or_default();
@@ -122,7 +127,7 @@ pub async fn preview(
         None => String::new(),
     };
     let plan = foreseen(ctx, &owner, held, secrets, waits).await?;
-    Ok(Preview { refusal, plan, unheard })
+    Ok(Preview { refusal, plan, unheard, unread: BTreeSet::new() })
 }
 
 /// The same deployment, with plans that are not carried out.

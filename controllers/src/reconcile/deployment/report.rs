@@ -14,6 +14,7 @@ use emco_engine::identity::{ClusterId, Combination};
 use emco_engine::placement::AppPlacement;
 use emco_engine::plan::sentence;
 use emco_engine::refusal::Refusal;
+use emco_engine::resolve;
 use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
 use emco_engine::set::combinations;
 use emco_engine::text::counted;
@@ -112,6 +113,11 @@ pub async fn write(
                 app.unread_values.clone_from(&remarks.unread);
             }
         }
+    }
+    if let Some(plan) = planned.plan() {
+        status.reachability.clone_from(&plan.reachability);
+    } else if dig.spec.intents.iter().all(|listed| !resolve::is_traffic(listed)) {
+        status.reachability = None;
     }
     if planned.way().is_some() || matches!(planned, Planned::Done(..)) {
         status.rollout = planned.way().map(|way| way.status.clone());

@@ -1,9 +1,11 @@
 //! Keeps one cluster connected, and publishes its observation whenever that changed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use emco_engine::hardware::Read;
 use emco_engine::identity::ClusterId;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
@@ -30,6 +32,8 @@ struct Session {
     nodes: Option<(Nodes, BoxStream<'static, ApiResult<WatchEvent>>)>,
     /// Nodes may not be listed: asked again when the rest is.
     nodes_forbidden: bool,
+    /// Keys of labels that they were last listed with, or asked for.
+    node_keys: Option<Arc<BTreeSet<String>>>,
     /// When they were listed, or the last event came.
     nodes_heard: Instant,
 }
@@ -76,8 +80,9 @@ async fn work(entry: Arc<Entry>, context: Arc<Context>) {
         }
         known.marked = known.marked.max(entry.marked.swap(0, Ordering::AcqRel));
         let version = current.version.clone();
+        let keys = entry.node_keys.lock().clone();
         let round = tokio::select! {
-            round = current.round(&context, &mut known, &mut observation) => round,
+            round = current.round(&context, &mut known, &mut observation, keys) => round,
             // What is under way with old credentials is not waited for.
             () = renewed(&entry, &version) => continue,
         };
@@ -128,11 +133,18 @@ impl Session {
             until_learn: 0,
             nodes: None,
             nodes_forbidden: false,
+            node_keys: None,
             nodes_heard: Instant::now(),
         }
     }
 
-    async fn round(&mut self, context: &Context, known: &mut Known, seen: &mut Observation) -> ApiResult<()> {
+    async fn round(
+        &mut self,
+        context: &Context,
+        known: &mut Known,
+        seen: &mut Observation,
+        keys: Option<Arc<BTreeSet<String>>>,
+    ) -> ApiResult<()> {
         // Waiting for the dialer's turn is not the edge's fault, so it happens outside of any request's time.
         self.edge.open().await?;
         let probe = probe::probe(&self.edge).await?;
@@ -142,6 +154,7 @@ impl Session {
             seen.epoch += 1;
             self.until_learn = 0;
             self.nodes = None;
+            seen.nodes = Read::Not;
         }
         known.revision = Some(probe.revision);
         if other {
@@ -155,25 +168,33 @@ impl Session {
             if (1..known.marked).contains(&marked) {
                 seen.epoch += 1;
                 self.nodes = None;
+                seen.nodes = Read::Not;
             }
             known.marked = marked;
             self.until_learn = if done { context.settings.learn_every.max(1) } else { 1 };
             self.nodes_forbidden = false;
         }
         self.until_learn -= 1;
-        self.follow_nodes(seen).await;
+        self.follow_nodes(seen, keys).await;
         Ok(())
     }
 
-    async fn follow_nodes(&mut self, seen: &mut Observation) {
+    async fn follow_nodes(&mut self, seen: &mut Observation, keys: Option<Arc<BTreeSet<String>>>) {
         // Bookmarks come every minute, and each kubelet writes within five: a watch so silent delivers nothing.
         if self.nodes_heard.elapsed() > NODES_SILENT {
             self.nodes = None;
         }
+        // Labels that nobody asked for before were not kept.
+        if self.node_keys != keys {
+            self.node_keys.clone_from(&keys);
+            self.nodes = None;
+            self.nodes_forbidden = false;
+        }
         if self.nodes.is_some() || self.nodes_forbidden {
             return;
         }
-        match Nodes::follow(self.edge.as_ref()).await {
+        let asked = keys.is_some();
+        match Nodes::follow(self.edge.as_ref(), keys).await {
             Ok((nodes, stream)) => {
                 summarise(&nodes, seen);
                 self.nodes_heard = Instant::now();
@@ -185,6 +206,7 @@ impl Session {
             }
             Err(error) if error.code() == 403 => {
                 self.nodes_forbidden = true;
+                seen.nodes = if asked { Read::Forbidden } else { Read::Not };
                 seen.nodes_ready = None;
                 seen.nodes_total = None;
                 seen.allocatable.clear();
@@ -282,6 +304,7 @@ fn summarise(nodes: &Nodes, seen: &mut Observation) {
     seen.nodes_total = Some(summary.total);
     seen.allocatable = summary.allocatable;
     seen.other_resources = summary.others;
+    seen.nodes = nodes.detailed().cloned().map_or(Read::Not, Read::Done);
 }
 
 /// Makes an observation public if it says something new. `edge` takes the place of the one before.

@@ -352,6 +352,23 @@ async fn nodes_are_followed_and_their_lack_of_rights_is_no_failure() {
 }
 
 #[tokio::test]
+async fn nodes_that_may_be_listed_and_not_watched_stay_known() {
+    let (bed, api) = (Bed::new(), Api::new(true));
+    api.node_watch_forbidden.store(true, Ordering::SeqCst);
+    let server = bed.serve(&api, None).await;
+    bed.pool.set_target(bed.id.clone(), bed.target(server.address, "good", "1"));
+    assert!(bed.connected().await.nodes.done().is_none(), "nobody asks");
+    bed.pool.want_nodes(&bed.id, Some(&Arc::default()));
+    bed.until("nodes in detail", |seen| seen.nodes.done().is_some_and(|seen| seen.nodes.len() == 2)).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(bed.seen().nodes.done().is_some(), "round after round");
+    }
+    bed.pool.want_nodes(&bed.id, None);
+    bed.until("nobody who asks", |seen| seen.nodes.done().is_none()).await;
+}
+
+#[tokio::test]
 async fn a_lost_connection_is_noticed_before_the_next_probe_is_due() {
     let (bed, api) = (Bed::with(|s| s.probe_every = Duration::from_secs(3600)), Api::new(true));
     let server = bed.serve(&api, None).await;

@@ -3,9 +3,8 @@
 //! Server-side apply leaves such fields in our entry of the managed fields: only the values tell. Other spellings of the same value
 //! are the API server's, and no change.
 
+use emco_engine::hardware::quantity::same_quantity;
 use serde_json::Value;
-
-use crate::remote::same_quantity;
 
 /// Lists longer than this are not compared field by field.
 const LONGEST: usize = 256;

@@ -65,6 +65,9 @@ pub enum DeploymentCommand {
     /// Say why each app of a deployment is on a cluster, or why it is not.
     #[command(after_help = EXIT_CODES)]
     Explain(ExplainArgs),
+    /// Show who reaches the servers that a deployment's TrafficGroupIntents name, and the rule that decides each pair.
+    #[command(after_help = EXIT_CODES)]
+    Reach(ReachArgs),
     /// Run the tests of a deployment's charts (Helm's test hooks) on its clusters, and say how each ended.
     #[command(after_help = TEST_EXIT_CODES)]
     Test(TestArgs),
@@ -335,6 +338,26 @@ pub struct ExplainArgs {
     /// Which part of it.
     #[command(flatten)]
     pub part: PartArgs,
+    /// How the answer looks.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+}
+
+/// `kubectl emco reach`.
+#[derive(Args, Debug)]
+pub struct ReachArgs {
+    /// Which.
+    #[command(flatten)]
+    pub named: NamedDeployment,
+    /// Only who is called so: a client, or a part of what is shown of another end.
+    #[arg(long, value_name = "TEXT")]
+    pub from: Option<String>,
+    /// Only this server.
+    #[arg(long, value_name = "NAME")]
+    pub to: Option<String>,
+    /// Only this cluster, as PROVIDER/CLUSTER; repeat for several.
+    #[arg(long, value_name = "PROVIDER/CLUSTER", value_parser = cluster)]
+    pub cluster: Vec<String>,
     /// How the answer looks.
     #[arg(short, long, value_enum)]
     pub output: Option<Format>,

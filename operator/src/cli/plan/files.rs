@@ -23,6 +23,7 @@ mod accepted;
 mod charts;
 mod clusters;
 mod earlier;
+mod nodes;
 mod overlay;
 mod related;
 mod world;
@@ -202,7 +203,7 @@ async fn answer(
         None => previewed(hub, world, (namespace, name), earlier).await,
     };
     match found {
-        Ok(Preview { refusal, plan, unheard: _ }) => {
+        Ok(Preview { refusal, plan, unheard: _, unread: _ }) => {
             answer.verdict = match (&refusal, &plan) {
                 (Some(_), _) => Verdict::Refused,
                 (None, Some(_)) => Verdict::Changes,
@@ -231,6 +232,11 @@ async fn previewed(
     loop {
         let preview = Box::pin(preview::preview(&world.ctx, namespace, name, &known)).await;
         let preview = preview.map_err(|failure| failed(hub, &failure))?;
+        if !preview.unread.is_empty() {
+            let asked = nodes::ask(hub, &world.clusters, &world.ctx, &preview.unread).await;
+            asked.map_err(|error| format!("{error:#}"))?;
+            continue;
+        }
         let learned = world.clusters.learn(hub, &preview.unheard).await;
         if !learned.map_err(|error| format!("{error:#}"))? {
             return match preview.refusal {

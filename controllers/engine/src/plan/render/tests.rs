@@ -27,6 +27,8 @@ fn cluster(name: &str, version: &str, kind: &str) -> ClusterFacts {
         uid: None,
         kubernetes_version: Some(version.to_owned()),
         apis: Some(Arc::new(ApiList { resources: vec![api] })),
+        nodes: None,
+        network_policy: None,
     }
 }
 

@@ -37,7 +37,7 @@ pub fn items<'a>(
 }
 
 /// Objects of one app by cluster, worked out once per distinct outcome.
-struct Classes<'a> {
+pub(super) struct Classes<'a> {
     resolved: &'a Resolved<'a>,
     app: &'a Generated<'a>,
     /// What the objects depend on besides.
@@ -49,7 +49,7 @@ struct Classes<'a> {
 }
 
 impl<'a> Classes<'a> {
-    fn new(resolved: &'a Resolved<'a>, app: &'a Generated<'a>) -> Self {
+    pub(super) fn new(resolved: &'a Resolved<'a>, app: &'a Generated<'a>) -> Self {
         let cloud = resolved.cloud;
         let place = json!({"generated": {"namespace": cloud.namespace, "account": cloud.account()}});
         let place = canonical::digest_hex(&resolved.snapshot.installation.digest_key, RENDER_KEY, &place);
@@ -63,7 +63,7 @@ impl<'a> Classes<'a> {
                 let mask = act::mask(entries, &candidate);
                 (!act::templated(entries, &mask)).then_some(mask)
             }
-            Objects::ByCluster(_) => None,
+            Objects::ByCluster(_) | Objects::Drawn(_) => None,
         };
         if let Some(class) = mask.as_ref().and_then(|mask| self.by_mask.get(mask)) {
             return Ok(Some(Arc::clone(class)));
@@ -82,7 +82,7 @@ impl<'a> Classes<'a> {
         Ok(Some(class))
     }
 
-    fn class(&mut self, edits: Edits, key: &[u8; 32]) -> Arc<Class> {
+    pub(super) fn class(&mut self, edits: Edits, key: &[u8; 32]) -> Arc<Class> {
         let (chart_key, render_key) = (self.place.clone(), joint_key(key, &self.place, &edits.digest));
         let fresh =
             |render_key| Class { values: Map::new(), chart_key, edits: Some(Arc::new(edits)), render_key };
@@ -92,7 +92,7 @@ impl<'a> Classes<'a> {
     fn refused(&self, Unfilled { entry, fault }: &Unfilled, cluster: &ClusterId) -> Box<Refusal> {
         let entry = match &self.app.objects {
             Objects::Actions(entries) => entries.get(*entry),
-            Objects::ByCluster(_) => None,
+            Objects::ByCluster(_) | Objects::Drawn(_) => None,
         };
         let origin = entry.map_or_else(|| self.app.origin(), Entry::origin);
         let secret = entry.is_some_and(|entry| entry.secret);

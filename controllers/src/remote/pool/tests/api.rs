@@ -16,6 +16,7 @@ pub struct Api {
     pub nodes: Mutex<Vec<Value>>,
     pub node_events: Mutex<String>,
     pub nodes_forbidden: AtomicBool,
+    pub node_watch_forbidden: AtomicBool,
     pub kinds: Mutex<Vec<&'static str>>,
     /// What its ConfigMap `hub` says, and its resourceVersion.
     pub claim: Mutex<Option<Value>>,
@@ -35,6 +36,7 @@ impl Api {
             nodes: Mutex::new(vec![node("a", true, "3920m"), node("b", false, "4")]),
             node_events: Mutex::default(),
             nodes_forbidden: AtomicBool::new(false),
+            node_watch_forbidden: AtomicBool::new(false),
             kinds: Mutex::new(vec!["ConfigMap"]),
             claim: Mutex::default(),
             claimed_at: AtomicU64::new(1),
@@ -77,6 +79,11 @@ impl Api {
             "/version" => Reply::json(200, &json!({"gitVersion": "v1.36.3"})),
             "/api/v1/nodes" if self.nodes_forbidden.load(Ordering::SeqCst) => {
                 Reply::error(403, "Forbidden", "no nodes")
+            }
+            "/api/v1/nodes"
+                if query.contains("watch=true") && self.node_watch_forbidden.load(Ordering::SeqCst) =>
+            {
+                Reply::error(403, "Forbidden", "no watch of nodes")
             }
             "/api/v1/nodes" if query.contains("watch=true") => {
                 Reply { open: true, ..Reply::text(200, "application/json", self.node_events.lock().clone()) }

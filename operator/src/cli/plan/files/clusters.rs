@@ -9,11 +9,12 @@ use emco_controllers::api::ApiServer;
 use emco_controllers::api::world::Edges;
 use emco_controllers::object::context::Connector;
 use emco_controllers::reconcile::context::Context;
-use emco_controllers::remote::{Admission, Connections, Observation, State, Target, served};
+use emco_controllers::remote::{Admission, Connections, DetailedNodes, Observation, State, Target, served};
 use emco_controllers::tenancy::facts;
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, Conditioned as _};
 use emco_engine::apis::ApiList;
+use emco_engine::hardware::Read;
 use emco_engine::identity::ClusterId;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -114,6 +115,20 @@ impl Recorded {
         Ok(!none)
     }
 
+    /// A Cluster of the hub, and whether it answers as the hub says.
+    pub fn of(&self, id: &ClusterId) -> Option<(Arc<Cluster>, bool)> {
+        let all = self.0.lock();
+        let known = all.get(id)?;
+        Some((Arc::clone(&known.cluster), known.observation.connected()))
+    }
+
+    /// Takes in what the nodes of a cluster have.
+    pub fn note_nodes(&self, id: &ClusterId, nodes: Read<DetailedNodes>) {
+        if let Some(known) = self.0.lock().get_mut(id) {
+            Arc::make_mut(&mut known.observation).nodes = nodes;
+        }
+    }
+
     /// The list of this digest, from the first of some clusters that gives it.
     async fn ask(&self, hub: &Hub, digest: &str, ids: &[ClusterId]) -> anyhow::Result<Arc<ApiList>> {
         let mut why = anyhow!("no cluster could be asked what it serves");
@@ -121,7 +136,7 @@ impl Recorded {
             let Some(cluster) = self.0.lock().get(id).map(|known| Arc::clone(&known.cluster)) else {
                 continue;
             };
-            let found = tokio::time::timeout(LIMIT, of(hub, id, &cluster)).await;
+            let found = tokio::time::timeout(LIMIT, asked(hub, id, &cluster)).await;
             let found =
                 found.unwrap_or_else(|_| Err(anyhow!("it did not answer within {} s", LIMIT.as_secs())));
             match found {
@@ -150,7 +165,7 @@ impl Recorded {
     }
 }
 
-async fn of(hub: &Hub, id: &ClusterId, cluster: &Cluster) -> anyhow::Result<(Arc<ApiList>, String)> {
+async fn asked(hub: &Hub, id: &ClusterId, cluster: &Cluster) -> anyhow::Result<(Arc<ApiList>, String)> {
     let uid = cluster.status.as_ref().and_then(|status| status.uid.as_deref());
     let (client, _) = edge::open(hub, cluster, uid).await?;
     Ok(served(client, id.as_str()).await?)

@@ -40,7 +40,7 @@ fn depends(
         |kind: &str, name: &str| touched.contains(&(kind.to_owned(), within.clone(), name.to_owned()));
     // The files name the Projects of the namespaces that are looked at.
     let project = touched.iter().any(|(kind, namespace, _)| kind == "Project" && *namespace == within);
-    let mut listed = spec.intents.iter().filter(|listed| resolve::is_generic_action(listed));
+    let mut listed = spec.intents.iter().filter(|listed| resolve::is_known(listed));
     project
         || listed.any(|listed| is_touched(&listed.kind, &listed.name))
         || is_touched("CompositeApp", &spec.composite_app_ref.name)
@@ -91,7 +91,7 @@ mod tests {
         let dig = object(
             "DeploymentIntentGroup",
             &json!({"compositeAppRef": {"name": "shop"}, "compositeProfileRef": {"name": "prod"},
-                "intents": [{"kind": "GenericActionIntent", "name": "banner"}], "placement": {"allOf": [{"selector": {}}]}}),
+                "intents": [{"kind": "GenericActionIntent", "name": "banner"}, {"kind": "HardwareIntent", "name": "gpu"}], "placement": {"allOf": [{"selector": {}}]}}),
         );
         let app = object(
             "CompositeApp",
@@ -112,6 +112,7 @@ mod tests {
             ("CompositeApp", "shop"),
             ("CompositeProfile", "prod"),
             ("GenericActionIntent", "banner"),
+            ("HardwareIntent", "gpu"),
             ("LogicalCloud", "default"),
             ("ConfigMap", "charts"),
             ("Secret", "login"),

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use emco_crds::conditions::types::RESOLVED;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
-use emco_crds::{CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent};
+use emco_crds::{
+    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent,
+    TrafficGroupIntent,
+};
 use emco_helm::{Chart, Compiled, Limits};
 use serde_json::json;
 
@@ -26,8 +29,12 @@ pub struct Written {
     pub composite_app: Option<Arc<CompositeApp>>,
     /// `None` where the deployment names none, or there is none of that name.
     pub profile: Option<Arc<CompositeProfile>>,
-    /// Intents that it lists, by name; those that there are not are absent.
+    /// Generic actions that it lists, by name; those that there are not are absent.
     pub intents: BTreeMap<String, Arc<GenericActionIntent>>,
+    /// The same of those that say what is needed of nodes.
+    pub hardware: BTreeMap<String, Arc<HardwareIntent>>,
+    /// The same of traffic.
+    pub traffic: BTreeMap<String, Arc<TrafficGroupIntent>>,
     /// Level of its logical cloud, and the namespace on clusters.
     pub cloud: (String, String),
     /// Digests of chart archives (`sha256:...`), by app.
@@ -38,8 +45,17 @@ pub struct Written {
 
 /// `sha256:...`; or why the operator would refuse it.
 pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
-    let Written { dig, composite_app, profile, intents, cloud: (level, namespace), charts, sources } =
-        written;
+    let Written {
+        dig,
+        composite_app,
+        profile,
+        intents,
+        hardware,
+        traffic,
+        cloud: (level, namespace),
+        charts,
+        sources,
+    } = written;
     let name = dig.spec.logical_cloud_ref.name.clone();
     let charts: BTreeMap<String, ChartFacts> = charts
         .into_iter()
@@ -56,12 +72,15 @@ pub fn inputs_digest(written: Written) -> Result<String, Box<Refusal>> {
         composite_app,
         profile,
         intents,
+        hardware,
+        traffic,
         cloud: Some(CloudFacts {
             name,
             level,
             namespace,
             reach: Reach::default(),
             derived: None,
+            isolation: emco_crds::logical_cloud::Isolation::None,
             clusters: BTreeSet::new(),
         }),
         clusters: BTreeMap::new(),
