@@ -40,17 +40,18 @@ pub async fn measure(program: &Path) -> Result<Vec<Entry>> {
     let served = Served::start(&bed, &emco).await?;
     let first = served.page("").await?;
     let first_s = start.elapsed().as_secs_f64();
-    let (requests, bytes) = served.with_assets(&first).await?;
+    let (requests, bytes) = served.transferred(&first).await?;
     let mut entries = vec![
         Entry::one("first_page_from_start_s", "s", first_s, HOW),
         Entry::one("first_page_requests", "requests", count(requests), HOW).at_most(3.0),
         Entry::one("first_page_kib", "KiB", count(bytes) / 1024.0, HOW).at_most(60.0),
     ];
-    let deployment = served.link(&first, &format!("{}/{}", fleet::project(0), fleet::deployment(0)))?;
+    let deployment = format!("deployments/{}/{}", fleet::project(0), fleet::deployment(0));
     for (name, page) in [
         ("overview_s", String::new()),
         ("second_page_s", "?page=2".to_owned()),
-        ("filtered_page_s", "?state=Failed".to_owned()),
+        ("filtered_page_s", "?state=NotReady".to_owned()),
+        ("clusters_s", "clusters?page=100".to_owned()),
         ("deployment_s", deployment.clone()),
     ] {
         let mut samples = Vec::new();

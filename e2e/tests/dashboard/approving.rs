@@ -32,14 +32,16 @@ async fn the_approver_approves_the_shown_digest_and_its_revision_runs() {
         let first = waiting(bed, "votes").await?;
         let dashboard = Dashboard::start(bed, "approver", &["-n", "votes"]).await?;
         let screen = Screen::at(bed, browser, &dashboard.link).await?;
-        screen.shows(&["votes/till", short(&first)]).await?;
+        screen.shows(&["votes/till", "revision 1"]).await?;
         screen.follow("votes/till").await?;
         screen.shows(&[short(&first), "note", "gate", "acme/a"]).await?;
         screen.write("comment", "change 4711").await?;
         screen.press("Approve").await?;
+        screen.has("#said[data-outcome=done]").await?;
+        screen.shows(&[&format!("votes/till: digest {} is approved by approver", short(&first))]).await?;
         deployed(bed, "votes", TILL, 1).await?;
         ensure!(note(bed, "votes").await? == "one", "another revision runs");
-        screen.shows(&["Instantiated", "1/1"]).await?;
+        screen.shows(&["Ready: True"]).await?;
         let given = approvals(bed, "votes").await?;
         ensure!(given == [format!("{} Approved change 4711", short(&first))], "{given:?}");
 
@@ -56,7 +58,7 @@ async fn the_approver_approves_the_shown_digest_and_its_revision_runs() {
         screen.shows(&[short(&second)]).await?;
         screen.write("comment", "not today").await?;
         screen.press("Reject").await?;
-        screen.shows(&["Rejected"]).await?;
+        screen.shows(&["is rejected by approver", "Rejected"]).await?;
         let given = approvals(bed, "votes").await?;
         ensure!(given.contains(&format!("{} Rejected not today", short(&second))), "{given:?}");
         ensure!(note(bed, "votes").await? == "one", "a rejected plan was carried out");
@@ -82,12 +84,25 @@ async fn a_plan_that_another_one_replaced_is_refused_with_a_sentence() {
         screen.go(&dashboard.link).await?;
         screen.follow("haste/till").await?;
         screen.shows(&[short(&first), "Reload"]).await?;
+        let live = Screen::at(bed, browser, &screen.address().await?).await?;
+        live.shows(&[short(&first)]).await?;
+        live.mark().await?;
         let second = edit(bed, "haste", "two", &first).await?;
         let shown = screen.text().await?;
         ensure!(shown.contains(short(&first)), "it changed without a script: {shown}");
         screen.press("Approve").await?;
-        screen.shows(&["look at it again"]).await?;
+        screen.has("#said[data-outcome=refused]").await?;
+        screen.shows(&[short(&second), short(&first), "look at it again"]).await?;
         ensure!(approvals(bed, "haste").await?.is_empty(), "something was approved");
+
+        // With scripts nothing can be pressed that is not the plan any more.
+        live.shows(&["Another plan came meanwhile"]).await?;
+        ensure!(live.is_marked().await?, "the page was loaded anew");
+        let buttons = live.buttons().await?;
+        ensure!(!buttons.contains(&"Approve".to_owned()), "{buttons:?}");
+        live.follow("Look at it again").await?;
+        live.shows(&[short(&second)]).await?;
+        live.close().await?;
 
         // What is seen then can be approved, without scripts as well.
         screen.go(&dashboard.link).await?;

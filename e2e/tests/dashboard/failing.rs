@@ -17,9 +17,9 @@ async fn values(bed: &Bed, values: Value) -> Result<()> {
     bed.hub().kubectl().run(&args).await.map(drop)
 }
 
-/// Where the first link with these words leads.
+/// Where the first cure with these words leads.
 async fn leads(screen: &Screen, words: &str) -> Result<String> {
-    const LINK: &str = "const a = [...document.querySelectorAll('a')].find(a => a.innerText.includes(arguments[0]));
+    const LINK: &str = "const a = [...document.querySelectorAll('a.cure')].find(a => a.innerText.includes(arguments[0]));
         return a ? a.href : ''";
     Ok(screen.run(LINK, vec![words.into()]).await?.as_str().unwrap_or_default().to_owned())
 }
@@ -48,18 +48,21 @@ async fn a_frozen_edge_and_a_failing_chart_are_told_in_two_clicks() {
         ]);
         values(bed, wrong).await?;
         // Who, and what is wrong there.
-        screen.shows(&["frost/till", "acme/a", "Invalid"]).await?;
+        screen.has("tr[data-deployment='frost/till'][data-ready=False] .failure a").await?;
+        screen.shows(&["frost/till", "gate on acme/a", "Invalid"]).await?;
         ensure!(screen.is_marked().await?, "the overview was loaded anew");
         screen.follow("frost/till").await?;
         let shown = screen
-            .shows(&["acme/a", "Failed", "Invalid", "must be between 1 and 65535", "acme/b", "Unreachable", "since"])
+            .shows(&["acme/a", "Failed", "Invalid", "must be between 1 and 65535", "acme/b", "Unreachable"])
             .await?;
         ensure!(!shown.contains("99999"), "a value is shown: {shown}");
-        // The second click is for the cure.
-        for reason in ["Invalid", "Unreachable"] {
-            let to = leads(&screen, reason).await?;
-            ensure!(to.contains("troubleshooting"), "{reason} leads to {to:?}");
+        for (cluster, state) in [("acme/a", "Failed"), ("acme/b", "Unreachable")] {
+            let row = format!("tr[data-cluster='{cluster}'][data-state='{state}']");
+            screen.has(&format!("{row} .since time[datetime]")).await?;
         }
+        // The second click is for the cure.
+        let to = leads(&screen, "Invalid").await?;
+        ensure!(to.contains("troubleshooting"), "the reason leads to {to:?}");
 
         screen.mark().await?;
         bed.edge("b").restore().await?;
@@ -69,9 +72,8 @@ async fn a_frozen_edge_and_a_failing_chart_are_told_in_two_clicks() {
             if failing == 0 { Ok(()) } else { Err(format!("{failing} clusters fail")) }
         })
         .await?;
-        screen.hides("Unreachable").await?;
-        screen.hides("Invalid").await?;
-        screen.shows(&["2/2"]).await?;
+        screen.lacks("tr[data-state=Unreachable], tr[data-state=Failed], [data-reason]").await?;
+        screen.shows(&["Ready: True"]).await?;
         ensure!(screen.is_marked().await?, "the page was loaded anew");
         screen.close().await
     }))

@@ -22,15 +22,22 @@ async fn a_bad_filter_and_a_page_beyond_the_end_are_sentences() {
         let (status, text) = ask("").await?;
         ensure!(status == 200 && text.contains(TILL), "{status} {text}");
         for (rest, wanted, words) in [
-            ("?state=Fine", 400, "Fine"),
-            ("?page=zero", 400, "zero"),
-            ("?page=99", 404, "99"),
-            ("?colour=red", 400, "colour"),
-            ("nowhere", 404, "nowhere"),
+            ("?state=Fine", 400, "state=Fine is no state: write Ready, NotReady, Unknown or Waiting"),
+            ("?cluster=a", 400, "cluster=a is no cluster: write PROVIDER/CLUSTER"),
+            ("?page=zero", 400, "page=zero is no page: write a number from 1"),
+            ("?page=0", 400, "page=0 is no page"),
+            ("?page=99", 404, "there is no page 99 of deployments: there is 1 page"),
+            ("clusters?page=99", 404, "there is no page 99 of clusters"),
+            ("?colour=red", 400, "there is no filter colour"),
+            ("deployments/wrong/nothing", 404, "there is no deployment wrong/nothing"),
+            ("nowhere", 404, ""),
         ] {
             let (status, text) = ask(rest).await?;
             ensure!(status == wanted && text.contains(words), "{rest}: {status} {text}");
         }
+        // Forms send what nobody filled in.
+        let (status, text) = ask("?name=&state=&page=").await?;
+        ensure!(status == 200 && text.contains(TILL), "{status} {text}");
         Ok(())
     }))
     .await;
@@ -46,7 +53,7 @@ async fn a_port_in_use_is_a_sentence_and_two_dashboards_have_two_secrets() {
         let port = first.port.to_string();
         let output = ended(bed, &kubeconfig(bed, "viewer")?, &["-n", "ports", "--port", &port]).await?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.code() == Some(1) && said.contains(&format!("port {port} is in use")), "{said}");
+        ensure!(output.status.code() == Some(1) && said.contains(&format!("port {port} of 127.0.0.1 is in use")), "{said}");
         let second = Dashboard::start(bed, "viewer", &["-n", "ports"]).await?;
         ensure!(first.path() != second.path() && first.port != second.port, "both are at one address");
         let theirs = send(second.port, "GET", &format!("{}/", first.path()), &[], "").await?;

@@ -124,10 +124,6 @@ impl Screen {
         self.client.back().await.context("there is no way back")
     }
 
-    pub async fn reload(&self) -> Result<()> {
-        self.client.refresh().await.context("the page does not load again")
-    }
-
     pub async fn address(&self) -> Result<String> {
         Ok(self.client.current_url().await?.to_string())
     }
@@ -143,12 +139,12 @@ impl Screen {
 
     /// What a function of these lines returns in the page.
     pub async fn run(&self, script: &str, args: Vec<Value>) -> Result<Value> {
-        self.client.execute(script, args).await.with_context(|| script.to_owned())
+        self.client.execute(script, args).await.with_context(|| begin(script))
     }
 
     /// The same of lines that end with a call of their last argument.
     pub async fn run_async(&self, script: &str, args: Vec<Value>) -> Result<Value> {
-        self.client.execute_async(script, args).await.with_context(|| script.to_owned())
+        self.client.execute_async(script, args).await.with_context(|| begin(script))
     }
 
     pub async fn resize(&self, width: u32, height: u32) -> Result<()> {
@@ -186,6 +182,28 @@ impl Screen {
     /// Waits until the page does not show these words any more.
     pub async fn hides(&self, words: &str) -> Result<String> {
         self.until(&format!("{words:?} to go"), |text| !text.contains(words)).await
+    }
+
+    /// Waits until the page has an element of this selector, without loading it again.
+    pub async fn has(&self, selector: &str) -> Result<()> {
+        self.element(selector, true).await
+    }
+
+    /// Waits until it has none any more.
+    pub async fn lacks(&self, selector: &str) -> Result<()> {
+        self.element(selector, false).await
+    }
+
+    async fn element(&self, selector: &str, wanted: bool) -> Result<()> {
+        const FOUND: &str = "return document.querySelector(arguments[0]) !== null";
+        let deadline = Instant::now() + SOON;
+        // A page that is just being left cannot be asked.
+        while !self.run(FOUND, vec![selector.into()]).await.is_ok_and(|found| found == wanted) {
+            let text = self.text().await.unwrap_or_default();
+            ensure!(Instant::now() < deadline, "{selector} is there: {}; the page shows:\n{text}", !wanted);
+            sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     async fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> Result<String> {
@@ -264,6 +282,11 @@ impl Screen {
     pub async fn is_marked(&self) -> Result<bool> {
         Ok(self.run("return window.emcoTestMark === true", Vec::new()).await? == true)
     }
+}
+
+/// Enough of a script to find it.
+fn begin(script: &str) -> String {
+    script.chars().take(200).collect()
 }
 
 fn may_come(error: &CmdError) -> bool {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{deployed, failing, provider};
+use emco_e2e::operator::{deployed, failing};
 use serde_json::json;
 
 use super::program::Dashboard;
@@ -32,7 +32,6 @@ async fn the_pictures_of_the_book_are_taken() {
     let (bed, _) = get().await.unwrap();
     let _alone = alone().await;
     bed.explain(Box::pin(async {
-        provider(bed, "acme").await?;
         for name in ["bank", "shop"] {
             project(bed, name, "Automatic").await?;
             deploy(bed, name, EVERYWHERE).await?;

@@ -72,33 +72,27 @@ impl Served {
         Ok(reply.text())
     }
 
-    /// How many requests the page takes with all that it names, and how many bytes.
-    pub async fn with_assets(&self, page: &str) -> Result<(usize, usize)> {
-        let (mut requests, mut bytes) = (1, page.len());
+    /// How many requests the first page takes with all that it names, and how many bytes come for them.
+    pub async fn transferred(&self, page: &str) -> Result<(usize, usize)> {
+        let mut addresses = vec![""];
         for (tag, attribute) in [("<link", "href=\""), ("<script", "src=\""), ("<img", "src=\"")] {
-            for rest in page.split(tag).skip(1) {
-                let Ok(address) = found(rest, attribute, "\"", attribute) else { continue };
-                let reply = send(self.port, "GET", &self.absolute(address), &[], "").await?;
-                ensure!(reply.status == 200, "{address} answers {}", reply.status);
-                requests += 1;
-                bytes += reply.size();
-            }
+            let tags = page.split(tag).skip(1);
+            addresses.extend(tags.filter_map(|rest| found(rest, attribute, "\"", attribute).ok()));
         }
-        Ok((requests, bytes))
-    }
-
-    /// Where the link with this text leads.
-    pub fn link(&self, page: &str, text: &str) -> Result<String> {
-        let (before, _) = page.split_once(&format!(">{text}<")).with_context(|| format!("no link {text}"))?;
-        let start = before.rfind("href=\"").context("it is no link")? + "href=\"".len();
-        let address = before[start..].split('"').next().unwrap_or_default();
-        Ok(self.absolute(address).replace("&amp;", "&"))
+        let mut bytes = 0;
+        for address in &addresses {
+            let packed = [("Accept-Encoding", "gzip")];
+            let reply = send(self.port, "GET", &self.absolute(address), &packed, "").await?;
+            ensure!(reply.status == 200, "{address:?} answers {}", reply.status);
+            bytes += reply.size();
+        }
+        Ok((addresses.len(), bytes))
     }
 
     /// The events of a page.
     pub async fn stream(&self, page: &str, address: &str) -> Result<Events> {
-        let named = found(page, "data-stream=\"", "\"", "data-stream")?.replace("&amp;", "&");
-        let at = if named.starts_with('?') { format!("{address}{named}") } else { named };
+        let seen = found(page, "data-seen=\"", "\"", "data-seen")?;
+        let at = format!("{address}?live={seen}");
         let headers = [("Accept", "text/event-stream")];
         let stream = begin(self.port, "GET", &self.absolute(&at), &headers, "").await?;
         Ok(Events { stream, text: String::new() })
