@@ -145,8 +145,17 @@ fn chromium(cache: &Path) -> Result<PathBuf> {
     // With what it depends on, as far as that is not installed. Nothing is: the packages stay in the folder.
     let into = format!("Dir::Cache::archives={}", archives.display());
     let download = [
-        "-o", &into, "-o", "Debug::NoLocking=true", "install", "--download-only", "--reinstall", "--yes",
-        "--no-install-recommends", "chromium", "chromium-driver",
+        "-o",
+        &into,
+        "-o",
+        "Debug::NoLocking=true",
+        "install",
+        "--download-only",
+        "--reinstall",
+        "--yes",
+        "--no-install-recommends",
+        "chromium",
+        "chromium-driver",
     ];
     fetch::from_debian(&work, &download)?;
     let tree = work.join("tree");
@@ -195,8 +204,11 @@ mod tests {
     fn folders_below_that_of_the_architecture_are_searched_for_libraries_too() {
         let dir = tempfile::tempdir().unwrap();
         let lib = dir.path().join("usr/lib");
-        for file in ["x86_64-linux-gnu/libpulse.so.0", "x86_64-linux-gnu/pulseaudio/libcommon.so", "chromium/libEGL.so"]
-        {
+        for file in [
+            "x86_64-linux-gnu/libpulse.so.0",
+            "x86_64-linux-gnu/pulseaudio/libcommon.so",
+            "chromium/libEGL.so",
+        ] {
             let file = lib.join(file);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();

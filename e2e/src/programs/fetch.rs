@@ -133,8 +133,7 @@ pub(super) fn unpacked(packages: &[PathBuf], into: &Path) -> Result<()> {
 pub(super) fn packages_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let files = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let files = files.filter_map(Result::ok).map(|entry| entry.path());
-    let packages: Vec<_> =
-        files.filter(|path| path.extension().is_some_and(|kind| kind == "deb")).collect();
+    let packages: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "deb")).collect();
     ensure!(!packages.is_empty(), "no package came");
     Ok(packages)
 }

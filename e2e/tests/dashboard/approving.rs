@@ -22,7 +22,8 @@ async fn waiting(bed: &Bed, name: &str) -> Result<String> {
 
 #[tokio::test]
 async fn the_approver_approves_the_shown_digest_and_its_revision_runs() {
-    let Some(browser) = browser("approving::the_approver_approves_the_shown_digest_and_its_revision_runs").await
+    let Some(browser) =
+        browser("approving::the_approver_approves_the_shown_digest_and_its_revision_runs").await
     else {
         return;
     };
@@ -69,7 +70,8 @@ async fn the_approver_approves_the_shown_digest_and_its_revision_runs() {
 
 #[tokio::test]
 async fn a_plan_that_another_one_replaced_is_refused_with_a_sentence() {
-    let Some(browser) = browser("approving::a_plan_that_another_one_replaced_is_refused_with_a_sentence").await
+    let Some(browser) =
+        browser("approving::a_plan_that_another_one_replaced_is_refused_with_a_sentence").await
     else {
         return;
     };

@@ -23,7 +23,9 @@ async fn line(bed: &Bed, user: &str) -> Result<(Proxy, std::path::PathBuf)> {
 
 #[tokio::test]
 async fn a_hub_that_goes_is_said_and_its_return_is_shown() {
-    let Some(browser) = browser("away::a_hub_that_goes_is_said_and_its_return_is_shown").await else { return };
+    let Some(browser) = browser("away::a_hub_that_goes_is_said_and_its_return_is_shown").await else {
+        return;
+    };
     let (bed, _) = get().await.unwrap();
     let _beside = beside_others().await;
     bed.explain(Box::pin(async {
@@ -79,7 +81,8 @@ async fn a_deleted_deployment_is_said_on_its_open_page() {
 
 #[tokio::test]
 async fn a_stopped_operator_leaves_a_banner_and_everything_unknown() {
-    let Some(browser) = browser("away::a_stopped_operator_leaves_a_banner_and_everything_unknown").await else {
+    let Some(browser) = browser("away::a_stopped_operator_leaves_a_banner_and_everything_unknown").await
+    else {
         return;
     };
     let (bed, operator) = get().await.unwrap();

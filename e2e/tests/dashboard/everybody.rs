@@ -64,7 +64,8 @@ async fn every_page_keeps_to_wcag_22_aa_light_and_dark_narrow_and_wide() {
         screen.follow("open/till").await?;
         screen.shows(&[short(&digest)]).await?;
         let deployment = screen.address().await?;
-        let (clusters, wrong) = (format!("{}clusters", administrator.link), format!("{}?state=Fine", approver.link));
+        let (clusters, wrong) =
+            (format!("{}clusters", administrator.link), format!("{}?state=Fine", approver.link));
         let missing = deployment.replace(TILL, "nothing");
         for page in [administrator.link.as_str(), &clusters, &deployment, &wrong, &missing] {
             for (width, height) in [(320, 800), (1440, 900)] {

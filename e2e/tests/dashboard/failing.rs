@@ -19,14 +19,16 @@ async fn values(bed: &Bed, values: Value) -> Result<()> {
 
 /// Where the first cure with these words leads.
 async fn leads(screen: &Screen, words: &str) -> Result<String> {
-    const LINK: &str = "const a = [...document.querySelectorAll('a.cure')].find(a => a.innerText.includes(arguments[0]));
+    const LINK: &str =
+        "const a = [...document.querySelectorAll('a.cure')].find(a => a.innerText.includes(arguments[0]));
         return a ? a.href : ''";
     Ok(screen.run(LINK, vec![words.into()]).await?.as_str().unwrap_or_default().to_owned())
 }
 
 #[tokio::test]
 async fn a_frozen_edge_and_a_failing_chart_are_told_in_two_clicks() {
-    let Some(browser) = browser("failing::a_frozen_edge_and_a_failing_chart_are_told_in_two_clicks").await else {
+    let Some(browser) = browser("failing::a_frozen_edge_and_a_failing_chart_are_told_in_two_clicks").await
+    else {
         return;
     };
     let (bed, _) = get().await.unwrap();

@@ -17,9 +17,7 @@ use tokio::net::TcpStream;
 
 use super::program::Dashboard;
 use super::screen::{Screen, browser};
-use super::stage::{
-    ON_A, TILL, approvals, beside_others, deploy, edit, get, kubectl, project, short, waits,
-};
+use super::stage::{ON_A, TILL, approvals, beside_others, deploy, edit, get, kubectl, project, short, waits};
 
 /// As an edge says it in whatever it refuses.
 const OF_EDGE: &str = "<img src=x onerror=window.emcoTestTaken=1><script>window.emcoTestTaken=2</script>";
@@ -53,13 +51,16 @@ const TAKEN: &str = "return [document.querySelectorAll('marquee, img[src=x], scr
 async fn refuse(bed: &Bed) -> Result<()> {
     let edge = bed.edge("a").kubectl();
     edge.apply(&POLICY.replace("MESSAGE", &json!(OF_EDGE).to_string())).await?;
-    let tried = ["create", "service", "clusterip", "tried", "--tcp=80", "-n", "loud-tried", "--dry-run=server"];
+    let tried =
+        ["create", "service", "clusterip", "tried", "--tcp=80", "-n", "loud-tried", "--dry-run=server"];
     edge.until(&tried, "", false).await
 }
 
 #[tokio::test]
 async fn markup_in_texts_of_tenants_and_edges_stays_text() {
-    let Some(browser) = browser("hostile::markup_in_texts_of_tenants_and_edges_stays_text").await else { return };
+    let Some(browser) = browser("hostile::markup_in_texts_of_tenants_and_edges_stays_text").await else {
+        return;
+    };
     let (bed, _) = get().await.unwrap();
     let _beside = beside_others().await;
     bed.explain(Box::pin(async {
@@ -75,14 +76,19 @@ async fn markup_in_texts_of_tenants_and_edges_stays_text() {
         screen.press("Approve").await?;
         wait(bed, "loud", TILL, |dig: &DeploymentIntentGroup| {
             let failing = dig.status.as_ref().map(|status| status.failing.clone()).unwrap_or_default();
-            if failing.iter().any(|row| row.message.contains("<img")) { Ok(()) } else { Err(format!("{failing:?}")) }
+            if failing.iter().any(|row| row.message.contains("<img")) {
+                Ok(())
+            } else {
+                Err(format!("{failing:?}"))
+            }
         })
         .await?;
         let given = approvals(bed, "loud").await?;
         ensure!(given == [format!("{} Approved {OF_TENANT}", short(&digest))], "{given:?}");
         screen.shows(&[OF_EDGE]).await?;
         let deployment = screen.address().await?;
-        let strange = format!("{}?state=<script>window.emcoTestTaken=4</script>&page=%3Cmarquee%3E", dashboard.link);
+        let strange =
+            format!("{}?state=<script>window.emcoTestTaken=4</script>&page=%3Cmarquee%3E", dashboard.link);
         for page in [dashboard.link.as_str(), &strange, &deployment] {
             screen.go(page).await?;
             let found = screen.run(TAKEN, Vec::new()).await?;
@@ -172,7 +178,8 @@ async fn site(link: &str, form: (&str, &str)) -> Result<Server> {
 
 #[tokio::test]
 async fn a_page_in_a_frame_and_a_form_of_another_site_do_nothing() {
-    let Some(browser) = browser("hostile::a_page_in_a_frame_and_a_form_of_another_site_do_nothing").await else {
+    let Some(browser) = browser("hostile::a_page_in_a_frame_and_a_form_of_another_site_do_nothing").await
+    else {
         return;
     };
     let (bed, _) = get().await.unwrap();
@@ -222,7 +229,9 @@ async fn a_page_in_a_frame_and_a_form_of_another_site_do_nothing() {
 
 #[tokio::test]
 async fn two_hundred_slow_connections_keep_nobody_out() {
-    let Some(browser) = browser("hostile::two_hundred_slow_connections_keep_nobody_out").await else { return };
+    let Some(browser) = browser("hostile::two_hundred_slow_connections_keep_nobody_out").await else {
+        return;
+    };
     let (bed, _) = get().await.unwrap();
     let _beside = beside_others().await;
     bed.explain(Box::pin(async {
@@ -236,7 +245,8 @@ async fn two_hundred_slow_connections_keep_nobody_out() {
         screen.mark().await?;
         let mut slow = Vec::new();
         for _ in 0..200 {
-            let mut stream = TcpStream::connect(("127.0.0.1", dashboard.port)).await.context("no connection")?;
+            let mut stream =
+                TcpStream::connect(("127.0.0.1", dashboard.port)).await.context("no connection")?;
             // Where it is closed at once, nothing can be written.
             let _ = stream.write_all(b"GET / HTTP/1.1\r\nX-Slow: ").await;
             slow.push(stream);

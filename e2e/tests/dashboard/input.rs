@@ -53,7 +53,10 @@ async fn a_port_in_use_is_a_sentence_and_two_dashboards_have_two_secrets() {
         let port = first.port.to_string();
         let output = ended(bed, &kubeconfig(bed, "viewer")?, &["-n", "ports", "--port", &port]).await?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.code() == Some(1) && said.contains(&format!("port {port} of 127.0.0.1 is in use")), "{said}");
+        ensure!(
+            output.status.code() == Some(1) && said.contains(&format!("port {port} of 127.0.0.1 is in use")),
+            "{said}"
+        );
         let second = Dashboard::start(bed, "viewer", &["-n", "ports"]).await?;
         ensure!(first.path() != second.path() && first.port != second.port, "both are at one address");
         let theirs = send(second.port, "GET", &format!("{}/", first.path()), &[], "").await?;

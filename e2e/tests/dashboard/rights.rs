@@ -68,8 +68,10 @@ async fn each_user_is_offered_what_kubectl_auth_can_i_allows() {
                 let (path, body) = screen.form("Approve").await?;
                 form = Some((path.replacen(dashboard.path(), "", 1), body));
             } else if let Some((path, body)) = &form {
-                let headers =
-                    [("Sec-Fetch-Site", "same-origin"), ("Content-Type", "application/x-www-form-urlencoded")];
+                let headers = [
+                    ("Sec-Fetch-Site", "same-origin"),
+                    ("Content-Type", "application/x-www-form-urlencoded"),
+                ];
                 let path = format!("{}{path}", dashboard.path());
                 let reply = send(dashboard.port, "POST", &path, &headers, body).await?;
                 let to = reply.header("location").with_context(|| format!("{user}: {}", reply.status))?;
@@ -92,7 +94,8 @@ async fn each_user_is_offered_what_kubectl_auth_can_i_allows() {
 
 #[tokio::test]
 async fn a_right_that_is_withdrawn_while_the_page_is_open_is_gone() {
-    let Some(browser) = browser("rights::a_right_that_is_withdrawn_while_the_page_is_open_is_gone").await else {
+    let Some(browser) = browser("rights::a_right_that_is_withdrawn_while_the_page_is_open_is_gone").await
+    else {
         return;
     };
     let (bed, _) = get().await.unwrap();

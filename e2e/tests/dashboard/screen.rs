@@ -176,7 +176,8 @@ impl Screen {
 
     /// Waits until the page shows all these words, without loading it again.
     pub async fn shows(&self, words: &[&str]) -> Result<String> {
-        self.until(&format!("{words:?} to be shown"), |text| words.iter().all(|word| text.contains(word))).await
+        self.until(&format!("{words:?} to be shown"), |text| words.iter().all(|word| text.contains(word)))
+            .await
     }
 
     /// Waits until the page does not show these words any more.
@@ -222,7 +223,8 @@ impl Screen {
 
     /// Names of the buttons that can be pressed.
     pub async fn buttons(&self) -> Result<Vec<String>> {
-        const NAMES: &str = "return [...document.querySelectorAll('button:enabled, input[type=submit]:enabled')]
+        const NAMES: &str =
+            "return [...document.querySelectorAll('button:enabled, input[type=submit]:enabled')]
             .filter(b => b.checkVisibility()).map(b => (b.innerText || b.value).trim())";
         let names = self.run(NAMES, Vec::new()).await?;
         Ok(serde_json::from_value(names)?)
@@ -238,8 +240,10 @@ impl Screen {
 
     /// Clicks the button of this name as a mouse does.
     pub async fn press(&self, name: &str) -> Result<()> {
-        self.click(&format!("//button[normalize-space(.)='{name}'] | //input[@type='submit' and @value='{name}']"))
-            .await
+        self.click(&format!(
+            "//button[normalize-space(.)='{name}'] | //input[@type='submit' and @value='{name}']"
+        ))
+        .await
     }
 
     /// Clicks the first link with these words.
@@ -262,7 +266,12 @@ impl Screen {
 
     /// Types into what has the focus.
     pub async fn keys(&self, text: &str) -> Result<()> {
-        self.client.active_element().await?.send_keys(text).await.with_context(|| format!("{text:?} is not typed"))
+        self.client
+            .active_element()
+            .await?
+            .send_keys(text)
+            .await
+            .with_context(|| format!("{text:?} is not typed"))
     }
 
     /// Writes into the field with this name.

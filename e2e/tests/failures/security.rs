@@ -410,10 +410,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "a_port_in_use_is_a_sentence_and_two_dashboards_have_two_secrets",
         ],
     ),
-    (
-        "markup in a text that the dashboard shows",
-        &["markup_in_texts_of_tenants_and_edges_stays_text"],
-    ),
+    ("markup in a text that the dashboard shows", &["markup_in_texts_of_tenants_and_edges_stays_text"]),
     (
         "rights that its work does not need",
         &[

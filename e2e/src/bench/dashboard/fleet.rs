@@ -49,7 +49,8 @@ impl Made {
 
     async fn make(self, client: Client) -> Result<()> {
         let body = serde_json::to_vec(&self.object)?;
-        let request = http::Request::post(&self.path).header("content-type", "application/json").body(body)?;
+        let request =
+            http::Request::post(&self.path).header("content-type", "application/json").body(body)?;
         client.request::<Value>(request).await.with_context(|| self.path.clone())?;
         let name = self.object["metadata"]["name"].as_str().unwrap_or_default();
         patch(&client, &format!("{}/{name}/status", self.path), &json!({"status": self.status})).await
@@ -85,7 +86,11 @@ fn deployments() -> impl Iterator<Item = Made> {
         let conditions = if well {
             ready("True", "Ready", "")
         } else {
-            ready("False", "Invalid", "1 of 20 clusters failed: Service/till-gate: the port must be between 1 and 65535")
+            ready(
+                "False",
+                "Invalid",
+                "1 of 20 clusters failed: Service/till-gate: the port must be between 1 and 65535",
+            )
         };
         let state = if well { "Instantiated" } else { "InstantiateFailed" };
         let group = Made::new(
@@ -122,7 +127,8 @@ fn shard(namespace: &str, deployment: &str, number: usize) -> Made {
 
 /// Stores everything, with a Lease that lasts as long as the measurement.
 pub async fn make(bed: &Bed) -> Result<()> {
-    let namespace = |name: &str| format!("---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}\n");
+    let namespace =
+        |name: &str| format!("---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}\n");
     let mut first = namespace("emco-system");
     first.extend((0..PROVIDERS).map(|number| namespace(&provider(number))));
     first.extend((0..PROJECTS).map(|number| namespace(&project(number))));
