@@ -1,5 +1,6 @@
 //! Runs the benchmarks of an area, and writes a table and `target/bench/AREA.json`.
 
+mod dashboard;
 mod hostile;
 mod intents;
 mod lifecycle;
@@ -18,7 +19,7 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine, store, hostile, user, lifecycle, tenancy, intents or traffic.
+    /// What is measured: spine, store, hostile, user, lifecycle, tenancy, intents, traffic or dashboard.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
@@ -30,7 +31,7 @@ pub struct BenchArgs {
 }
 
 /// Areas whose missed goals are an error, too: what they measure is promised to people.
-const PROMISED: [&str; 3] = ["user", "hostile", "tenancy"];
+const PROMISED: [&str; 4] = ["user", "hostile", "tenancy", "dashboard"];
 
 /// Measures. A goal that is missed is in the table.
 pub fn run(args: &BenchArgs) -> Result<()> {
@@ -68,9 +69,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             ensure!(args.only.is_none(), "the benchmark traffic has no parts");
             traffic::measure()?
         }
+        "dashboard" => {
+            ensure!(args.only.is_none(), "the benchmark dashboard has no parts");
+            let program = program(args)?;
+            runtime.block_on(Box::pin(dashboard::measure(&program)))?
+        }
         area => {
             bail!(
-                "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy, intents and traffic"
+                "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy, intents, traffic and dashboard"
             )
         }
     };
@@ -110,9 +116,9 @@ mod tests {
     fn a_goal_that_is_promised_to_people_and_missed_is_an_error() {
         let missed =
             [record::Entry::one("operator_restarts", "restarts", 1.0, "make bench-hostile").at_most(0.0)];
-        let fails = ["spine", "store", "hostile", "user", "tenancy"]
+        let fails = ["spine", "store", "hostile", "user", "tenancy", "dashboard"]
             .map(|area| promises_hold(area, &missed).is_err());
-        assert_eq!(fails, [false, false, true, true, true]);
+        assert_eq!(fails, [false, false, true, true, true, true]);
         promises_hold("hostile", &[]).unwrap();
     }
 }

@@ -1,5 +1,7 @@
 //! Serves a router on loopback, with a certificate of an authority of its own where asked for.
 
+pub mod loopback;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, Subcommand};
 use emco_e2e::package::Package;
-use emco_e2e::programs::{Program, Programs, prepare_shells};
+use emco_e2e::programs::{Program, Programs, prepare_browser, prepare_shells};
 use emco_e2e::{launch, supervisor};
 
 #[derive(Parser)]
@@ -126,6 +126,7 @@ fn programs(names: &[String]) -> Result<()> {
     if names.is_empty() {
         wanted.extend(Program::ALL.into_iter().filter(|program| !program.is_for_soak()));
         prepare_shells();
+        prepare_browser();
     }
     let programs = Programs::get_blocking(&wanted)?;
     for (program, version, path) in programs.all() {

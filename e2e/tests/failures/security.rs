@@ -410,6 +410,16 @@ const TRIED: &[(&str, &[&str])] = &[
         &["level_standard_is_enough_for_all_work_and_reaches_nothing_else"],
     ),
     (
+        "the dashboard from outside: another host or origin, a guessed link, a frame, a form, 200 slow connections",
+        &[
+            "another_host_origin_or_secret_gets_nothing",
+            "a_page_in_a_frame_and_a_form_of_another_site_do_nothing",
+            "two_hundred_slow_connections_keep_nobody_out",
+            "a_port_in_use_is_a_sentence_and_two_dashboards_have_two_secrets",
+        ],
+    ),
+    ("markup in a text that the dashboard shows", &["markup_in_texts_of_tenants_and_edges_stays_text"]),
+    (
         "rights that its work does not need",
         &[
             "the_operator_works_with_exactly_the_rights_of_its_chart",
