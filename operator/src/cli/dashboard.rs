@@ -48,8 +48,8 @@ pub async fn run(args: DashboardArgs) -> anyhow::Result<Outcome> {
     let mut ended = signal(SignalKind::terminate()).context("signals cannot be heard")?;
     let address = link.address();
     let site = Arc::new(Site::new(hub, link, views));
-    tokio::spawn(Box::pin(follower.run(sender)));
-    tokio::spawn(Box::pin(connections::serve(listener, move |request, known| {
+    let followed = tokio::spawn(Box::pin(follower.run(sender)));
+    let served = tokio::spawn(Box::pin(connections::serve(listener, move |request, known| {
         Box::pin(serve::answer(Arc::clone(&site), request, known))
     })));
     print(&format!("{address}\n"))?;
@@ -59,6 +59,9 @@ pub async fn run(args: DashboardArgs) -> anyhow::Result<Outcome> {
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         _ = ended.recv() => {}
+        // Neither ends by itself, and pages that nobody keeps true are worse than none.
+        _ = followed => anyhow::bail!("the hub is not followed any more: start it again"),
+        _ = served => anyhow::bail!("nothing is served any more: start it again"),
     }
     Ok(Outcome::AsWanted)
 }

@@ -23,7 +23,7 @@ pub struct Ask {
     pub page: usize,
     /// Digest of the part that the browser shows: it asks for the stream of later ones.
     pub live: Option<String>,
-    /// Digest of the plan that the browser shows.
+    /// Digest of the plan that the browser shows; empty where it shows none.
     pub plan: Option<String>,
     /// Number of what was said after a form was sent.
     pub said: Option<u64>,
@@ -97,7 +97,8 @@ impl Ask {
             if !list.filters().contains(&name.as_str()) && !OF_ALL.contains(&name.as_str()) {
                 return Err(unknown(list, &name));
             }
-            if value.is_empty() {
+            // A page without a plan says so: one that comes later was not looked at there.
+            if value.is_empty() && name != "plan" {
                 continue;
             }
             match name.as_str() {
@@ -248,6 +249,8 @@ mod tests {
         assert_eq!(ask.at(3), "?name=a%26b%20c&page=3");
         assert_eq!(Ask::read(List::Deployments, &ask.at(3)[1..]).unwrap().get("name"), Some("a&b c"));
         assert_eq!(Ask::default().at(1), "?page=1");
+        let streams = Ask::read(List::Places, "live=x&plan=").unwrap();
+        assert_eq!((streams.live.as_deref(), streams.plan.as_deref()), (Some("x"), Some("")));
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::cli::decide::{approval, decidable, exactly, said};
 const MOST: usize = 16 * 1024;
 /// Longest time until a form has come.
 const COMES: Duration = Duration::from_secs(5);
+/// Longest wait for what the hub says to it.
+const ANSWERS: Duration = Duration::from_secs(20);
 /// Characters of a comment.
 const COMMENT: usize = 1024;
 
@@ -41,10 +43,14 @@ pub async fn take(site: &Arc<Site>, of: (String, String), request: Request<Body>
         Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the form did not come"),
     };
     if site.view().deployment(&of.0, &of.1).is_none() {
-        return plain(StatusCode::NOT_FOUND, "there is no such deployment");
+        // The page says why: it is gone, or may not be seen any more.
+        return see_other("?said=0");
     }
     let decided = match std::str::from_utf8(&body).map_err(|_| "it is no text".to_owned()).and_then(read) {
-        Ok(form) => Box::pin(decide(site, &of, form)).await.map_err(|error| format!("{error:#}")),
+        Ok(form) => match timeout(ANSWERS, Box::pin(decide(site, &of, form))).await {
+            Ok(decided) => decided.map_err(|error| format!("{error:#}")),
+            Err(_) => Err("the hub did not answer: it may be decided all the same, so look again".to_owned()),
+        },
         Err(why) => Err(format!("the form cannot be read: {why}")),
     };
     site.looks.forget(&of.0, &of.1);
@@ -78,8 +84,9 @@ fn read(text: &str) -> Result<Form, String> {
         _ => return Err("its field decision is neither Approved nor Rejected".to_owned()),
     };
     let digest = fields.remove("digest").ok_or("it names no digest")?;
-    let full =
-        |field: Option<String>| field.map(|field| field.trim().to_owned()).filter(|field| !field.is_empty());
+    // Browsers send two characters for the end of a line, and count one.
+    let text = |field: String| field.trim().replace("\r\n", "\n");
+    let full = |field: Option<String>| field.map(text).filter(|field| !field.is_empty());
     let (wave, comment) = (full(fields.remove("wave")), full(fields.remove("comment")));
     if let Some(name) = fields.keys().next() {
         return Err(format!("it has a field {name}, which means nothing"));
@@ -106,12 +113,12 @@ mod tests {
 
     #[test]
     fn a_form_is_read_as_a_browser_sends_it() {
-        let form = read("digest=sha256%3Aab&comment=looks+good%0D%0A&decision=Approved").unwrap();
+        let form = read("digest=sha256%3Aab&comment=looks%0D%0Agood%0D%0A&decision=Approved").unwrap();
         let wanted = Form {
             digest: "sha256:ab".to_owned(),
             decision: Decision::Approved,
             wave: None,
-            comment: Some("looks good".to_owned()),
+            comment: Some("looks\ngood".to_owned()),
         };
         assert_eq!(form, wanted);
         let form = read("digest=d&wave=canary&comment=&decision=Rejected").unwrap();

@@ -26,6 +26,9 @@ const ROUND: Duration = Duration::from_secs(5);
 /// The same while the hub does not answer.
 const SOON: Duration = Duration::from_secs(1);
 
+/// Longest wait for whole lists where a right is there again.
+const WHOLE: Duration = Duration::from_mins(1);
+
 /// Source of the clusters.
 enum Source {
     /// The user may list them.
@@ -187,12 +190,13 @@ impl Follower {
         loop {
             sleep(ROUND).await;
             let namespace = self.scope.namespace.as_deref();
-            let lacking = rights::lacking(&self.hub, "list", "deploymentintentgroups", namespace).await;
-            if !matches!(lacking, Ok(None)) {
+            let lacking = rights::lacking(&self.hub, "list", "deploymentintentgroups", namespace);
+            if !matches!(timeout(ROUND, lacking).await, Ok(Ok(None))) {
                 continue;
             }
             let scope = Scope { namespace: self.scope.namespace.clone(), name: None };
-            if let Ok(new) = Box::pin(Self::new(Arc::clone(&self.hub), scope, self.note.clone())).await {
+            let begun = Box::pin(Self::new(Arc::clone(&self.hub), scope, self.note.clone()));
+            if let Ok(Ok(new)) = timeout(WHOLE, begun).await {
                 *self = new;
                 return;
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use super::rights;
 use super::view::Deployment;
@@ -15,6 +16,8 @@ use crate::cli::plan::read::{self, App};
 
 /// Time that an answer holds while the deployment does not change.
 const HOLDS: Duration = Duration::from_secs(4);
+/// Longest wait for the hub: a page that waits for it says nothing, not even that the hub is silent.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Answers that are kept.
 const KEPT: usize = 64;
 
@@ -55,7 +58,8 @@ impl Looks {
         {
             return Arc::clone(&answer.more);
         }
-        let more = Arc::new(Box::pin(read(hub, deployment)).await);
+        let more = timeout(PATIENCE, Box::pin(read(hub, deployment))).await;
+        let more = Arc::new(more.unwrap_or_else(|_| silence()));
         let answer = Answer { version, at: Instant::now(), more: Arc::clone(&more) };
         let mut answers = self.answers.lock();
         if answers.len() >= KEPT {
@@ -91,6 +95,12 @@ async fn read(hub: &Hub, deployment: &Deployment) -> More {
     }
 }
 
+/// What is known where the hub does not answer: nobody decides on that.
+fn silence() -> More {
+    let why = "the hub did not answer".to_owned();
+    More { apps: Vec::new(), notes: vec![why.clone()], history: Err(why.clone()), may_not: Some(why) }
+}
+
 async fn plan(hub: &Hub, deployment: &Deployment) -> (Vec<App>, Vec<String>) {
     let pending = deployment.object.status.as_ref().and_then(|status| status.pending.as_ref());
     let Some(details) = pending.and_then(|pending| pending.details.as_ref()) else {
@@ -101,5 +111,37 @@ async fn plan(hub: &Hub, deployment: &Deployment) -> (Vec<App>, Vec<String>) {
         Ok(Ok(found)) => read::joined(found, None),
         Ok(Err(why)) => (Vec::new(), vec![why]),
         Err(error) => (Vec::new(), vec![format!("{error:#}")]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    use axum::body::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use kube::Client;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::cli::dashboard::view::deployments;
+    use crate::cli::status::tree::tests::{alive, group, shard};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hub_that_is_silent_keeps_no_page_waiting() {
+        let service =
+            tower::service_fn(|_: Request<Body>| pending::<Result<Response<Full<Bytes>>, Infallible>>());
+        let hub = Hub {
+            client: Client::new(service, "shop"),
+            namespace: "shop".to_owned(),
+            operator_namespace: "emco-system".to_owned(),
+            url: "https://hub/".to_owned(),
+        };
+        let all = deployments(std::iter::once(&group()), std::iter::once(&shard()), &alive(), &[]);
+        let more = Looks::default().at(&hub, &all[0]).await;
+        assert_eq!(more.may_not.as_deref(), Some("the hub did not answer"));
+        assert!(more.history.is_err());
     }
 }

@@ -130,7 +130,11 @@ impl Site {
                     let of = (namespace.clone(), name.clone());
                     let outcome = ask.said.and_then(|number| self.outcomes.get(number, &of));
                     let stale = one.digest().zip(shown).is_some_and(|(digest, shown)| digest != shown);
-                    deployment::page(view, ask, &Look { one, more: &more, outcome: outcome.as_ref(), stale })
+                    let look = Look { one, more: &more, outcome: outcome.as_ref(), stale };
+                    let page = deployment::page(view, ask, &look);
+                    // What was not looked at stays so where a browser asks for the stream anew.
+                    let plan = shown.filter(|_| stale).map(str::to_owned);
+                    page.map(|page| Page { plan: plan.or(page.plan), ..page })
                 }
                 None => Err(Missing::of(format!("there is no deployment {namespace}/{name}"))),
             },

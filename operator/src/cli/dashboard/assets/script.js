@@ -31,6 +31,9 @@
     old.querySelectorAll("details").forEach((one, at) => {
       if (lists[at] && lists[at].textContent === one.textContent) lists[at].open = one.open;
     });
+    // What was read out already is not read out again.
+    for (const one of next.querySelectorAll("[id][role=alert], [id][role=status]"))
+      if (document.getElementById(one.id)?.textContent === one.textContent) one.removeAttribute("role");
     const wide = [...old.querySelectorAll(".wide")].filter((one) => one.scrollLeft);
     const range = active.id === "comment" ? [active.selectionStart, active.selectionEnd] : null;
     const target = (inside && again(next, active)) || next;
@@ -42,7 +45,6 @@
     target.focus({ preventScroll: true });
     if (range && target.setSelectionRange) target.setSelectionRange(...range);
   };
-
   const take = (markup) => { if (pressed) waiting = markup; else swap(markup); };
   const stop = () => { clearTimeout(timer); if (stream) stream.close(); stream = null; };
   const hear = () => { heard = Date.now(); lost.hidden = true; lost.textContent = ""; };
@@ -64,13 +66,12 @@
     stream.addEventListener("beat", hear);
     stream.addEventListener("main", (event) => { hear(); take(JSON.parse(event.data)); });
   };
-
   // Nothing moves under a finger.
   addEventListener("pointerdown", () => { pressed = true; });
   const release = () => setTimeout(() => { pressed = false; if (waiting) { swap(waiting); waiting = null; } }, 100);
   ["pointerup", "pointercancel", "blur"].forEach((name) => addEventListener(name, release));
-  ages();
   setInterval(() => { ages(); if (stream && Date.now() - heard > SILENCE) lose(); }, 1000);
+  ages();
   if (["error", "reasons"].includes(main().dataset.page)) return;
   start();
   document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else start(); });

@@ -183,6 +183,8 @@ async fn a_form_is_taken_from_these_pages_alone() {
     assert_eq!(code(&served.post(json, &body).await), 415);
     assert_eq!(code(&served.post(FORM, &"a".repeat(17 * 1024)).await), 413);
     assert_eq!(code(&served.ask("POST", "", FORM, &body).await), 405);
+    // Its page says that it is gone.
+    assert_eq!(code(&served.ask("POST", "deployments/shop/gone", FORM, &body).await), 303);
 }
 
 #[tokio::test]
@@ -253,7 +255,11 @@ async fn another_plan_that_comes_while_a_page_is_open_is_not_decided_there() {
     let (_, same) = site.page(&place, &view, &ask, Some(DIGEST)).await;
     assert!(same.body.0.contains("id=\"decide\""));
     let (_, other) = site.page(&place, &view, &ask, Some("sha256:00")).await;
-    assert!(other.body.0.contains("id=\"stale\"") && !other.body.0.contains("<form id=\"decide\""));
+    assert!(other.body.0.contains("id=\"stale\"") && !other.body.0.contains("id=\"decide\""));
+    assert_eq!((same.plan.as_deref(), other.plan.as_deref()), (Some(DIGEST), Some("sha256:00")));
+    // Of a page that was opened while none waited as well.
+    let (_, first) = site.page(&place, &view, &ask, Some("")).await;
+    assert!(first.body.0.contains("id=\"stale\"") && first.plan.as_deref() == Some(""));
 }
 
 #[test]
