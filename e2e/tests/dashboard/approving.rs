@@ -49,6 +49,7 @@ async fn the_approver_approves_the_shown_digest_and_its_revision_runs() {
         // The page that was left offers nothing that is done already, and sends nothing again.
         screen.back().await?;
         screen.shows(&["votes/till"]).await?;
+        screen.lacks("#decide").await?;
         let buttons = screen.buttons().await?;
         ensure!(!buttons.contains(&"Approve".to_owned()), "{buttons:?}");
         ensure!(approvals(bed, "votes").await? == given, "it was approved once more");

@@ -57,6 +57,7 @@ async fn a_frozen_edge_and_a_failing_chart_are_told_in_two_clicks() {
         let shown = screen
             .shows(&["acme/a", "Failed", "Invalid", "must be between 1 and 65535", "acme/b", "Unreachable"])
             .await?;
+        screen.shows(&["What to do: Correct values or chart."]).await?;
         ensure!(!shown.contains("99999"), "a value is shown: {shown}");
         for (cluster, state) in [("acme/a", "Failed"), ("acme/b", "Unreachable")] {
             let row = format!("tr[data-cluster='{cluster}'][data-state='{state}']");
@@ -64,7 +65,7 @@ async fn a_frozen_edge_and_a_failing_chart_are_told_in_two_clicks() {
         }
         // The second click is for the cure.
         let to = leads(&screen, "Invalid").await?;
-        ensure!(to.contains("troubleshooting"), "the reason leads to {to:?}");
+        ensure!(to.ends_with("/reasons/DeploymentIntentGroup#Invalid"), "the reason leads to {to:?}");
 
         screen.mark().await?;
         bed.edge("b").restore().await?;

@@ -28,6 +28,9 @@ fn from_root(location: &str, path: &str) -> String {
     if location.starts_with('/') {
         return location.to_owned();
     }
+    if location.starts_with('?') {
+        return format!("{path}{location}");
+    }
     let folder = path.rfind('/').map_or("", |at| &path[..at]);
     format!("{folder}/{location}")
 }
