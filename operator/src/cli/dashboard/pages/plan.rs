@@ -142,16 +142,16 @@ fn decision(one: &Deployment, pending: &Pending, more: &More, stale: bool) -> Ma
             && decidable(&one.object).is_some();
     let name = &one.group.name;
     html! {
-        @if stale {
-            p #stale .banner.bad role="alert" {
-                "Another plan came meanwhile. " a href={ "?plan=" (pending.digest) "#plan" } { "Look at it again" } " before you decide."
-            }
-        } @else if !decided_here {
+        @if !decided_here {
             p.note {
                 @match pending.requires {
                     PendingRequires::DeletionConfirmation => "A deletion is confirmed with kubectl emco confirm.",
                     _ => "It needs no approval.",
                 }
+            }
+        } @else if stale {
+            p #stale .banner.bad role="alert" {
+                "Another plan came meanwhile. " a href={ "?plan=" (pending.digest) "#plan" } { "Look at it again" } " before you decide."
             }
         } @else if let Some(why) = &more.may_not {
             p #may-not .note { "You may not approve or reject: " (said(why)) }
