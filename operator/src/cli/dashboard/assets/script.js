@@ -35,7 +35,7 @@
     for (const one of next.querySelectorAll("[id][role=alert], [id][role=status]"))
       if (document.getElementById(one.id)?.textContent === one.textContent) one.removeAttribute("role");
     const wide = [...old.querySelectorAll(".wide")].filter((one) => one.scrollLeft);
-    const range = active.id === "comment" ? [active.selectionStart, active.selectionEnd] : null;
+    const range = active.setSelectionRange ? [active.selectionStart, active.selectionEnd] : null;
     const target = (inside && again(next, active)) || next;
     if (next.dataset.news !== old.dataset.news) news.textContent = next.dataset.news;
     old.replaceWith(next);
