@@ -81,6 +81,7 @@ pub fn waves(one: &Deployment, more: &More, stale: bool) -> Markup {
         return html! {};
     }
     names.push((LAST, WaveApproval::None));
+    let decides = names.iter().any(|(_, approval)| *approval != WaveApproval::None);
     let may = more.may_not.is_none() && !stale;
     html! {
         section #waves aria-labelledby="h-waves" {
@@ -89,7 +90,7 @@ pub fn waves(one: &Deployment, more: &More, stale: bool) -> Markup {
                 @if status.taken_back { p.banner.bad { "Too many clusters failed: the revision was taken back." } }
                 @if !status.waits_for.is_empty() { p #waits-for { (said(&status.waits_for)) } }
             }
-            @if stale { p.note { "The plan changed since this page was opened: " a href="" { "look at it again" } "." } }
+            @if stale && decides { p.note { "The plan changed since this page was opened: " a href="" { "look at it again" } "." } }
             ol.waves {
                 @for (place, (name, approval)) in (1_i64..).zip(&names) {
                     (wave(one, may, (place, name, *approval), status))
