@@ -41,15 +41,13 @@ pub fn pieces(text: &str) -> Vec<(bool, String)> {
     let mut rest = text;
     while let Some((before, link)) = rest.split_once('[') {
         plain.push_str(before);
-        match link.split_once("](").and_then(|(text, to)| Some((text, to.split_once(')')?.1))) {
-            Some((text, after)) => {
-                plain.push_str(text);
-                rest = after;
-            }
-            None => {
-                plain.push('[');
-                rest = link;
-            }
+        let whole = link.split_once("](").and_then(|(text, to)| Some((text, to.split_once(')')?.1)));
+        if let Some((text, after)) = whole {
+            plain.push_str(text);
+            rest = after;
+        } else {
+            plain.push('[');
+            rest = link;
         }
     }
     plain.push_str(rest);

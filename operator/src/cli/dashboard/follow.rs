@@ -148,13 +148,11 @@ impl Follower {
     /// Looks at what no watch tells: rights that were withdrawn, and what is written down for members. The answer says what the user
     /// may not see any more.
     async fn look_again(&mut self) -> Option<String> {
-        match timeout(ROUND, Box::pin(self.asked_again())).await {
-            Ok(refused) => refused,
-            Err(_) => {
-                self.feed.unheard(&format!("there was no answer within {} s", ROUND.as_secs()));
-                None
-            }
+        if let Ok(refused) = timeout(ROUND, Box::pin(self.asked_again())).await {
+            return refused;
         }
+        self.feed.unheard(&format!("there was no answer within {} s", ROUND.as_secs()));
+        None
     }
 
     async fn asked_again(&mut self) -> Option<String> {

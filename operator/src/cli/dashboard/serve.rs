@@ -31,7 +31,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Headers of every answer: a page runs and loads nothing but its own, is in no frame, is kept nowhere, and leaves no trace of its
 /// address with others.
-const SECURITY: [(HeaderName, &str); 6] = [
+static SECURITY: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; \
@@ -147,7 +147,7 @@ impl Site {
             Err(why) => {
                 // A reader beyond the end is led back to it.
                 let last = why.last.map(|last| (ask.at(last), "Last page"));
-                (StatusCode::NOT_FOUND, failure::page(view, place.root(), &why.said, last))
+                (StatusCode::NOT_FOUND, failure::page(view, place.root(), &why.said, last.as_ref()))
             }
         }
     }
@@ -165,7 +165,7 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>, known: Known) -
             }
         }
     };
-    for (name, value) in SECURITY {
+    for (name, value) in &SECURITY {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
@@ -199,7 +199,8 @@ async fn route(site: &Arc<Site>, path: &str, request: Request<Incoming>) -> Resp
             let ask = match Ask::read(place.list(), request.uri().query().unwrap_or_default()) {
                 Ok(ask) => ask,
                 Err(why) => {
-                    let page = failure::page(&view, place.root(), &why, Some(("?".to_owned(), "Show all")));
+                    let all = ("?".to_owned(), "Show all");
+                    let page = failure::page(&view, place.root(), &why, Some(&all));
                     return html(StatusCode::BAD_REQUEST, &page, &view, packed);
                 }
             };

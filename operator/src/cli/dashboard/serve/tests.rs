@@ -150,7 +150,7 @@ async fn every_answer_forbids_all_that_a_page_does_not_need() {
         let answer = served.get(path).await;
         assert_eq!(code(&answer), wanted, "{path}: {answer}");
         let lower = answer.to_lowercase();
-        for (name, value) in SECURITY {
+        for (name, value) in &SECURITY {
             assert!(lower.contains(&format!("{name}: {}\r\n", value.to_lowercase())), "{path}: {name}");
         }
         assert!(!lower.contains("set-cookie"), "{path}");
