@@ -125,7 +125,6 @@ pub enum Tone {
     Busy,
     Bad,
     Unknown,
-    Waits,
 }
 
 impl Tone {
@@ -135,7 +134,6 @@ impl Tone {
             Self::Busy => "busy",
             Self::Bad => "bad",
             Self::Unknown => "unknown",
-            Self::Waits => "waits",
         }
     }
 
@@ -145,7 +143,6 @@ impl Tone {
             Self::Busy => "◐",
             Self::Bad => "▲",
             Self::Unknown => "○",
-            Self::Waits => "◆",
         }
     }
 
