@@ -48,9 +48,16 @@ pub fn section(one: &Deployment, pending: &Pending, more: &More, stale: bool) ->
 fn counts(counts: ChangeCounts) -> Markup {
     let ChangeCounts { added, changed, removed } = counts;
     html! {
-        span.plus { "+" (added) " added" } " " span.tilde { "~" (changed) " changed" } " "
-        span.minus { "-" (removed) " removed" }
+        (amount("plus", "+", &added, " added")) " " (amount("tilde", "~", &changed, " changed")) " "
+        (amount("minus", "-", &removed, " removed"))
     }
+}
+
+/// A number of changes; none of them is not as loud as some.
+fn amount(class: &str, sign: &str, count: &impl ToString, word: &str) -> Markup {
+    let count = count.to_string();
+    let class = if count == "0" { "zero" } else { class };
+    html! { span class=(class) { (sign) (count) (word) } }
 }
 
 /// Changes of an app, from the status.
@@ -111,8 +118,8 @@ fn of_variant(variant: &Variant) -> Markup {
         li data-change=(kind) {
             p {
                 strong { (word) } " " (counted(variant.total, "cluster")) ": "
-                span.plus { "+" (variant.added) } " " span.tilde { "~" (variant.changed) } " "
-                span.minus { "-" (variant.removed) } " " (if all == 1 { "object" } else { "objects" })
+                (amount("plus", "+", &variant.added, "")) " " (amount("tilde", "~", &variant.changed, "")) " "
+                (amount("minus", "-", &variant.removed, "")) " " (if all == 1 { "object" } else { "objects" })
             }
             (names("Clusters", &variant.clusters))
             (names("Objects", &objects))
