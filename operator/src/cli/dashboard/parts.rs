@@ -242,7 +242,7 @@ mod tests {
         let cluster = reason(DEPLOYMENT, Some("Cluster"), "NoClusterProvider").into_string();
         assert!(cluster.contains("../../reasons/Cluster#NoClusterProvider"), "{cluster}");
         let row = reason(TOP, Some("SyncShard"), "Unreachable").into_string();
-        assert_eq!(row, r##"<a class="cure" href="./reasons/SyncShard#Unreachable">Unreachable</a>"##);
+        assert_eq!(row, r#"<a class="cure" href="./reasons/SyncShard#Unreachable">Unreachable</a>"#);
         assert_eq!(reason(TOP, None, "Odd").into_string(), r#"<span class="cure">Odd</span>"#);
     }
 
