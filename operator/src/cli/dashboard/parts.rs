@@ -125,6 +125,7 @@ pub enum Tone {
     Busy,
     Bad,
     Unknown,
+    Waits,
 }
 
 impl Tone {
@@ -134,6 +135,7 @@ impl Tone {
             Self::Busy => "busy",
             Self::Bad => "bad",
             Self::Unknown => "unknown",
+            Self::Waits => "waits",
         }
     }
 
@@ -143,6 +145,7 @@ impl Tone {
             Self::Busy => "◐",
             Self::Bad => "▲",
             Self::Unknown => "○",
+            Self::Waits => "◆",
         }
     }
 

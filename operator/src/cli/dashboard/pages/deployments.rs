@@ -143,6 +143,8 @@ fn row(one: &Deployment) -> Markup {
 /// Its state in EMCO's words, with the tone of Ready.
 pub fn state(one: &Deployment) -> Markup {
     let tone = match one.group.ready.as_str() {
+        // Nothing of it is broken: a person has to say yes.
+        "False" if one.group.reason == "AwaitingApproval" => Tone::Waits,
         "False" if one.group.state.ends_with("ing") => Tone::Busy,
         status => Tone::of_status(status),
     };
