@@ -137,7 +137,7 @@ fn names(what: &str, names: &[String]) -> Markup {
             details open[names.len() <= OPEN] {
                 summary { (what) " (" (names.len()) ")" }
                 ul.names { @for name in names.iter().take(MOST) { li { (said(name)) } } }
-                @if names.len() > MOST { p.note { "and " (names.len() - MOST) " more: kubectl emco plan shows them" } }
+                @if names.len() > MOST { p.note { "and " (names.len() - MOST) " more of them" } }
             }
         }
     }
@@ -147,12 +147,14 @@ fn decision(one: &Deployment, pending: &Pending, more: &More, stale: bool) -> Ma
     let decided_here =
         matches!(pending.requires, PendingRequires::Approval | PendingRequires::RemovalConfirmation)
             && decidable(&one.object).is_some();
-    let name = &one.group.name;
+    let (namespace, name) = (&one.group.namespace, &one.group.name);
     html! {
         @if !decided_here {
             p.note {
                 @match pending.requires {
-                    PendingRequires::DeletionConfirmation => "A deletion is confirmed with kubectl emco confirm.",
+                    PendingRequires::DeletionConfirmation => {
+                        (format!("A deletion is confirmed with: kubectl emco confirm {namespace}/{name}"))
+                    }
                     _ => "It needs no approval.",
                 }
             }
