@@ -1,5 +1,7 @@
 """Says which tests and programs took longer than they may, and fails a run for those that did so in the last run, too."""
 
+import statistics
+
 import cache
 from test_output import Summary
 
@@ -71,34 +73,47 @@ LARGE_TESTS = {
 }
 # Of the last run on this machine: name and seconds of what was over its budget.
 KEPT = "over-budget.json"
+# Seconds: shorter programs say nothing about how fast the machine is.
+COMPARABLE = 20.0
 
 
 def allowed(program):
     return LARGE.get(program, (PROGRAM_BUDGET, ""))[0]
 
 
-def over(program, summary, seconds):
-    """What of a program, and the program itself, took too long: (its name, seconds, a sentence)."""
+def over(program, summary, seconds, slow=1.0):
+    """What of a program, and the program itself, took too long: (its name, seconds, a sentence). All may take `slow` times as long."""
     large = LARGE_TESTS.get(program, {})
     for name, s in sorted(summary.times, key=lambda row: -row[1]):
-        if s > large.get(name, TEST_BUDGET):
+        if s > slow * large.get(name, TEST_BUDGET):
             has = f"this one has {large[name]} s" if name in large else f"a test has {TEST_BUDGET:.0f} s"
             yield f"{name} in {program}", s, f"{name} in {program} took {s:.0f} s, {has}"
-    if seconds > allowed(program):
+    if seconds > slow * allowed(program):
         whose = "this program" if program in LARGE else "a program"
         yield program, seconds, f"{program} took {seconds:.0f} s, {whose} has {allowed(program):.0f} s"
 
 
-def bind(summaries, seconds):
+def slowness(seconds, last):
+    """How many times as long as in the last run the programs took, by the median of those that both have. At least 1.
+
+    What others do on the machine slows all programs; what is wrong with one slows that one.
+    """
+    ratios = [s / last[name] for name, s in seconds.items() if last.get(name, 0.0) >= COMPARABLE]
+    return max(1.0, statistics.median(ratios)) if ratios else 1.0
+
+
+def bind(summaries, seconds, last):
     """A summary of failures: what is over its budget, and was in the last run of it on this machine.
 
-    `summaries`: (name of program, what it said). Once is no failure, for the machine may have been busy.
+    `summaries`: (name of program, what it said); `last`: the seconds of the last run. Once is no failure, for the machine may have been
+    busy; nor is it what keeps its budget once the slowness of the whole run is taken out.
     """
-    before = cache.read(KEPT)
+    before, slow = cache.read(KEPT), slowness(seconds, last)
     now, failed = {}, Summary()
     for program, summary in summaries:
-        for name, s, sentence in over(program, summary, seconds.get(program, 0.0)):
-            now[name] = {"program": program, "seconds": round(s, 1)}
+        took = seconds.get(program, 0.0)
+        now.update({name: {"program": program, "seconds": round(s, 1)} for name, s, _ in over(program, summary, took)})
+        for name, _, sentence in over(program, summary, took, slow):
             if name in before:
                 failed.failed += 1
                 failed.complaints.append(f"over budget, as in the last run ({before[name]['seconds']:.0f} s): {sentence}")

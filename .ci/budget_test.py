@@ -31,8 +31,8 @@ class Budget(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         cache.FOLDER = folder.name
 
-    def bind(self, test, program=80.0, name="docs"):
-        failed = budget.bind([(name, said(("a::b", test)))], {name: program})
+    def bind(self, test, program=80.0, name="docs", others=(), last=None):
+        failed = budget.bind([(name, said(("a::b", test)))], {name: program, **dict(others)}, last or {})
         self.assertEqual(failed.failed, len(failed.complaints))
         return failed.complaints
 
@@ -48,6 +48,16 @@ class Budget(unittest.TestCase):
     def test_a_program_is_bound_like_a_test(self):
         self.assertEqual(self.bind(1.0, 145.0), [])
         self.assertEqual(self.bind(1.0, 143.0), ["over budget, as in the last run (145 s): docs took 143 s, a program has 135 s"])
+
+    def test_a_machine_that_is_slow_in_all_programs_fails_none(self):
+        last = {"docs": 140.0, "cli": 100.0, "deploy": 200.0, "short": 1.0}
+        others = {"cli": 120.0, "deploy": 240.0, "short": 50.0}
+        self.assertEqual(self.bind(1.0, 140.0), [])
+        self.assertEqual(self.bind(1.0, 161.0, others=others, last=last), [])
+        self.assertEqual(len(self.bind(1.0, 170.0, others=others, last=last)), 1)
+        # Faster than the last one, it gives nobody less.
+        self.assertEqual(budget.slowness({"docs": 70.0}, last), 1.0)
+        self.assertEqual(budget.slowness({}, last), 1.0)
 
     def test_a_run_without_the_program_changes_nothing(self):
         self.assertEqual(self.bind(91.0), [])
