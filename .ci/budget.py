@@ -21,7 +21,7 @@ LARGE = {
     "gitops": (150, "the checks of Flux and Argo CD on all stages"),
     "updates": (300, "every kind of object is changed as charts change them, beside Helm"),
     "deploy": (330, "a deployment's whole life, with hooks, clouds on demand and edits"),
-    "inventory": (200, "loses the hub, and finds again what edges have"),
+    "inventory": (170, "loses the hub, and finds again what edges have"),
     "starts": (140, "seventy kinds, each of which a control plane defines first"),
 }
 # Tests that may take longer, by program: a test of a whole life, or one that waits until others have given back what there is once.

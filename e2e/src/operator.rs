@@ -17,6 +17,7 @@ mod objects;
 mod ours;
 mod states;
 mod turn;
+mod word;
 
 pub use accounts::{as_account, call, do_as_told, install_charts};
 pub use copies::{Copies, Statuses};
@@ -31,6 +32,7 @@ pub use states::{
     written,
 };
 pub use turn::{OperatorInTurn, Turn};
+pub use word::{EVERYWHERE, note, noted, saying};
 
 /// For whatever the operator is to do or say.
 pub const SOON: Duration = Duration::from_mins(2);

@@ -1,7 +1,5 @@
-//! In: edges that are made anew or older, owners that are torn away, operators that stop and wake up. Out: nothing is forgotten, nothing is
-//! removed without proof, and only one writes.
-
-mod edges;
+//! In: owners that are torn away, a hub made older, operators that stop and wake up. Out: nothing is forgotten, nothing is removed
+//! without proof, and only one writes.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +8,9 @@ use emco_crds::conditions::types;
 use emco_crds::{Cluster, SyncShard};
 use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec, serial};
 use emco_e2e::operator::{
-    Operator, SOON, SharedOperator, chart, chart_map, deployed, deployment, do_as_told, failing, has_maps,
-    ours, program, project, says, written,
+    Operator, SOON, SharedOperator, deployed, deployment, do_as_told, failing, has_maps, note, noted, ours,
+    program, saying, says, written,
 };
-use emco_e2e::package::Package;
 use emco_e2e::wait::{wait_for_some, wait_until_gone};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
@@ -25,10 +22,7 @@ use tokio::sync::Mutex;
 static STAGE: SharedOperator = SharedOperator::new(
     || {
         let plane = |name| PlaneSpec::light(name, &[]).audit(Audit::Writes);
-        BedSpec::default()
-            .with(plane("hub").own_etcd())
-            .with(plane("a").own_etcd().proxied())
-            .with(plane("b").proxied())
+        BedSpec::default().with(plane("hub").own_etcd()).with(plane("a")).with(plane("b").proxied())
     },
     &["a", "b"],
 );
@@ -36,25 +30,10 @@ static STAGE: SharedOperator = SharedOperator::new(
 /// The operator that leads since a test ended the one before; none: the first.
 static LEADING: Mutex<Option<Operator>> = Mutex::const_new(None);
 
-const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
-const NOTE: &str =
-    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: {{ .Values.say | quote }}}\n";
-
-fn note() -> Result<Package> {
-    chart("web", "1.0.0", &[("values.yaml", "say: one\n"), ("templates/note.yaml", NOTE)])
-}
-
 async fn start(name: &str) -> Result<&'static Bed> {
     let (bed, _) = STAGE.get().await?;
-    project(bed, name).await?;
-    chart_map(bed, name, "charts", &[note()?]).await?;
-    bed.hub().kubectl().apply(&deployment(name, "shop", &[note()?], EVERYWHERE)).await?;
-    deployed(bed, name, "shop", 1).await?;
+    noted(bed, name).await?;
     Ok(bed)
-}
-
-fn saying(word: &str) -> String {
-    format!("{EVERYWHERE}\noverrideValues: [{{app: web, values: {{say: {word}}}}}]")
 }
 
 async fn here(bed: &Bed, plane: &str, namespace: &str) -> Result<Vec<String>> {

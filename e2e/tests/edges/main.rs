@@ -3,14 +3,32 @@
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, DeploymentIntentGroup};
-use emco_e2e::bed::{Bed, Snapshot, serial};
+use emco_e2e::bed::{Audit, Bed, BedSpec, PlaneSpec, Snapshot, serial};
 use emco_e2e::operator::{
-    chart, chart_map, deployed, deployment, do_as_told, failing, has_maps, is, project, says, wait,
+    EVERYWHERE, SharedOperator, chart, chart_map, deployed, deployment, do_as_told, failing, has_maps, is,
+    note, noted, ours, project, saying, says, wait,
 };
 use emco_e2e::package::Package;
 use serde_json::Value;
 
-use super::{EVERYWHERE, STAGE, here, note, saying, start};
+/// Nothing runs on these edges: what is deployed here is ready when it is there.
+static STAGE: SharedOperator = SharedOperator::new(
+    || {
+        let plane = |name| PlaneSpec::light(name, &[]).audit(Audit::Writes);
+        BedSpec::default().with(plane("hub")).with(plane("a").own_etcd().proxied()).with(plane("b"))
+    },
+    &["a", "b"],
+);
+
+async fn start(name: &str) -> Result<&'static Bed> {
+    let (bed, _) = STAGE.get().await?;
+    noted(bed, name).await?;
+    Ok(bed)
+}
+
+async fn here(bed: &Bed, plane: &str, namespace: &str) -> Result<Vec<String>> {
+    ours(bed, plane, "configmaps", Some(namespace)).await
+}
 
 #[tokio::test]
 async fn an_edge_made_anew_gets_nothing_until_somebody_confirms_it_and_then_everything() {
