@@ -113,6 +113,7 @@ const STEPS: &[Step] = &[
         "follows every edit after a restore of copies, and of an etcd that is an hour old",
     ),
     step("hardware", 6, Work::Tests, "a hundred sets of nodes and Pods before a real scheduler"),
+    step("dashboard", 4, Work::Tests, "makes the pictures of the book in a real browser"),
     step("edges", 4, Work::Tests, "restores an edge whose store is behind what was seen of it"),
     step("rollout", 4, Work::Tests, "rolls out on eight clusters of which some die and one joins"),
     step("demo", 2, Work::Tests, "deploys a folder of packaged charts as make demo does"),
