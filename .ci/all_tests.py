@@ -96,7 +96,7 @@ class Tests:
         steps.note({"units": running.computed_at - running.start, "planes": time.monotonic() - running.computed_at})
         self.summaries = [(program.name, summary) for program, summary in running.summaries.items()]
         self.seconds, self.processors = running.seconds, running.processors.by_program()
-        self.summaries.append(("budget", budget.bind(self.summaries, self.seconds, running.last)))
+        self.summaries.append(("budget", budget.bind(self.processors)))
 
 
 def failure(complaint):

@@ -31,38 +31,31 @@ class Budget(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         cache.FOLDER = folder.name
 
-    def bind(self, test, program=80.0, name="docs", others=(), last=None):
-        failed = budget.bind([(name, said(("a::b", test)))], {name: program, **dict(others)}, last or {})
+    def bind(self, **processors):
+        failed = budget.bind(processors)
         self.assertEqual(failed.failed, len(failed.complaints))
         return failed.complaints
 
-    def test_the_second_run_over_budget_fails(self):
-        self.assertEqual(self.bind(91.0), [])
-        self.assertEqual(self.bind(88.0), ["over budget, as in the last run (91 s): a::b in docs took 88 s, a test has 68 s"])
-        self.assertEqual(len(self.bind(88.0)), 1)
+    def test_the_second_run_that_costs_too_much_fails(self):
+        self.assertEqual(self.bind(docs=120.0), [])
+        self.assertEqual(self.bind(docs=110.0), ["docs costs 110 s of processor, in the last run 120 s; it has 100 s"])
+        self.assertEqual(len(self.bind(docs=110.0)), 1)
 
-    def test_a_run_within_budget_forgets_the_one_before(self):
-        for test in (91.0, 40.0, 91.0):
-            self.assertEqual(self.bind(test), [])
-
-    def test_a_program_is_bound_like_a_test(self):
-        self.assertEqual(self.bind(1.0, 145.0), [])
-        self.assertEqual(self.bind(1.0, 143.0), ["over budget, as in the last run (145 s): docs took 143 s, a program has 135 s"])
-
-    def test_a_machine_that_is_slow_in_all_programs_fails_none(self):
-        last = {"docs": 140.0, "cli": 100.0, "deploy": 200.0, "short": 1.0}
-        others = {"cli": 120.0, "deploy": 240.0, "short": 50.0}
-        self.assertEqual(self.bind(1.0, 140.0), [])
-        self.assertEqual(self.bind(1.0, 161.0, others=others, last=last), [])
-        self.assertEqual(len(self.bind(1.0, 170.0, others=others, last=last)), 1)
-        # Faster than the last one, it gives nobody less.
-        self.assertEqual(budget.slowness({"docs": 70.0}, last), 1.0)
-        self.assertEqual(budget.slowness({}, last), 1.0)
+    def test_a_run_that_costs_what_it_may_forgets_the_one_before(self):
+        for seconds in (120.0, 99.0, 120.0):
+            self.assertEqual(self.bind(docs=seconds), [])
 
     def test_a_run_without_the_program_changes_nothing(self):
-        self.assertEqual(self.bind(91.0), [])
-        self.assertEqual(self.bind(1.0, name="crds: laws"), [])
-        self.assertEqual(len(self.bind(91.0)), 1)
+        self.assertEqual(self.bind(docs=120.0), [])
+        self.assertEqual(self.bind(laws=1.0), [])
+        self.assertEqual(len(self.bind(docs=120.0)), 1)
+
+    def test_some_programs_may_cost_more(self):
+        for name, seconds in budget.COSTS.items():
+            self.assertGreater(seconds, budget.COST)
+            for took, failures in ((seconds - 1.0, 0), (seconds + 1.0, 1)):
+                self.assertEqual(self.bind(**{name: took}), [])
+                self.assertEqual(len(self.bind(**{name: took})), failures)
 
     def test_a_large_program_has_a_budget_of_its_own(self):
         (name, (seconds, _)) = next(iter(budget.LARGE.items()))
@@ -94,6 +87,8 @@ class Budget(unittest.TestCase):
                 on_planes = package["name"] == "emco-e2e" and target["kind"] == ["test"]
                 there.add(target["name"] if on_planes else f"{short}: {target['name']}")
             there.add(f"{short}: unit tests")
+        for name in budget.COSTS:
+            self.assertIn(name, there, "it is gone: take it out of COSTS")
         for name, (seconds, why) in budget.LARGE.items():
             self.assertIn(name, there, "it is gone: take it out of LARGE")
             self.assertGreater(seconds, budget.PROGRAM_BUDGET)

@@ -27,10 +27,9 @@ class Lanes:
     """The programs that wait to run, those that run, and what they said."""
 
     def __init__(self, programs, deadline, room=None, ended=None):
-        # The seconds of each program in the last run.
-        self.last = known_times()
+        times = known_times()
         # Longest first; one that nobody has timed is taken for long.
-        order = sorted(programs, key=lambda program: -self.last.get(program.name, float("inf")))
+        order = sorted(programs, key=lambda program: -times.get(program.name, float("inf")))
         self.waiting = {
             True: [p for p in order if p.on_control_planes], False: [p for p in order if not p.on_control_planes],
         }
