@@ -64,9 +64,12 @@ class Tests:
 
     def __init__(self):
         self.summaries, self.seconds, self.processors, self.unsteady, self.unchanged = [], {}, {}, [], []
+        # Whether these are all tests there are.
+        self.complete = False
 
     def build(self, packages, deadline, start):
         """Builds everything, and finds the programs to run. None when that fails."""
+        self.complete = not packages
         building = Building(lambda: time.monotonic() - start)
         try:
             # What is read now is not newer than what is built.
@@ -96,7 +99,10 @@ class Tests:
         steps.note({"units": running.computed_at - running.start, "planes": time.monotonic() - running.computed_at})
         self.summaries = [(program.name, summary) for program, summary in running.summaries.items()]
         self.seconds, self.processors = running.seconds, running.processors.by_program()
-        self.summaries.append(("budget", budget.bind(self.processors)))
+        # A part of the programs tells nothing about shares of all.
+        if self.complete:
+            on_planes = {program.name for program in running.summaries if program.on_control_planes}
+            self.summaries.append(("budget", budget.bind({name: s for name, s in self.processors.items() if name in on_planes})))
 
 
 def failure(complaint):
