@@ -7,6 +7,13 @@ local degraded = {
     SecretNotFound = true, SecretKeyNotFound = true, KubeconfigInvalid = true, KubeconfigForbidden = true,
     Unauthorized = true, Forbidden = true, TLSFailed = true, DNSFailed = true, Timeout = true,
     ConnectionRefused = true, AddressNotAllowed = true, ServerError = true, ClaimedByAnotherHub = true,
+    TargetNotFound = true, TargetNotReady = true, AgentNotInstalled = true, AgentNotSyncing = true, AgentFailed = true,
+  },
+  GitTarget = {
+    SecretNotFound = true, SecretKeyNotFound = true, Unauthorized = true, Forbidden = true, RepositoryNotFound = true,
+    BranchNotFound = true, AddressNotAllowed = true, TLSFailed = true, DNSFailed = true, Timeout = true,
+    ConnectionRefused = true, ServerError = true, NotGit = true, PushConflict = true, PushRefused = true,
+    ClaimedByAnotherHub = true, RepositoryTooLarge = true,
   },
   SyncShard = { Unreachable = true, Failed = true, ContentLost = true, Orphaned = true, FormatUnknown = true },
   AppContext = { ContentLost = true, FormatUnknown = true },

@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Condition;
-use crate::fields::{KeyRef, Summary, Time};
+use crate::fields::{KeyRef, NameRef, Summary, Time};
 use crate::schema;
+
+pub mod git_target;
 
 /// One remote cluster. Lives in its provider's namespace.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,13 +91,69 @@ pub enum PolicySupport {
 /// How to reach a cluster: exactly one member.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = (
-    "has(self.kubeconfigSecretRef)",
-    "access needs exactly one of kubeconfigSecretRef, gitOps"
-))]
+#[x_kube(
+    validation = (
+        "has(self.kubeconfigSecretRef) != has(self.gitOps)",
+        "access needs exactly one of kubeconfigSecretRef, gitOps"
+    ),
+    validation = (
+        "has(self.gitOps) == has(oldSelf.gitOps) && (!has(self.gitOps) || self.gitOps.targetRef.name == oldSelf.gitOps.targetRef.name)",
+        "access cannot change to or from gitOps, or to another target: what is on the cluster was put there the other way; drain it, delete it, and register it again"
+    )
+)]
 pub struct Access {
     /// A Secret of the same namespace; key: value, value.yaml or kubeconfig, the first found, if not named. A Secret that Argo CD
     /// knows the cluster by (label argocd.argoproj.io/secret-type: cluster) is read as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_secret_ref: Option<KeyRef>,
+    /// Nothing is written to the cluster: its objects are files on a branch, and an agent there pulls them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_ops: Option<GitOps>,
+}
+
+impl Access {
+    /// The Secret with the kubeconfig that the cluster is read with, whichever way it is written to.
+    pub fn kubeconfig(&self) -> Option<&KeyRef> {
+        let observed = || self.git_ops.as_ref()?.observe.as_ref()?.kubeconfig_secret_ref.as_ref();
+        self.kubeconfig_secret_ref.as_ref().or_else(observed)
+    }
+
+    /// The field that names that Secret, for messages.
+    pub const fn kubeconfig_field(&self) -> &'static str {
+        if self.git_ops.is_some() {
+            "spec.access.gitOps.observe.kubeconfigSecretRef"
+        } else {
+            "spec.access.kubeconfigSecretRef"
+        }
+    }
+
+    /// The `GitTarget` that the cluster is written to through, if it is.
+    pub fn git_target(&self) -> Option<&str> {
+        self.git_ops.as_ref().map(|git| git.target_ref.name.as_str())
+    }
+}
+
+/// A cluster whose agent pulls from a branch.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "has(self.observe) && has(self.observe.kubeconfigSecretRef)",
+    "say how the cluster is observed: observe.kubeconfigSecretRef, a Secret with a kubeconfig that may only read"
+))]
+pub struct GitOps {
+    /// The `GitTarget` of the same namespace whose branch the agent follows.
+    pub target_ref: NameRef,
+    /// The way EMCO looks at the cluster. It is needed: without it nobody knows what is true there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observe: Option<Observe>,
+}
+
+/// The way a cluster is looked at that is written to through a branch.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Observe {
+    /// A Secret of the same namespace with a kubeconfig that may only read; key: value, value.yaml or kubeconfig, the first found, if
+    /// not named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfig_secret_ref: Option<KeyRef>,
 }
@@ -166,6 +224,9 @@ pub struct ClusterStatus {
     /// knows is to be put there: nothing is done there meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hub_restored: Option<HubRestored>,
+    /// Present where the cluster is written to through a branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitFacts>,
     /// Echo of the annotation emco.io/requestedAt.
     #[schemars(length(max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,6 +235,24 @@ pub struct ClusterStatus {
     #[schemars(schema_with = "schema::conditions")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// The place of a cluster's files.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitFacts {
+    /// The folder of the repository that the agent of the cluster follows.
+    #[schemars(length(max = 512))]
+    pub path: String,
+    /// The agent.
+    pub agent: GitAgent,
+}
+
+/// The agent on clusters that applies what the branch has.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GitAgent {
+    /// Flux: source-controller and kustomize-controller.
+    #[default]
+    Flux,
 }
 
 /// Nodes, counted.

@@ -24,6 +24,7 @@ pub mod state;
 pub mod sync_shard;
 
 pub use app_context::{AppContext, AppContextSpec, AppContextStatus};
+pub use cluster::git_target::{GitTarget, GitTargetSpec, GitTargetStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_provider::{ClusterProvider, ClusterProviderSpec, ClusterProviderStatus};
 pub use composite_app::{CompositeApp, CompositeAppSpec, CompositeAppStatus};

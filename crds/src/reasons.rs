@@ -50,10 +50,48 @@ reasons!(
 );
 
 reasons!(
+    /// Of a `GitTarget`.
+    GitTargetReason {
+        Published,
+        Publishing,
+        NoClusterProvider,
+        SameFolderTwice,
+        SecretNotFound,
+        SecretKeyNotFound,
+        Unauthorized,
+        Forbidden,
+        RepositoryNotFound,
+        BranchNotFound,
+        AddressNotAllowed,
+        TLSFailed,
+        DNSFailed,
+        Timeout,
+        ConnectionRefused,
+        ServerError,
+        NotGit,
+        PushConflict,
+        PushRefused,
+        ClaimedByAnotherHub,
+        FolderNotOurs,
+        HubRestored,
+        RepositoryTooLarge,
+        Terminating,
+        HeldBy,
+        ReconcileFailed,
+    }
+);
+
+reasons!(
     /// Of a Cluster.
     ClusterReason {
         Reachable,
         Connecting,
+        Published,
+        TargetNotFound,
+        TargetNotReady,
+        AgentNotInstalled,
+        AgentNotSyncing,
+        AgentFailed,
         NoClusterProvider,
         SecretNotFound,
         SecretKeyNotFound,
@@ -128,6 +166,10 @@ reasons!(
         SameClusterTwice,
         ClaimedByAnotherHub,
         HubRestored,
+        TargetNotFound,
+        TargetNotReady,
+        AgentFailed,
+        NotSupportedByGit,
         DriftFight,
         ProgressDeadlineExceeded,
         Suspended,
@@ -264,6 +306,7 @@ reasons!(
         DuplicateResource,
         ReachabilityViolated,
         NotAllowedByLevel,
+        NotSupportedByGit,
         OutputTooLarge,
         PlanTooLong,
         // Deployed
@@ -288,6 +331,9 @@ reasons!(
         SameClusterTwice,
         ClaimedByAnotherHub,
         HubRestored,
+        TargetNotFound,
+        TargetNotReady,
+        AgentFailed,
         DriftFight,
         // Ready
         Ready,
@@ -327,6 +373,7 @@ pub const RECONCILE_FAILED: &str = "ReconcileFailed";
 const PROGRESS: &[&str] = &[
     "Connecting",
     "Fetching",
+    "Publishing",
     "Instantiating",
     "Progressing",
     "NotReady",
@@ -370,6 +417,7 @@ impl DeploymentIntentGroupReason {
                 | Self::DuplicateResource
                 | Self::ReachabilityViolated
                 | Self::NotAllowedByLevel
+                | Self::NotSupportedByGit
                 | Self::OutputTooLarge
                 | Self::PlanTooLong
                 | Self::DependencyCycle
@@ -387,6 +435,7 @@ mod tests {
     fn every_step_on_the_way_is_a_reason_of_a_kind() {
         let all = [
             ClusterProviderReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            GitTargetReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             ClusterReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             ProjectReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             LogicalCloudReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),

@@ -27,6 +27,7 @@ fn config_crd_is_what_the_types_generate() {
 /// Kind, plural, short name, scope, category, selectable fields, columns (those of `-o wide` after a bar).
 const KINDS: &str = "
 ClusterProvider clusterproviders cprov Cluster emco - Namespace,Clusters,Ready,Reason,Age|Message
+GitTarget gittargets gitt Namespaced emco - URL,Branch,Clusters,Ready,Reason,Age|Commit,Message
 Cluster clusters ecl Namespaced emco .spec.scheduling Provider,Ready,Reason,Version,Nodes,Age|Uses,Message
 Project projects eproj Cluster emco - Namespace,Approval,Ready,Reason,Age|Message
 LogicalCloud logicalclouds lc Namespaced emco - Level,Namespace,Clusters,Ready,Reason,Age|Message

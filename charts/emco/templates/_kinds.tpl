@@ -2,7 +2,7 @@
 
 {{- /* The operator keeps finalizers on them. */ -}}
 {{- define "emco.kinds.held" -}}
-clusterproviders, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups
+clusterproviders, gittargets, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups
 {{- end }}
 
 {{- /* The operator only reads them. */ -}}
@@ -17,7 +17,7 @@ projects, compositeapps, compositeprofiles, genericactionintents, hardwareintent
 
 {{- /* Not deleted while something uses them. */ -}}
 {{- define "emco.kinds.inUse" -}}
-clusterproviders, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents
+clusterproviders, gittargets, clusters, projects, logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents
 {{- end }}
 
 {{- /* Everybody in a project reads them. */ -}}
@@ -48,6 +48,7 @@ deploymentapprovals, appcontexts, syncshards
 {{- /* The operator writes their statuses. */ -}}
 {{- define "emco.kinds.statuses" -}}
 - clusterproviders/status
+- gittargets/status
 - clusters/status
 - projects/status
 - logicalclouds/status

@@ -1,6 +1,7 @@
 //! Judges whether a live object does what it is for: per kind as kstatus and Helm judge it, by the conditions of the
 //! object itself for other kinds, or by a user's rule. Stale data is not judged here: who has none, has no health.
 
+pub mod agent;
 mod cel;
 pub mod pods;
 pub mod rules;

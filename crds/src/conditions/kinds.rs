@@ -27,6 +27,7 @@ macro_rules! conditioned {
 conditioned!(
     crate::ClusterProviderStatus,
     crate::ClusterStatus,
+    crate::GitTargetStatus,
     crate::ProjectStatus,
     crate::LogicalCloudStatus,
     crate::CompositeAppStatus,

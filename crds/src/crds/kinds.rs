@@ -13,6 +13,7 @@ macro_rules! each_kind {
             // store, queue  kind                   several are called           written by  in files   deleted      before a revision is stored
             {
                 providers: ClusterProvider,       "cluster providers",         Hub,        Plans,     IfUnused,   AsWatched;
+                git_targets: GitTarget,           "Git targets",               Hub,        Plans,     IfUnused,   AsWatched;
                 clusters:  Cluster,               "clusters",                  Hub,        Plans,     IfUnused,   AsWatched;
                 projects:  Project,               "projects",                  Hub,        Digests,   IfUnused,   ReadAgain;
                 clouds:    LogicalCloud,          "logical clouds",            Admin,      Digests,   IfUnused,   AsWatched;
