@@ -55,6 +55,19 @@ pub fn provider<'a>(namespace: &str, clusters: impl IntoIterator<Item = &'a Clus
     texts(clusters.into_iter().filter(|c| c.metadata.namespace.as_deref() == Some(namespace)))
 }
 
+/// Names the clusters that keep a Git target: those that are written to through it, also while they are being deleted.
+pub fn git_target<'a>(
+    namespace: &str,
+    name: &str,
+    clusters: impl IntoIterator<Item = &'a Cluster>,
+) -> Vec<String> {
+    let is_its = |cluster: &&Cluster| {
+        cluster.metadata.namespace.as_deref() == Some(namespace)
+            && cluster.spec.access.git_target() == Some(name)
+    };
+    texts(clusters.into_iter().filter(is_its))
+}
+
 /// What keeps a project: its groups, and the logical clouds that it did not make itself.
 pub fn project<'a>(
     project: &Project,

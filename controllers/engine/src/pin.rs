@@ -61,6 +61,7 @@ mod tests {
             properties: BTreeMap::new(),
             scheduling,
             reachable: true,
+            by_git: false,
             uid: None,
             kubernetes_version: None,
             apis: None,

@@ -19,6 +19,7 @@ use crate::{explain, inputs, place, resolve};
 
 mod budget;
 mod build;
+mod by_git;
 mod change;
 mod digest;
 mod findings;
@@ -83,6 +84,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     generated::place(&resolved, &mut placement);
     let build::Built { assignment, waiting, sets, mut warnings, reachability } =
         build::build(&resolved, &placement)?;
+    by_git::check(&resolved, &assignment, &sets)?;
     warnings.extend(generated::warnings(&resolved, &placement));
     let rollout = resolved.dig.spec.rollout.as_ref();
     let plan_digest =

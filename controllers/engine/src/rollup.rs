@@ -6,6 +6,7 @@ pub(crate) mod facts;
 mod notes;
 mod people;
 mod share;
+mod state;
 mod stripped;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +21,12 @@ use emco_crds::{Failing, PercentOrCount, State, Summary, SyncShardSpec, SyncShar
 use crate::conditions::truncate;
 use crate::identity::{ClusterId, Combination};
 use crate::placement::AppPlacement;
-use crate::state::{self, Observation};
 use crate::text::counted;
 use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
 pub use people::{People, with_people};
 pub use share::{borne, needed};
+use state::Observation;
 pub use stripped::{not_removed, said as said_of_not_removed};
 
 /// Most clusters that are named as failing.

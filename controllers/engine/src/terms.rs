@@ -169,6 +169,7 @@ mod tests {
             properties: std::collections::BTreeMap::new(),
             scheduling: Scheduling::Enabled,
             reachable: true,
+            by_git: false,
             uid: None,
             kubernetes_version: Some("v1.36.3+k3s1".to_owned()),
             apis: None,

@@ -62,6 +62,7 @@ fn fleet() -> impl Strategy<Value = Fleet> {
                 properties: BTreeMap::new(),
                 scheduling,
                 reachable,
+                by_git: false,
                 uid: None,
                 kubernetes_version: None,
                 apis: None,

@@ -119,6 +119,9 @@ pub struct DryRun {
     /// Objects that are too many to be asked about.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: usize,
+    /// No cluster was asked, for all of the variant are written to through Git: a dry run is a write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_git: bool,
     /// The first objects that it would refuse.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedRow>,

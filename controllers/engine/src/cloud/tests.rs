@@ -17,6 +17,7 @@ fn facts(id: &str, label: &str, scheduling: Scheduling) -> (ClusterId, ClusterFa
         properties: BTreeMap::new(),
         scheduling,
         reachable: true,
+        by_git: false,
         uid: None,
         kubernetes_version: None,
         apis: None,

@@ -19,6 +19,7 @@ fn world(lines: &[&str]) -> (BTreeMap<ClusterId, ClusterFacts>, CloudFacts) {
             properties: BTreeMap::new(),
             scheduling: Scheduling::Enabled,
             reachable: true,
+            by_git: false,
             uid: None,
             kubernetes_version: None,
             apis: None,

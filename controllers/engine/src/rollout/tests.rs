@@ -30,6 +30,7 @@ fn frozen(yaml: &str, placed: &[&str], earlier: Option<&Waves>) -> Waves {
             properties: BTreeMap::new(),
             scheduling: Scheduling::Enabled,
             reachable: true,
+            by_git: false,
             uid: None,
             kubernetes_version: None,
             apis: None,

@@ -6,10 +6,10 @@ use emco_crds::State;
 use emco_crds::deployment_intent_group::status::{AppStatus, RejectedStatus};
 
 use super::facts::{ClusterFact, Kind};
+use super::state::{self, Observation};
 use super::{DigInputs, count};
 use crate::conditions::truncate;
 use crate::shard::is_failure;
-use crate::state::{self, Observation};
 
 /// Most clusters that are named as chosen.
 const MOST_CHOSEN: usize = 3;

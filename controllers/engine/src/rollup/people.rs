@@ -16,11 +16,27 @@ pub struct People {
     pub awaited: BTreeSet<ClusterId>,
     /// Clusters that issue none, in the order of their names.
     pub failing: Vec<Failing>,
+    /// Clusters that are asked for none, for they are written to through Git.
+    pub left_out: BTreeSet<ClusterId>,
 }
 
 /// A cluster is ready when the person can work there, too.
-pub fn with_people(mut rolled: CloudRollup, people: &People) -> CloudRollup {
-    let People { awaited, failing } = people;
+pub fn with_people(rolled: CloudRollup, people: &People) -> CloudRollup {
+    let People { awaited, failing, left_out } = people;
+    let mut rolled = judged(rolled, awaited, failing);
+    if let Some(first) = left_out.first() {
+        let more = match left_out.len() {
+            1 => String::new(),
+            all => format!(" and {} more", all - 1),
+        };
+        let said = format!("no credentials of spec.user for {first}{more}: written to through Git");
+        let message = &mut rolled.ready.message;
+        *message = if message.is_empty() { said } else { format!("{message}; {said}") };
+    }
+    rolled
+}
+
+fn judged(mut rolled: CloudRollup, awaited: &BTreeSet<ClusterId>, failing: &[Failing]) -> CloudRollup {
     if awaited.is_empty() && failing.is_empty() {
         return rolled;
     }
@@ -104,9 +120,20 @@ mod tests {
 
     /// Reason and message of Ready, ready clusters and failed ones.
     fn with(awaited: &[&str], refused: &[Failing]) -> (&'static str, String, i64, i64) {
-        let people = People { awaited: ids(awaited), failing: refused.to_vec() };
+        let people = People { awaited: ids(awaited), failing: refused.to_vec(), ..People::default() };
         let CloudRollup { ready, clusters, .. } = with_people(rolled(), &people);
         (ready.reason, ready.message, clusters.ready, clusters.failed)
+    }
+
+    #[test]
+    fn clusters_written_through_git_are_left_out_with_a_sentence() {
+        let people = People { left_out: ids(&["acme/b", "acme/c"]), ..People::default() };
+        let CloudRollup { ready, clusters, .. } = with_people(rolled(), &people);
+        assert_eq!((ready.status, clusters.ready), ("True", 2));
+        assert_eq!(
+            ready.message,
+            "2 of 2 clusters ready; no credentials of spec.user for acme/b and 1 more: written to through Git"
+        );
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct ClusterFacts {
     pub scheduling: Scheduling,
     /// Whether the last probe reached it. Ranks choices of `anyOf`, nothing else.
     pub reachable: bool,
+    /// Its objects are files on a branch, which an agent there applies.
+    pub by_git: bool,
     /// UID of its `kube-system` namespace; `None` before the first contact.
     pub uid: Option<String>,
     /// `v1.36.3`; `None` before the first contact.

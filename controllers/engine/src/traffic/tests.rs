@@ -61,6 +61,7 @@ fn a_cluster_enforces_policies_where_that_is_stated_or_seen() {
             properties: std::collections::BTreeMap::new(),
             scheduling: crate::snapshot::Scheduling::Enabled,
             reachable: true,
+            by_git: false,
             uid: None,
             kubernetes_version: None,
             apis: Some(std::sync::Arc::new(apis)),

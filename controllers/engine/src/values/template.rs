@@ -254,6 +254,7 @@ mod tests {
             properties: [("rack".to_owned(), "12 & <b>".to_owned())].into(),
             scheduling: Scheduling::Enabled,
             reachable: true,
+            by_git: false,
             uid: None,
             kubernetes_version: None,
             apis: None,

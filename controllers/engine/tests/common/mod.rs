@@ -87,6 +87,8 @@ pub struct ClusterCase {
     pub version: Option<String>,
     #[serde(default)]
     pub unreachable: bool,
+    /// `git`: it is written to through a branch.
+    pub access: Option<String>,
     #[serde(default)]
     pub outside: bool,
     /// What its owner states: `Enforced` or `NotEnforced`.
@@ -307,6 +309,7 @@ fn facts(id: &str, case: &ClusterCase) -> (ClusterId, ClusterFacts) {
         properties: case.properties.clone(),
         scheduling,
         reachable: !case.unreachable,
+        by_git: case.access.as_deref() == Some("git"),
         uid: known.then(|| format!("uid-{id}")),
         kubernetes_version: known.then_some(version),
         apis: known.then(|| Arc::new(apis(&case.serves))),

@@ -24,6 +24,7 @@ fn cluster(name: &str, version: &str, kind: &str) -> ClusterFacts {
         properties: BTreeMap::new(),
         scheduling: Scheduling::Enabled,
         reachable: true,
+        by_git: false,
         uid: None,
         kubernetes_version: Some(version.to_owned()),
         apis: Some(Arc::new(ApiList { resources: vec![api] })),

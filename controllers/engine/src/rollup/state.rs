@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_state_is_what_the_book_says() {
-        let book = include_str!("../../../docs/concepts.md");
+        let book = include_str!("../../../../docs/concepts.md");
         let table =
             book.split("\n| After | Comes |\n|---|---|\n").nth(1).unwrap().split("\n\n").next().unwrap();
         let mut written = BTreeMap::<State, BTreeSet<State>>::new();
