@@ -33,11 +33,13 @@ mod slots;
 mod speed;
 mod wish;
 
+pub use crate::git::GitLimits;
 pub use credentials::ChartCredentials;
 pub use error::{BUSY, ChartError};
 pub use git::{Git, Reference};
+pub(crate) use http::public_roots;
 pub use http::trust;
-pub use limits::{ChartLimits, GitLimits};
+pub use limits::ChartLimits;
 use low_priority::Worker;
 pub use maps::{MapKey, Maps};
 pub use oci::Oci;

@@ -40,7 +40,7 @@ mod sources;
 mod stream;
 
 use control::control;
-use forward::{charts, connections, people};
+use forward::{branches, charts, connections, people};
 use stream::{watch, watch_named};
 
 /// What the driver drives.
@@ -203,6 +203,7 @@ impl Driver {
             people(ctx(), triggers()).map(|()| "people").boxed(),
             charts(ctx(), triggers()).map(|()| "charts").boxed(),
             connections(ctx(), triggers()).map(|()| "connections").boxed(),
+            branches(ctx(), triggers()).map(|()| "branches").boxed(),
         ]
     }
 }

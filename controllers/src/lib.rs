@@ -11,12 +11,14 @@ pub mod chart;
 #[cfg(test)]
 mod crash_points;
 pub mod driver;
+pub mod git;
 pub mod kinds;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
 pub mod object;
 pub mod people;
 pub mod producer;
+pub mod publish;
 pub mod reconcile;
 #[cfg(test)]
 mod reconcile_tests;

@@ -26,6 +26,7 @@ mod faults;
 mod forgotten;
 pub mod gadget;
 mod generated;
+mod git_targets;
 mod growing;
 mod halfway;
 mod hardware;

@@ -16,9 +16,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::world::World;
+use crate::publish::Publishers;
 use crate::remote::Connections;
 
 mod absence;
+mod agent;
 pub mod budget;
 pub mod content;
 pub mod definitions;
@@ -26,7 +28,6 @@ mod dispatcher;
 pub mod edge;
 pub mod errors;
 pub mod fair;
-mod fence;
 mod fleet;
 pub mod gate;
 pub mod health_rules;
@@ -44,7 +45,7 @@ mod suspension;
 pub mod tried;
 pub mod work;
 
-pub use fence::{Fence, send_fenced};
+pub use crate::api::fence::{Fence, send_fenced};
 pub use job::{TRIES_TO_KNOW, leave_out, leave_out_nulls};
 pub use metrics::SyncMetrics;
 pub use policy::{Policies, Policy};
@@ -79,6 +80,8 @@ pub struct SyncContext {
     pub world: World,
     /// Remote clusters with what is known of them.
     pub connections: Arc<dyn Connections>,
+    /// Branches of clusters that are written through Git.
+    pub publishers: Arc<Publishers>,
     /// Whose hub this is.
     pub installation: Arc<Installation>,
     /// The operator's namespace on the hub: packs are there.
@@ -211,6 +214,7 @@ impl Sync {
         let mut dispatcher = Dispatcher::new(self.clone(), &stop);
         let metrics = self.metrics.clone();
         let mut moves = self.ctx.connections.changes();
+        let mut branches = self.ctx.publishers.changes();
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
@@ -236,6 +240,7 @@ impl Sync {
                     // Of tasks that have ended nothing is kept.
                     while dispatcher.tasks.try_join_next().is_some() {}
                 }
+                _ = branches.next() => dispatcher.refresh_branches(),
                 cluster = moves.next() => match cluster {
                     Some(cluster) => dispatcher.refresh(&cluster),
                     None => break,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use emco_crds::names::label;
 use emco_crds::{
     Cluster, CompositeApp, CompositeProfile, Conditioned, DeploymentApproval, DeploymentIntentGroup,
-    GenericActionIntent, LogicalCloud, OwnerKind, Project, SyncShard,
+    GenericActionIntent, GitTarget, LogicalCloud, OwnerKind, Project, SyncShard,
 };
 use emco_engine::identity::ClusterId;
 use emco_engine::resolve;
@@ -27,7 +27,7 @@ pub use change::Change;
 pub use cluster_maps_changed::{ClusterMapsChanged, cluster as cluster_maps_of};
 pub use predicates::{
     ApprovalChanged, ClusterChanged, ContentChanged, IntentChanged, PlanChanged, RefsChanged, RowsChanged,
-    SyncPolicyChanged,
+    SyncPolicyChanged, TargetChanged,
 };
 
 macro_rules! triggers {
@@ -88,10 +88,21 @@ impl Triggers {
                 self.clusters.enqueue(namespace(other.as_ref()), name(other.as_ref()));
             }
         }
+        if let Some(target) = cluster.spec.access.git_target() {
+            self.git_targets.enqueue(namespace(cluster), target);
+        }
         for ledger in stores.shards.within(namespace(cluster)) {
             self.stored(&ledger);
         }
         self.placements(stores);
+    }
+
+    /// A Git target came, changed or went: clusters that are written to through it, and other targets, which may wait for its folder.
+    pub fn git_target(&self, stores: &Stores, target: &GitTarget) {
+        let clusters = stores.clusters.within(namespace(target));
+        let is_its = |cluster: &&Arc<Cluster>| cluster.spec.access.git_target() == Some(name(target));
+        self.clusters.all(clusters.iter().filter(is_its));
+        self.git_targets.all(&stores.git_targets.sorted());
     }
 
     /// A namespace of the hub came, went, or says another owner.
@@ -100,6 +111,7 @@ impl Triggers {
         self.providers.all(&stores.providers.sorted());
         self.projects.all(&stores.projects.sorted());
         self.clusters.all(&stores.clusters.within(changed));
+        self.git_targets.all(&stores.git_targets.within(changed));
         self.tenant(stores, changed);
         for shard in stores.shards.within(changed) {
             self.stored(&shard);
@@ -288,15 +300,16 @@ impl Triggers {
     pub fn source(&self, stores: &Stores, kind: &str, within: &str, changed: &str) {
         let secret = kind == "Secret";
         let of_cluster = |c: &Cluster| {
-            secret
-                && c.spec
-                    .access
-                    .kubeconfig_secret_ref
-                    .as_ref()
-                    .is_some_and(|reference| reference.name == changed)
+            secret && c.spec.access.kubeconfig().is_some_and(|reference| reference.name == changed)
         };
         for cluster in stores.clusters.within(within).iter().filter(|c| of_cluster(c)) {
             self.clusters.enqueue(within, name(cluster.as_ref()));
+        }
+        let of_target = |target: &GitTarget| {
+            secret && target.spec.secret_ref.as_ref().is_some_and(|reference| reference.name == changed)
+        };
+        for target in stores.git_targets.within(within).iter().filter(|target| of_target(target)) {
+            self.git_targets.enqueue(within, name(target.as_ref()));
         }
         let of_app = |app: &CompositeApp| {
             app.spec.apps.iter().any(|app| {

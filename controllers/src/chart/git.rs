@@ -2,20 +2,20 @@
 //! wherever and whenever it is packed. Nothing is checked out, and no program is run: of Git's protocol two commands
 //! are spoken, and of a repository one commit's folder is taken.
 
+use emco_engine::git::object;
 use sha2::Sha256;
 use url::Url;
 
 use super::http::Client;
 use super::wish::{Download, quoted};
 use super::{ChartError, mix};
+use crate::git::pack::{Pack, PackError};
+use crate::git::upload::What;
 use crate::remote::dialer::{check_source, shown};
 use crate::remote::wire::cut;
 
 mod archive;
 mod folder;
-mod object;
-mod pack;
-mod packet;
 mod server;
 
 /// A chart in a Git repository.
@@ -52,6 +52,22 @@ fn invalid(message: &str) -> ChartError {
 
 fn too_large(message: &str) -> ChartError {
     ChartError::new("ChartTooLarge", message)
+}
+
+/// Says of a place why what its server sent cannot be used.
+fn damaged(error: PackError, place: &str) -> ChartError {
+    match error {
+        PackError::Broken | PackError::Base => {
+            invalid(&format!("{place}: the server's objects are cut off or damaged"))
+        }
+        PackError::Objects(most) => too_large(&format!(
+            "{place}: the server sends more than {most} objects; a server that offers filters (uploadpack.allowFilter) sends only those that are needed"
+        )),
+        PackError::Work(most) => {
+            too_large(&format!("{place}: what the server sends unpacks to more than {most} bytes"))
+        }
+        PackError::Object(most) => too_large(&format!("{place}: an object has more than {most} bytes")),
+    }
 }
 
 impl Git {
@@ -108,26 +124,26 @@ impl Git {
         let wanted = object::Id::parse(&commit, format).ok_or_else(|| {
             not_found(&format!("{} has no commit {}", shown(client.home), cut(&commit, 64)))
         })?;
-        let first = server.fetch(&[wanted], server::What::Snapshot, &commit).await?;
+        let first = server.fetch(&[wanted], What::Snapshot, &commit).await?;
         let (git, path) = (limits.git.clone(), self.path.clone().unwrap_or_default());
         let told = at(client.home, &commit, &path);
         let mut folder = client
             .worker
             .run(move || {
-                let pack = pack::Pack::read(first, format, &git).map_err(|error| error.told(&told))?;
+                let pack = Pack::read(first, format, &git).map_err(|error| damaged(error, &told))?;
                 folder::Folder::find(pack, format, wanted, &path, told, git)
             })
             .await??;
         // What decides on the files comes before the files.
         let missing = folder.missing_rules();
         if !missing.is_empty() {
-            let more = server.fetch(&missing, server::What::Objects, &commit).await?;
+            let more = server.fetch(&missing, What::Objects, &commit).await?;
             folder = client.worker.run(move || folder.add(more)).await??;
         }
         let files = folder.files()?;
         let missing = folder.missing(&files);
         if !missing.is_empty() {
-            let more = server.fetch(&missing, server::What::Objects, &commit).await?;
+            let more = server.fetch(&missing, What::Objects, &commit).await?;
             folder = client.worker.run(move || folder.add(more)).await??;
         }
         let most = limits.archive_bytes;

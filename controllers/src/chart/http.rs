@@ -329,7 +329,8 @@ pub fn trust(pem: &[u8]) -> Result<(), String> {
     TRUSTED.set(all).map_err(|_| "authorities are set already".to_owned())
 }
 
-fn public_roots() -> RootCertStore {
+/// Authorities that are trusted everywhere: public ones, and those of the operator's administrator.
+pub fn public_roots() -> RootCertStore {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     // All of them were found to parse.
     roots.add_parsable_certificates(TRUSTED.get().into_iter().flatten().cloned());

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::git::GitLimits;
+
 /// Bounds on fetching and keeping charts.
 #[derive(Clone, Debug)]
 pub struct ChartLimits {
@@ -53,33 +55,6 @@ impl Default for ChartLimits {
             compiled_bytes: 128 << 20,
             works: 2,
             load: emco_helm::Limits::default(),
-        }
-    }
-}
-
-/// Bounds on what is taken of a repository.
-#[derive(Clone, Debug)]
-pub struct GitLimits {
-    /// Bytes of one answer with objects.
-    pub pack_bytes: usize,
-    /// Objects of one answer.
-    pub objects: u32,
-    /// Bytes of one object that is used.
-    pub object_bytes: usize,
-    /// Bytes that may be unpacked of one answer.
-    pub work_bytes: u64,
-    /// Files and folders of the chart's folder.
-    pub entries: usize,
-}
-
-impl Default for GitLimits {
-    fn default() -> Self {
-        Self {
-            pack_bytes: 64 << 20,
-            objects: 500_000,
-            object_bytes: 16 << 20,
-            work_bytes: 2 << 30,
-            entries: 20_000,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 
 use crate::object::meta::{name, namespace};
+use crate::publish::TargetKey;
 use crate::reconcile::context::Context;
 use crate::tenancy::facts;
 use crate::triggers::Triggers;
@@ -27,6 +28,14 @@ pub async fn charts(ctx: Arc<Context>, triggers: Arc<Triggers>) {
                 triggers.deployments(&ctx.stores, &within, |dig| dig.spec.composite_app_ref.name == arrived);
             }
         }
+    }
+}
+
+/// What was found on branches, to the targets that publish to them.
+pub async fn branches(ctx: Arc<Context>, triggers: Arc<Triggers>) {
+    let mut changes = ctx.publishers.changes();
+    while let Some(TargetKey { namespace, name }) = changes.next().await {
+        triggers.git_targets.enqueue(&namespace, &name);
     }
 }
 

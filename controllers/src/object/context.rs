@@ -12,6 +12,7 @@ use crate::api::world::World;
 use crate::api::{ApiError, ApiServer};
 use crate::object::events::EventDedup;
 use crate::object::failing::Failing;
+use crate::publish::Publishers;
 use crate::remote::{Admission, Connections, Credentials, Pool, Target};
 use crate::stores::Stores;
 
@@ -62,6 +63,8 @@ pub struct HubContext {
     pub stores: Stores,
     /// Remote clusters.
     pub connector: Arc<dyn Connector>,
+    /// Branches of clusters that are written through Git.
+    pub publishers: Arc<Publishers>,
     /// Keys of this installation.
     pub installation: Arc<Installation>,
     /// Who we are on the hub, where rights in owned namespaces have to be given; `None` for users who have them.
@@ -91,6 +94,7 @@ impl HubContext {
             world,
             stores,
             connector,
+            publishers: Arc::default(),
             installation,
             account: None,
             namespace: namespace.to_owned(),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emco_crds::cluster::{ClusterAbandoned, ClusterInUse, ClusterStatus, CredentialFacts, NodeCounts};
+use emco_crds::cluster::{ClusterAbandoned, ClusterInUse, ClusterStatus, CredentialFacts};
 use emco_crds::conditions::types;
-use emco_crds::fields::{Summary, Time};
+use emco_crds::fields::Time;
 use emco_crds::names::finalizer;
 use emco_crds::{Cluster, Conditioned, SyncShard};
 use emco_engine::conditions;
@@ -23,23 +23,24 @@ use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::object::transitions;
 use crate::reconcile::context::Context;
-use crate::reconcile::sources;
+use crate::reconcile::{restored, sources};
 use crate::remote::kubeconfig::Life;
-use crate::remote::{Admission, Claim, KubeconfigError, Observation, State, Target, claim, kubeconfig};
+use crate::remote::{Admission, Claim, Credentials, KubeconfigError, State, Target, claim, kubeconfig};
 use crate::store;
 use crate::tenancy::facts;
 use crate::tenancy::namespace_access;
 
+mod by_git;
 mod expiry;
 mod identity;
 mod kind;
 mod leaving;
+mod observed;
 mod proof;
 mod renewal;
 mod requested;
 
 pub use identity::Admitted;
-use identity::Identity;
 use renewal::Renewal;
 pub use renewal::Renewals;
 
@@ -165,6 +166,7 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
     if let Some(id) = id {
         give_back(ctx, cluster, id).await;
         ctx.connector.forget(id);
+        ctx.publishers.forget_cluster(id);
         ctx.unreachable.end(id);
         ctx.people.endpoint_gone(id);
         ctx.renewals.forget(id);
@@ -181,8 +183,12 @@ async fn release(ctx: &Context, cluster: &Cluster, id: Option<&ClusterId>) -> Re
     Ok(Outcome::Settled)
 }
 
-/// Takes our claim off a cluster that is let go of. One that cannot be reached keeps it: the next hub is told how to take it.
+/// Takes our claim off a cluster that is let go of. One that cannot be reached keeps it: the next hub is told how to take it. Of one that
+/// is written to through Git the claim is on the branch, and stays for the others there.
 async fn give_back(ctx: &Context, cluster: &Cluster, id: &ClusterId) {
+    if cluster.spec.access.git_ops.is_some() {
+        return;
+    }
     let Some(observed) = ctx.connector.observation(id) else { return };
     let known = cluster.status.as_ref().and_then(|status| status.uid.as_ref());
     let ours =
@@ -198,7 +204,7 @@ async fn give_back(ctx: &Context, cluster: &Cluster, id: &ClusterId) {
 }
 
 fn secret_name(cluster: &Cluster) -> Option<&str> {
-    cluster.spec.access.kubeconfig_secret_ref.as_ref().map(|reference| reference.name.as_str())
+    cluster.spec.access.kubeconfig().map(|reference| reference.name.as_str())
 }
 
 fn secret_is_shared(ctx: &Context, cluster: &Cluster) -> bool {
@@ -231,7 +237,7 @@ async fn judge(
     id: &ClusterId,
     status: &mut ClusterStatus,
 ) -> Result<Looked, Failure> {
-    let namespace = meta::namespace(cluster);
+    by_git::register(ctx, cluster, id, status);
     let refuse = |ctx: &Context, reason, message: String| {
         ctx.connector.forget(id);
         let judged = Judged { verdict: ReadyState::Waiting, reason, message };
@@ -241,16 +247,17 @@ async fn judge(
     // Of credentials that are gone or cannot be read nobody knows when they end.
     status.credentials = None;
     let Some(secret) = secret else {
-        let name = secret_name(cluster).unwrap_or_default();
         let message = format!(
-            "Secret {name} does not exist in namespace {namespace}: create it with the cluster's kubeconfig under the key kubeconfig, or change spec.access.kubeconfigSecretRef"
+            "Secret {} does not exist in namespace {}: create it with the cluster's kubeconfig under the key kubeconfig, or change {}",
+            secret_name(cluster).unwrap_or_default(),
+            meta::namespace(cluster),
+            cluster.spec.access.kubeconfig_field()
         );
         credentials(ctx, cluster, status, Err(("SecretNotFound", &message)));
         return refuse(ctx, "SecretNotFound", message);
     };
     finalizers::add(ctx, &secret, finalizer::IN_USE).await?;
-    let key =
-        cluster.spec.access.kubeconfig_secret_ref.as_ref().and_then(|reference| reference.key.as_deref());
+    let key = cluster.spec.access.kubeconfig().and_then(|reference| reference.key.as_deref());
     let data =
         secret.data.clone().unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
     match kubeconfig::of_secret(secret.metadata.labels.as_ref(), &data, key) {
@@ -263,30 +270,45 @@ async fn judge(
             endpoint_seen(ctx, id, &secret, &data, key);
             let life = read.life();
             // The version is of the content: our own finalizer on the Secret must not renew a connection.
-            let version = content_version(&data);
-            // A process that begins must not go on with what waits to be confirmed.
-            let identity = status.uid.clone().filter(|_| status.hub_restored.is_none());
-            let installation = ctx.installation.id.clone();
-            let hub_version = identity::hub_version(ctx, cluster);
-            let registered = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            let target =
-                Target { credentials: read, version, identity, installation, hub_version, registered };
-            ctx.connector.set_target(id.clone(), target);
-            let observed = ctx.connector.observation(id).unwrap_or_default();
-            let mut judged = observe(ctx, cluster, id, &observed, status).await;
+            ctx.connector.set_target(id.clone(), target(ctx, cluster, status, read, content_version(&data)));
+            let seen = ctx.connector.observation(id).unwrap_or_default();
+            let mut judged = observed::observe(ctx, cluster, id, &seen, status).await;
+            // Not where it is written to through Git: to renew a token is to write there.
             let renewal = if judged.reason == REACHABLE {
                 renewal::renew(ctx, id, status.uid.as_deref(), &secret, key).await
             } else {
                 Renewal::default()
             };
+            let through_git = cluster.spec.access.git_ops.is_some();
             let life = renewal.renewed.or(life);
             status.credentials = life.map(|life| CredentialFacts { expires: Some(Time(life.ends)) });
             if let Some(life) = life {
-                let renewable = renewal::is_renewable(id, &secret, key);
+                let renewable = !through_git && renewal::is_renewable(id, &secret, key);
                 expiry::say(ctx, cluster, (id, &secret), (life, &renewal, renewable), &mut judged, status);
             }
-            Ok(Looked { judged, life, due: renewal.after })
+            let due = renewal.after.or_else(|| through_git.then(|| by_git::look_again(&judged)));
+            Ok(Looked { judged, life, due })
         }
+    }
+}
+
+/// The way to reach the cluster.
+fn target(
+    ctx: &Context,
+    cluster: &Cluster,
+    status: &ClusterStatus,
+    credentials: Credentials,
+    version: String,
+) -> Target {
+    Target {
+        credentials,
+        version,
+        // A process that begins must not go on with what waits to be confirmed.
+        identity: status.uid.clone().filter(|_| status.hub_restored.is_none()),
+        installation: ctx.installation.id.clone(),
+        hub_version: restored::hub_version(ctx, cluster),
+        registered: cluster.metadata.creation_timestamp.as_ref().map(|time| time.0),
+        by_git: cluster.spec.access.git_ops.is_some(),
     }
 }
 
@@ -341,53 +363,4 @@ fn credentials(
         generation,
         now,
     );
-}
-
-/// What the connection shows, into the status; what cannot be seen now stays as it was last seen.
-async fn observe(
-    ctx: &Context,
-    cluster: &Cluster,
-    id: &ClusterId,
-    observed: &Observation,
-    status: &mut ClusterStatus,
-) -> Judged {
-    match &observed.state {
-        State::Connecting => Judged {
-            verdict: ReadyState::Waiting,
-            reason: CONNECTING,
-            message: "the first answer is awaited".to_owned(),
-        },
-        State::Failed { reason, message } => {
-            if *reason == "Unauthorized" {
-                credentials(ctx, cluster, status, Err((reason, message)));
-            }
-            Judged { verdict: ReadyState::Waiting, reason, message: message.clone() }
-        }
-        State::Connected => {
-            credentials(ctx, cluster, status, Ok(("Accepted", "the cluster accepts them")));
-            let note = match identity::judge(ctx, cluster, id, observed, status).await {
-                Identity::Fine(note) => note.map(|note| format!("; {note}")).unwrap_or_default(),
-                Identity::Not(judged) => return judged,
-            };
-            status.kubernetes_version.clone_from(&observed.version);
-            status.api_groups_digest.clone_from(&observed.api_digest);
-            status.nodes = observed
-                .nodes_ready
-                .zip(observed.nodes_total)
-                .map(|(ready, total)| NodeCounts { ready: i64::from(ready), total: i64::from(total) });
-            status.summary = status.nodes.as_ref().map(|nodes| Summary {
-                nodes: Some(format!("{}/{}", nodes.ready, nodes.total)),
-                ..Summary::default()
-            });
-            status.allocatable.clone_from(&observed.allocatable);
-            status.other_resources.clone_from(&observed.other_resources);
-            let version = observed.version.as_deref().unwrap_or("version not known");
-            let message = match &status.nodes {
-                Some(nodes) if nodes.total == 1 => format!("{version}, 1 node"),
-                Some(nodes) => format!("{version}, {} nodes", nodes.total),
-                None => format!("{version}, nodes not listed"),
-            } + &note;
-            Judged { verdict: ReadyState::Ready, reason: REACHABLE, message }
-        }
-    }
 }

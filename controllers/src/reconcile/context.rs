@@ -11,6 +11,7 @@ use crate::object::context::HubContext;
 use crate::people::People;
 use crate::producer::Producers;
 use crate::reconcile::cluster::{Admitted, Renewals};
+use crate::reconcile::git_target::Paces;
 use crate::reconcile::hardware::Hardware;
 use crate::store::{Revisions, StoreContext};
 
@@ -24,6 +25,8 @@ pub struct Context {
     pub people: Arc<People>,
     /// What the last renewals of clusters' tokens came to.
     pub renewals: Arc<Renewals>,
+    /// The pace of statuses of Git targets.
+    pub paces: Arc<Paces>,
     /// Clusters at their first contact.
     pub admitted: Arc<Admitted>,
     /// What deployments need of nodes, and what was read of clusters for them.
@@ -49,6 +52,7 @@ impl Context {
             producers: Producers::default(),
             people: Arc::default(),
             renewals: Arc::default(),
+            paces: Arc::default(),
             admitted: Arc::default(),
             hardware: Arc::default(),
             planning,

@@ -53,6 +53,7 @@ impl Engine {
         let sync = Sync::new(SyncContext {
             world: ctx.world.clone(),
             connections: ctx.connector.clone(),
+            publishers: ctx.publishers.clone(),
             installation: ctx.installation.clone(),
             namespace: ctx.namespace.clone(),
             policies: Arc::new(Usual {

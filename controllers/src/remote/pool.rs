@@ -2,12 +2,11 @@
 //! small task per cluster: connect, probe, learn, wait.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use emco_engine::identity::ClusterId;
-use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
@@ -18,6 +17,7 @@ use super::kubeconfig::Credentials;
 use super::transport::{Edge, EdgeSettings};
 use super::{Admission, Claim, Connections, Observation, claim};
 use crate::api::ApiServer;
+use crate::api::listeners::Listeners;
 use crate::api::requests::Requests;
 use crate::api::world::{Clock, Edges, Random};
 use crate::remote::dialer::Dialer;
@@ -84,6 +84,8 @@ pub struct Target {
     pub hub_version: u64,
     /// Since when the Cluster is there.
     pub registered: Option<jiff::Timestamp>,
+    /// It is written to through Git: its claim is on the branch, and none is looked for on the cluster.
+    pub by_git: bool,
 }
 
 /// What a task publishes.
@@ -145,7 +147,7 @@ struct Context {
     dialer: Arc<Dialer>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    listeners: Listeners,
+    listeners: Listeners<ClusterId>,
     lists: ApiLists,
     /// One for each cluster whose last probe failed.
     failing: Arc<()>,
@@ -334,42 +336,6 @@ impl Connections for Pool {
             entry.learn.store(true, Ordering::Release);
             entry.wake.notify_one();
         }
-    }
-}
-
-/// Who wants to know of changes. Each has a set of clusters, so that a slow one costs no more than the set.
-#[derive(Default)]
-struct Listeners(Mutex<Vec<Weak<Listener>>>);
-
-#[derive(Default)]
-struct Listener {
-    dirty: Mutex<BTreeSet<ClusterId>>,
-    told: Notify,
-}
-
-impl Listeners {
-    fn tell(&self, cluster: &ClusterId) {
-        self.0.lock().retain(|listener| {
-            let Some(listener) = listener.upgrade() else { return false };
-            listener.dirty.lock().insert(cluster.clone());
-            listener.told.notify_one();
-            true
-        });
-    }
-
-    fn listen(&self) -> BoxStream<'static, ClusterId> {
-        let listener = Arc::new(Listener::default());
-        self.0.lock().push(Arc::downgrade(&listener));
-        futures::stream::unfold(listener, |listener| async move {
-            loop {
-                let next = listener.dirty.lock().pop_first();
-                match next {
-                    Some(cluster) => return Some((cluster, listener)),
-                    None => listener.told.notified().await,
-                }
-            }
-        })
-        .boxed()
     }
 }
 

@@ -86,6 +86,13 @@ impl Dispatcher {
         }
     }
 
+    /// Reads again whether branches of clusters can be written.
+    pub fn refresh_branches(&self) {
+        for (edge, _) in self.edges.values() {
+            edge.refresh_branch();
+        }
+    }
+
     /// Wakes all jobs of an owner.
     pub fn ring(&self, hash: &str) {
         for (cluster, _) in self.jobs.keys().filter(|(_, owner)| owner == hash) {
@@ -260,7 +267,16 @@ impl Dispatcher {
         let ctx = &self.sync.ctx;
         let (connections, fence) = (ctx.connections.clone(), ctx.fence.clone());
         let (metrics, rules) = (self.sync.metrics.clone(), self.sync.rules.clone());
-        let edge = Edge::new(cluster.clone(), connections, fence, metrics, rules, ctx.settings.in_flight);
+        let publishers = Arc::clone(&ctx.publishers);
+        let edge = Edge::new(
+            cluster.clone(),
+            connections,
+            publishers,
+            fence,
+            metrics,
+            rules,
+            ctx.settings.in_flight,
+        );
         let stop = self.stop.child_token();
         self.tasks.spawn(observe::watcher::run(edge.clone(), stop.clone()));
         self.tasks.spawn(mark::run(edge.clone(), stop.clone()));

@@ -14,15 +14,17 @@ use tokio::time::Instant;
 
 use super::errors::{Retry, Trouble};
 use super::fair::Claimant;
-use super::fence::{Fence, send_fenced};
 use super::gate::Gate;
 use super::health_rules::HealthRules;
 use super::metrics::{SyncMetrics, count};
 use super::observe::Observed;
 use super::suspension::{HELD_BACK, Suspension};
+use crate::api::fence::{Fence, send_fenced};
 use crate::api::{ApiError, ApiResult, ApiServer, Method, Request};
+use crate::publish::{Branch, NotReady, Publishers};
 use crate::remote::{Admission, Connections, Observation, State};
 
+mod git;
 mod hindered;
 
 pub use hindered::Hindered;
@@ -41,6 +43,9 @@ pub struct Edge {
     /// Counters.
     pub metrics: Arc<SyncMetrics>,
     connections: Arc<dyn Connections>,
+    publishers: Arc<Publishers>,
+    // Whether its branch can be written to, where it is written through Git.
+    branch_ready: Mutex<Option<(u64, Result<(), NotReady>)>>,
     fence: Arc<dyn Fence>,
     // Fair by project and owner; what the engine asks for itself counts as one more project.
     gate: Gate,
@@ -66,6 +71,7 @@ pub struct Session {
     pub returned: bool,
     who: Claimant,
     suspension: Suspension,
+    branch: Option<Arc<Branch>>,
 }
 
 /// Why there is no connection.
@@ -85,6 +91,7 @@ impl Edge {
     pub fn new(
         id: ClusterId,
         connections: Arc<dyn Connections>,
+        publishers: Arc<Publishers>,
         fence: Arc<dyn Fence>,
         metrics: Arc<SyncMetrics>,
         rules: Arc<HealthRules>,
@@ -98,6 +105,8 @@ impl Edge {
             hindered: Hindered::default(),
             metrics,
             connections,
+            publishers,
+            branch_ready: Mutex::new(None),
             fence,
             gate: Gate::new(in_flight),
             own: Claimant::default(),
@@ -122,6 +131,10 @@ impl Edge {
 
     /// Work of this version of the hub's begins here.
     pub fn working(&self, version: u64) {
+        if let Some(branch) = self.publishers.branch(&self.id) {
+            branch.working(version);
+            return;
+        }
         self.worked.send_if_modified(|before| {
             let newer = version > *before;
             *before = version.max(*before);
@@ -171,7 +184,8 @@ impl Edge {
         let Some(server) = self.connections.get(&self.id) else { return Err(NoSession::Awaited) };
         let (uid, returned) = (link.uid.clone(), link.returned);
         let (who, suspension) = (who.clone(), suspension.clone());
-        Ok(Session { server, apis, epoch: link.epoch, uid, returned, who, suspension })
+        let branch = self.branch()?;
+        Ok(Session { server, apis, epoch: link.epoch, uid, returned, who, suspension, branch })
     }
 
     /// The connection for lists and watches, which need no list of kinds.
@@ -214,6 +228,11 @@ impl Edge {
         server: &Arc<dyn ApiServer>,
         request: Request,
     ) -> ApiResult<Value> {
+        if request.method != Method::Get
+            && let Some(refusal) = self.not_on_git(&request)
+        {
+            return Err(refusal);
+        }
         let _admitted = self.gate.enter(who).await;
         // Asked after the wait for a turn: between here and the request nothing is waited for.
         if request.method != Method::Get && suspension.is_some_and(Suspension::holds_back) {

@@ -219,6 +219,7 @@ impl Job {
             Err(why) => return self.without(work, why, facts),
         };
         self.memory.meets(&session);
+        self.memory.on_git = session.branch().is_some();
         if let (Some(want), Some(have)) = (&work.uid, &session.uid)
             && want != have
         {
@@ -250,6 +251,7 @@ impl Job {
             None if work.removal => Box::pin(self.remove(work, &session, &mut facts)).await,
             None => facts.keep = true,
         }
+        self.settle(&session, &mut facts).await;
         if !self.stale() {
             self.name_unready(&session, &mut facts).await;
         }

@@ -49,7 +49,7 @@ async fn keep(edge: &Edge, mut worked: watch::Receiver<u64>) {
         };
         sleep(ASIDE).await;
         let begun = *worked.borrow_and_update();
-        let Some(server) = edge.server().filter(|_| begun > seen) else { continue };
+        let Some(server) = edge.server().filter(|_| begun > seen && !edge.is_on_git()) else { continue };
         let pause = match edge.send(&server, claim::note(begun)).await {
             Ok(object) => {
                 edge.marked(claim::written_at(&object));

@@ -12,6 +12,7 @@ mod drift;
 mod early;
 mod errors;
 mod fairness;
+mod git;
 mod health_rules;
 mod hooks;
 mod install;

@@ -37,6 +37,11 @@ pub fn registered(ctx: &HubContext, wanted: &ClusterId) -> Option<Arc<Cluster>> 
     usual.filter(|cluster| is_it(cluster)).or_else(|| ctx.stores.clusters.find(is_it))
 }
 
+/// True for a cluster that is written to through Git: nothing is sent there that changes or tries something.
+pub fn is_by_git(ctx: &HubContext, id: &ClusterId) -> bool {
+    registered(ctx, id).is_some_and(|cluster| cluster.spec.access.git_ops.is_some())
+}
+
 /// Whether a cluster that answered last has not been heard of by this process yet.
 pub fn is_about_to_answer(ctx: &HubContext, id: &ClusterId) -> bool {
     let waits = ctx.connector.observation(id).is_none_or(|seen| seen.state == State::Connecting);
@@ -72,6 +77,7 @@ fn facts(ctx: &HubContext, cluster: &Cluster) -> Option<ClusterFacts> {
         properties: cluster.spec.properties.clone(),
         scheduling,
         reachable: observed.connected() && !matches!(observed.admission, Admission::Refused { .. }),
+        by_git: cluster.spec.access.git_ops.is_some(),
         // Who it is to be: what else may answer behind its name is not it.
         uid: status
             .and_then(|s| s.uid.clone())

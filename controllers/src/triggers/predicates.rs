@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::names::annotation;
-use emco_crds::{Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, SyncShard};
+use emco_crds::reasons::is_progress;
+use emco_crds::{Cluster, Conditioned, DeploymentApproval, DeploymentIntentGroup, GitTarget, SyncShard};
 use emco_engine::shard::{self, Content};
 use kube::Resource;
 use parking_lot::Mutex;
@@ -37,6 +38,22 @@ impl ClusterChanged {
                 )),
             ])
         };
+        changed(&self.0, change, read)
+    }
+}
+
+/// Everything that clusters and other targets read of Git targets: not each commit.
+#[derive(Default)]
+pub struct TargetChanged(Mutex<BTreeMap<String, Value>>);
+
+impl TargetChanged {
+    pub fn changed(&self, change: &Change<'_, GitTarget>) -> bool {
+        let target = change.object;
+        let ready = target.status.as_ref().and_then(|status| status.condition("Ready"));
+        // (How many clusters are published to by now is no trouble.)
+        let troubled = ready.filter(|ready| ready.status != "True" && !is_progress(&ready.reason));
+        let trouble = troubled.map(|ready| (&ready.reason, &ready.message));
+        let read = || json!([meta::generation(target), meta::deleting(target), ready.is_some(), trouble]);
         changed(&self.0, change, read)
     }
 }

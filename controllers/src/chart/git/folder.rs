@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_engine::git::object::{self, Format, Id, Kind, Node, Object};
 use emco_helm::chart::Ignore;
 
-use super::object::{self, Format, Id, Kind, Node, Object};
-use super::pack::Pack;
-use super::{ChartError, invalid, not_found, too_large};
-use crate::chart::GitLimits;
+use super::{ChartError, damaged, invalid, not_found, too_large};
+use crate::git::GitLimits;
+use crate::git::pack::Pack;
 use crate::remote::wire::cut;
 
 /// Folders in folders, links followed.
@@ -84,7 +84,8 @@ impl Folder {
 
     /// Takes more objects in.
     pub fn add(mut self, bytes: Vec<u8>) -> Result<Self, ChartError> {
-        let pack = Pack::read(bytes, self.format, &self.limits).map_err(|error| error.told(&self.place))?;
+        let pack =
+            Pack::read(bytes, self.format, &self.limits).map_err(|error| damaged(error, &self.place))?;
         self.packs.push(pack);
         Ok(self)
     }
@@ -169,7 +170,7 @@ impl Folder {
 
     fn object(&self, id: Id) -> Result<Option<Object>, ChartError> {
         for pack in &self.packs {
-            if let Some(found) = pack.get(id).map_err(|error| error.told(&self.place))? {
+            if let Some(found) = pack.get(id).map_err(|error| damaged(error, &self.place))? {
                 return Ok(Some(found));
             }
         }

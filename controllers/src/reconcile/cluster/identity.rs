@@ -4,15 +4,13 @@
 use emco_crds::Cluster;
 use emco_crds::cluster::{ClusterStatus, HubRestored};
 use emco_crds::fields::Time;
-use emco_crds::names::annotation;
 use emco_engine::identity::ClusterId;
 
-use super::{CONNECTING, Judged};
-use crate::api::{Method, Request};
-use crate::object::context::Failure;
+use super::{CONNECTING, Judged, by_git};
 use crate::object::meta;
 use crate::object::status::ReadyState;
 use crate::reconcile::context::Context;
+use crate::reconcile::restored::{self, confirmation, confirmed};
 use crate::remote::{Admission, Claim, Observation, claim};
 use crate::tenancy::facts;
 
@@ -42,6 +40,15 @@ pub(super) async fn judge(
     let Some(uid) = observed.uid.as_deref() else { return Identity::Fine(None) };
     let refused = match who(ctx, cluster, id, uid, status).or_else(|| first(ctx, id, uid, status)) {
         Some(refused) => Some(refused),
+        // The claim is on the branch: nothing is read or written on the cluster for it.
+        None if cluster.spec.access.git_ops.is_some() => match by_git::admission(ctx, cluster) {
+            Ok(()) => {
+                status.uid = Some(uid.to_owned());
+                ctx.connector.admit(id, uid, Admission::Admitted);
+                return Identity::Fine(None);
+            }
+            Err(refused) => Some(refused),
+        },
         None => match claimed(ctx, cluster, id, observed, status).await {
             Ok(note) => {
                 status.uid = Some(uid.to_owned());
@@ -63,20 +70,8 @@ pub(super) async fn judge(
     Identity::Not(judged)
 }
 
-/// Whether the annotation `emco.io/confirm` says exactly this.
-fn confirmed(cluster: &Cluster, what: &str) -> bool {
-    meta::annotation(cluster, annotation::CONFIRM).is_some_and(|said| said == what)
-}
-
-/// What confirms exactly this restore: the version, and since when it is waited.
-fn confirmation(restored: &HubRestored) -> String {
-    let since = restored.since.as_ref().map(|since| format!("@{}", since.0.as_second()));
-    restored.seen.clone() + &since.unwrap_or_default()
-}
-
 fn annotate(cluster: &Cluster, what: &str) -> String {
-    let (namespace, name) = (meta::namespace(cluster), meta::name(cluster));
-    format!("kubectl annotate ecl {name} -n {namespace} --overwrite {}={what}", annotation::CONFIRM)
+    restored::annotate("ecl", cluster, what)
 }
 
 /// Another cluster than before, or one that is registered already.
@@ -244,38 +239,17 @@ async fn unconfirmed(
     Ok(Some(seen.to_string()))
 }
 
-/// How far the hub's store has come, at least: what this process has read.
-pub(super) fn hub_version(ctx: &Context, cluster: &Cluster) -> u64 {
-    let shards = ctx.stores.shards.state();
-    let shards = shards.iter().map(|shard| meta::version(shard.as_ref()));
-    shards.max().unwrap_or_default().max(meta::version(cluster))
-}
-
-/// Whether the hub's store has come as far as this. (How far it has is not told: a message that moves would be written for ever.)
+/// True where the hub's store has come as far as this. `Err(None)`: that is not known.
 async fn hub_reaches(
     ctx: &Context,
     cluster: &Cluster,
     id: &ClusterId,
     seen: u64,
 ) -> Result<bool, Option<Judged>> {
-    if seen <= hub_version(ctx, cluster) {
-        return Ok(true);
-    }
-    let version =
-        ctx.hub().send(Request::new(Method::Get, "/api/v1/namespaces").query("limit", "1").metadata());
-    let now = version.await.map_err(Failure::from).and_then(|list| {
-        let version = list.pointer("/metadata/resourceVersion").and_then(serde_json::Value::as_str);
-        version
-            .and_then(|text| text.parse::<u64>().ok())
-            .ok_or_else(|| Failure::Stored("the hub answers a list without resourceVersion".to_owned()))
-    });
-    match now {
-        Ok(now) => Ok(now >= seen),
-        Err(error) => {
-            tracing::warn!(cluster = %id, %error, "how far the hub has come is not known");
-            Err(None)
-        }
-    }
+    restored::hub_reaches(ctx, cluster, seen).await.map_err(|error| {
+        tracing::warn!(cluster = %id, %error, "how far the hub has come is not known");
+        None
+    })
 }
 
 fn unclaimed(why: &str) -> String {

@@ -23,6 +23,7 @@ use crate::reconcile::results;
 use crate::remote::Admission;
 use crate::store::plan_details::{self, Answers};
 use crate::store::{self, Turn};
+use crate::tenancy::facts;
 
 mod anew;
 mod verdict;
@@ -83,6 +84,10 @@ pub async fn ask(
             let key = row.key(&app.app);
             let objects = objects(variant, set);
             if objects.is_empty() {
+                continue;
+            }
+            if variant.clusters.iter().all(|id| facts::is_by_git(ctx, id)) {
+                row.dry_run = Some(DryRun { by_git: true, ..DryRun::default() });
                 continue;
             }
             let run = asker.run(variant, &objects, known.runs.get(&key), &mut round).await;
@@ -216,6 +221,7 @@ impl Asker<'_> {
             asked,
             unanswered,
             left_out,
+            by_git: false,
             refused,
             more,
             recreated,
@@ -225,6 +231,9 @@ impl Asker<'_> {
 
     /// A cluster, if it can be reached and may be worked with.
     fn edge(&self, id: &ClusterId) -> Option<Edge> {
+        if facts::is_by_git(self.ctx, id) {
+            return None;
+        }
         let seen = self.ctx.connector.observation(id)?;
         let open = seen.connected() && seen.admission == Admission::Admitted;
         let (true, Some(apis)) = (open, seen.apis.clone()) else { return None };

@@ -151,8 +151,13 @@ pub(super) async fn stand(
     };
     ctx.people.look_no_more(&key_of(cloud));
     let applied = report::applied_on(ctx, owner, combinations, status);
-    let clusters = Clusters { wanted: combinations.keys().cloned().collect(), applied };
-    follow(ctx, cloud, owner, &wanted, &clusters, status).await
+    // A credential is asked for by writes on the cluster.
+    let (left_out, asked): (BTreeSet<ClusterId>, BTreeSet<ClusterId>) =
+        combinations.keys().cloned().partition(|id| facts::is_by_git(ctx, id));
+    let clusters = Clusters { wanted: asked, applied };
+    let mut standing = follow(ctx, cloud, owner, &wanted, &clusters, status).await?;
+    standing.told.left_out = left_out;
+    Ok(standing)
 }
 
 /// Brings the credentials to where they should be. Nothing is waited for.
@@ -342,7 +347,7 @@ fn ask(
 
 /// Namespace and name of the Secret that a cluster is registered with, and the key that is named.
 fn registered(cluster: &Cluster) -> Option<(String, String, Option<String>)> {
-    let reference = cluster.spec.access.kubeconfig_secret_ref.as_ref()?;
+    let reference = cluster.spec.access.kubeconfig()?;
     Some((meta::namespace(cluster).to_owned(), reference.name.clone(), reference.key.clone()))
 }
 

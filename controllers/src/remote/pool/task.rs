@@ -27,6 +27,7 @@ const NODES_SILENT: Duration = Duration::from_mins(10);
 struct Session {
     version: String,
     edge: Arc<Edge>,
+    by_git: bool,
     /// Rounds until version and API list are asked again; 0 = now.
     until_learn: u32,
     nodes: Option<(Nodes, BoxStream<'static, ApiResult<WatchEvent>>)>,
@@ -124,12 +125,20 @@ async fn renewed(entry: &Entry, version: &str) {
 
 impl Session {
     fn new(cluster: &ClusterId, target: Target, context: &Context) -> Self {
-        let Target { credentials, version, identity: _, installation: _, hub_version: _, registered: _ } =
-            target;
+        let Target {
+            credentials,
+            version,
+            by_git,
+            identity: _,
+            installation: _,
+            hub_version: _,
+            registered: _,
+        } = target;
         let edge = context.edge(cluster, credentials);
         Self {
             version,
             edge,
+            by_git,
             until_learn: 0,
             nodes: None,
             nodes_forbidden: false,
@@ -163,7 +172,7 @@ impl Session {
         }
         seen.uid = Some(probe.uid);
         if self.until_learn == 0 {
-            let (marked, done) = learn(&self.edge, known, seen, context).await?;
+            let (marked, done) = learn((&self.edge, self.by_git), known, seen, context).await?;
             // Its store may have come as far again as it was, on another way; the mark tells.
             if (1..known.marked).contains(&marked) {
                 seen.epoch += 1;
@@ -261,7 +270,7 @@ impl Session {
 /// Version, claim and API list. Without any list nothing can be applied, so the first failure to get one is the cluster's.
 /// The resourceVersion of the claim is returned, and whether the list is final.
 async fn learn(
-    edge: &Edge,
+    (edge, by_git): (&Edge, bool),
     known: &mut Known,
     seen: &mut Observation,
     context: &Context,
@@ -275,7 +284,7 @@ async fn learn(
         }
         Err(error) => return Err(error),
     };
-    let (claim, marked) = claim::read_at(edge).await?;
+    let (claim, marked) = if by_git { (Claim::Unknown, 0) } else { claim::read_at(edge).await? };
     seen.version = Some(version);
     // A server that starts may refuse for a moment what the credentials allow.
     if known.served.is_proven() || !matches!(claim, Claim::Unreadable(_)) {

@@ -52,6 +52,7 @@ impl Job {
         let mut all = true;
         let mut look: Vec<Item> = Vec::new();
         let mut send: Vec<(Item, Over)> = Vec::new();
+        let mut hand: Vec<Item> = Vec::new();
         let found = self.ctx.edge.observed.find(items.iter().map(|item| &*item.id));
         for (item, Found { seen, .. }) in items.iter().zip(found) {
             if let Some(tries) = self.memory.backoff.waiting(&Key::Object(item.id.clone())) {
@@ -62,6 +63,8 @@ impl Job {
             match self.need(item, seen, session) {
                 Need::Nothing => {}
                 Need::Taken => self.take(&item.id),
+                Need::Renew(_) if session.branch().is_some() => hand.push(item.clone()),
+                Need::Look if session.branch().is_some() => look.push(item.clone()),
                 Need::Look | Need::Renew(_) if !self.may_restore(item, facts) => all = false,
                 Need::Look if self.may_be_there(item) => look.push(item.clone()),
                 Need::Look => send.push((item.clone(), Over::Nothing)),
@@ -76,12 +79,13 @@ impl Job {
                 }
             }
         }
-        if look.is_empty() && send.is_empty() {
+        if look.is_empty() && send.is_empty() && hand.is_empty() {
             return all;
         }
         if self.held_up(facts) {
             return false;
         }
+        all &= self.hand_over(hand, session, facts);
         let fine = self.look(look, session, &mut send, facts).await;
         all = all && fine;
         // In the order of the set, as far as requests in flight keep an order.
@@ -124,7 +128,8 @@ impl Job {
             seen.owner.as_ref() == Some(&self.ctx.owner.hash)
                 && seen.manifest.as_deref() == Some(&*item.token)
                 && !seen.deleting
-        }) {
+        }) && (session.branch().is_none() || self.is_on_branch(item, session))
+        {
             return Need::Nothing;
         }
         if session.resource_of(&manifest.json).is_none() {
@@ -153,8 +158,13 @@ impl Job {
         }
         match seen {
             None if self.finished_and_gone(item) => Need::Nothing,
+            // The rest is the agent's.
+            _ if self.is_on_branch(item, session) => Need::Nothing,
             None => Need::Look,
-            Some(seen) => self.compare(item, &seen),
+            Some(seen) => match self.compare(item, &seen) {
+                Need::Nothing if session.branch().is_some() => Need::Renew(seen.uid.clone()),
+                need => need,
+            },
         }
     }
 
@@ -208,6 +218,10 @@ impl Job {
         session: &Session,
         facts: &mut Facts,
     ) -> Round {
+        if session.branch().is_some() {
+            let items = send.into_iter().map(|(item, _)| item).collect();
+            return Round { all: self.hand_over(items, session, facts), met: Vec::new() };
+        }
         let ctx = self.ctx.clone();
         let placed_by: Arc<str> = self.policy().placed_by.into();
         let end = self.pass_end();

@@ -243,6 +243,8 @@ impl Job {
         }
         let current = || app.set.kinds.iter().all(|id| self.stale_kind(session, id).is_none());
         let ready = || app.items().all(|item| self.is_ready(item)) && current();
+        // Others wait for what is applied on the cluster, not for what its branch has.
+        let applied = applied && (!self.memory.on_git || app.items().all(|item| self.is_shown(item)));
         let reached = match applied {
             false => Reached::Nothing,
             true if ready() => Reached::Ready,

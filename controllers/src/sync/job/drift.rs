@@ -172,6 +172,10 @@ impl Job {
     /// Finds objects that others changed, deleted or took fields of since our apply, or since they were first seen; puts them
     /// right where the owner wants that.
     pub(super) async fn drifted(&mut self, apps: &[App], session: &Session, facts: &mut Facts) {
+        if session.branch().is_some() {
+            // The agent puts it right.
+            return;
+        }
         let report = self.memory.pace.suspended || self.memory.pace.drift == DriftPolicy::Report;
         let mut before = std::mem::take(&mut self.memory.drift.differ);
         let mut suspects = Vec::new();

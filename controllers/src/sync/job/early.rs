@@ -80,9 +80,13 @@ impl Job {
                     return false;
                 }
                 let there = self.bring(&fresh, session, facts).await;
-                if !there || fresh.iter().any(|item| item.is_foundation() && !self.is_ready(item)) {
+                let founds = fresh.iter().any(|item| item.is_foundation() && !self.is_ready(item));
+                if !there || founds {
                     all = false;
                     generated &= !is_generated;
+                }
+                // (What a branch gets is handed over without waiting: all stages are one commit.)
+                if founds || (!there && session.branch().is_none()) {
                     break;
                 }
             }

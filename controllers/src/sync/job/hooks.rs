@@ -80,6 +80,7 @@ impl Job {
             }
             let done = mark_of(&hook, event);
             if self.is_recorded(&run, &done) {
+                self.leave_branch(&hook, session, facts);
                 continue;
             }
             match self.hook(&hook, session, facts).await {
@@ -90,6 +91,7 @@ impl Job {
                         record.done.push(done);
                     }
                     self.record_hooks(work).await;
+                    self.leave_branch(&hook, session, facts);
                 }
             }
         }
@@ -237,8 +239,31 @@ impl Job {
         if seen.runs { seen.outcome.clone() } else { (!seen.deleting).then_some(Ok(())) }
     }
 
+    /// Takes the file of a hook that ran off the branch: an agent makes again what its file names, and a Job that its own time-out removed
+    /// would run a second time.
+    fn leave_branch(&mut self, hook: &Item, session: &Session, facts: &mut Facts) {
+        if session.branch().is_some() && matches!(&*hook.id.kind, "Job" | "Pod") {
+            self.take_off([&*hook.id], session, facts);
+        }
+    }
+
+    /// The object of a hook goes, which an agent may have to bring about; one that is kept stays there for ever.
+    fn awaits_agent(&mut self, hook: &Item, seen: &Seen, session: &Session, facts: &mut Facts) {
+        let is_kept = hook.manifest().is_some_and(|manifest| manifest.keep);
+        if seen.deleting || session.branch().is_none() || !is_kept {
+            self.look_again(&hook.id, facts);
+            return;
+        }
+        let text = "is kept (helm.sh/resource-policy: keep), and the hub deletes nothing on a cluster that is written to through Git: \
+                    delete it there, or give the hook another name";
+        self.item_failed(hook, &Trouble::new("NotSupportedByGit", text, Retry::Slowly), facts);
+    }
+
     /// Deletes the object of a hook, if there is one of ours; true when there is none.
     async fn clear(&mut self, hook: &Item, session: &Session, facts: &mut Facts) -> bool {
+        if session.branch().is_some() && !self.take_off([&*hook.id], session, facts) {
+            return false;
+        }
         let seen = match self.left(hook, session).await {
             Ok(Left::Object(seen)) => seen,
             Ok(Left::Nothing(_)) => return true,
@@ -247,8 +272,9 @@ impl Job {
                 return false;
             }
         };
-        if seen.deleting {
-            self.look_again(&hook.id, facts);
+        // On a branch its end is the agent's to bring about.
+        if seen.deleting || session.branch().is_some() {
+            self.awaits_agent(hook, &seen, session, facts);
             return false;
         }
         if seen.adopted || self.is_adopted(&hook.id, &seen.uid) {

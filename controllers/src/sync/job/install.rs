@@ -19,6 +19,9 @@ use super::row::{Count, Facts, deadline};
 use super::unready::unready;
 use super::{Job, Key};
 
+/// Why an object is not as it is on the branch.
+const AWAITS_AGENT: &str = "it is on the branch, and the agent of the cluster has not applied it yet";
+
 /// How far one app is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -49,6 +52,9 @@ impl Job {
             return;
         }
         self.find_said(work, &apps).await;
+        if !settled {
+            self.hand_over_some(&apps, session);
+        }
         let first = self.prunes_first();
         // Where old objects go first, the lists have to show those that only their label gives away.
         if !settled && !suspended && !first && !self.listed(session, &apps) {
@@ -68,6 +74,9 @@ impl Job {
         self.forget_fights(&apps);
         self.look_at_taken(&apps, session).await;
         if suspended {
+            if let Some(branch) = session.branch() {
+                branch.withdraw(&self.ctx.owner_text());
+            }
             self.find_taken(&apps, session, facts).await;
             self.drifted(&apps, session, facts).await;
             self.count(&apps, session, facts);
@@ -99,7 +108,9 @@ impl Job {
         self.memory.left_out.retain(&apps);
         self.memory.rewritten.retain(&apps);
         self.count(&apps, session, facts);
+        self.hear_agent(&apps, session, facts).await;
         if settled {
+            self.hand_over_all(&apps, session);
             // Not in every pass: what nobody applied does not come by itself.
             if self.memory.sweeps(session.epoch) {
                 self.sweep(&apps, &pruned, session, facts).await;
@@ -300,6 +311,7 @@ impl Job {
         }
         let mut all = true;
         for wave in waves {
+            // (What a branch gets is handed over without waiting: all waves are one commit.)
             all = self.ensure(wave, session, facts).await && all;
             if self.stale() {
                 return Step::Waiting;
@@ -322,7 +334,14 @@ impl Job {
                     count.ready += 1;
                     continue;
                 }
+                let on_branch = self.is_on_branch(item, session);
                 let Some(seen) = seen.filter(|seen| seen.owner.as_ref() == Some(&self.ctx.owner.hash)) else {
+                    if on_branch && !self.finished_and_gone(item) {
+                        count.applied += 1;
+                        count.not_ready += 1;
+                        facts.not_ready(&item.id, || unready(item, None, AWAITS_AGENT));
+                        continue;
+                    }
                     let done = i64::from(self.finished_and_gone(item));
                     count.applied += done;
                     count.ready += done;
@@ -333,10 +352,11 @@ impl Job {
                     }
                     continue;
                 };
-                let applied = seen.manifest.as_deref() == Some(&*item.token) || self.left_alone(item);
+                let shown = seen.manifest.as_deref() == Some(&*item.token) || self.left_alone(item);
+                let applied = if session.branch().is_some() { on_branch } else { shown };
                 count.applied += i64::from(applied);
                 count.failed += i64::from(!applied && self.has_failed(item));
-                match (&seen.health, applied) {
+                match (&seen.health, shown) {
                     (Health::Ready, true) => count.ready += 1,
                     (health, _) => {
                         count.not_ready += 1;
@@ -346,10 +366,11 @@ impl Job {
                         facts.not_ready(&item.id, || {
                             let why = match health {
                                 Health::Progressing(why) | Health::Failed(why) | Health::Unknown(why)
-                                    if applied =>
+                                    if shown =>
                                 {
                                     why.as_str()
                                 }
+                                _ if on_branch => AWAITS_AGENT,
                                 _ => "it is not as this revision wants it yet",
                             };
                             unready(item, Some(seen.uid.clone()), why)
@@ -373,6 +394,10 @@ impl Job {
                 seen.owner.as_ref() == Some(&self.ctx.owner.hash)
                     && !seen.deleting
                     && seen.health == Health::Ready
+                    // What the branch has is true on the cluster when the agent followed.
+                    && (!self.memory.on_git
+                        || seen.manifest.as_deref() == Some(&*item.token)
+                        || self.left_alone(item))
             })
     }
 }

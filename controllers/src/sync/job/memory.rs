@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::super::absence::Gone;
 use super::super::edge::Session;
+use super::super::errors::Trouble;
 use super::super::fleet::FleetGate;
 use super::super::pace::Backoff;
 use super::super::policy::Policy;
@@ -82,6 +83,14 @@ pub struct Memory {
     pub autoscaled: Autoscaled,
     /// Entries of earlier sets in lists that others add to.
     pub said: BTreeMap<Identity, Vec<Value>>,
+    /// The cluster is written through Git, as of the pass.
+    pub on_git: bool,
+    /// What the pass handed over for the branch, where the cluster is written through Git.
+    pub handed: u64,
+    /// When the agent may be asked next why it does not apply what the branch has.
+    pub next_word: Option<Instant>,
+    /// What it said last, by app.
+    pub words: BTreeMap<Arc<str>, Trouble>,
     /// When this job began.
     pub begun: Instant,
     /// Since when the cluster answers, and the row does not say which one it is.
@@ -177,6 +186,10 @@ impl Memory {
             scaled: BTreeSet::new(),
             autoscaled: Autoscaled::default(),
             said: BTreeMap::new(),
+            on_git: false,
+            handed: 0,
+            next_word: None,
+            words: BTreeMap::new(),
             begun: Instant::now(),
             unidentified: None,
             progress: (Instant::now(), (0, 0, 0)),

@@ -68,6 +68,11 @@ impl Job {
         if left(self) == 0 {
             return true;
         }
+        // What is absent while its file is there may still come.
+        if session.branch().is_some() && !self.take_files_off(pruned, session, facts) {
+            facts.left = i64::try_from(left(self)).unwrap_or(i64::MAX);
+            return false;
+        }
         let all = pruned.objects.keys().cloned();
         let stays: Vec<Identity> = all.clone().filter(|id| order::is_crd(id.kind())).collect();
         let mut groups = order::removal(all);
@@ -323,6 +328,9 @@ impl End<'_> {
         }
         let was_there = adopted == Some(seen.uid.as_str());
         let stays = keep || seen.keep || was_there;
+        if session.branch().is_some() {
+            return self.left_to_agent(stays).await;
+        }
         let why = match (stays, order::is_namespace(id.kind())) {
             (false, true) => match super::namespace::holds_others(ctx, session, &id.name).await {
                 Ok(Some(first)) => Some(format!("it holds {first}")),
@@ -338,6 +346,31 @@ impl End<'_> {
         match self.release(&path, was_there).await {
             Outcome::Released(_) => Outcome::Released(why),
             other => other,
+        }
+    }
+
+    /// An object whose file is gone: the agent removes it, or leaves it where the file said so. The file of a namespace goes when nothing
+    /// of others is in it, for all would go with it.
+    async fn left_to_agent(&self, stays: bool) -> Outcome {
+        let Self { ctx, session, id, .. } = *self;
+        if !order::is_namespace(id.kind()) {
+            let why = (!order::is_crd(id.kind())).then(|| KEPT.to_owned());
+            return if stays { Outcome::Released(why) } else { Outcome::Waits };
+        }
+        if stays {
+            return Outcome::Released(None);
+        }
+        match super::namespace::holds_others(ctx, session, &id.name).await {
+            Ok(Some(first)) => Outcome::Released(Some(format!("it holds {first}, and its file stays"))),
+            Ok(None) => match session.take_off(&ctx.owner_text(), [id], 0) {
+                Ok(_) => Outcome::Waits,
+                Err(trouble) => Outcome::Trouble(trouble),
+            },
+            // Credentials that only look may not list Secrets.
+            Err(trouble) if trouble.reason == "Forbidden" => {
+                Outcome::Released(Some(format!("its file stays: {}", trouble.message)))
+            }
+            Err(trouble) => Outcome::Trouble(trouble),
         }
     }
 

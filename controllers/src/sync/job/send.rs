@@ -15,6 +15,7 @@ use super::takeover::{Stripped, Takeover};
 use super::{JobContext, undeclared};
 use crate::api::{ApiError, ApiResult, Content, Method, Request};
 
+mod git;
 mod unions;
 
 /// A version that no object has: versions count changes of a database, as numbers of 64 bits with a sign, and this is the last

@@ -27,6 +27,7 @@ use crate::api::world::testing::Counter;
 use crate::api::world::{Clock, World};
 use crate::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
 use crate::memory::MemoryServer;
+use crate::publish::Publishers;
 use crate::sync::{Sync, SyncContext, SyncSettings};
 
 mod sets;
@@ -38,6 +39,7 @@ pub const SHARDS: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/syncshards";
 pub struct Rig {
     pub hub: MemoryServer,
     pub edges: Arc<FakeEdges>,
+    pub publishers: Arc<Publishers>,
     pub fence: Arc<Open>,
     pub policy: Arc<Paced>,
     pub hash: String,
@@ -88,6 +90,7 @@ impl Rig {
         Self {
             hub,
             edges: FakeEdges::new(servers),
+            publishers: Arc::default(),
             fence: Arc::new(Open(AtomicBool::new(true))),
             policy: Arc::new(Paced::default()),
             hash: marks::owner_hash("inst", &OwnerKind::DeploymentIntentGroup, "team-a", "shop"),
@@ -119,6 +122,7 @@ impl Rig {
         let sync = Sync::new(SyncContext {
             world,
             connections: self.edges.clone(),
+            publishers: self.publishers.clone(),
             installation: Arc::new(Installation {
                 id: "inst".to_owned(),
                 digest_key: KEY,

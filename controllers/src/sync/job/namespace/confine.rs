@@ -23,7 +23,7 @@ impl Job {
         session: &Session,
         facts: &mut Facts,
     ) -> bool {
-        if self.ctx.owner.kind != OwnerKind::LogicalCloud {
+        if self.ctx.owner.kind != OwnerKind::LogicalCloud || session.branch().is_some() {
             return true;
         }
         let mut confined: BTreeMap<Identity, Vec<Identity>> = BTreeMap::new();

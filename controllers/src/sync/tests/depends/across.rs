@@ -230,6 +230,7 @@ async fn a_cluster_that_leaves_rings_those_that_wait_for_it() {
     let edge = Edge::new(
         cluster("a"),
         rig.edges.clone(),
+        Arc::default(),
         rig.fence.clone(),
         Arc::default(),
         HealthRules::new(Arc::default()),

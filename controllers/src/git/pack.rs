@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use flate2::bufread::ZlibDecoder;
 
-use super::object::{Format, Hash, Id, Kind, Object};
-use super::{ChartError, invalid, too_large};
-use crate::chart::GitLimits;
+use emco_engine::git::object::{Format, Hash, Id, Kind, Object};
+
+use super::GitLimits;
 
 /// Deltas on deltas; Git makes at most 4,095.
 const CHAIN: usize = 4096;
@@ -32,24 +32,6 @@ pub enum PackError {
     Work(u64),
     /// An object is larger than what is used.
     Object(usize),
-}
-
-impl PackError {
-    /// As a sentence on a place.
-    pub fn told(self, place: &str) -> ChartError {
-        match self {
-            Self::Broken | Self::Base => {
-                invalid(&format!("{place}: the server's objects are cut off or damaged"))
-            }
-            Self::Objects(most) => too_large(&format!(
-                "{place}: the server sends more than {most} objects; a server that offers filters (uploadpack.allowFilter) sends only those that are needed"
-            )),
-            Self::Work(most) => {
-                too_large(&format!("{place}: what the server sends unpacks to more than {most} bytes"))
-            }
-            Self::Object(most) => too_large(&format!("{place}: an object has more than {most} bytes")),
-        }
-    }
 }
 
 enum Base {
@@ -99,6 +81,29 @@ impl Pack {
     /// An object; `None` if it is not here.
     pub fn get(&self, id: Id) -> Result<Option<Object>, PackError> {
         self.index.get(&id).map(|at| self.unpack(*at)).transpose()
+    }
+
+    /// Everything.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> BTreeMap<Id, Object> {
+        self.index.iter().map(|(id, at)| (*id, self.unpack(*at).unwrap())).collect()
+    }
+
+    /// All trees, by name. All of them are in memory at once, so they may have as many bytes as a pack, however small this one is.
+    pub fn trees(&self) -> Result<BTreeMap<Id, Vec<u8>>, PackError> {
+        let mut found = BTreeMap::new();
+        let mut left = self.limits.pack_bytes;
+        for (id, at) in &self.index {
+            if self.entries.get(at).is_some_and(|entry| matches!(entry.base, Base::Whole(Kind::Blob))) {
+                continue;
+            }
+            if let (Kind::Tree, content) = self.unpack(*at)? {
+                let most = self.limits.pack_bytes as u64;
+                left = left.checked_sub(content.len()).ok_or(PackError::Work(most))?;
+                found.insert(*id, content.to_vec());
+            }
+        }
+        Ok(found)
     }
 
     fn scan(&mut self, format: Format) -> Result<(), PackError> {

@@ -82,12 +82,14 @@ pub struct Message(Vec<u8>);
 
 impl Message {
     /// A line; longer ones than a packet holds are cut, which no line of ours is.
+    #[must_use]
     pub fn line(mut self, text: &str) -> Self {
         let text = text.get(..LARGEST - 5).unwrap_or(text);
         self.0.extend_from_slice(format!("{:04x}{text}\n", text.len() + 5).as_bytes());
         self
     }
 
+    #[must_use]
     pub fn delimiter(mut self) -> Self {
         self.0.extend_from_slice(b"0001");
         self

@@ -173,3 +173,12 @@ fn looks_along_chains_of_small_objects_count_as_work() {
     pack.get(blob(b"00000000089")).unwrap().unwrap();
     assert!(pack.work.get() - before >= 89 * STEP);
 }
+
+#[test]
+fn trees_that_unpack_to_more_than_may_be_kept_are_refused() {
+    let trees = [entry(2, b"", &vec![b'a'; 60_000]), entry(2, b"", &vec![b'b'; 60_000])];
+    let few = GitLimits { pack_bytes: 100_000, ..LIMITS };
+    let pack_of = |trees: &[Vec<u8>]| Pack::read(pack(trees), Format::Sha1, &few).unwrap();
+    assert_eq!(pack_of(&trees[..1]).trees().unwrap().len(), 1);
+    assert_eq!(pack_of(&trees).trees().unwrap_err(), PackError::Work(100_000));
+}
