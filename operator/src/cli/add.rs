@@ -6,26 +6,30 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use emco_crds::Cluster;
 use emco_crds::conditions::{Conditioned as _, types};
+use emco_engine::identity::ClusterId;
 use kube::Api;
 
 use super::args::{AddArgs, Format, is_label};
 use super::hub::{self, Hub};
-use super::role::show;
+use super::role::show::{self, Written};
 use super::{Outcome, print, watched};
 
 pub mod account;
 mod before;
+mod by_git;
 mod confined;
 mod granted;
 mod grants;
 pub mod level;
 mod people;
 mod policy;
+mod reader;
 mod register;
 pub mod target;
 
 pub use account::ACCOUNT;
 use account::{Account, Token, Wanted};
+use by_git::Followed;
 use confined::{Asked, Confined};
 use register::Registration;
 pub use register::{asked_for, secret_name};
@@ -51,7 +55,12 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
     let confined = Confined::read(&target, &Asked::by(&args)).await?;
     registration.refuse_confusion(&hub, &target, &uid).await?;
     before::refuse(&target, &args).await?;
-    let account = Account::new(args.cluster_role.clone(), confined);
+    let followed =
+        Followed::read(&hub, &registration.namespace, &ClusterId::new(&provider, &name), &args).await?;
+    let account = match &followed {
+        Some(_) => Account::reader(args.cluster_role.clone()),
+        None => Account::new(args.cluster_role.clone(), confined),
+    };
     if let Some(note) = registration.compared(&args) {
         say(&note);
     }
@@ -59,9 +68,12 @@ pub async fn run(args: AddArgs) -> anyhow::Result<Outcome> {
         confined.notes().iter().for_each(|note| say(note));
     }
     if args.dry_run {
-        return dry_run(&args, &account, &registration);
+        return dry_run(&args, &account, followed.as_ref(), &registration);
     }
     account.apply(&target).await?;
+    if let Some(followed) = &followed {
+        followed.apply(&target).await?.iter().for_each(|note| say(note));
+    }
     let account_uid = account::uid(&target).await?;
     let right = account.proof();
     let stored = if args.renew {
@@ -149,13 +161,21 @@ fn names(args: &AddArgs) -> anyhow::Result<(String, String)> {
     Ok((provider.to_owned(), name.to_owned()))
 }
 
-fn dry_run(args: &AddArgs, account: &Account, registration: &Registration) -> anyhow::Result<Outcome> {
+fn dry_run(
+    args: &AddArgs,
+    account: &Account,
+    followed: Option<&Followed>,
+    registration: &Registration,
+) -> anyhow::Result<Outcome> {
     let cluster = registration.cluster();
     if let Some(format) = args.output {
         print(&document(format, &cluster)?)?;
         return Ok(Outcome::AsWanted);
     }
-    let mut text = show::text("On the cluster:", &account.objects());
+    let mut objects = account.objects();
+    let flux = followed.into_iter().flat_map(Followed::objects);
+    objects.extend(flux.map(|object| Written::new(object, &[])));
+    let mut text = show::text("On the cluster:", &objects);
     text.push_str("---\n# On the hub; the kubeconfig holds a token of that service account:\n");
     for object in [registration.secret("(a kubeconfig)"), cluster] {
         text.push_str(&format!("---\n{}", serde_yaml::to_string(&object)?));

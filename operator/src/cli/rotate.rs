@@ -173,8 +173,7 @@ async fn stored(
 ) -> anyhow::Result<Stored> {
     let id = &args.cluster;
     let kubeconfig = edge::kubeconfig_of(hub, cluster).await?;
-    let reference =
-        cluster.spec.access.kubeconfig_secret_ref.as_ref().context("the Cluster names no kubeconfig")?;
+    let reference = cluster.spec.access.kubeconfig().context("the Cluster names no kubeconfig")?;
     let secrets = Api::<Secret>::namespaced(hub.client.clone(), &place.namespace);
     let said = format!("{}/{}", place.namespace, reference.name);
     let secret =

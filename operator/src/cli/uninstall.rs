@@ -175,6 +175,7 @@ impl Inventory {
         found.extend(ended(&self.clouds, "LogicalCloud"));
         found.extend(ended(&self.projects, "Project"));
         found.extend(ended(&self.clusters, "Cluster"));
+        found.extend(ended(&self.git_targets, "GitTarget"));
         found.extend(ended(&self.providers, "ClusterProvider"));
         found
     }

@@ -13,6 +13,7 @@ use emco_controllers::driver::installation;
 use emco_controllers::driver::lease::LeaseFence;
 use emco_controllers::driver::{Parts, drive};
 use emco_controllers::object::context::HubContext;
+use emco_controllers::publish::{PublisherParts, Publishers};
 use emco_controllers::reconcile::context::Context;
 use emco_controllers::remote::dialer::{Dialer, DialerSettings, NoProxy, SystemResolver};
 use emco_controllers::remote::{EdgeSettings, Pool, PoolSettings};
@@ -74,6 +75,8 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     };
     let (clock, client) = (Arc::new(SystemClock), hub.client());
     let pool = Pool::new(settings, Arc::clone(&dialer), clock.clone(), random.clone());
+    let parts = PublisherParts::over_http(Arc::clone(&dialer), fence.clone(), clock.clone(), &keys.id);
+    let publishers = Publishers::new(parts, &halt);
     let charts = ChartStore::new(args.state_dir.join("charts"), dialer, ChartLimits::default())
         .map_err(|error| anyhow!("the cache of charts cannot be used: {error}"))?;
     // A process that was stopped and wakes up finds the fence closed before it has learnt that another one leads.
@@ -83,6 +86,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let sync = Sync::new(SyncContext {
         world: world.clone(),
         connections: pool.clone(),
+        publishers: Arc::clone(&publishers),
         installation: Arc::clone(&keys),
         namespace: args.namespace.clone(),
         policies: Arc::new(StoredPolicies::new(stores.clone())),
@@ -95,8 +99,12 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let stored_bytes = u64::from(args.stored_mebibytes) * 1024 * 1024;
     process.metrics.watch_stores(&stores, stored_bytes);
     process.shown.working(pool.clone(), sync.metrics());
-    let reached =
-        HubContext { account, epoch, ..HubContext::new(world, stores.clone(), pool, keys, &args.namespace) };
+    let reached = HubContext {
+        account,
+        epoch,
+        publishers,
+        ..HubContext::new(world, stores.clone(), pool, keys, &args.namespace)
+    };
     let revisions = Revisions::new(RevisionSettings {
         unreferenced_for: Duration::from_secs(args.unreferenced_seconds.into()),
         stored_bytes,

@@ -24,6 +24,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::confined::{Confined, left_over};
+use super::reader;
 use super::target::{Right, Target};
 use crate::cli::args::TokenKind;
 use crate::cli::role::show::Written;
@@ -41,6 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Account {
     role: Option<String>,
     confined: Option<Confined>,
+    reads: bool,
 }
 
 /// A token, and what is to be said of it.
@@ -66,7 +68,12 @@ pub struct Wanted {
 impl Account {
     /// The account with a role of the cluster's own, or with what it has below level Admin; with neither it may do everything.
     pub const fn new(role: Option<String>, confined: Option<Confined>) -> Self {
-        Self { role, confined }
+        Self { role, confined, reads: false }
+    }
+
+    /// The account of a cluster that is written to through Git, with a role of the cluster's own or with one that only reads.
+    pub const fn reader(role: Option<String>) -> Self {
+        Self { role, confined: None, reads: true }
     }
 
     /// What it has below level Admin.
@@ -77,6 +84,7 @@ impl Account {
     /// What the cluster has to let it do at least; nothing is known of a role of somebody's own.
     pub fn proof(&self) -> Option<Right> {
         match &self.confined {
+            None if self.reads => Some(Right { group: "", resource: "namespaces", verb: "list" }),
             Some(_) => Some(Right { group: "", resource: "namespaces", verb: "create" }),
             None if self.role.is_none() => Some(Right { group: "*", resource: "*", verb: "*" }),
             None => None,
@@ -93,7 +101,12 @@ impl Account {
                 "metadata": {"name": ACCOUNT, "namespace": object::EDGE_NAMESPACE, "labels": labels},
                 "automountServiceAccountToken": false}),
         ];
-        if self.role.is_none() && self.confined.is_none() {
+        if self.role.is_none() && self.reads {
+            objects.push(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta,
+                "rules": reader::rules(),
+            }));
+        } else if self.role.is_none() && self.confined.is_none() {
             objects.push(json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta,
                 "rules": [
@@ -113,7 +126,8 @@ impl Account {
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": object::EDGE_NAMESPACE}],
         });
         objects.push(Written::new(binding, &[]));
-        if self.role.is_some() {
+        // To renew a token is to write.
+        if self.role.is_some() && !self.reads {
             objects.extend(renewal().into_iter().map(|object| Written::new(object, &[])));
         }
         objects
@@ -124,7 +138,7 @@ impl Account {
         for object in self.objects() {
             apply(target, &object.json()).await?;
         }
-        for object in left_over(self.confined.is_some(), self.role.is_some()) {
+        for object in left_over(self.confined.is_some(), self.role.is_some() && !self.reads) {
             remove(target, &object).await?;
         }
         Ok(())
@@ -337,7 +351,7 @@ async fn remove(target: &Target, object: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn apply(target: &Target, object: &Value) -> anyhow::Result<()> {
+pub(super) async fn apply(target: &Target, object: &Value) -> anyhow::Result<()> {
     let api = api(target, object);
     let params = PatchParams::apply(manager::CLI).force();
     match api.patch(text(object, "/metadata/name"), &params, &Patch::Apply(object)).await {
@@ -362,7 +376,7 @@ mod tests {
     #[test]
     fn an_account_with_a_role_of_the_cluster_may_renew_its_own_token_alone() {
         let kinds = |role: Option<&str>| {
-            let account = Account { role: role.map(str::to_owned), confined: None };
+            let account = Account::new(role.map(str::to_owned), None);
             let objects = account.objects();
             let kind = |object: &Written<'_>| object.json()["kind"].as_str().unwrap().to_owned();
             objects.iter().map(kind).collect::<Vec<_>>()

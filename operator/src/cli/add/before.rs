@@ -11,7 +11,7 @@ use crate::cli::args::{AddArgs, Level};
 
 /// Refuses to narrow what is there without a word.
 pub(super) async fn refuse(target: &Target, args: &AddArgs) -> anyhow::Result<()> {
-    if args.level.is_some() || args.cluster_role.is_some() {
+    if args.level.is_some() || args.cluster_role.is_some() || args.git.is_some() {
         return Ok(());
     }
     let bindings = Api::<ClusterRoleBinding>::all(target.client.clone());

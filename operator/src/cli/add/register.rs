@@ -37,6 +37,8 @@ pub struct Registration {
     /// The provider's namespace.
     pub namespace: String,
     labels: BTreeMap<String, String>,
+    /// The target that it is written to through.
+    git: Option<String>,
     token_duration: Duration,
     /// The highest level that a grant of the provider allows; `None` without grants.
     granted: Option<Level>,
@@ -64,6 +66,7 @@ impl Registration {
             granted: grants::highest(&found),
             namespace: found.spec.namespace.unwrap_or_else(|| provider.to_owned()),
             labels: args.labels(),
+            git: args.git.clone(),
             token_duration: args.token_duration,
         })
     }
@@ -71,7 +74,8 @@ impl Registration {
     /// What is to be said where the level is another one than grants of the provider allow.
     pub fn compared(&self, args: &AddArgs) -> Option<String> {
         // What a role of the cluster's own is good for, its owner knows.
-        let level = args.cluster_role.is_none().then(|| args.level().stored())?;
+        let has_level = args.cluster_role.is_none() && self.git.is_none();
+        let level = has_level.then(|| args.level().stored())?;
         grants::compared(level, self.granted, &self.provider)
     }
 
@@ -102,6 +106,14 @@ impl Registration {
             });
             let this =
                 cluster.namespace().as_deref() == Some(&self.namespace) && cluster.name_any() == self.name;
+            if this && cluster.spec.access.git_target() != self.git.as_deref() {
+                let now = cluster.spec.access.git_target();
+                let now = now.map_or_else(|| "directly".to_owned(), |target| format!("with --git {target}"));
+                bail!(
+                    "cluster {id} is registered {now}, which cannot change: add it as it is, or take it off the hub first (kubectl emco \
+                     cluster drain {id}, then cluster remove {id})"
+                );
+            }
             match status.uid {
                 Some(known_uid) if this && known_uid != uid => bail!(
                     "cluster {id} exists already and is another one: its kube-system has UID {known_uid}, and that of {} has {uid}; \
@@ -139,9 +151,14 @@ impl Registration {
         if let Some(fields) = metadata.as_object_mut().filter(|_| !self.labels.is_empty()) {
             fields.insert("labels".to_owned(), json!(self.labels));
         }
+        let kubeconfig = json!({"kubeconfigSecretRef": {"name": self.secret_name()}});
+        let access = match &self.git {
+            Some(target) => json!({"gitOps": {"targetRef": {"name": target}, "observe": kubeconfig}}),
+            None => kubeconfig,
+        };
         json!({
             "apiVersion": API_VERSION, "kind": "Cluster", "metadata": metadata,
-            "spec": {"access": {"kubeconfigSecretRef": {"name": self.secret_name()}}},
+            "spec": {"access": access},
         })
     }
 

@@ -81,6 +81,14 @@ pub struct AddArgs {
     /// What the stored credential may do on the cluster; Standard if not given, unless --cluster-role is.
     #[arg(long, value_enum, ignore_case = true)]
     pub level: Option<Level>,
+    /// Nothing is written to the cluster but through this `GitTarget` of the provider: the stored credential may only read, and Flux on the
+    /// cluster follows a folder of the branch.
+    #[arg(long, value_name = "TARGET", conflicts_with_all = ["level", "may_bind", "people"])]
+    pub git: Option<String>,
+    /// With --git: Secret on the cluster, beside Flux, with a login that may read the repository; emco-git if not given and the target has a
+    /// login.
+    #[arg(long, value_name = "NAME", requires = "git")]
+    pub git_secret: Option<String>,
     /// Bind this role of the cluster (a cluster role) instead of one that the command makes.
     #[arg(long, value_name = "NAME")]
     pub cluster_role: Option<String>,
@@ -133,10 +141,11 @@ impl AddArgs {
         }
     }
 
-    /// The level, and Standard where none is named. What a role of the cluster's own may do is its owner's to say: nothing of a level
-    /// below Admin is made for it.
+    /// The level, and Standard where none is named. What a role of the cluster's own may do is its owner's to say, and an account that only
+    /// reads has no level: nothing of one below Admin is made for them.
     pub fn level(&self) -> Level {
-        let absent = if self.cluster_role.is_some() { Level::Admin } else { Level::Standard };
+        let given = self.cluster_role.is_some() || self.git.is_some();
+        let absent = if given { Level::Admin } else { Level::Standard };
         self.level.unwrap_or(absent)
     }
 

@@ -73,8 +73,7 @@ pub async fn open_stored(text: &str, uid: Option<&str>) -> anyhow::Result<(Clien
 /// The kubeconfig that the hub has for a Cluster, by the rules of the operator: no programs, no files.
 pub async fn kubeconfig_of(hub: &Hub, cluster: &Cluster) -> anyhow::Result<String> {
     let namespace = cluster.namespace().unwrap_or_default();
-    let reference =
-        cluster.spec.access.kubeconfig_secret_ref.as_ref().context("the Cluster names no kubeconfig")?;
+    let reference = cluster.spec.access.kubeconfig().context("the Cluster names no kubeconfig")?;
     let secrets = Api::<Secret>::namespaced(hub.client.clone(), &namespace);
     let secret = secrets
         .get_opt(&reference.name)

@@ -227,6 +227,7 @@ fn facts(cluster: &Cluster) -> Option<ClusterFacts> {
         properties: cluster.spec.properties.clone(),
         scheduling: Scheduling::Enabled,
         reachable: true,
+        by_git: cluster.spec.access.git_ops.is_some(),
         uid: status.uid.clone(),
         kubernetes_version: status.kubernetes_version.clone(),
         apis: None,

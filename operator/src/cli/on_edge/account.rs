@@ -63,7 +63,7 @@ async fn of_the_hub(hub: &Hub, id: &ClusterId, uid: Option<&str>) -> anyhow::Res
         Err(error) if hub::is_forbidden(&error) => return Err(refused(&format!("Cluster {}", place.name))),
         Err(error) => return Err(hub.sentence(&error, "read cluster", id.as_str())),
     };
-    if let Some(secret) = &cluster.spec.access.kubeconfig_secret_ref
+    if let Some(secret) = cluster.spec.access.kubeconfig()
         && !stored::may_get(hub, namespace, "secrets", Some(&secret.name)).await?
     {
         return Err(refused(&format!("Secret {}", secret.name)));

@@ -146,6 +146,9 @@ fn answered(run: &DryRun) -> Vec<Node> {
     let line = |line: String| Node { line, ..Node::default() };
     let Some(cluster) = &run.cluster else {
         let why = match run.left_out {
+            _ if run.by_git => {
+                "not tried: these clusters are written to through Git, and a dry run is a write".to_owned()
+            }
             0 => "no cluster of these could be asked whether it would accept this".to_owned(),
             _ => format!("not asked about: clusters are asked about {MOST_ASKED} branches of a plan"),
         };

@@ -28,7 +28,7 @@ pub enum Ours {
 
 /// Whether the Secret of a Cluster was made by this program, and nobody else uses it.
 pub async fn made_by_us(hub: &Hub, place: &HubCluster, cluster: &Cluster) -> anyhow::Result<Ours> {
-    let Some(reference) = &cluster.spec.access.kubeconfig_secret_ref else {
+    let Some(reference) = cluster.spec.access.kubeconfig() else {
         return Ok(Ours::No("it named no Secret".to_owned()));
     };
     let (name, namespace) = (reference.name.clone(), &place.namespace);
@@ -81,7 +81,7 @@ fn is_ours(secret: &Secret) -> bool {
 async fn user(hub: &Hub, place: &HubCluster, name: &str) -> anyhow::Result<Option<String>> {
     let all = hub.list(place.api.clone(), &ListParams::default(), "clusters", Some(&place.namespace)).await?;
     let uses = |other: &&Cluster| {
-        let reference = other.spec.access.kubeconfig_secret_ref.as_ref();
+        let reference = other.spec.access.kubeconfig();
         other.name_any() != place.name && reference.is_some_and(|reference| reference.name == name)
     };
     Ok(all.iter().find(uses).map(kube::ResourceExt::name_any))

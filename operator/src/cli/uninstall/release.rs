@@ -31,7 +31,7 @@ would be released (dry run):
   2. the Deployment emco-operator is scaled to 0, and its Lease has to end
   3. deployments, revisions, shards, logical clouds, apps and profiles are deleted on the hub; nothing is removed from clusters
   4. on each cluster EMCO's claim and the account of cluster add are deleted, on the hub the Cluster and its Secret
-  5. projects and providers are deleted; their namespaces stay, with what people put there
+  5. projects, Git targets and providers are deleted; their namespaces stay, with what people put there
 ";
 
 /// Between two looks at the Lease, which ends without an event.
@@ -94,6 +94,7 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
         let api = Api::all(hub.client.clone());
         free(hub, &api, project, &super::named("Project", project), true).await?;
     }
+    free_all(hub, "GitTarget", &there.git_targets).await?;
     for provider in &there.providers {
         let api = Api::all(hub.client.clone());
         free(hub, &api, provider, &super::named("ClusterProvider", provider), true).await?;
@@ -215,7 +216,7 @@ async fn leave(
             }
         }
     }
-    if let Some(reference) = &cluster.spec.access.kubeconfig_secret_ref {
+    if let Some(reference) = cluster.spec.access.kubeconfig() {
         let secrets = Api::<Secret>::namespaced(hub.client.clone(), &namespace);
         let what = format!("Secret {namespace}/{}", reference.name);
         let found = secrets.get_opt(&reference.name).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use emco_crds::conditions::types;
 use emco_crds::names::object;
-use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, LogicalCloud, Project};
+use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, GitTarget, LogicalCloud, Project};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryStreamExt as _};
 use kube::api::{DeleteParams, Preconditions};
@@ -30,7 +30,7 @@ would be removed (dry run):
   1. all deployments are deleted; the operator removes their objects from the clusters
   2. apps, profiles, approvals and logical clouds are deleted, then projects, with the namespaces that the operator made
   3. each cluster is removed from the hub, with its account on the cluster
-  4. providers are deleted
+  4. Git targets and providers are deleted
 ";
 
 /// Removes everything.
@@ -80,18 +80,33 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
             }
         }
     }
-    for provider in &there.providers {
-        if !delete(hub, &Api::all(hub.client.clone()), "ClusterProvider", provider, left()).await? {
-            return Ok(Ended::Waits);
-        }
-    }
-    if !until_gone::<ClusterProvider>(hub, "provider", left(), |_| true).await? {
+    if !Box::pin(providers(hub, &there, &left)).await? {
         return Ok(Ended::Waits);
     }
     if ended == Ended::OnTheHub {
         eprintln!("warning: all is removed, but for what is named above on clusters");
     }
     Ok(ended)
+}
+
+/// The Git targets go, whose clusters did, and then the providers; whether all of them did.
+async fn providers(
+    hub: &Hub,
+    there: &Inventory,
+    left: &(impl Fn() -> Duration + Sync),
+) -> anyhow::Result<bool> {
+    if !(there.git_targets.is_empty()
+        || delete_all(hub, "GitTarget", &there.git_targets, left).await?
+            && until_gone::<GitTarget>(hub, "Git target", left(), |_| true).await?)
+    {
+        return Ok(false);
+    }
+    for provider in &there.providers {
+        if !delete(hub, &Api::all(hub.client.clone()), "ClusterProvider", provider, left()).await? {
+            return Ok(false);
+        }
+    }
+    until_gone::<ClusterProvider>(hub, "provider", left(), |_| true).await
 }
 
 /// The deployments go, their approvals, and what they were made of, the last row of the table first; whether all of it did.

@@ -205,7 +205,7 @@ pub fn lay(files: &Files, lists: &mut Lists, now: Timestamp) -> anyhow::Result<(
         }
         touched.objects.insert(("Project".to_owned(), namespace, name));
     }
-    let is_place = |kind: &str| ["Cluster", "ClusterProvider"].contains(&kind);
+    let is_place = |kind: &str| ["Cluster", "GitTarget", "ClusterProvider"].contains(&kind);
     let places = touched.objects.iter().filter(|(kind, ..)| is_place(kind));
     touched.places = places.map(|(kind, _, name)| format!("{kind} {name}")).collect();
     touched.objects.extend(files.data.keys().cloned());
