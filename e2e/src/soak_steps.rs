@@ -93,6 +93,12 @@ const STEPS: &[Step] = &[
     step("crash", 8, Work::Tests, "kills the operator twelve times"),
     step("deletion", 8, Work::Tests, "deletes everything of a tenant in three orders"),
     step("deploy", 6, Work::Tests, "applies and deletes a tenant's objects in three orders"),
+    step(
+        "git",
+        30,
+        Work::Tests,
+        "clusters through Git and the hub's own folder with Flux's controllers; builds them",
+    ),
     step("gitops", 5, Work::Tests, "applies and deletes a tenant's folder in the other orders"),
     step(
         "hostile",

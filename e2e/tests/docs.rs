@@ -145,6 +145,7 @@ fn names<T: Copy + Into<&'static str>>(all: &[T]) -> BTreeSet<&'static str> {
 fn every_reason_has_its_line_and_every_line_is_a_reason() {
     let wanted = BTreeMap::from([
         ("ClusterProvider", names(reasons::ClusterProviderReason::ALL)),
+        ("GitTarget", names(reasons::GitTargetReason::ALL)),
         ("Cluster", names(reasons::ClusterReason::ALL)),
         ("Project", names(reasons::ProjectReason::ALL)),
         ("LogicalCloud", names(reasons::LogicalCloudReason::ALL)),

@@ -218,6 +218,7 @@ fn fleet() -> BTreeMap<ClusterId, ClusterFacts> {
             properties: BTreeMap::new(),
             scheduling: Scheduling::Enabled,
             reachable: true,
+            by_git: false,
             uid: Some(format!("uid-{number}")),
             kubernetes_version: Some("v1.36.3".to_owned()),
             apis: Some(Arc::clone(&apis)),

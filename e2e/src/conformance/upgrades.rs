@@ -219,6 +219,7 @@ fn reference(id: &ClusterId, apis: &Arc<ApiList>) -> ClusterFacts {
         properties: BTreeMap::new(),
         scheduling: Scheduling::Enabled,
         reachable: true,
+        by_git: false,
         uid: Some("reference".to_owned()),
         kubernetes_version: Some(format!("v{KUBE_VERSION}")),
         apis: Some(Arc::clone(apis)),

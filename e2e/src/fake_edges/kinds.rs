@@ -53,6 +53,18 @@ pub(super) fn collection(path: &str) -> Option<&'static Known> {
     })
 }
 
+/// The path of an object of a kind that they know.
+pub(super) fn place(object: &Value) -> Option<String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let is_it = |known: &&Known| known.kind == text("/kind") && known.version() == text("/apiVersion");
+    let known = KINDS.iter().find(is_it)?;
+    let base =
+        if known.group.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{}/v1", known.group) };
+    let space =
+        if known.namespaced { format!("/namespaces/{}", text("/metadata/namespace")) } else { String::new() };
+    Some(format!("{base}{space}/{}/{}", known.plural, text("/metadata/name")))
+}
+
 /// What is answered of the server itself.
 pub(super) fn discovery(path: &str) -> Option<Value> {
     Some(match path {
@@ -99,6 +111,22 @@ mod tests {
         assert_eq!(of("/api/v1/namespaces/shop/secrets/secrets"), None);
         assert_eq!(of("/apis/rbac.authorization.k8s.io/v1/rolebindings"), Some("RoleBinding"));
         assert_eq!(of("/api/v1/rolebindings"), None);
+    }
+
+    #[test]
+    fn an_object_is_in_the_collection_of_its_kind() {
+        let of = |version: &str, kind: &str| {
+            let metadata = json!({"name": "one", "namespace": "shop"});
+            place(&json!({"apiVersion": version, "kind": kind, "metadata": metadata}))
+        };
+        assert_eq!(of("v1", "ConfigMap").as_deref(), Some("/api/v1/namespaces/shop/configmaps/one"));
+        assert_eq!(of("v1", "Namespace").as_deref(), Some("/api/v1/namespaces/one"));
+        let binding = of("rbac.authorization.k8s.io/v1", "RoleBinding");
+        assert_eq!(
+            binding.as_deref(),
+            Some("/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings/one")
+        );
+        assert_eq!(of("apps/v1", "Deployment"), None);
     }
 
     #[test]

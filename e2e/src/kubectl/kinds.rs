@@ -27,6 +27,7 @@ const NAMESPACED: &[Row] = &[
     (&["networkpolicies", "networkpolicy", "netpol"], "/apis/networking.k8s.io/v1", "NetworkPolicy"),
     (&["logicalclouds", "lc", "logicalcloud"], EMCO, "LogicalCloud"),
     (&["clusters", "ecl", "clusters.emco.io"], EMCO, "Cluster"),
+    (&["gittargets", "gitt", "gittarget"], EMCO, "GitTarget"),
 ];
 /// Of the whole cluster.
 const OF_CLUSTER: &[Row] = &[

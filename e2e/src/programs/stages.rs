@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::{Program, cache_dir, go, versions};
 
@@ -39,20 +38,7 @@ fn is_complete(dir: &Path) -> bool {
 
 /// Copies the stages out of the module cache of Go into `dir/kwok-stages`.
 pub(super) fn copy_from_module(go: &Path, work: &Path, dir: &Path) -> Result<PathBuf> {
-    let output = Command::new(go)
-        .args(["mod", "download", "-json", Program::Kwok.go_module()])
-        .current_dir(work)
-        .env("GOTOOLCHAIN", "local")
-        .env_remove("GOFLAGS")
-        .output()
-        .with_context(|| format!("cannot start {}", go.display()))?;
-    if !output.status.success() {
-        bail!("cannot get the stages of kwok: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    let answer: serde_json::Value =
-        serde_json::from_slice(&output.stdout).context("go mod download: not JSON")?;
-    let module = PathBuf::from(answer["Dir"].as_str().context("go mod download names no folder for kwok")?);
-
+    let module = go::folder_of(go, work, Program::Kwok.go_module())?;
     let target = dir.join("kwok-stages");
     fs::create_dir_all(&target).with_context(|| format!("cannot make {}", target.display()))?;
     for file in STOCK {

@@ -57,6 +57,14 @@ pub(super) const REGISTRY: GoModule = GoModule {
     sources: &[("main.go", include_str!("../../registry/main.go"))],
 };
 
+/// The agent of clusters that are written to through Git.
+pub(super) const FLUX: GoModule = GoModule {
+    name: "flux",
+    go_mod: include_str!("../../flux/go.mod"),
+    go_sum: include_str!("../../flux/go.sum"),
+    sources: &[],
+};
+
 /// Our own program around what cyclonus judges connections with. Of its own, because it wants nothing else.
 pub(super) const REACH: GoModule = GoModule {
     name: "reach",
@@ -106,6 +114,10 @@ pub enum Program {
     Promtool,
     /// Judges objects as Flux and Argo CD do; ours, from `gitops/`.
     GitOpsChecks,
+    /// Fetches repositories for Flux.
+    SourceController,
+    /// Applies folders of them.
+    KustomizeController,
     /// A registry for charts.
     Registry,
     /// Makes container images.
@@ -118,7 +130,7 @@ pub enum Program {
 
 impl Program {
     /// Every program, in the order in which they are built: what most tests need first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Kubectl,
@@ -130,6 +142,8 @@ impl Program {
         Self::Prometheus,
         Self::Promtool,
         Self::Registry,
+        Self::SourceController,
+        Self::KustomizeController,
         Self::OldestApiServer,
         Self::Buildah,
         Self::Krew,
@@ -138,7 +152,8 @@ impl Program {
 
     /// Whether only `make soak` runs it: it is found or built when a test of that asks for it.
     pub fn is_for_soak(self) -> bool {
-        matches!(self, Self::OldestApiServer | Self::Buildah | Self::Krew | Self::PolicyChecks)
+        let of_flux = self.module() == FLUX;
+        of_flux || matches!(self, Self::OldestApiServer | Self::Buildah | Self::Krew | Self::PolicyChecks)
     }
 
     /// The file name.
@@ -156,6 +171,8 @@ impl Program {
             Self::Prometheus => "prometheus",
             Self::Promtool => "promtool",
             Self::GitOpsChecks => "gitops-checks",
+            Self::SourceController => "source-controller",
+            Self::KustomizeController => "kustomize-controller",
             Self::Registry => "registry",
             Self::Buildah => "buildah",
             Self::Krew => "krew",
@@ -182,6 +199,8 @@ impl Program {
             Self::Helm => "helm.sh/helm/v3",
             Self::Prometheus | Self::Promtool => "github.com/prometheus/prometheus",
             Self::GitOpsChecks => "github.com/argoproj/gitops-engine",
+            Self::SourceController => "github.com/fluxcd/source-controller",
+            Self::KustomizeController => "github.com/fluxcd/kustomize-controller",
             Self::Registry => "github.com/distribution/distribution/v3",
             Self::Buildah => "github.com/containers/buildah",
             Self::Krew => "sigs.k8s.io/krew",
@@ -197,7 +216,7 @@ impl Program {
     /// The Go package of the program.
     pub(super) fn package(self) -> String {
         match self {
-            Self::Etcd => self.go_module().to_owned(),
+            Self::Etcd | Self::SourceController | Self::KustomizeController => self.go_module().to_owned(),
             Self::GitOpsChecks | Self::Registry | Self::PolicyChecks => ".".to_owned(),
             Self::OldestApiServer => format!("{}/cmd/kube-apiserver", self.go_module()),
             _ => format!("{}/cmd/{}", self.go_module(), self.name()),
@@ -209,6 +228,7 @@ impl Program {
             Self::Helm => HELM,
             Self::Prometheus | Self::Promtool => PROMETHEUS,
             Self::GitOpsChecks => GITOPS,
+            Self::SourceController | Self::KustomizeController => FLUX,
             Self::Registry => REGISTRY,
             Self::OldestApiServer => OLDEST,
             Self::Buildah | Self::Krew => RELEASE,
@@ -249,7 +269,11 @@ impl Program {
     pub(super) fn cache_key(self) -> String {
         match self {
             Self::Helm => format!("helm-{}", self.version()),
-            Self::Buildah | Self::Krew | Self::OldestApiServer => {
+            Self::Buildah
+            | Self::Krew
+            | Self::OldestApiServer
+            | Self::SourceController
+            | Self::KustomizeController => {
                 format!("{}-{}", self.name(), self.version())
             }
             Self::Prometheus | Self::Promtool => format!("prometheus-{}", self.version()),

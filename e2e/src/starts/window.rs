@@ -117,6 +117,7 @@ async fn connected(edge: &Plane, kinds: usize) -> Result<usize> {
             identity: None,
             installation: "nobody".to_owned(),
             hub_version: 0,
+            by_git: false,
             registered: None,
         },
     );

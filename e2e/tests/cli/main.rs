@@ -30,5 +30,6 @@ mod shells;
 mod silence;
 mod tab;
 mod tested;
+mod through_git;
 mod untested;
 mod waves;

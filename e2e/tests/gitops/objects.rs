@@ -40,6 +40,11 @@ metadata: {name: other}
 spec: {namespace: not-ours}
 ---
 apiVersion: emco.io/v1alpha1
+kind: GitTarget
+metadata: {name: without-secret, namespace: spare}
+spec: {url: 'https://git.example.com/fleet.git', branch: main, secretRef: {name: absent}}
+---
+apiVersion: emco.io/v1alpha1
 kind: Project
 metadata: {name: taken}
 spec: {namespace: not-ours}

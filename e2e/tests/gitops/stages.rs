@@ -78,13 +78,14 @@ type Object = (&'static str, &'static str, String);
 pub type Stage = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Objects whose stage is told by their conditions.
-const STAGES: [Stage; 38] = [
+const STAGES: [Stage; 39] = [
     ("ClusterProvider", "", "acme", "Current", "Healthy"),
     ("ClusterProvider", "", "other", "Failed", "Degraded"),
     ("Cluster", "acme", "a", "Current", "Healthy"),
     // Something may still come by itself: the Secret. Somebody has to make it, though.
     ("Cluster", "spare", "without-secret", "InProgress", "Degraded"),
     ("Cluster", "spare", "again", "Failed", "Degraded"),
+    ("GitTarget", "spare", "without-secret", "InProgress", "Degraded"),
     ("Project", "", "shop", "Current", "Healthy"),
     ("Project", "", "taken", "Failed", "Degraded"),
     ("LogicalCloud", "shop", "default", "Current", "Healthy"),

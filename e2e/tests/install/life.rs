@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, LogicalCloud, Project};
+use emco_crds::conditions::types;
+use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, GitTarget, LogicalCloud, Project};
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register, wait};
+use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register, says, wait};
 use emco_e2e::wait::wait_until_gone;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -61,8 +62,14 @@ spec:
   networkPolicy: None
   onViolation: Report
   servers: [{name: note, app: note, clients: [{name: office, cidrs: [10.1.0.0/16]}]}]
+---
+apiVersion: emco.io/v1alpha1
+kind: GitTarget
+metadata: {name: fleet, namespace: acme}
+spec: {url: 'https://git.example.com/fleet.git', branch: main, secretRef: {name: nowhere}}
 ";
     kubectl.apply(profile).await?;
+    says::<GitTarget, _>(bed, "acme", "fleet", types::READY, "SecretNotFound").await?;
     for (revision, value) in [(1, "one"), (2, "two"), (3, "three")] {
         let spec = format!(
             "{}\ncompositeProfileRef: {{name: till}}\nintents: [{{kind: GenericActionIntent, name: till}}, {{kind: HardwareIntent, name: till}}, {{kind: TrafficGroupIntent, name: till}}]\nrevisionHistoryLimit: 1",
@@ -185,6 +192,7 @@ pub async fn removal(bed: &Bed) -> Result<()> {
     kubectl.run(&["delete", "projects.emco.io", "shop", "--wait=false"]).await?;
     wait_until_gone(Api::<Project>::all(bed.hub().client().await?), "shop", SOON).await?;
     kubectl.run(&["delete", "clusters.emco.io", "a", "-n", "acme"]).await?;
+    kubectl.run(&["delete", "gittargets.emco.io", "fleet", "-n", "acme"]).await?;
     kubectl.run(&["delete", "clusterproviders.emco.io", "acme", "--wait=false"]).await?;
     wait_until_gone(Api::<ClusterProvider>::all(bed.hub().client().await?), "acme", SOON).await?;
     let bindings = kubectl.run(&["get", "rolebindings", "-A", "-o", "name"]).await?;
