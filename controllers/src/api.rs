@@ -205,7 +205,7 @@ pub enum ApiError {
         code: u16,
         /// The Status' reason, such as `AlreadyExists`; empty where it had none.
         reason: String,
-        /// The Status' message, at most 1,024 bytes.
+        /// The Status' message, at most 1,024 bytes; of a refusal (401, 403) at most 4,096.
         message: String,
         /// From `Retry-After` or the Status' details, seconds.
         retry_after: Option<u64>,

@@ -7,6 +7,7 @@ pub mod finalizers;
 mod log_fields;
 pub mod meta;
 mod owner;
+pub mod refusals;
 pub mod status;
 pub mod transitions;
 

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::world::World;
+use crate::object::refusals::Refusals;
 use crate::publish::Publishers;
 use crate::remote::Connections;
 
@@ -84,6 +85,8 @@ pub struct SyncContext {
     pub publishers: Arc<Publishers>,
     /// Whose hub this is.
     pub installation: Arc<Installation>,
+    /// Whole words of what clusters refuse, for Events.
+    pub refusals: Arc<Refusals>,
     /// The operator's namespace on the hub: packs are there.
     pub namespace: String,
     /// Pace of owners.

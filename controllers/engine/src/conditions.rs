@@ -20,7 +20,7 @@ pub fn set(
         type_: type_.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
-        message: truncate(message, LONGEST_MESSAGE),
+        message: shorten(message, LONGEST_MESSAGE),
         observed_generation: Some(generation),
         last_transition_time: Time(now),
     };
@@ -63,6 +63,22 @@ pub fn truncate(text: &str, longest: usize) -> String {
     format!("{kept}{dots}")
 }
 
+/// Stands for what was left out of a text.
+const LEFT_OUT: &str = " ... ";
+
+/// A text of at most `longest` bytes: of a longer one its beginning and its end, at characters. A server says first what it refuses, and
+/// last why.
+pub fn shorten(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let Some(room) = longest.checked_sub(LEFT_OUT.len()) else { return truncate(text, longest) };
+    let of_end = room / 2;
+    let beginning = text.get(..text.floor_char_boundary(room - of_end)).unwrap_or_default();
+    let end = text.get(text.ceil_char_boundary(text.len() - of_end)..).unwrap_or_default();
+    format!("{}{LEFT_OUT}{}", beginning.trim_end(), end.trim_start())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +109,20 @@ mod tests {
         let cut = truncate(&"ü".repeat(300), 256);
         assert!(cut.len() <= 256 && cut.ends_with("ü..."), "{cut}");
         assert_eq!(truncate("abcdef", 2), "");
+    }
+
+    #[test]
+    fn a_shortened_text_keeps_its_beginning_and_its_end() {
+        assert_eq!(shorten("short", 256), "short");
+        let text = format!("roles \"own\" is forbidden: {} Verbs:[\"create\"]}}", "x".repeat(900));
+        let said = shorten(&text, 256);
+        assert_eq!(said.len(), 256, "{said}");
+        let (beginning, end) = ("roles \"own\" is forbidden: ", "Verbs:[\"create\"]}");
+        assert!(said.starts_with(beginning) && said.ends_with(end), "{said}");
+        assert!(said.contains("x ... x"), "{said}");
+        let said = shorten(&"ü".repeat(300), 256);
+        assert!(said.len() <= 256 && said.starts_with('ü') && said.ends_with('ü'), "{said}");
+        assert_eq!(shorten(&said, 256), said, "what is short stays");
+        assert_eq!(shorten("abcdef", 4), "a...");
     }
 }

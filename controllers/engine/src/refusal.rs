@@ -2,6 +2,8 @@
 
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
+use crate::conditions::shorten;
+
 /// Why there is no plan. Everything a condition needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -37,10 +39,7 @@ impl Refusal {
             let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
             message = lines.collect::<Vec<_>>().join(" ");
         }
-        if message.len() > Self::LONGEST {
-            message.truncate(message.floor_char_boundary(Self::LONGEST - 3));
-            message.push_str("...");
-        }
+        let message = shorten(&message, Self::LONGEST);
         Box::new(Self { condition, reason, message, stalled })
     }
 }

@@ -18,10 +18,11 @@ use emco_crds::logical_cloud::CloudClusters;
 use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, LogicalCloudReason, is_progress};
 use emco_crds::{Failing, PercentOrCount, State, Summary, SyncShardSpec, SyncShardStatus};
 
-use crate::conditions::truncate;
+use crate::conditions::shorten;
 use crate::identity::{ClusterId, Combination};
 use crate::placement::AppPlacement;
 use crate::text::counted;
+pub use facts::said as said_of_object;
 use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
 pub use people::{People, with_people};
@@ -295,9 +296,14 @@ fn failing(facts: &[ClusterFact<'_>]) -> Vec<Failing> {
     });
     all.truncate(MOST_FAILING);
     for one in &mut all {
-        one.message = truncate(&one.message, LONGEST_MESSAGE);
+        one.message = shorten(&one.message, LONGEST_MESSAGE);
     }
     all
+}
+
+/// The message of an entry of `status.failing`: that of a row's error.
+pub fn failing_message(resource: Option<&str>, message: &str) -> String {
+    shorten(&said_of_object(resource, message), LONGEST_MESSAGE)
 }
 
 /// Whether the reason of an entry of `status.failing` is neither progress nor a cluster that cannot be reached, which its Cluster tells.

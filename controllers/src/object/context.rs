@@ -12,6 +12,7 @@ use crate::api::world::World;
 use crate::api::{ApiError, ApiServer};
 use crate::object::events::EventDedup;
 use crate::object::failing::Failing;
+use crate::object::refusals::Refusals;
 use crate::publish::Publishers;
 use crate::remote::{Admission, Connections, Credentials, Pool, Target};
 use crate::stores::Stores;
@@ -77,6 +78,8 @@ pub struct HubContext {
     pub events: EventDedup,
     /// Reconciles that failed when they ran last.
     pub failing: Failing,
+    /// Whole words of what clusters refuse.
+    pub refusals: Arc<Refusals>,
     /// How long clusters do not answer.
     pub unreachable: UnreachableSince,
 }
@@ -101,6 +104,7 @@ impl HubContext {
             epoch: 0,
             events: EventDedup::default(),
             failing: Failing::default(),
+            refusals: Arc::default(),
             unreachable: UnreachableSince::default(),
         }
     }

@@ -1,14 +1,15 @@
 //! Writes Events about objects of the hub.
 
-use emco_engine::conditions;
+use emco_crds::OwnerKind;
 use emco_engine::path::ApiPath;
+use emco_engine::{conditions, marks};
 use kube::Resource;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::api::{ApiServerExt, HUB_MANAGER};
 use crate::object::context::HubContext;
-use crate::object::meta::{name, uid};
+use crate::object::meta::{self, name, uid};
 
 mod dedup;
 
@@ -49,7 +50,8 @@ async fn write<K: Resource<DynamicType = ()>>(
     moment: &str,
 ) {
     let now = ctx.now().to_string();
-    let note = conditions::truncate(if note.is_empty() { reason } else { note }, LONGEST_NOTE);
+    let note = if note.is_empty() { reason.to_owned() } else { completed(ctx, object, note) };
+    let note = conditions::shorten(&note, LONGEST_NOTE);
     let digest = hex::encode(Sha256::digest(format!("{}\0{reason}\0{note}\0{moment}", uid(object))));
     let namespace = object.meta().namespace.as_deref().unwrap_or("default");
     let own = format!("{}.{}", name(object), digest.get(..16).unwrap_or_default());
@@ -71,4 +73,13 @@ async fn write<K: Resource<DynamicType = ()>>(
     if let Err(error) = ctx.hub().create(ApiPath::core(namespace, "events"), &body).await {
         tracing::debug!(%error, reason, "an Event was not written");
     }
+}
+
+/// A note with the whole words of a cluster that a status has no room for.
+fn completed<K: Resource<DynamicType = ()>>(ctx: &HubContext, object: &K, note: &str) -> String {
+    if ctx.refusals.is_empty() {
+        return note.to_owned();
+    }
+    let (kind, namespace) = (OwnerKind::from(&*K::kind(&())), meta::namespace(object));
+    ctx.refusals.complete(&marks::owner_hash(&ctx.installation.id, &kind, namespace, name(object)), note)
 }

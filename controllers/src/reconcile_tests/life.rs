@@ -55,6 +55,7 @@ impl Engine {
             connections: ctx.connector.clone(),
             publishers: ctx.publishers.clone(),
             installation: ctx.installation.clone(),
+            refusals: ctx.refusals.clone(),
             namespace: ctx.namespace.clone(),
             policies: Arc::new(Usual {
                 stores: ctx.stores.clone(),

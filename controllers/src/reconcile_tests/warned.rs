@@ -1,5 +1,6 @@
 //! Events of failures of every kind: each is a Warning, and each refusal is told once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,6 +8,8 @@ use serde_json::{Value, json};
 use super::life::Life;
 use super::rig::{Rig, emco, namespace, secret, settled, settled_with, world};
 use super::shop::{deployment, objects, values};
+use crate::api::{ApiError, Method};
+use crate::memory::Fault;
 
 const CLOUD: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/logicalclouds/default";
 const SHOP: &str = "/apis/emco.io/v1alpha1/namespaces/team-a/deploymentintentgroups/shop";
@@ -217,6 +220,40 @@ async fn a_failure_that_ready_clusters_tolerates_is_told_once() {
         assert_eq!(told[0].1, "ProgressDeadlineExceeded");
         assert!(told[0].2.starts_with("acme/a (web): "), "{told:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_keeps_its_cause_and_the_event_has_all_of_it() {
+    let mut life = Life::with(&objects());
+    life.settle().await;
+    let right = |kind: &str| format!("{{APIGroups:[\"apps\"], Resources:[\"{kind}\"], Verbs:[\"get\"]}}");
+    let rights: Vec<String> = (1..=8).map(|n| right(&format!("kind-{n}"))).collect();
+    let message = format!(
+        "configmaps \"page\" is forbidden: user \"x\" is attempting to grant RBAC permissions not currently held:\n{}",
+        rights.join("\n")
+    );
+    life.edges["a"].faults(Some(Arc::new(move |request, _| {
+        let refused = request.method == Method::Patch && request.path.as_str().ends_with("/configmaps/page");
+        refused.then(|| {
+            Fault::Refuse(ApiError::Status {
+                code: 403,
+                reason: "Forbidden".to_owned(),
+                message: message.clone(),
+                retry_after: None,
+                causes: Vec::new(),
+            })
+        })
+    })));
+    life.put(&values("blue"));
+    life.settle().await;
+    let failing = life.rig.hub.object(SHOP).unwrap()["status"]["failing"][0].clone();
+    let said = failing["message"].as_str().unwrap();
+    assert!(said.len() <= 256 && said.starts_with("ConfigMap/team-a/page: attempting to grant"), "{said}");
+    assert!(said.contains(" ... ") && said.ends_with(&right("kind-8")), "{said}");
+    let events = events(&life.rig, "DeploymentIntentGroup", "shop");
+    let told: Vec<_> = events.iter().filter(|(_, reason, _)| reason == "Forbidden").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(rights.iter().all(|right| told[0].2.contains(right)), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

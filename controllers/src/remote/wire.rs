@@ -4,6 +4,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use emco_engine::conditions::shorten;
+pub use emco_engine::conditions::truncate as cut;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
@@ -17,6 +19,8 @@ use crate::api::{Accept, ApiError, ApiResult, Content, Method, Request, WatchEve
 
 /// Longest text quoted of a Status.
 const STATUS_BYTES: usize = 1024;
+/// The same of a refusal: who asked stands first at length, and each right that is missing last.
+const REFUSAL_BYTES: usize = 4096;
 /// Longest text of a Status that is read for values to leave out. An object has at most 3 MiB.
 const QUOTING_BYTES: usize = 4 << 20;
 /// Longest explanation of our own.
@@ -29,16 +33,6 @@ const LARGE: usize = 1 << 20;
 const LINE_BYTES: usize = 8 << 20;
 /// A watch without even a bookmark for so long is taken for dead; API servers send one each minute.
 const WATCH_IDLE: Duration = Duration::from_secs(300);
-
-/// Cuts a text to at most `max` bytes.
-pub fn cut(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    let room = max.saturating_sub(3);
-    let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}...", text.get(..end).unwrap_or_default())
-}
 
 /// No answer, with a sentence.
 pub fn unreachable(reason: &'static str, message: &str) -> ApiError {
@@ -243,10 +237,16 @@ pub fn status_error<'a>(http: u16, headers: &HeaderMap, status: &'a Value) -> Ap
     let causes = at(details, "/causes").as_array().map(Vec::as_slice).unwrap_or_default();
     let code =
         at(status, "/code").as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
+    let code = code.unwrap_or(http);
+    let message = values::withhold(quoting(at(status, "/message")));
     ApiError::Status {
-        code: code.unwrap_or(http),
+        code,
         reason: text(at(status, "/reason"), 64),
-        message: cut(&values::withhold(quoting(at(status, "/message"))), STATUS_BYTES),
+        message: match code {
+            401 | 403 => shorten(&message, REFUSAL_BYTES),
+            // Fields that a server does not know are read line by line.
+            _ => cut(&message, STATUS_BYTES),
+        },
         retry_after: at(details, "/retryAfterSeconds")
             .as_u64()
             .filter(|s| *s > 0)

@@ -209,6 +209,7 @@ impl Dispatcher {
                 job.stop.cancel();
             }
             self.sync.fleet.leave(hash, cluster, false, None);
+            self.sync.ctx.refusals.forget(hash, cluster.as_str());
             if let Some((edge, _)) = self.edges.get(cluster) {
                 edge.observed.want(hash, &[], None);
                 edge.hindered.forget(hash);
@@ -243,6 +244,7 @@ impl Dispatcher {
             suspension: Suspension::new(self.sync.ctx.policies.clone(), owner.clone()),
             owner,
             installation: Arc::clone(&self.sync.ctx.installation),
+            refusals: Arc::clone(&self.sync.ctx.refusals),
             content: self.sync.content.clone(),
             policies: self.sync.ctx.policies.clone(),
             clock: self.sync.ctx.world.clock.clone(),

@@ -1,6 +1,7 @@
 //! Turns answers of an API server into reasons that people can act on, with how soon another try makes sense.
 
 use emco_crds::names::object;
+use emco_engine::conditions::shorten;
 use emco_engine::recreate;
 use serde_json::Value;
 
@@ -28,8 +29,10 @@ pub enum Retry {
 pub struct Trouble {
     /// From the closed set of reasons of a deployment.
     pub reason: &'static str,
-    /// A sentence with the server's own words, at most 256 bytes.
+    /// A sentence with the server's own words, at most 256 bytes: its beginning and its end.
     pub message: String,
+    /// The whole of it, where that is longer.
+    pub whole: Option<String>,
     /// When to try again.
     pub retry: Retry,
     /// Who has the object, where it is somebody else's.
@@ -37,9 +40,15 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// A trouble with its message cut to 256 bytes.
+    /// A trouble with its message cut to 256 bytes, and the whole of it as far as an Event has room.
     pub fn new(reason: &'static str, message: &str, retry: Retry) -> Self {
-        Self { reason, message: cut(message), retry, holder: None }
+        let whole = (message.len() > LONGEST).then(|| shorten(message, LONGEST_WHOLE));
+        Self { reason, message: cut(message), whole, retry, holder: None }
+    }
+
+    /// All that is known of what the server said.
+    pub fn words(&self) -> &str {
+        self.whole.as_deref().unwrap_or(&self.message)
     }
 
     /// Whether an edit or a person is needed: this is a failure, not waiting.
@@ -222,13 +231,12 @@ fn without_object(text: &str) -> &str {
 
 /// Bytes of a message in a row.
 pub const LONGEST: usize = 256;
+/// Bytes of a message in an Event.
+const LONGEST_WHOLE: usize = 1000;
 
-/// At most [`LONGEST`] bytes, cut at a character.
+/// At most [`LONGEST`] bytes: the beginning and the end, at characters.
 pub fn cut(text: &str) -> String {
-    if text.len() <= LONGEST {
-        return text.to_owned();
-    }
-    format!("{}...", first_bytes(text, LONGEST - 3))
+    shorten(text, LONGEST)
 }
 
 /// At most the first `most` bytes, cut at a character.
@@ -237,149 +245,4 @@ pub fn first_bytes(text: &str, most: usize) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status(code: u16, message: &str) -> ApiError {
-        let (reason, causes) = (String::new(), Vec::new());
-        ApiError::Status { code, reason, message: message.to_owned(), retry_after: None, causes }
-    }
-
-    #[test]
-    fn a_500_of_a_wrong_manifest_is_a_rejection_and_not_an_outage() {
-        let trouble = Trouble::of_apply(&status(
-            500,
-            "failed to create typed patch object: .spec.x: field not declared in schema",
-        ));
-        assert_eq!((trouble.reason, trouble.retry), ("Invalid", Retry::Slowly));
-        let trouble = Trouble::of_apply(&status(500, "etcdserver: request timed out"));
-        assert_eq!((trouble.reason, trouble.retry), ("ServerError", Retry::Soon));
-    }
-
-    #[test]
-    fn a_server_that_answers_with_an_error_is_not_unreachable() {
-        let webhook =
-            "Internal error occurred: failed calling webhook \"deny.example.com\": connection refused";
-        let no_kubernetes = ApiError::Protocol("<html>".to_owned());
-        for error in [status(500, webhook), status(502, "bad gateway"), no_kubernetes] {
-            for trouble in [Trouble::of_apply(&error), Trouble::of_request(&error)] {
-                assert_eq!((trouble.reason, trouble.retry), ("ServerError", Retry::Soon), "{error}");
-                assert!(!trouble.is_failure() && error.to_string().contains(&trouble.message), "{error}");
-            }
-        }
-        let away = ApiError::Unreachable { reason: "Timeout", message: "no answer".to_owned() };
-        for trouble in [Trouble::of_apply(&away), Trouble::of_request(&away)] {
-            assert_eq!((trouble.reason, trouble.retry), ("Unreachable", Retry::Soon));
-        }
-    }
-
-    #[test]
-    fn every_refusal_keeps_its_own_reason_and_the_servers_words() {
-        for (code, message, reason) in [
-            (
-                422,
-                "Deployment.apps \"web\" is invalid: spec.selector: Invalid value: field is immutable",
-                "ImmutableField",
-            ),
-            (
-                422,
-                "StatefulSet.apps \"db\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
-                "ImmutableField",
-            ),
-            (422, "Service \"web\" is invalid: spec.ports: Required value", "Invalid"),
-            (403, "deployments.apps is forbidden: User cannot patch", "Forbidden"),
-            (404, "namespaces \"shop\" not found", "Progressing"),
-            (404, "the server could not find the requested resource", "KindMissing"),
-            (405, "create not allowed while custom resource definition is terminating", "KindMissing"),
-        ] {
-            let trouble = Trouble::of_apply(&status(code, message));
-            assert_eq!(trouble.reason, reason, "{message}");
-            let message = message.split_once("is invalid: ").map_or(message, |(_, rest)| rest);
-            assert_eq!(trouble.message, message);
-        }
-    }
-
-    #[test]
-    fn a_right_that_the_account_of_cluster_add_lacks_is_named_with_the_cure() {
-        let words = "deployments.apps \"web\" is forbidden: User \"system:serviceaccount:emco-system:emco-hub\" cannot patch resource \
-                     \"deployments\" in API group \"apps\" in the namespace \"shop\"";
-        let trouble = Trouble::of_apply(&status(403, words));
-        assert_eq!((trouble.reason, trouble.retry), ("Forbidden", Retry::Slowly));
-        assert!(trouble.message.contains("(--level, docs/clusters.md)"), "{}", trouble.message);
-        let right = "cannot patch resource \"deployments\" in API group \"apps\" in the namespace \"shop\"";
-        assert!(trouble.message.ends_with(right), "{}", trouble.message);
-        let other = words.replace("emco-hub", "emco-tenant");
-        assert_eq!(Trouble::of_apply(&status(403, &other)).message, other);
-    }
-
-    #[test]
-    fn rights_beyond_what_somebody_has_are_named_however_long_the_name() {
-        let words = |user: &str| {
-            format!(
-                "roles.rbac.authorization.k8s.io \"emco-tenant-own\" is forbidden: user \"{user}\" (groups=[\"system:serviceaccounts\" \
-                 \"system:serviceaccounts:emco-system\" \"system:authenticated\"]) is attempting to grant RBAC permissions not currently \
-                 held:\n{{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"create\"]}}"
-            )
-        };
-        let hub = Trouble::of_apply(&status(403, &words("system:serviceaccount:emco-system:emco-hub")));
-        assert!(
-            hub.message.contains("not currently held: (at most the ClusterRole emco-ceiling) {APIGroups"),
-            "{}",
-            hub.message
-        );
-        assert!(hub.message.ends_with("Resources:[\"secrets\"], Verbs:[\"create\"]}"), "{}", hub.message);
-        let tenant = Trouble::of_apply(&status(403, &words("system:serviceaccount:shop:emco-tenant")));
-        assert!(tenant.message.contains("not currently held: {APIGroups"), "{}", tenant.message);
-    }
-
-    #[test]
-    fn only_validation_with_all_its_fields_proves_what_is_refused() {
-        let own = "Deployment.apps \"web\" is invalid: spec.selector: Invalid value: field is immutable";
-        let of = |message: &str, fields: &[&str]| {
-            let causes = fields.iter().map(|field| ((*field).to_owned(), "field is immutable".to_owned()));
-            let (reason, causes) = ("Invalid".to_owned(), causes.collect());
-            ApiError::Status { code: 422, reason, message: message.to_owned(), retry_after: None, causes }
-        };
-        assert!(names_each_field(&of(own, &["spec.selector"])));
-        let policy = "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: it is immutable";
-        let webhook = "admission webhook \"w\" denied the request: spec.selector is immutable";
-        for (message, fields) in [
-            (own, &[][..]),
-            (own, &["spec.selector", ""][..]),
-            (own, &["<nil>"][..]),
-            (own, &["spec"; CAUSES][..]),
-            (policy, &[""][..]),
-            (webhook, &["spec.selector"][..]),
-        ] {
-            assert!(!names_each_field(&of(message, fields)), "{message} {fields:?}");
-        }
-    }
-
-    #[test]
-    fn the_cure_of_a_missing_namespace_fits_into_a_row() {
-        for cure in [A_CHART_NAMES_IT, A_PERMISSION_NAMES_IT] {
-            let trouble = Trouble::no_namespace(&"n".repeat(63), cure);
-            assert!(trouble.is_failure() && trouble.retry == Retry::Soon);
-            assert!(trouble.message.ends_with("; it is tried again"), "{}", trouble.message);
-        }
-    }
-
-    #[test]
-    fn an_overloaded_server_says_when() {
-        let error = ApiError::Status {
-            code: 429,
-            reason: "TooManyRequests".to_owned(),
-            message: "too many requests".to_owned(),
-            retry_after: Some(7),
-            causes: Vec::new(),
-        };
-        let trouble = Trouble::of_apply(&error);
-        assert_eq!((trouble.reason, trouble.retry), ("ServerError", Retry::After(7)));
-    }
-
-    #[test]
-    fn messages_end_at_256_bytes_and_at_a_character() {
-        let long = "ü".repeat(300);
-        assert!(cut(&long).len() <= 256 && cut(&long).ends_with("..."));
-    }
-}
+mod tests;

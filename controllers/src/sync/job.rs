@@ -23,6 +23,7 @@ use super::report::Rows;
 use super::suspension::Suspension;
 use super::work::{Named, Work};
 use crate::api::world::{Clock, Random};
+use crate::object::refusals::Refusals;
 use crate::object::{LogFields, Owner};
 
 mod anew;
@@ -63,6 +64,8 @@ pub(super) struct JobContext {
     pub owner: Owner,
     /// Whose key proves for whom namespaces were made.
     pub installation: Arc<Installation>,
+    /// Whole words of what clusters refuse.
+    pub refusals: Arc<Refusals>,
     /// What names the owner in log lines.
     pub log: LogFields,
     /// The owner at the gate of the cluster.
@@ -346,6 +349,8 @@ impl Job {
         }
         let status = row::status(self, work, facts);
         self.memory.status = status.clone();
+        let (owner, cluster) = (self.ctx.owner.hash.as_str(), self.ctx.edge.id.as_str());
+        self.ctx.refusals.note(owner, cluster, status.error.as_ref(), facts.words.as_deref());
         self.tell_fleet(work, facts, &status);
         self.tell_deployments(&status);
         if facts.unasked {

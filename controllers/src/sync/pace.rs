@@ -39,6 +39,8 @@ impl<K: Ord + Clone> Backoff<K> {
     pub fn failed(&mut self, key: K, trouble: Trouble) {
         let count = self.tries.get(&key).map_or(1, |tries| tries.count.saturating_add(1));
         let wait = jitter(&*self.random, delay(trouble.retry, count));
+        // One is kept for each object that fails: the row's words are enough.
+        let trouble = Trouble { whole: None, ..trouble };
         self.tries.insert(key, Tries { count, due: Instant::now() + wait, pause: wait, trouble });
     }
 

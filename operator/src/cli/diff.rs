@@ -22,6 +22,7 @@ use super::{Outcome, print, stored};
 mod compare;
 pub(super) mod edge;
 pub(super) mod past;
+mod refused;
 mod theirs;
 
 pub(super) use compare::{Field, fields};
@@ -106,7 +107,7 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
             let mut side = Side::of(shard, row)?;
             if let Some(past) = &mut past {
                 side.before.extend(side.wanted.take().map(Content::Sets));
-                side.wanted = past.remove(&row.cluster);
+                (side.wanted, side.now) = (past.remove(&row.cluster), false);
                 if side.wanted.is_none() && side.before.is_empty() {
                     continue;
                 }
@@ -123,7 +124,7 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
             None => past::owner_hash(&hub, &namespace, &name).await?,
         };
         let (namespace, wanted) = (namespace.clone(), Some(wanted));
-        let side = Side { cluster, uid: None, hash, namespace, wanted, before: Vec::new() };
+        let side = Side { cluster, uid: None, hash, namespace, wanted, before: Vec::new(), now: false };
         clusters.insert(side.cluster.to_string(), on_cluster(&hub, &content, side).await);
     }
     if let Some(missing) = args.cluster.iter().find(|wanted| !clusters.contains_key(*wanted)) {
@@ -159,6 +160,8 @@ struct Side {
     namespace: String,
     wanted: Option<Target>,
     before: Vec<Content>,
+    /// It is wanted at present.
+    now: bool,
 }
 
 impl Side {
@@ -170,6 +173,7 @@ impl Side {
             namespace: shard.namespace().unwrap_or_default(),
             wanted: row.target.clone(),
             before: row.may_have.clone(),
+            now: true,
         })
     }
 }
@@ -194,7 +198,7 @@ async fn compare_side(
     content: &HubContent,
     side: Side,
 ) -> anyhow::Result<(usize, Vec<Difference>)> {
-    let Side { cluster, uid, hash, namespace, wanted, before } = side;
+    let Side { cluster, uid, hash, namespace, wanted, before, now } = side;
     let source = |revision: i64| Source { namespace: namespace.clone(), owner: hash.clone(), revision };
     let said = |trouble: emco_controllers::sync::errors::Trouble| anyhow!("{}", trouble.message);
     let mut manifests = Vec::new();
@@ -219,7 +223,7 @@ async fn compare_side(
         }
     }
     let edge = edge::connect(hub, &cluster, uid.as_deref(), hash.clone()).await?;
-    edge.compare(&manifests, &identities).await
+    edge.compare(&manifests, &identities, now).await
 }
 
 fn text(clusters: &[OnCluster]) -> String {

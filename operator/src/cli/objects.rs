@@ -1,10 +1,11 @@
 //! Shows every object of a deployment with its health: as the operator reported it where all is ready, else as the cluster says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use emco_controllers::sync::content::{HubContent, Source};
+use emco_crds::reasons::is_progress;
 use emco_engine::health::rules::Rules;
 use emco_engine::identity::Identity;
 use emco_engine::set::SetManifest;
@@ -174,7 +175,8 @@ async fn on_cluster(
     let seen = if reported || nobody_asked {
         Ok(None)
     } else {
-        Box::pin(ask(hub, health_rules, &row, hash, &asked)).await.map(Some)
+        let refused = args.live.then(|| refused(&mine));
+        Box::pin(ask(hub, health_rules, &row, hash, &asked, refused.as_ref())).await.map(Some)
     };
     let mut add = |asked: &Asked, mut object: Object, seen: Seen| {
         // What is on its way out may be of an app that the target has no more.
@@ -216,6 +218,17 @@ fn fail(found: &mut BTreeMap<String, ClusterObjects>, error: &anyhow::Error) {
     }
 }
 
+/// Objects that the operator reports as refused.
+fn refused(mine: &BTreeMap<String, There>) -> BTreeSet<String> {
+    let things = mine.values().flat_map(|there| &there.objects).filter(|thing| is_refusal(thing));
+    things.map(|thing| thing.object.trim_start_matches('/').to_owned()).collect()
+}
+
+/// True of what the cluster said of a manifest, and not of the object that is there.
+fn is_refusal(thing: &Thing) -> bool {
+    !matches!(thing.reason.as_str(), "NotReady" | "Drift" | "FieldsLeftOut") && !is_progress(&thing.reason)
+}
+
 /// Asks the cluster; nothing for what is gone as it is to be.
 async fn ask(
     hub: &Hub,
@@ -223,10 +236,11 @@ async fn ask(
     row: &Row,
     hash: String,
     asked: &[Asked],
+    refused: Option<&BTreeSet<String>>,
 ) -> anyhow::Result<Vec<Option<Object>>> {
     let looked = async {
         let edge = edge::connect(hub, &row.cluster, row.uid.as_deref(), hash).await?;
-        look::all(&edge, health_rules, asked).await
+        look::all(&edge, health_rules, asked, refused).await
     };
     let answer = tokio::time::timeout(PATIENCE, looked).await;
     answer.unwrap_or_else(|_| bail!("the cluster does not answer within {} s", PATIENCE.as_secs()))
@@ -245,7 +259,7 @@ async fn asked(
         Content::Sets(target) => Some(target),
         Content::Identities(_) => None,
     });
-    let mut names: std::collections::BTreeSet<Identity> = std::collections::BTreeSet::new();
+    let mut names: BTreeSet<Identity> = BTreeSet::new();
     for (target, wanted) in row.target.iter().map(|t| (t, true)).chain(before.map(|t| (t, false))) {
         let source =
             Source { namespace: namespace.to_owned(), owner: hash.to_owned(), revision: target.revision };
@@ -266,6 +280,14 @@ async fn asked(
 impl Object {
     /// Adds what the operator says of the object, which knows the cause.
     fn explain(&mut self, things: &[Thing]) {
+        if let Some(refusal) = self.refusal.take() {
+            // It is there in its earlier shape.
+            if self.state == ObjectState::Ready {
+                self.state = ObjectState::Failed;
+            }
+            self.message = refusal;
+            return;
+        }
         let id = self.id();
         let Some(thing) = things.iter().find(|thing| thing.object.trim_start_matches('/') == id) else {
             return;

@@ -13,6 +13,7 @@ use emco_controllers::driver::installation;
 use emco_controllers::driver::lease::LeaseFence;
 use emco_controllers::driver::{Parts, drive};
 use emco_controllers::object::context::HubContext;
+use emco_controllers::object::refusals::Refusals;
 use emco_controllers::publish::{PublisherParts, Publishers};
 use emco_controllers::reconcile::context::Context;
 use emco_controllers::remote::dialer::{Dialer, DialerSettings, NoProxy, SystemResolver};
@@ -83,11 +84,13 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let hub = Arc::new(Fenced::new(Arc::new(hub), fence.clone()));
     let world = World { hub, edges: pool.clone(), clock, random };
     let (stores, writers) = stores();
+    let refusals = Arc::<Refusals>::default();
     let sync = Sync::new(SyncContext {
         world: world.clone(),
         connections: pool.clone(),
         publishers: Arc::clone(&publishers),
         installation: Arc::clone(&keys),
+        refusals: Arc::clone(&refusals),
         namespace: args.namespace.clone(),
         policies: Arc::new(StoredPolicies::new(stores.clone())),
         fence,
@@ -103,6 +106,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         account,
         epoch,
         publishers,
+        refusals,
         ..HubContext::new(world, stores.clone(), pool, keys, &args.namespace)
     };
     let revisions = Revisions::new(RevisionSettings {

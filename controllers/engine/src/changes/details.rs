@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Changes, Variant, What};
 use crate::canonical;
-use crate::conditions::truncate;
+use crate::conditions::shorten;
 use crate::rollout::Outline;
 use crate::text::counted;
 
@@ -294,7 +294,7 @@ impl Details {
                 let cluster = dry_run.cluster.as_deref().unwrap_or_default();
                 dry_run.refused.iter().map(move |row| {
                     let RefusedRow { object, reason, message } = row;
-                    truncate(&format!("{cluster}: {object}: {reason}: {message}"), LONGEST)
+                    shorten(&format!("{cluster}: {object}: {reason}: {message}"), LONGEST)
                 })
             });
             app.refused = refused.take(MOST_REFUSED).map_while(|said| room.take(said)).collect();

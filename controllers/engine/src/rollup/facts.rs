@@ -51,6 +51,14 @@ fn names(message: &str, resource: &str) -> bool {
     message.match_indices(resource).any(|(at, found)| message.get(at + found.len()..).is_some_and(ends))
 }
 
+/// The message of an error with the object that it is about.
+pub fn said(resource: Option<&str>, message: &str) -> String {
+    match resource {
+        Some(resource) if !names(message, resource) => format!("{resource}: {message}"),
+        _ => message.to_owned(),
+    }
+}
+
 /// Whether another cluster answers in the place of the one that a row speaks of: it has nothing, whatever was applied before.
 fn is_replaced(status: Option<&RowStatus>) -> bool {
     let error = status.and_then(|status| status.error.as_ref());
@@ -76,12 +84,7 @@ impl ClusterFact<'_> {
             (Kind::Failed | Kind::LeavingFailed, None) => Reason::NotReady.as_str(),
         };
         let message = match error {
-            Some(error) => match &error.resource {
-                Some(resource) if !names(&error.message, resource) => {
-                    format!("{resource}: {}", error.message)
-                }
-                _ => error.message.clone(),
-            },
+            Some(error) => said(error.resource.as_deref(), &error.message),
             None if reason == Reason::Unreachable.as_str() => "the cluster cannot be reached".to_owned(),
             None => first.map_or_else(String::new, |first| format!("{}: {}", first.resource, first.message)),
         };

@@ -56,6 +56,25 @@ async fn a_watch_that_says_nothing_for_long_is_taken_for_dead() {
 }
 
 #[test]
+fn a_long_refusal_keeps_who_is_refused_and_the_last_right() {
+    let message = |rules: usize| {
+        let rules = "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}\n".repeat(rules);
+        format!("roles \"own\" is forbidden: user \"x\" is attempting to grant RBAC permissions not currently held:\n{rules}the last")
+    };
+    let said = |rules: usize| {
+        let status = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message(rules)});
+        match status_error(403, &HeaderMap::new(), &status) {
+            ApiError::Status { message, .. } => message,
+            error => panic!("{error}"),
+        }
+    };
+    assert_eq!(said(40), message(40), "it fits");
+    let cut = said(400);
+    assert!(cut.len() <= REFUSAL_BYTES, "{cut}");
+    assert!(cut.starts_with("roles \"own\"") && cut.ends_with("the last"), "{cut}");
+}
+
+#[test]
 fn texts_are_cut_between_characters() {
     assert_eq!(cut("abc", 3), "abc");
     assert_eq!(cut("äääää", 8), "ää...");

@@ -77,7 +77,7 @@ impl Job {
             self.ctx.edge.refresh_apis();
             let version = item.manifest().and_then(|manifest| manifest.json.get("apiVersion")?.as_str());
             let (kind, version) = (&item.id.kind, version.unwrap_or_default());
-            let text = format!("the cluster answers for no kind {kind} of {version}: {}", trouble.message);
+            let text = format!("the cluster answers for no kind {kind} of {version}: {}", trouble.words());
             return Trouble::new("KindMissing", &text, Retry::Soon);
         }
         // A cluster heeds a binding a moment after it has it: that of the account, or in a logical cloud the operator's own, whose rights
@@ -91,11 +91,11 @@ impl Job {
             return trouble;
         }
         match recreate::kind_obstacle(&item.id) {
-            Some(why) => Trouble::fixed(&why, &trouble.message),
-            None if !names_each_field(error) => Trouble::fixed(UNPROVEN, &trouble.message),
+            Some(why) => Trouble::fixed(&why, trouble.words()),
+            None if !names_each_field(error) => Trouble::fixed(UNPROVEN, trouble.words()),
             None => {
                 let offer = if self.has_sync_policy() { OFFER } else { PLAIN };
-                Trouble::new(IMMUTABLE, &format!("{offer}: {}", trouble.message), Retry::Slowly)
+                Trouble::new(IMMUTABLE, &format!("{offer}: {}", trouble.words()), Retry::Slowly)
             }
         }
     }

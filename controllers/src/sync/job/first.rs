@@ -9,7 +9,7 @@ use emco_engine::identity::Identity;
 use tokio::time::Instant;
 
 use super::super::edge::Session;
-use super::super::errors::{Retry, Trouble, cut};
+use super::super::errors::{Retry, Trouble};
 use super::super::work::Work;
 use super::Job;
 use super::desired::{App, PruneSet};
@@ -49,7 +49,7 @@ impl Job {
         }
         let waited = self.memory.progress.0.elapsed() >= PATIENCE;
         match &mut removal.error {
-            Some(error) if removal.failure || waited => name_block(error),
+            Some(error) if removal.failure || waited => name_block(error, &mut removal.words),
             Some(_) => {}
             None => self.name_leaving_of(WAITS, BLOCKED, &mut removal),
         }
@@ -89,10 +89,13 @@ pub(super) const BLOCKED: &str = "BlockedByPrune";
 pub(super) const LEAVES: &str = "Terminating";
 
 /// Says of an object whose removal fails that everything else waits for it. What is said of hooks and of the cluster stays.
-fn name_block(error: &mut RowError) {
+fn name_block(error: &mut RowError, words: &mut Option<String>) {
     if error.resource.is_none() || matches!(error.reason.as_str(), "HookFailed" | "Unreachable") {
         return;
     }
-    error.message = cut(&format!("{WAITS}{}: {}", error.reason, error.message));
+    let text = format!("{WAITS}{}: {}", error.reason, words.as_ref().unwrap_or(&error.message));
+    let said = Trouble::new(BLOCKED, &text, Retry::Slowly);
+    *words = said.whole.filter(|_| words.is_some());
+    error.message = said.message;
     BLOCKED.clone_into(&mut error.reason);
 }

@@ -47,6 +47,8 @@ pub(super) struct Facts {
     pub apps: BTreeMap<String, Count>,
     /// The first trouble that counts most.
     pub error: Option<RowError>,
+    /// All that the server said of it, where the row has no room for that.
+    pub words: Option<String>,
     /// Only somebody's doing helps against the trouble.
     pub failure: bool,
     /// Objects that others made under names that are wanted, and who has each.
@@ -89,6 +91,7 @@ impl Facts {
             return;
         }
         self.failure = failure;
+        self.words.clone_from(&trouble.whole);
         self.error = Some(RowError {
             app: app.map(str::to_owned),
             resource: id.map(Identity::to_string),
@@ -126,6 +129,7 @@ impl Facts {
         if removal.error.is_some() && (self.error.is_none() || removal.failure && !self.failure) {
             self.failure = removal.failure;
             self.error = removal.error;
+            self.words = removal.words;
         }
     }
 

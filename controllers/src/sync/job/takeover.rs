@@ -96,7 +96,7 @@ impl Job {
             Refusal::Server(error) => {
                 let trouble = anew::words(item, error);
                 match trouble.reason {
-                    "ImmutableField" => foreign::fixed(&takeover.holder, &trouble.message),
+                    "ImmutableField" => foreign::fixed(&takeover.holder, trouble.words()),
                     _ => self.refusal(item, error),
                 }
             }

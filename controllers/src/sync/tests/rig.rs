@@ -128,6 +128,7 @@ impl Rig {
                 digest_key: KEY,
                 random_key: [8; 32],
             }),
+            refusals: Arc::default(),
             namespace: "emco-system".to_owned(),
             policies: self.policy.clone(),
             fence: self.fence.clone(),

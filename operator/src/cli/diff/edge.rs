@@ -28,6 +28,8 @@ pub struct Edge {
     pub hash: String,
     /// The kubeconfig, where it is the hub's: with it, the account of a logical cloud is asked as, too.
     pub kubeconfig: Option<String>,
+    /// Objects are written there by an agent, from a branch.
+    pub by_git: bool,
 }
 
 /// Connects as the operator does: with the kubeconfig of the Secret, by the same rules.
@@ -43,7 +45,8 @@ pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String)
         found.into_iter().find(mine).with_context(|| format!("there is no Cluster {id} on the hub"))?;
     let text = kubeconfig_of(hub, &cluster).await?;
     let (client, _) = open_stored(&text, uid).await?;
-    Ok(Edge { client, hash, kubeconfig: Some(text) })
+    let by_git = cluster.spec.access.git_ops.is_some();
+    Ok(Edge { client, hash, kubeconfig: Some(text), by_git })
 }
 
 /// A client of a Cluster, if it is the one with this identity; and its identity.
@@ -100,15 +103,20 @@ pub fn failed(error: &kube::Error) -> anyhow::Error {
     }
 }
 
+/// A difference of one object, its sentence, and the fields that would change.
+pub(super) type Found = (Change, String, Vec<compare::Field>);
+
 /// Kinds by API version and name, as the cluster serves them.
 pub type Kinds = BTreeMap<(String, String), Option<(ApiResource, ApiCapabilities)>>;
 
 impl Edge {
-    /// Compares what is wanted there with what is: how many objects were looked at, and those that differ.
+    /// Compares what is wanted there with what is: how many objects were looked at, and those that differ. `now`: it is wanted at present,
+    /// and what the cluster refuses of it is said.
     pub async fn compare(
         &self,
         wanted: &[(String, SetManifest)],
         before: &[Identity],
+        now: bool,
     ) -> anyhow::Result<(usize, Vec<Difference>)> {
         let mut kinds = Kinds::new();
         let scaled = drift::scaled(wanted.iter().map(|(_, manifest)| &manifest.json));
@@ -139,7 +147,10 @@ impl Edge {
             let api = self.api(&resource, &capabilities, &id.namespace);
             let acting =
                 acting.as_ref().map(|client| objects(client, &resource, &capabilities, &id.namespace));
-            let found = self.one((&api, acting.as_ref()), manifest, scaled.contains(&id)).await?;
+            let mut found = self.one((&api, acting.as_ref()), manifest, scaled.contains(&id)).await?;
+            if now {
+                found = Box::pin(self.with_refusal(found, (&resource, &capabilities), manifest)).await?;
+            }
             differences.extend(found.map(|(change, message, fields)| Difference {
                 app: Some(app.clone()),
                 object: id.to_string(),
@@ -200,7 +211,7 @@ impl Edge {
         (api, acting): (&Api<DynamicObject>, Option<&Api<DynamicObject>>),
         manifest: &SetManifest,
         scaled: bool,
-    ) -> anyhow::Result<Option<(Change, String, Vec<compare::Field>)>> {
+    ) -> anyhow::Result<Option<Found>> {
         let name = manifest.identity().name;
         let Some(live) = api.get_opt(&name).await.map_err(|error| failed(&error))? else {
             return Ok(Some((Change::Create, String::new(), Vec::new())));

@@ -146,6 +146,9 @@ pub struct Object {
     /// When the cluster made it, where the cluster was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Timestamp>,
+    /// All that the cluster says where it refuses the object, if it was asked.
+    #[serde(skip)]
+    pub refusal: Option<String>,
     #[serde(skip)]
     id: Identity,
 }
@@ -208,6 +211,7 @@ impl Object {
             message,
             stays: asked.manifest.keep || asked.manifest.crd_folder,
             made: None,
+            refusal: None,
             id,
         }
     }
