@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::composite_app::{ChartPin, Dependency};
 use crate::conditions::Condition;
-use crate::deployment_intent_group::status::{Cause, Explain};
+use crate::deployment_intent_group::status::{Cause, ChangeCounts, Explain};
 use crate::fields::{Level, OwnerKind};
 use crate::names::annotation;
 use crate::schema;
@@ -111,6 +111,9 @@ pub struct AppContextSpec {
     /// Verdict and reason for every cluster considered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
+    /// Counts of what differs from the revision before; absent where that is not known, and for logical clouds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<RevisionChanges>,
 }
 
 impl AppContext {
@@ -222,6 +225,15 @@ pub struct AssignmentRef {
     /// Name of a pack.
     #[schemars(length(min = 1, max = 253))]
     pub pack: String,
+}
+
+/// Counts of the changes of a revision.
+#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionChanges {
+    /// Clusters that got it, something else, and nothing any more.
+    pub clusters: ChangeCounts,
+    /// Objects of all these clusters together.
+    pub objects: ChangeCounts,
 }
 
 /// What is true of a revision.

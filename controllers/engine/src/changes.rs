@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::app_context::RevisionChanges;
 use emco_crds::deployment_intent_group::status::Cause;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,8 @@ pub struct Change {
     pub summary: String,
     /// Clusters that lose an app, counted per app; feeds the removal budget.
     pub removals: BTreeMap<String, usize>,
+    /// The same as the summary, in numbers that are stored with the revision.
+    pub counts: RevisionChanges,
 }
 
 /// All that differs from what runs; apps without a difference are left out.

@@ -266,7 +266,7 @@ fn change(
         .collect();
     let counts = if counts.is_empty() { "no cluster added or removed".to_owned() } else { counts.join(", ") };
     let summary = format!("namespace {} on {total}: {counts}", request.namespace);
-    Some(Change { cause, summary, removals })
+    Some(Change { cause, summary, removals, ..Change::default() })
 }
 
 fn refusal(request: &Request<'_>, members: &Members) -> Box<Refusal> {

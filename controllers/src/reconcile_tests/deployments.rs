@@ -89,6 +89,21 @@ async fn an_update_changes_what_differs_and_prunes_what_the_chart_no_longer_make
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_revision_is_stored_with_counts_of_what_it_changed() {
+    let mut life = installed().await;
+    life.put(&values("blue"));
+    life.settle().await;
+    let counts = |revision: i64| {
+        let context = life.rig.hub.object(&format!("{TENANT}/appcontexts/dig-shop-{revision}")).unwrap();
+        context["spec"]["changes"].clone()
+    };
+    let of = |added: i64, changed: i64| json!({"added": added, "changed": changed, "removed": 0});
+    // Four objects of `web` on both clusters, and two of `db` on one.
+    assert_eq!(counts(1), json!({"clusters": of(2, 0), "objects": of(10, 0)}));
+    assert_eq!(counts(2), json!({"clusters": of(0, 2), "objects": of(0, 2)}));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_placement_that_matches_nothing_is_refused_and_what_runs_stays() {
     let mut life = installed().await;
     let edges: Vec<_> = life.edges.values().map(versions).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use emco_crds::AppContext;
 use emco_crds::app_context::{
-    AppContextSpec, AssignmentRef, ContextApp, ContextWave, FORMAT, OwnerRef, Variant,
+    AppContextSpec, AssignmentRef, ContextApp, ContextWave, FORMAT, OwnerRef, RevisionChanges, Variant,
 };
 use emco_crds::composite_app::{ChartPin, Dependency};
 use emco_crds::deployment_intent_group::status::Cause;
@@ -79,6 +79,8 @@ pub struct OfDeployment {
     pub waves: Option<Arc<Waves>>,
     /// Why each cluster was chosen or not, in parts, which are stored later.
     pub explanation: Vec<Vec<u8>>,
+    /// Counts of what differs from the revision before, as far as that is known.
+    pub changes: Option<RevisionChanges>,
 }
 
 fn context_waves(waves: &Waves) -> Vec<ContextWave> {
@@ -140,6 +142,7 @@ async fn write(ctx: &StoreContext, mut draft: Draft<'_>) -> Result<Result<Stored
         packs: packs.iter().map(reference).collect(),
         assignment: assignment_ref,
         explain: explain::names(&draft.owner.context_name(revision), &of.explanation),
+        changes: of.changes,
     };
     let unfinished = unfinished(ctx, known.first(), &spec).await?;
     if let Some(context) = &unfinished {
@@ -206,11 +209,12 @@ async fn unfinished(
 ) -> Result<Option<AppContext>, Failure> {
     let Some(newest) = newest else { return Ok(None) };
     let same = |known: &AppContextSpec| {
-        // The explanation is named after the revision, and decides nothing. Nor does where charts came from: what was made of
-        // them is the same.
-        let AppContextSpec { revision, previous, explain, charts, .. } = known;
-        let (revision, previous, explain, charts) = (*revision, *previous, explain.clone(), charts.clone());
-        *known == AppContextSpec { revision, previous, explain, charts, ..wanted.clone() }
+        // The explanation is named after the revision, and decides nothing. Nor do counts of what differs from another one, nor where
+        // charts came from: what was made of them is the same.
+        let AppContextSpec { revision, previous, explain, charts, changes, .. } = known;
+        let (revision, previous, changes) = (*revision, *previous, *changes);
+        let (explain, charts) = (explain.clone(), charts.clone());
+        *known == AppContextSpec { revision, previous, explain, charts, changes, ..wanted.clone() }
     };
     // A status that knows a later number than what is stored: that number is not used again.
     if newest.spec.revision + 1 != wanted.revision || !same(&newest.spec) {

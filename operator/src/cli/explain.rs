@@ -1,7 +1,10 @@
-//! Says why each app of a deployment is on a cluster, or is not, from what was stored with its revision.
+//! Says why the last change of a deployment is refused, and why each app of what runs is on a cluster, or is not, from what was stored with
+//! its revision.
 
 use anyhow::{anyhow, bail};
 use emco_crds::AppContext;
+use emco_crds::conditions::{Condition, Conditioned as _, types};
+use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_engine::explain::{self, Considered, Explanation, Verdict};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
@@ -11,16 +14,22 @@ use super::args::deployments::{ExplainArgs, PartArgs};
 use super::diff::past;
 use super::hub::{self, Hub};
 use super::output::{Table, machine};
+use super::status::refusal::{failure, refusal};
 use super::status::tree::note;
 use super::{Outcome, print};
 
 pub mod reach;
 
 /// What is said.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
-    revision: i64,
+    /// The last change, where it is refused: what follows is what runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Refused>,
+    /// Absent where nothing runs, or that cannot be explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<i64>,
     clusters: Vec<Said>,
     /// Rows that did not fit and were not stored.
     #[serde(skip_serializing_if = "is_zero")]
@@ -28,6 +37,21 @@ struct Answer {
     /// Parts that are stored no more.
     #[serde(skip_serializing_if = "is_zero")]
     missing: usize,
+}
+
+/// A change that is refused.
+#[derive(Serialize)]
+struct Refused {
+    condition: String,
+    reason: String,
+    message: String,
+}
+
+impl Refused {
+    fn of(stage: &Condition) -> Self {
+        let Condition { type_, reason, message, .. } = stage.clone();
+        Self { condition: type_, reason, message }
+    }
 }
 
 /// One app and one cluster.
@@ -49,7 +73,51 @@ pub async fn run(args: ExplainArgs) -> anyhow::Result<Outcome> {
     let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
     let status = group.status.unwrap_or_default();
-    let contexts = past::contexts(&hub, &namespace, &name).await?;
+    let (deployment, looked_at) =
+        (format!("{namespace}/{name}"), status.observed_generation == group.metadata.generation);
+    let refused = refusal(&status).filter(|_| looked_at).map(Refused::of);
+    let mut answer = match Box::pin(explained(&hub, &namespace, &name, &status, &args.part)).await {
+        Ok(answer) => answer,
+        Err(error) if refused.is_some() => {
+            eprintln!("warning: what runs is not explained: {error:#}");
+            Answer::default()
+        }
+        Err(error) => return Err(error),
+    };
+    answer.refused = refused;
+    if let Some(revision) = answer.revision.filter(|_| !looked_at) {
+        eprintln!(
+            "warning: the last change of {deployment} was not looked at yet; this is revision {revision}"
+        );
+    }
+    for remark in remarks(&deployment, &status) {
+        eprintln!("note: {remark}");
+    }
+    match machine(args.output, &answer)? {
+        Some(text) => print(&text)?,
+        None => print(&text(&answer, &deployment))?,
+    }
+    let Answer { left_out, missing, .. } = answer;
+    if missing > 0 {
+        eprintln!(
+            "warning: {missing} of the ConfigMaps with the explanation are gone: some clusters are not shown"
+        );
+    }
+    if left_out > 0 {
+        eprintln!("warning: {left_out} rows did not fit into the stored explanation");
+    }
+    Ok(if answer.refused.is_some() { Outcome::WouldBeRefused } else { Outcome::AsWanted })
+}
+
+/// Explains each app of what runs.
+async fn explained(
+    hub: &Hub,
+    namespace: &str,
+    name: &str,
+    status: &DeploymentIntentGroupStatus,
+    part: &PartArgs,
+) -> anyhow::Result<Answer> {
+    let contexts = past::contexts(hub, namespace, name).await?;
     let running = contexts.iter().find(|context| Some(context.spec.revision) == status.revision);
     let Some(context) = running.or_else(|| contexts.iter().max_by_key(|context| context.spec.revision))
     else {
@@ -59,34 +127,34 @@ pub async fn run(args: ExplainArgs) -> anyhow::Result<Outcome> {
         );
     };
     let revision = context.spec.revision;
-    if status.observed_generation != group.metadata.generation {
-        eprintln!(
-            "warning: the last change of {namespace}/{name} was not looked at yet; this is revision {revision}"
-        );
-    }
-    if let Some(note) = note(&status) {
-        eprintln!("note: {note}");
-    }
-    let explanation = read(&hub, &namespace, context).await?;
+    let explanation = read(hub, namespace, context).await?;
     let (left_out, missing) = (explanation.left_out, explanation.missing);
-    let clusters = select(explanation, &args.part);
+    let clusters = select(explanation, part);
     if clusters.is_empty() {
-        bail!("{}", nothing(&args.part, revision, left_out + missing > 0));
+        bail!("{}", nothing(part, revision, left_out + missing > 0));
     }
-    let answer = Answer { revision, clusters, left_out, missing };
-    match machine(args.output, &answer)? {
-        Some(text) => print(&text)?,
-        None => print(&text(&answer, &namespace, &name))?,
+    Ok(Answer { refused: None, revision: Some(revision), clusters, left_out, missing })
+}
+
+/// Sentences on what was asked for last, where that is not what is explained, or does not do well.
+fn remarks(deployment: &str, status: &DeploymentIntentGroupStatus) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(pending) = &status.pending {
+        let what = match pending.revision {
+            0 => "a removal".to_owned(),
+            revision => format!("revision {revision}"),
+        };
+        remarks.push(format!("{what} waits: `kubectl emco plan {deployment}` shows what it would change"));
     }
-    if missing > 0 {
-        eprintln!(
-            "warning: {missing} of the ConfigMaps with the explanation are gone: some clusters are not shown"
-        );
+    let taken_back = status.rollout.as_ref().is_some_and(|rollout| rollout.taken_back);
+    let see = format!("`kubectl emco status {deployment}` says where and why");
+    if taken_back && status.is_true(types::STALLED) {
+        remarks.push(format!("the last change failed on too many clusters, and was taken back: {see}"));
+    } else if let Some(failed) = failure(status, types::READY) {
+        remarks.push(format!("what runs has failed ({}): {see}", failed.reason));
     }
-    if left_out > 0 {
-        eprintln!("warning: {left_out} rows did not fit into the stored explanation");
-    }
-    Ok(Outcome::AsWanted)
+    remarks.extend(note(status));
+    remarks
 }
 
 async fn read(hub: &Hub, namespace: &str, context: &AppContext) -> anyhow::Result<Explanation> {
@@ -147,7 +215,17 @@ fn nothing(part: &PartArgs, revision: i64, partly: bool) -> String {
     format!("the explanation of revision {revision} says nothing of {of}: {why}")
 }
 
-fn text(answer: &Answer, namespace: &str, name: &str) -> String {
+fn text(answer: &Answer, deployment: &str) -> String {
+    let mut text = String::new();
+    if let Some(Refused { condition, reason, message }) = &answer.refused {
+        text.push_str(&format!(
+            "{deployment}: the last change is refused: {condition} is False ({reason}): {message}\n"
+        ));
+    }
+    let Some(revision) = answer.revision else { return text };
+    if answer.refused.is_some() {
+        text.push_str("\nThis runs:\n");
+    }
     let mut table = Table::new(&["APP", "CLUSTER", "VERDICT", "REASON", "NEEDS"]);
     for Said { app, considered } in &answer.clusters {
         let verdict = match considered.verdict {
@@ -163,5 +241,67 @@ fn text(answer: &Answer, namespace: &str, name: &str) -> String {
             needs,
         ]);
     }
-    format!("{namespace}/{name}, revision {}\n{}", answer.revision, table.text())
+    text + &format!("{deployment}, revision {revision}\n{}", table.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn status(more: &Value) -> DeploymentIntentGroupStatus {
+        let mut status = json!({"revision": 2, "state": "Updated"});
+        status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(status).unwrap()
+    }
+
+    fn condition(type_: &str, status: &str, reason: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": reason, "message": "app web: no cluster matches",
+            "lastTransitionTime": "2026-11-21T07:00:00Z"})
+    }
+
+    fn answer(refused: Option<&DeploymentIntentGroupStatus>, revision: Option<i64>) -> Answer {
+        let considered = Considered {
+            cluster: "acme/berlin".to_owned(),
+            verdict: Verdict::Chosen,
+            reason: "allOf".to_owned(),
+            needs: String::new(),
+        };
+        let clusters = vec![Said { app: "web".to_owned(), considered }];
+        let refused = refused.and_then(refusal).map(Refused::of);
+        Answer { refused, revision, clusters, ..Answer::default() }
+    }
+
+    #[test]
+    fn a_refused_placement_is_said_before_what_runs() {
+        let runs = "shop/till, revision 2\nAPP   CLUSTER       VERDICT   REASON   NEEDS\nweb   acme/berlin   Chosen    allOf    -\n";
+        assert_eq!(text(&answer(None, Some(2)), "shop/till"), runs);
+        let placed = condition("Placed", "False", "NoClusterMatches");
+        let refused = status(&json!({"conditions": [placed]}));
+        let first = "shop/till: the last change is refused: Placed is False (NoClusterMatches): app web: no cluster matches\n";
+        let both = answer(Some(&refused), Some(2));
+        assert_eq!(text(&both, "shop/till"), format!("{first}\nThis runs:\n{runs}"));
+        assert_eq!(text(&answer(Some(&refused), None), "shop/till"), first, "nothing ran yet");
+        let json = serde_json::to_value(&both).unwrap();
+        assert_eq!(json["refused"]["reason"], "NoClusterMatches");
+        assert_eq!((&json["revision"], &json["clusters"][0]["verdict"]), (&json!(2), &json!("Chosen")));
+    }
+
+    #[test]
+    fn what_waits_fails_or_was_taken_back_is_pointed_to() {
+        let said = |more: &Value| remarks("shop/till", &status(more)).join("\n");
+        assert_eq!(said(&json!({})), "");
+        let pending = json!({"digest": "sha256:0", "shortDigest": "0", "revision": 3, "requires": "Approval"});
+        let waits = said(&json!({"pending": pending}));
+        assert!(waits.starts_with("revision 3 waits: `kubectl emco plan shop/till`"), "{waits}");
+        let late = condition("Ready", "False", "ProgressDeadlineExceeded");
+        let failed = said(&json!({"state": "UpdateFailed", "conditions": [late]}));
+        assert!(failed.starts_with("what runs has failed (ProgressDeadlineExceeded): "), "{failed}");
+        let rollout = json!({"inputsDigest": "sha256:0", "wave": "canary", "place": 1, "waves": 2, "clusters": 1, "done": 1, "failed": 1,
+            "takenBack": true});
+        let stalled = condition("Stalled", "True", "RolloutPaused");
+        let back = said(&json!({"rollout": rollout, "conditions": [stalled]}));
+        assert!(back.starts_with("the last change failed on too many clusters, and was taken"), "{back}");
+    }
 }

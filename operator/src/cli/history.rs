@@ -1,30 +1,36 @@
-//! Lists the stored revisions of a deployment: why and when each was made, what it changed, and how it ended.
+//! Lists the stored revisions of a deployment: why and when each was made, what it changed, and what became of it.
 
-use std::collections::BTreeMap;
-
-use emco_controllers::sync::content::{HubContent, Source};
-use emco_crds::names::label;
-use emco_crds::{AppContext, DeploymentIntentGroup};
-use emco_engine::identity::{Identity, SetDigest};
-use emco_engine::set::Assignment;
+use emco_crds::{AppContext, DeploymentIntentGroup, State};
+use emco_engine::shard::is_failure;
 use jiff::Timestamp;
-use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::args::Format;
 use super::args::deployments::HistoryArgs;
 use super::diff::past;
-use super::hub;
+use super::hub::{self, Hub};
+use super::orphans::some;
 use super::output::{Table, age, machine, made};
 use super::{Outcome, print, stored};
+
+mod compare;
+
+use compare::{Changes, Counts, Revisions};
+
+/// Revisions that a sentence names.
+const NAMED: usize = 5;
 
 /// One revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     pub revision: i64,
-    /// `Running`, `Replaced`, `TakenBack`, after too many clusters failed with it, or `Stored`, which is not given to clusters yet.
+    /// `Running`, `Replaced`, `TakenBack`, after too many clusters failed with it, or `Stored`, which was not given to clusters yet.
     pub state: &'static str,
+    /// `Good`, `Failed`, `TakenBack` or `ReplacedWhileProgressing`; of the running one also `Progressing`. Absent of one that clusters never
+    /// got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub became: Option<&'static str>,
     pub cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Timestamp>,
@@ -37,29 +43,9 @@ pub struct Entry {
     pub objects: i64,
     pub digest: String,
     pub composite_app: Option<String>,
-    /// Against the revision before; absent where that is stored no more, or the manifests may not be read.
+    /// Against the revision before. Absent where that is neither stored with it nor can be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Changes>,
-}
-
-/// What differs between two revisions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-struct Changes {
-    clusters: Counts,
-    objects: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-struct Counts {
-    added: usize,
-    changed: usize,
-    removed: usize,
-}
-
-impl std::fmt::Display for Counts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "+{} ~{} -{}", self.added, self.changed, self.removed)
-    }
 }
 
 /// The revisions of a deployment as they are listed, the newest first.
@@ -76,24 +62,7 @@ pub async fn run(args: HistoryArgs) -> anyhow::Result<Outcome> {
     let mut contexts = past::contexts(&hub, &namespace, &name).await?;
     contexts.sort_by_key(|context| std::cmp::Reverse(context.spec.revision));
     let mut entries: Vec<Entry> = contexts.iter().map(|context| entry(context, &group)).collect();
-    if let Some(kind) = stored::unreadable(&hub).await? {
-        eprintln!(
-            "what each revision changed is left out: you may not get {kind} in namespace {}",
-            hub.operator_namespace
-        );
-    } else {
-        let content = stored::content(&hub);
-        let mut revisions =
-            Revisions { content: &content, sets: BTreeMap::new(), assignments: BTreeMap::new() };
-        for (entry, context) in entries.iter_mut().zip(&contexts) {
-            match revisions.changes(context, &contexts).await {
-                Ok(changes) => entry.changes = changes,
-                Err(error) => {
-                    eprintln!("warning: what revision {} changed is not known: {error:#}", entry.revision);
-                }
-            }
-        }
-    }
+    Box::pin(compare_others(&hub, &contexts, &mut entries)).await?;
     if entries.is_empty() && machine(args.output, &())?.is_none() {
         eprintln!("{namespace}/{name} has no revisions");
     }
@@ -102,6 +71,34 @@ pub async fn run(args: HistoryArgs) -> anyhow::Result<Outcome> {
         None => print(&text(&entries, args.output == Some(Format::Wide)))?,
     }
     Ok(Outcome::AsWanted)
+}
+
+/// Counts what revisions changed that do not say it themselves, such as those that an earlier release stored.
+async fn compare_others(hub: &Hub, contexts: &[AppContext], entries: &mut [Entry]) -> anyhow::Result<()> {
+    let silent = entries.iter().filter(|entry| entry.changes.is_none());
+    let silent: Vec<String> = silent.map(|entry| entry.revision.to_string()).collect();
+    if silent.is_empty() {
+        return Ok(());
+    }
+    if let Some(kind) = stored::unreadable(hub).await? {
+        eprintln!(
+            "left out is what revision {} changed, which is not stored with it: you may not get {kind} in namespace {}",
+            some(&silent, NAMED),
+            hub.operator_namespace
+        );
+        return Ok(());
+    }
+    let content = stored::content(hub);
+    let mut revisions = Revisions::new(&content);
+    for (entry, context) in entries.iter_mut().zip(contexts).filter(|(entry, _)| entry.changes.is_none()) {
+        match revisions.changes(context, contexts).await {
+            Ok(changes) => entry.changes = changes,
+            Err(error) => {
+                eprintln!("warning: what revision {} changed is not known: {error:#}", entry.revision);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn entry(context: &AppContext, group: &DeploymentIntentGroup) -> Entry {
@@ -113,13 +110,15 @@ fn entry(context: &AppContext, group: &DeploymentIntentGroup) -> Entry {
         // Pinned, it runs all the same.
         Some(running) if context.is_taken_back() && running != spec.revision => ("TakenBack", outcome),
         Some(running) if running == spec.revision => ("Running", status.and_then(|status| status.state)),
-        Some(running) if running > spec.revision => ("Replaced", outcome),
+        // A newer one that has an outcome ran before the pinned one.
+        Some(running) if running > spec.revision || outcome.is_some() => ("Replaced", outcome),
         _ => ("Stored", outcome),
     };
     let variants = spec.apps.iter().flat_map(|app| &app.variants);
     Entry {
         revision: spec.revision,
         state,
+        became: became(context, state, outcome),
         cause: spec.cause.as_str(),
         made: made(&context.metadata),
         outcome: outcome.map(|outcome| outcome.to_string()),
@@ -127,8 +126,20 @@ fn entry(context: &AppContext, group: &DeploymentIntentGroup) -> Entry {
         objects: variants.map(|variant| variant.resources * variant.clusters).sum(),
         digest: spec.digest.clone(),
         composite_app: spec.composite_app.clone(),
-        changes: None,
+        changes: spec.changes.map(Changes::from),
     }
+}
+
+/// The end of a revision, in a word. Once it is good, it stays so, whatever clusters do later.
+fn became(context: &AppContext, state: &str, outcome: Option<State>) -> Option<&'static str> {
+    Some(match state {
+        _ if context.is_taken_back() => "TakenBack",
+        _ if context.is_good() => "Good",
+        "Stored" => return None,
+        _ if outcome.is_some_and(is_failure) => "Failed",
+        "Running" => "Progressing",
+        _ => "ReplacedWhileProgressing",
+    })
 }
 
 fn text(entries: &[Entry], wide: bool) -> String {
@@ -141,7 +152,7 @@ fn text(entries: &[Entry], wide: bool) -> String {
         "CAUSE",
         "AGE",
         "OUTCOME",
-        "GOOD",
+        "BECAME",
         "OBJECTS",
         "CLUSTERS CHANGED",
         "OBJECTS CHANGED",
@@ -161,7 +172,7 @@ fn text(entries: &[Entry], wide: bool) -> String {
             entry.cause.to_owned(),
             age(entry.made, now),
             entry.outcome.clone().unwrap_or_default(),
-            if entry.good { "yes" } else { "no" }.to_owned(),
+            entry.became.unwrap_or_default().to_owned(),
             entry.objects.to_string(),
             counts(|changes| changes.clusters),
             counts(|changes| changes.objects),
@@ -172,125 +183,6 @@ fn text(entries: &[Entry], wide: bool) -> String {
         table.row(row);
     }
     table.text()
-}
-
-/// Digest of each manifest of a set, by object.
-type Digests = BTreeMap<Identity, String>;
-
-/// Stored revisions, read as far as they are compared.
-struct Revisions<'a> {
-    content: &'a HubContent,
-    sets: BTreeMap<SetDigest, Digests>,
-    assignments: BTreeMap<i64, Assignment>,
-}
-
-impl Revisions<'_> {
-    /// What a revision changed; nothing where the one before is not stored.
-    async fn changes(&mut self, context: &AppContext, all: &[AppContext]) -> anyhow::Result<Option<Changes>> {
-        let before = match context.spec.previous {
-            None => Assignment::new(),
-            Some(number) => match all.iter().find(|one| one.spec.revision == number) {
-                Some(before) => self.assignment(before).await?,
-                None => return Ok(None),
-            },
-        };
-        let now = self.assignment(context).await?;
-        let mut changes = Changes::default();
-        let earlier = all.iter().find(|one| Some(one.spec.revision) == context.spec.previous);
-        let mut compared: BTreeMap<(Option<SetDigest>, Option<SetDigest>), Counts> = BTreeMap::new();
-        let mut clusters: Vec<_> = before.keys().chain(now.keys()).collect();
-        clusters.sort();
-        clusters.dedup();
-        for cluster in clusters {
-            let (old, new) = (before.get(cluster), now.get(cluster));
-            let mut apps: Vec<&String> = old.iter().chain(new.iter()).flat_map(|apps| apps.keys()).collect();
-            apps.sort();
-            apps.dedup();
-            let mut differs = false;
-            for app in apps {
-                let set = |apps: Option<&BTreeMap<String, emco_engine::set::Assigned>>| {
-                    apps.and_then(|apps| apps.get(app)).map(|assigned| assigned.set.clone())
-                };
-                let pair = (set(old), set(new));
-                if pair.0 == pair.1 {
-                    continue;
-                }
-                differs = true;
-                let counts = match compared.get(&pair) {
-                    Some(counts) => *counts,
-                    None => self.compare(&pair, earlier, context).await?,
-                };
-                compared.insert(pair, counts);
-                changes.objects.added += counts.added;
-                changes.objects.changed += counts.changed;
-                changes.objects.removed += counts.removed;
-            }
-            changes.clusters.added += usize::from(old.is_none());
-            changes.clusters.removed += usize::from(new.is_none());
-            changes.clusters.changed += usize::from(differs && old.is_some() && new.is_some());
-        }
-        Ok(Some(changes))
-    }
-
-    async fn assignment(&mut self, context: &AppContext) -> anyhow::Result<Assignment> {
-        if let Some(known) = self.assignments.get(&context.spec.revision) {
-            return Ok(known.clone());
-        }
-        let found = self
-            .content
-            .assignment(&source(context))
-            .await
-            .map_err(|trouble| anyhow::anyhow!("{}", trouble.message))?;
-        self.assignments.insert(context.spec.revision, found.clone());
-        Ok(found)
-    }
-
-    async fn compare(
-        &mut self,
-        (old, new): &(Option<SetDigest>, Option<SetDigest>),
-        earlier: Option<&AppContext>,
-        context: &AppContext,
-    ) -> anyhow::Result<Counts> {
-        let old = match (old, earlier) {
-            (Some(set), Some(earlier)) => self.digests(set, earlier).await?,
-            _ => Digests::new(),
-        };
-        let new = match new {
-            Some(set) => self.digests(set, context).await?,
-            None => Digests::new(),
-        };
-        Ok(compare(&old, &new))
-    }
-
-    async fn digests(&mut self, set: &SetDigest, context: &AppContext) -> anyhow::Result<Digests> {
-        if let Some(known) = self.sets.get(set) {
-            return Ok(known.clone());
-        }
-        let whole = stored::set(self.content, &source(context), set).await?;
-        let digests: Digests =
-            whole.manifests.iter().map(|one| (one.identity(), one.digest.clone())).collect();
-        self.sets.insert(set.clone(), digests.clone());
-        Ok(digests)
-    }
-}
-
-fn source(context: &AppContext) -> Source {
-    Source {
-        namespace: context.namespace().unwrap_or_default(),
-        owner: context.labels().get(label::OWNER).cloned().unwrap_or_default(),
-        revision: context.spec.revision,
-    }
-}
-
-fn compare(old: &Digests, new: &Digests) -> Counts {
-    Counts {
-        added: new.keys().filter(|id| !old.contains_key(id)).count(),
-        changed: new
-            .iter()
-            .filter(|(id, digest)| old.get(id).is_some_and(|before| before != *digest))
-            .count(),
-        removed: old.keys().filter(|id| !new.contains_key(id)).count(),
-    }
 }
 
 #[cfg(test)]
@@ -334,22 +226,46 @@ mod tests {
         assert_eq!(said(1, applied_alone.clone(), false), of("Replaced", "Updated", false));
         let failed = json!({"outcome": "UpdateFailed", "good": false});
         assert_eq!(said(3, failed, true), of("TakenBack", "UpdateFailed", false));
-        assert_eq!(said(3, applied_alone, false), of("Stored", "Updated", false));
+        assert_eq!(said(3, applied_alone, false), of("Replaced", "Updated", false), "another one is pinned");
+        assert_eq!(said(3, json!({}), false), of("Stored", "", false));
     }
 
     #[test]
-    fn objects_of_two_sets_are_added_changed_and_removed() {
-        let set = |objects: &[(&str, &str)]| -> Digests {
-            let id = |name: &str| Identity {
-                group: String::new(),
-                kind: "ConfigMap".to_owned(),
-                namespace: "shop".to_owned(),
-                name: name.to_owned(),
-            };
-            objects.iter().map(|(name, digest)| (id(name), (*digest).to_owned())).collect()
+    fn the_end_of_each_revision_is_said_in_a_word() {
+        let ended = |number: i64, now: &str, status: serde_json::Value, taken_back: bool| {
+            let group: DeploymentIntentGroup = serde_json::from_value(json!({
+                "apiVersion": "emco.io/v1alpha1", "kind": "DeploymentIntentGroup",
+                "metadata": {"name": "till", "namespace": "shop"},
+                "spec": {"compositeAppRef": {"name": "till"}, "placement": {"allOf": [{"selector": {}}]}},
+                "status": {"revision": 2, "state": now},
+            }))
+            .unwrap();
+            entry(&revision(number, &status, taken_back), &group).became
         };
-        let counts =
-            compare(&set(&[("a", "1"), ("b", "1"), ("c", "1")]), &set(&[("b", "2"), ("c", "1"), ("d", "1")]));
-        assert_eq!(counts.to_string(), "+1 ~1 -1");
+        let was = |outcome: &str, good: bool| json!({"outcome": outcome, "good": good});
+        assert_eq!(ended(1, "Updated", was("Instantiated", true), false), Some("Good"));
+        assert_eq!(ended(1, "Updated", was("UpdateFailed", false), false), Some("Failed"));
+        assert_eq!(ended(1, "Updated", was("UpdateFailed", false), true), Some("TakenBack"));
+        let replaced = Some("ReplacedWhileProgressing");
+        assert_eq!(ended(1, "Updated", was("Updating", false), false), replaced);
+        assert_eq!(ended(1, "Updated", was("Updated", false), false), replaced, "applied, and never ready");
+        assert_eq!(ended(1, "Updated", json!({}), false), replaced, "the process ended meanwhile");
+        assert_eq!(ended(2, "Updating", json!({"good": false}), false), Some("Progressing"));
+        assert_eq!(ended(2, "UpdateFailed", json!({"good": false}), false), Some("Failed"));
+        assert_eq!(ended(2, "UpdateFailed", was("Updated", true), false), Some("Good"), "an outage");
+        assert_eq!(ended(3, "Updated", json!({}), false), None);
+    }
+
+    #[test]
+    fn counts_that_are_stored_with_a_revision_are_shown() {
+        use emco_crds::app_context::RevisionChanges;
+        use emco_crds::deployment_intent_group::status::ChangeCounts;
+
+        let mut context = revision(2, &json!({}), false);
+        let counts = |added: i64| ChangeCounts { added, changed: 2, removed: 0 };
+        context.spec.changes = Some(RevisionChanges { clusters: counts(1), objects: counts(-1) });
+        let changes = entry(&context, &DeploymentIntentGroup::default()).changes.unwrap();
+        assert_eq!(changes.clusters.to_string(), "+1 ~2 -0");
+        assert_eq!(changes.objects.to_string(), "+0 ~2 -0", "nothing can be fewer than none");
     }
 }

@@ -73,9 +73,10 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             "{namespace}/{name} has no such app on such a cluster: leave out --app or --cluster to see what it has"
         );
     };
+    let filter = Filter { states: args.state.clone(), objects: args.objects.clone(), ..filter };
     let mut there: BTreeMap<(String, String), There> = BTreeMap::new();
     for app in group.apps.clone() {
-        for one in app.clusters {
+        for one in app.clusters.into_iter().filter(|one| filter.takes_state(one.verdict)) {
             there.insert((one.cluster.clone(), app.name.clone()), one);
         }
     }
@@ -111,7 +112,8 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             apps.entry(app).or_default().push(objects);
         }
     }
-    if let Some(absent) = met.absent(&args.objects) {
+    // Of a state, nothing may have what is elsewhere.
+    if let Some(absent) = met.absent(&args.objects).filter(|_| args.state.is_empty()) {
         bail!("{namespace}/{name} has {absent}");
     }
     let apps = apps
@@ -130,13 +132,14 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             eprintln!("warning: {}", super::output::printable(&answer.pulse.message));
         }
         if answer.apps.is_empty() {
-            let what =
-                if total > 0 { "no object that these filters select" } else { "nothing on any cluster" };
+            let selects = total > 0 || !args.state.is_empty();
+            let what = if selects { "no object that these filters select" } else { "nothing on any cluster" };
             eprintln!("{namespace}/{name} has {what}");
         }
         print(&show::text(&answer, &group, args.output == Some(Format::Wide)))?;
     }
-    Ok(if answer.is_as_wanted() { Outcome::AsWanted } else { Outcome::NotAsWanted })
+    let as_wanted = group.itself_is_as_wanted(&filter) && answer.is_as_wanted();
+    Ok(if as_wanted { Outcome::AsWanted } else { Outcome::NotAsWanted })
 }
 
 /// The objects of the apps of one cluster.

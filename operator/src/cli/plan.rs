@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use emco_crds::DeploymentIntentGroup;
-use emco_crds::conditions::{Condition, Conditioned as _, types};
+use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::deployment_intent_group::DesiredState;
 use emco_crds::deployment_intent_group::status::{
     ChangeCounts, DeploymentIntentGroupStatus, Pending, PendingRequires,
@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::args::deployments::PlanArgs;
 use super::hub::{self, Hub};
 use super::output::machine;
+use super::status::refusal::{self, stopped};
 use super::{Outcome, print, pulse, watched};
 
 mod files;
@@ -194,19 +195,9 @@ fn pending_is_refused(status: &DeploymentIntentGroupStatus) -> bool {
     status.pending.iter().flat_map(|pending| &pending.apps).any(|app| !app.refused.is_empty())
 }
 
-/// Stages that are not passed. A plan that waits for an approval is made.
-fn stopped(status: &DeploymentIntentGroupStatus) -> impl Iterator<Item = &Condition> {
-    let waits = [Reason::AwaitingApproval, Reason::StaleApproval, Reason::RemovalNeedsConfirmation];
-    types::STAGES.into_iter().filter_map(move |type_| {
-        let condition = status.condition(type_)?;
-        let waits = waits.iter().any(|reason| reason.as_str() == condition.reason);
-        (condition.status == "False" && !waits).then_some(condition)
-    })
-}
-
-/// Why the newest change is refused. What is being fetched is not, yet.
+/// Why the newest change is refused.
 fn refusal(status: &DeploymentIntentGroupStatus) -> Option<Refusal> {
-    let refused = stopped(status).find(|stage| !is_progress(&stage.reason))?;
+    let refused = refusal::refusal(status)?;
     Some(Refusal {
         condition: refused.type_.clone(),
         reason: refused.reason.clone(),

@@ -17,8 +17,10 @@ use super::{Outcome, print};
 
 pub mod feed;
 pub mod filter;
+pub mod refusal;
 pub mod show;
 pub mod tree;
+mod verdict;
 mod watch;
 
 use filter::{Filter, LISTED, absent};
@@ -59,7 +61,7 @@ pub async fn run(args: StatusArgs) -> anyhow::Result<Outcome> {
         eprintln!("{}", nothing(&groups, &shards, &tree, &filter));
     }
     print(&text(&tree, args.output)?)?;
-    Ok(if tree.is_as_wanted() { Outcome::AsWanted } else { Outcome::NotAsWanted })
+    Ok(if tree.is_as_wanted(&filter) { Outcome::AsWanted } else { Outcome::NotAsWanted })
 }
 
 fn text(tree: &Tree, format: Option<Format>) -> anyhow::Result<String> {
@@ -141,11 +143,11 @@ impl Tree {
         named.map(|(group, kind, _)| kind_text(group, kind)).collect()
     }
 
-    /// Whether everything that is shown is as wanted, and known to be.
-    fn is_as_wanted(&self) -> bool {
+    /// True where everything that is asked about is as wanted, and known to be.
+    fn is_as_wanted(&self, filter: &Filter) -> bool {
         self.pulse.is_trusted()
             && self.counts.undecided == 0
-            && self.groups.iter().all(tree::Group::is_as_wanted)
+            && self.groups.iter().all(|group| group.is_as_wanted(filter))
     }
 }
 

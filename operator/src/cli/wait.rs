@@ -1,8 +1,8 @@
-//! Waits until a deployment is as asked for, and says what it came to.
+//! Waits until a deployment is as asked for, or cannot come to that, and says what it came to.
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::names::object;
 use jiff::Timestamp;
@@ -20,12 +20,16 @@ use super::pulse::{self, Pulse};
 use super::watched;
 use super::{Outcome, print};
 
+mod hope;
 mod judge;
 
-use judge::{Met, judge, leaves};
+use hope::{Hope, Missing, look, removal_failed};
+use judge::{Met, leaves};
 
 /// Nobody waits longer: ten years.
 const LONGEST: Duration = Duration::from_hours(87_600);
+/// So long a change may be refused for something that is not there: objects that are applied together come one after the other.
+const TOGETHER: Duration = Duration::from_secs(5);
 
 /// The answer, as programs read it.
 #[derive(Debug, Serialize)]
@@ -93,26 +97,50 @@ impl Wait<'_> {
         }
         // Also says that there is none.
         let group = self.hub.deployment(&self.namespace, &self.name).await?;
-        let mut seen = judge(&self.awaited, &group);
+        let mut seen = look(&self.awaited, &group);
         loop {
-            let missing = match seen {
-                Err(missing) => missing,
+            let (why, hope) = match seen {
+                Err(Missing { why, hope: Hope::None }) => return Err(self.never(&why)),
+                Err(Missing { why, hope }) => (why, hope),
                 Ok(met) => match self.kept_true().await? {
                     Kept::Yes => return Ok(Ok(met)),
                     Kept::Not(why) => return Ok(Err(why)),
-                    Kept::Again(why) => why,
+                    Kept::Again(why) => (why, Hope::Good),
                 },
             };
-            let met = watched::until(self.api(), &self.name, self.left(), &missing, |group| match group {
-                Some(group) => judge(&self.awaited, group).map(Some),
-                None => Ok(None),
-            });
-            seen = match met.await? {
-                Ok(Some(met)) => Ok(met),
-                Ok(None) => bail!("deployment intent group {} was deleted meanwhile", self.said()),
-                Err(missing) => return Ok(Err(missing)),
+            let limit = if hope == Hope::Little { TOGETHER.min(self.left()) } else { self.left() };
+            seen = match self.other_than(hope, &why, limit).await? {
+                Ok(seen) => seen,
+                Err(why) if hope == Hope::Little && !self.left().is_zero() => return Err(self.never(&why)),
+                Err(why) => return Ok(Err(why)),
             };
         }
+    }
+
+    /// Waits until there is another hope than this; the inner error is what is missing when the time is over.
+    async fn other_than(
+        &self,
+        hope: Hope,
+        why: &str,
+        limit: Duration,
+    ) -> anyhow::Result<Result<Result<Met, Missing>, String>> {
+        let seen = watched::until(self.api(), &self.name, limit, why, |group| {
+            match group.map(|group| look(&self.awaited, group)) {
+                Some(Err(missing)) if missing.hope == hope => Err(missing.why),
+                seen => Ok(seen),
+            }
+        });
+        match seen.await? {
+            Ok(Some(seen)) => Ok(Ok(seen)),
+            Ok(None) => bail!("deployment intent group {} was deleted meanwhile", self.said()),
+            Err(why) => Ok(Err(why)),
+        }
+    }
+
+    /// The error of something that cannot come.
+    fn never(&self, why: &str) -> anyhow::Error {
+        let (said, state) = (self.said(), self.awaited.state());
+        anyhow!("{said} is not {state}, and will not be before something is changed: {why}")
     }
 
     /// Waits until an object of the name is gone, or another one has it.
@@ -128,11 +156,17 @@ impl Wait<'_> {
             return Ok(Ok(met()));
         };
         let unseen = leaves(&first);
-        watched::until(self.api(), &self.name, self.left(), &unseen, |group| match group {
-            Some(group) if group.uid() == first.uid() => Err(leaves(group)),
-            _ => Ok(met()),
-        })
-        .await
+        let seen = watched::until(self.api(), &self.name, self.left(), &unseen, |group| match group {
+            Some(group) if group.uid() == first.uid() => {
+                removal_failed(group).map(Err).ok_or_else(|| leaves(group))
+            }
+            _ => Ok(Ok(met())),
+        });
+        match seen.await? {
+            Ok(Ok(met)) => Ok(Ok(met)),
+            Ok(Err(why)) => Err(self.never(&why)),
+            Err(why) => Ok(Err(why)),
+        }
     }
 
     fn left(&self) -> Duration {

@@ -1,11 +1,15 @@
 //! Says what a plan changes: counts, one sentence, and the names that a status has room for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use emco_crds::app_context::RevisionChanges;
 use emco_crds::deployment_intent_group::status::{ChangeCounts, Pending, PendingApp};
 
 use super::{AppChanges, Changes, Variant, What};
 use crate::conditions::truncate;
+use crate::identity::ClusterId;
+use crate::set::Assignment;
+use crate::snapshot::Running;
 use crate::text::counted;
 
 /// Apps that the sentence speaks of one by one.
@@ -42,6 +46,30 @@ impl Changes {
         let removed = |app: &AppChanges| app.clusters(|variant| variant.now.is_none());
         let apps = self.apps.iter().map(|app| (app.app.clone(), removed(app)));
         apps.filter(|(_, removed)| *removed > 0).collect()
+    }
+
+    /// All of it in numbers, of what runs and of this assignment: each cluster once, and each object as often as there are clusters that it is
+    /// on.
+    pub fn counts(&self, running: Option<&Running>, assignment: &Assignment) -> RevisionChanges {
+        let variants = self.apps.iter().flat_map(|app| &app.variants);
+        let changed: BTreeSet<&ClusterId> = variants.flat_map(|variant| &variant.clusters).collect();
+        let has = |assignment: &Assignment, id: &ClusterId| {
+            assignment.get(id).is_some_and(|apps| !apps.is_empty())
+        };
+        let mut clusters = ChangeCounts::default();
+        for id in changed {
+            let had = running.is_some_and(|running| has(&running.assignment, id));
+            match (had, has(assignment, id)) {
+                (false, _) => clusters.added += 1,
+                (true, true) => clusters.changed += 1,
+                (true, false) => clusters.removed += 1,
+            }
+        }
+        let mut objects = ChangeCounts::default();
+        for app in &self.apps {
+            add(&mut objects, app.counts());
+        }
+        RevisionChanges { clusters, objects }
     }
 
     /// Fills what a status says of it: all counts, and as many names as there is room for.
@@ -96,6 +124,15 @@ impl AppChanges {
         self.variants.iter().map(|variant| variant.count(what) * variant.clusters.len()).sum()
     }
 
+    /// The same of all that becomes of them.
+    fn counts(&self) -> ChangeCounts {
+        ChangeCounts {
+            added: number(self.resources(What::Added)),
+            changed: number(self.resources(What::Changed)),
+            removed: number(self.resources(What::Removed)),
+        }
+    }
+
     fn sentence(&self) -> Option<String> {
         let clusters =
             [(self.clusters(Variant::is_gain), "added"), (self.clusters(Variant::is_loss), "removed")];
@@ -114,11 +151,7 @@ impl AppChanges {
             changed: number(self.clusters(is_changed)),
             removed: number(self.clusters(Variant::is_loss)),
         };
-        let resources = ChangeCounts {
-            added: number(self.resources(What::Added)),
-            changed: number(self.resources(What::Changed)),
-            removed: number(self.resources(What::Removed)),
-        };
+        let resources = self.counts();
         let named = |which: fn(&Variant) -> bool| {
             let variants = self.variants.iter().filter(move |variant| which(variant));
             variants.flat_map(|variant| &variant.clusters).map(ToString::to_string)

@@ -128,6 +128,14 @@ fn a_status_has_all_counts_and_the_first_names() {
 }
 
 #[test]
+fn each_cluster_counts_once_whatever_changes_on_it() {
+    let (assignment, _) = after();
+    let counts = changes(false).counts(Some(&before()), &assignment);
+    assert_eq!(counts.clusters, ChangeCounts { added: 1, changed: 2, removed: 1 });
+    assert_eq!(counts.objects, ChangeCounts { added: 6, changed: 4, removed: 9 });
+}
+
+#[test]
 fn a_sentence_leaves_out_what_is_zero() {
     let summary = "web on 3 clusters: 1 cluster added, 1 removed; 6 resources added, 4 changed, 9 removed. db on 0 clusters: 1 cluster removed";
     assert_eq!(changes(false).summary(), summary);

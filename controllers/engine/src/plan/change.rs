@@ -23,7 +23,8 @@ pub fn change(resolved: &Resolved<'_>, plan: &Plan) -> Option<Change> {
         Some(_) => Cause::Placement,
     };
     let changes = plan.changes(running, &resolved.snapshot.installed);
-    Some(Change { cause, summary: changes.summary(), removals: changes.removals() })
+    let counts = changes.counts(running, &plan.assignment);
+    Some(Change { cause, summary: changes.summary(), removals: changes.removals(), counts })
 }
 
 impl Plan {

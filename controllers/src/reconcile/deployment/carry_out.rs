@@ -146,6 +146,8 @@ fn draft<'a>(
     newest: Option<&Stored>,
 ) -> Draft<'a> {
     let app = gathered.snapshot.composite_app.as_deref();
+    // Beside a revision that cannot be read, all of it would be new.
+    let is_compared = newest.is_some() || store::contexts(ctx, owner).is_empty();
     Draft {
         owner,
         at_least: dig.status.as_ref().and_then(|status| status.revision).unwrap_or(0),
@@ -166,6 +168,7 @@ fn draft<'a>(
             charts: app.map(composite_app::pins).unwrap_or_default(),
             waves: waves_of(ctx, dig, owner, plan, newest),
             explanation: plan.explanation.clone(),
+            changes: plan.change.as_ref().filter(|_| is_compared).map(|change| change.counts),
         }),
     }
 }

@@ -8,10 +8,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::adopt::AdoptArgs;
 use super::awaited::Awaited;
 use super::exit_codes::{
-    DIGEST_EXIT_CODES, EXIT_CODES, KUBECTL_EXIT_CODES, PLAN_EXIT_CODES, WAIT_EXIT_CODES,
+    DIGEST_EXIT_CODES, EXIT_CODES, EXPLAIN_EXIT_CODES, KUBECTL_EXIT_CODES, PLAN_EXIT_CODES, WAIT_EXIT_CODES,
 };
 use super::objects::ObjectArgs;
 use super::role::RoleArgs;
+use super::status::Verdict;
 use super::test::{TEST_EXIT_CODES, TestArgs};
 use super::words::{Deployment, cluster, duration};
 use super::{Format, HubArgs};
@@ -25,7 +26,7 @@ pub enum DeploymentCommand {
     /// Print the manifests of a deployment as they are stored: what its charts gave, before EMCO's labels.
     #[command(after_help = EXIT_CODES)]
     Manifests(ManifestsArgs),
-    /// List the stored revisions of a deployment: when and why each was made, what it changed, and how it ended.
+    /// List the stored revisions of a deployment: when and why each was made, what it changed, and what became of it.
     #[command(after_help = EXIT_CODES)]
     History(HistoryArgs),
     /// Put a stored revision on a deployment's clusters again and keep it there, whatever is edited meanwhile.
@@ -59,11 +60,11 @@ pub enum DeploymentCommand {
     /// Ask the operator to look at a deployment, a composite application or a cluster now, and wait until it has.
     #[command(after_help = EXIT_CODES)]
     Reconcile(ReconcileArgs),
-    /// Wait until a deployment is applied, ready, at a revision or gone. Changes nothing.
+    /// Wait until a deployment is applied, ready, at a revision or gone, or cannot come to that. Changes nothing.
     #[command(after_help = WAIT_EXIT_CODES)]
     Wait(WaitArgs),
-    /// Say why each app of a deployment is on a cluster, or why it is not.
-    #[command(after_help = EXIT_CODES)]
+    /// Say why the last change of a deployment is refused, if it is, and why each app of what runs is on a cluster, or is not.
+    #[command(after_help = EXPLAIN_EXIT_CODES)]
     Explain(ExplainArgs),
     /// Show who reaches the servers that a deployment's TrafficGroupIntents name, and the rule that decides each pair.
     #[command(after_help = EXIT_CODES)]
@@ -130,10 +131,13 @@ pub struct GetArgs {
     /// Which part of it.
     #[command(flatten)]
     pub part: PartArgs,
+    /// Only where an app on a cluster is in this state; repeat for several.
+    #[arg(long, value_enum, ignore_case = true)]
+    pub state: Vec<Verdict>,
     /// Which objects of it.
     #[command(flatten)]
     pub objects: ObjectArgs,
-    /// Ask every cluster, also where the operator says that all is ready.
+    /// Ask every cluster, also where the operator says that all is ready, and for all that it says where it refuses an object.
     #[arg(long)]
     pub live: bool,
     /// How the answer looks; `wide` asks every cluster and adds API versions, ages and what stays at removal.

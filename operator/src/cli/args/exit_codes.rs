@@ -21,8 +21,13 @@ pub const DIGEST_EXIT_CODES: &str = "Exit codes: 0 every deployment has its dige
                                      3 something is missing, which is named.";
 
 /// What is said at the end of the help of `wait`.
-pub const WAIT_EXIT_CODES: &str = "Exit codes: 0 it is so, 1 an error (there is no such deployment, or it was deleted meanwhile), 2 a \
-                                   command line that cannot be understood, 3 it was not so before the time was over.";
+pub const WAIT_EXIT_CODES: &str = "Exit codes: 0 it is so, 1 it cannot come (the change is refused, or clusters failed) or an error (there is \
+                                   no such deployment, or it was deleted meanwhile), 2 a command line that cannot be understood, 3 it was \
+                                   not so before the time was over.";
+
+/// Said at the end of the help of `explain`.
+pub const EXPLAIN_EXIT_CODES: &str = "Exit codes: 0 it was explained, 1 an error, 2 a command line that cannot be understood, 4 the last change \
+                                      is refused: why is said first, then what runs is explained.";
 
 /// What is said at the end of the help of `dashboard`.
 pub const DASHBOARD_EXIT_CODES: &str =

@@ -25,7 +25,7 @@ pub struct StatusArgs {
     /// Only this app; repeat for several.
     #[arg(long, value_name = "NAME")]
     pub app: Vec<String>,
-    /// Only where an app on a cluster is in this state; repeat for several.
+    /// Only deployments in this state, and those of which an app on a cluster is; repeat for several.
     #[arg(long, value_enum, ignore_case = true)]
     pub state: Vec<Verdict>,
     /// Which objects of those that are not as wanted, and whether an app on a cluster is ready.

@@ -23,7 +23,7 @@ pub struct Filter {
     pub clusters: Vec<String>,
     /// Names of apps.
     pub apps: Vec<String>,
-    /// How an app is on a cluster.
+    /// State of a deployment, or of an app of it on a cluster.
     pub states: Vec<Verdict>,
     /// Objects that are not as wanted, and whether an app on a cluster is ready.
     pub objects: ObjectArgs,
@@ -59,6 +59,23 @@ impl Filter {
         self.clusters.is_empty() && self.apps.is_empty() && self.states.is_empty() && self.objects.is_all()
     }
 
+    /// True where only some apps, clusters or objects are asked about.
+    const fn is_of_parts(&self) -> bool {
+        !self.clusters.is_empty() || !self.apps.is_empty() || self.objects.names_objects()
+    }
+
+    /// True where what is so is asked about.
+    pub fn takes_state(&self, verdict: Verdict) -> bool {
+        self.states.is_empty() || self.states.contains(&verdict)
+    }
+
+    /// True where a deployment is shown for how all of it is, whatever is shown of its apps.
+    pub fn takes_group(&self, verdict: Verdict) -> bool {
+        !self.is_of_parts()
+            && self.takes_state(verdict)
+            && self.objects.takes_readiness(verdict == Verdict::Ready)
+    }
+
     /// Whether an app on a cluster is shown; its objects become those that are asked for.
     pub(super) fn admits(&self, app: &str, there: &mut There, counts: &mut Counts) -> bool {
         let named = |there: &There| there.objects.iter().filter(|thing| !thing.object.is_empty()).count();
@@ -82,7 +99,7 @@ impl Filter {
     fn takes(&self, app: &str, there: &There) -> bool {
         (self.clusters.is_empty() || self.clusters.contains(&there.cluster))
             && (self.apps.is_empty() || self.apps.iter().any(|wanted| wanted == app))
-            && (self.states.is_empty() || self.states.contains(&there.verdict))
+            && self.takes_state(there.verdict)
             && self.objects.takes_readiness(there.verdict == Verdict::Ready)
     }
 }

@@ -48,6 +48,7 @@ pub fn head(text: &mut String, group: &Group) {
     let Group {
         namespace,
         name,
+        verdict: _,
         state,
         ready,
         reason,
@@ -58,6 +59,7 @@ pub fn head(text: &mut String, group: &Group) {
         resources,
         pending,
         apps: _,
+        is_current: _,
     } = group;
     let _ = write!(text, "{namespace}/{name}  {state}  ready: {ready}");
     if ready != "True" {

@@ -7,11 +7,12 @@ use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{DeploymentIntentGroup, RowStatus, State, SyncShard};
-use emco_engine::shard::{Row, decode_status, is_failure, rows};
+use emco_engine::shard::{Row, decode_status, rows};
 use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::filter::{Counts, Filter, Share};
+use super::verdict::{is_current, of_app, of_deployment};
 use crate::cli::args::status::Verdict;
 use crate::cli::pulse::Pulse;
 
@@ -36,6 +37,8 @@ pub struct Group {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// State of all of it, in a word.
+    pub verdict: Verdict,
     /// In EMCO's words, or Unknown.
     pub state: String,
     /// True, False or Unknown.
@@ -62,6 +65,9 @@ pub struct Group {
     pub pending: Option<String>,
     /// Its apps by name.
     pub apps: Vec<App>,
+    /// Its rows are of what was asked for last: that was looked at, and is neither refused nor waits.
+    #[serde(skip)]
+    pub is_current: bool,
 }
 
 /// One app.
@@ -123,7 +129,7 @@ impl Tree {
         let mut shown: Vec<Group> = groups
             .iter()
             .map(|group| Group::of(group, shards, trusted, filter, &mut counts))
-            .filter(|group| filter.is_all() || !group.apps.is_empty())
+            .filter(|group| !group.apps.is_empty() || filter.takes_group(group.verdict))
             .collect();
         shown.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         counts.deployments = Share { shown: shown.len(), of: groups.len() };
@@ -173,9 +179,12 @@ impl Group {
         let unknown = || "Unknown".to_owned();
         let state = status.state.map_or_else(unknown, |state| state.to_string());
         let summary = status.summary.clone().unwrap_or_default();
+        let is_known = trusted && looked_at;
         Self {
+            verdict: if is_known { of_deployment(group, &status) } else { Verdict::Unknown },
+            is_current: is_known && is_current(&status),
             state: if trusted { state } else { unknown() },
-            ready: ready.filter(|_| trusted && looked_at).map_or_else(unknown, |ready| ready.status.clone()),
+            ready: ready.filter(|_| is_known).map_or_else(unknown, |ready| ready.status.clone()),
             reason: if !trusted {
                 "OperatorSilent".to_owned()
             } else if looked_at {
@@ -203,10 +212,22 @@ impl Group {
         Self::of(group, &[], true, &Filter::default(), &mut Counts::default())
     }
 
-    /// Whether it is ready, and so is everything that is shown of it.
-    pub fn is_as_wanted(&self) -> bool {
-        self.ready == "True"
-            && self.apps.iter().flat_map(|app| &app.clusters).all(|there| there.verdict == Verdict::Ready)
+    /// True where everything that is asked about is ready.
+    pub fn is_as_wanted(&self, filter: &Filter) -> bool {
+        let mut shown = self.apps.iter().flat_map(|app| &app.clusters);
+        self.itself_is_as_wanted(filter) && shown.all(|there| there.verdict == Verdict::Ready)
+    }
+
+    /// The same of what is said of all of it. Where only a part is asked about, others may be as they are; a change that is refused concerns
+    /// every part.
+    pub fn itself_is_as_wanted(&self, filter: &Filter) -> bool {
+        if filter.is_all() {
+            self.ready == "True"
+        } else if filter.takes_group(self.verdict) {
+            self.verdict == Verdict::Ready
+        } else {
+            self.is_current
+        }
     }
 }
 
@@ -226,7 +247,7 @@ pub(super) fn on_cluster(row: &Row, status: Option<&RowStatus>) -> BTreeMap<Stri
         let verdict = match status {
             _ if unreachable => Verdict::Unreachable,
             None => Verdict::Progressing,
-            Some(status) => verdict(row, status, app),
+            Some(status) => of_app(row, status, app),
         };
         // A row that is as wanted does not count by app.
         let counts = own.map(|own| (own.ready, own.total));
@@ -273,26 +294,6 @@ pub(super) fn on_cluster(row: &Row, status: Option<&RowStatus>) -> BTreeMap<Stri
         }
     }
     found
-}
-
-fn verdict(row: &Row, status: &RowStatus, app: &str) -> Verdict {
-    let own = status.apps.iter().find(|own| own.app == app);
-    let state = own.map_or(status.state, |own| own.state);
-    let concerned =
-        status.error.as_ref().is_some_and(|error| error.app.as_deref().is_none_or(|name| name == app));
-    if is_failure(state) && (own.is_some() || concerned) {
-        return Verdict::Failed;
-    }
-    if status.unknown > 0 && status.connectivity == Connectivity::Unknown {
-        return Verdict::Unknown;
-    }
-    let there = row.applied_apps.as_ref().and_then(|apps| apps.get(app))
-        == row.target.as_ref().and_then(|target| target.apps.get(app));
-    let ready = own.map_or_else(
-        || !status.apps.is_empty() || status.ready >= status.total,
-        |own| own.ready >= own.total,
-    );
-    if there && ready && !concerned { Verdict::Ready } else { Verdict::Progressing }
 }
 
 /// What a row says of objects of an app. What names no app is said with the first one.

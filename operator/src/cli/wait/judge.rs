@@ -24,15 +24,21 @@ pub fn leaves(group: &DeploymentIntentGroup) -> String {
     ready.map_or_else(|| "it is being deleted".to_owned(), said)
 }
 
+/// The status, if it is of the present generation.
+pub(super) fn looked_at(group: &DeploymentIntentGroup) -> Option<&DeploymentIntentGroupStatus> {
+    let generation = group.metadata.generation;
+    group.status.as_ref().filter(|status| {
+        status.observed_generation.is_some_and(|seen| generation.is_none_or(|now| seen >= now))
+    })
+}
+
 /// Whether a deployment is as asked for; `Err` says what is missing.
 pub fn judge(awaited: &Awaited, group: &DeploymentIntentGroup) -> Result<Met, String> {
     let generation = group.metadata.generation;
     if let Some(failing) = group.status.as_ref().and_then(|status| status.failing(generation)) {
         return Err(said(failing));
     }
-    let Some(status) = group.status.as_ref().filter(|status| {
-        status.observed_generation.is_some_and(|seen| generation.is_none_or(|now| seen >= now))
-    }) else {
+    let Some(status) = looked_at(group) else {
         let which = generation.map_or_else(String::new, |generation| format!(" generation {generation}"));
         return Err(format!("the operator has not looked at{which} yet"));
     };
@@ -85,7 +91,7 @@ fn is_taken_back(status: &DeploymentIntentGroupStatus) -> bool {
 }
 
 /// Which of the deployment's waves it is, from 0.
-fn place_of(group: &DeploymentIntentGroup, wave: &str) -> Result<usize, String> {
+pub(super) fn place_of(group: &DeploymentIntentGroup, wave: &str) -> Result<usize, String> {
     let waves = group.spec.rollout.iter().flat_map(|rollout| &rollout.waves);
     let names: Vec<&str> = waves.map(|wave| wave.name.as_str()).collect();
     names.iter().position(|name| *name == wave).ok_or_else(|| match names.join(", ") {
@@ -112,7 +118,7 @@ fn past(group: &DeploymentIntentGroup, place: usize) -> Result<String, String> {
 }
 
 /// A condition as a sentence.
-fn said(condition: &Condition) -> String {
+pub(super) fn said(condition: &Condition) -> String {
     let Condition { type_, status, reason, message, .. } = condition;
     let detail = if message.is_empty() { String::new() } else { format!(": {message}") };
     format!("{type_} is {status} ({reason}){detail}")

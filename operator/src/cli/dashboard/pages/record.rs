@@ -152,7 +152,7 @@ pub fn history(more: &More) -> Markup {
                                 th scope="col" { "Cause" }
                                 th scope="col" { "Made" }
                                 th scope="col" { "Outcome" }
-                                th scope="col" { "Good" }
+                                th scope="col" { "Became" }
                                 th scope="col" { "Objects" }
                             }
                         }
@@ -177,7 +177,7 @@ fn entry(one: &Entry) -> Markup {
             td { (one.cause) }
             td.since { @if let Some(made) = one.made { (time(&format!("{made:.0}"))) } }
             td { (said(one.outcome.as_deref().unwrap_or("-"))) }
-            td { (if one.good { "yes" } else { "no" }) }
+            td { (one.became.unwrap_or("-")) }
             td.number { (one.objects) }
         }
     }

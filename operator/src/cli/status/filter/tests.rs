@@ -48,6 +48,45 @@ fn ready_and_not_ready_select_apps_on_clusters() {
     );
 }
 
+fn of_states(states: &[Verdict]) -> Filter {
+    Filter { states: states.to_vec(), ..Filter::default() }
+}
+
+#[test]
+fn a_state_takes_deployments_that_are_so_and_apps_on_clusters() {
+    let failed = of_states(&[Verdict::Failed]);
+    let found = Tree::of(&[group()], &[shard()], alive(), &failed);
+    assert_eq!(shown(&found), ["db acme/b apps/StatefulSet/shop/db /ConfigMap/shop/db"]);
+    assert_eq!(Tree::of(&[group()], &[], alive(), &failed).groups, [], "it cannot be reached");
+    let mut late = group();
+    late.status.as_mut().unwrap().state = Some(emco_crds::State::UpdateFailed);
+    let found = Tree::of(&[late.clone()], &[], alive(), &failed);
+    assert_eq!((found.groups.len(), found.groups[0].verdict), (1, Verdict::Failed));
+    assert!(!found.groups[0].is_as_wanted(&failed));
+    let ready = of_states(&[Verdict::Ready]);
+    assert_eq!(Tree::of(&[late.clone()], &[], alive(), &ready).groups, []);
+    let app = Filter { apps: texts(&["web"]), ..failed };
+    assert_eq!(Tree::of(&[late], &[shard()], alive(), &app).groups, [], "the app has not failed");
+}
+
+#[test]
+fn parts_that_are_not_asked_about_decide_nothing() {
+    let mut group = group();
+    let part = |app: &str| Filter { apps: texts(&[app]), clusters: texts(&["acme/b"]), ..Filter::default() };
+    let as_wanted = |group: &DeploymentIntentGroup, filter: &Filter| {
+        let tree = Tree::of(std::slice::from_ref(group), &[shard()], alive(), filter);
+        tree.groups.iter().all(|group| group.is_as_wanted(filter))
+    };
+    assert!(!as_wanted(&group, &Filter::default()));
+    assert!(as_wanted(&group, &part("web")) && !as_wanted(&group, &part("db")));
+    assert!(as_wanted(&group, &of_states(&[Verdict::Ready])));
+    assert!(!as_wanted(&group, &of_states(&[Verdict::Failed])));
+    let refused = serde_json::json!({"type": "Placed", "status": "False", "reason": "NoClusterMatches", "message": "",
+        "lastTransitionTime": "2026-11-21T07:00:00Z"});
+    group.status.as_mut().unwrap().conditions.push(serde_json::from_value(refused).unwrap());
+    assert!(!as_wanted(&group, &part("web")), "a refused change concerns every part");
+}
+
 #[test]
 fn counts_say_what_is_shown_of_how_many() {
     let all = tree(ObjectArgs::default());

@@ -241,7 +241,7 @@ fn under_an_expired_lease_everything_is_unknown_and_says_what_was_last_reported(
         "{text}"
     );
     assert!(text.contains("acme/a  Unknown (last reported Ready)"), "{text}");
-    assert!(!group.is_as_wanted());
+    assert!(!group.is_as_wanted(&Filter::default()));
 }
 
 #[test]
