@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::rig::{Running, STAGE, file, run, run_as};
 
+mod failed;
+
 pub const EVERYWHERE: &str = "placement: {allOf: [{provider: acme, selector: {matchLabels: {tier: edge}}}]}";
 
 /// Two apps on `a` and `b`; one of them can be made wrong by its values.

@@ -1,6 +1,6 @@
 //! Asking the operator to look now, and names that complete a line.
 
-use emco_e2e::operator::project;
+use emco_e2e::operator::{deployed, project};
 
 use super::looks::{EVERYWHERE, deploy};
 use super::rig::{STAGE, file, run, run_as};
@@ -66,14 +66,20 @@ async fn wait_ends_when_a_deployment_is_as_asked_for_or_the_time_is_over() {
         let patch = "spec: {overrideValues: [{app: nothing, values: {a: 1}}]}";
         kubectl.run(&["patch", "dig", "till", "-n", "waits", "--type=merge", "-p", patch]).await?;
         run(bed, &["reconcile", "waits/till"]).await?.is(3, &["ready: False (AppNotFound)"]);
-        let refused = wait(&["--for=applied", "--timeout=0s"]).await?;
-        refused.is(3, &["waits/till is not applied after 0 s: Resolved is False (AppNotFound)"]);
+        let never = "and will not be before something is changed: ";
+        let refused = wait(&["--for=applied", "--timeout=10m", "-o", "json"]).await?;
+        refused.is(1, &["error: waits/till is not applied, ", never, "Resolved is False (AppNotFound)"]);
+        assert!(refused.out.is_empty(), "{}", refused.out);
+        wait(&["--for=revision=3"])
+            .await?
+            .is(1, &["its revision is 2, not 3; Resolved is False (AppNotFound)"]);
+        wait(&["--for=revision=2", "--timeout=0s"]).await?.is(0, &["waits/till is at revision 2"]);
         wait(&["--for=delete", "--timeout=0s"])
             .await?
             .is(3, &["waits/till is not gone", "nobody deletes it"]);
         for (words, code, said) in [
             (&["wait", "waits/none", "--for=ready"][..], 1, "there is no deployment intent group none"),
-            (&["wait", "waits/till", "--for=wave=canary", "--timeout=0s"], 3, "it has no spec.rollout.waves"),
+            (&["wait", "waits/till", "--for=wave=canary"], 1, "it has no spec.rollout.waves"),
             (
                 &["wait", "waits/till", "--for=soon"],
                 2,
@@ -84,6 +90,21 @@ async fn wait_ends_when_a_deployment_is_as_asked_for_or_the_time_is_over() {
         ] {
             run(bed, words).await?.is(code, &[said]);
         }
+        // Nothing matches: it could come with a label, and does not.
+        let place = async |tier: &str| {
+            let placement =
+                format!("{{allOf: [{{provider: acme, selector: {{matchLabels: {{tier: {tier}}}}}}}]}}");
+            let values = "[{app: note, values: {key: another}}]";
+            let patch = format!("spec: {{overrideValues: {values}, placement: {placement}}}");
+            let args = ["patch", "dig", "till", "-n", "waits", "--type=merge", "-p", &patch];
+            kubectl.run(&args).await.map(drop)
+        };
+        place("nowhere").await?;
+        wait(&["--for=ready"]).await?.is(1, &["waits/till is not ready, ", never, "tier=nowhere"]);
+        let once = wait(&["--for=ready", "--timeout=0s"]).await?;
+        once.is(3, &["waits/till is not ready after 0 s", "tier=nowhere"]);
+        place("edge").await?;
+        deployed(bed, "waits", "till", 2).await?;
         let delete =
             async || kubectl.run(&["delete", "dig", "till", "-n", "waits", "--wait=false"]).await.map(drop);
         let (gone, left, deleted) = tokio::join!(

@@ -53,6 +53,8 @@ async fn a_wave_is_awaited_rejected_and_approved_by_commands() {
         let ready = types::READY;
         let why = says::<DeploymentIntentGroup, _>(bed, "wavy", "till", ready, "RolloutPaused").await?;
         ensure!(why.contains(name), "{why}");
+        let never = "wavy/till is not applied, and will not be before something is changed: ";
+        run(bed, &["wait", "wavy/till", "--for=applied"]).await?.is(1, &[never, name]);
         let held = format!("it is not carried out while DeploymentApproval {name} rejects it");
         run(bed, &approve).await?.is(0, &["wavy/till: wave canary of digest ", " is approved by ", &held]);
         ensure!(note(bed, "b").await? == "one", "an approval counts beside a rejection");

@@ -1,12 +1,15 @@
 //! Deploys as the account of a logical cloud on real clusters, which authorize each of its writes.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::conditions::types;
 use emco_crds::fields::Failing;
-use emco_e2e::operator::{SOON, deployed, says, wait};
-use emco_e2e::wait::wait_for_object;
-use k8s_openapi::api::core::v1::ResourceQuota;
+use emco_e2e::bed::Bed;
+use emco_e2e::operator::{SOON, deployed, program, says, wait};
+use emco_e2e::wait::{Objects, wait_for_object, wait_for_some};
+use k8s_openapi::api::core::v1::{Event, ResourceQuota};
+use kube::runtime::watcher;
+use tokio::process::Command;
 
 use super::AT_WORK;
 use super::tenant::Tenant;
@@ -18,7 +21,10 @@ const QUOTA: &str = ", quotas: [{name: some, hard: {pods: '10'}}], limitRanges: 
                      [{type: Container, default: {memory: 256Mi}, max: {memory: 1Gi}}]}]";
 /// More than `ClusterRole` admin has: no cluster lets the account give it.
 const GREEDY: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: greedy}, \
-                      rules: [{apiGroups: [apps], resources: [deployments], verbs: [escalate]}]}";
+                      rules: [{apiGroups: [apps], verbs: [escalate], resources: \
+                      [controllerrevisions, daemonsets, deployments, replicasets, statefulsets]}]}";
+/// Its rights, as a cluster that refuses it names them, in this order.
+const GREED: [&str; 5] = ["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"];
 const EVERYTHING: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: everything}, \
                           roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, \
                           subjects: [{kind: ServiceAccount, name: default, namespace: standard-there}]}";
@@ -90,6 +96,7 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
             if rows.iter().any(told) { Ok(()) } else { Err(format!("{rows:?}")) }
         })
         .await?;
+        a_refusal_is_whole(bed).await?;
         tenant.deploy("three", "").await?;
         deployed(bed, SPACE, "shop", 3).await?;
 
@@ -107,6 +114,35 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
         tenant.leave().await
     })
     .await;
+}
+
+/// A row has the beginning and the end of a refusal, which names each right that is missing; the Event and the commands have all of it.
+async fn a_refusal_is_whole(bed: &Bed) -> Result<()> {
+    let dig = bed.hub().api::<DeploymentIntentGroup>(SPACE).await?.get("shop").await?;
+    let rows = dig.status.map(|status| status.failing).unwrap_or_default();
+    let said = rows.iter().find(|row| row.reason == "Forbidden").context("no row is refused")?;
+    let last = "Resources:[\"statefulsets\"], Verbs:[\"escalate\"]}";
+    ensure!(said.message.len() <= 256 && said.message.contains(" ... "), "{}", said.message);
+    ensure!(said.message.contains("/Role/") && said.message.ends_with(last), "{}", said.message);
+    let whole = |text: &str| GREED.iter().all(|right| text.contains(&format!("Resources:[\"{right}\"]")));
+    let selector = "involvedObject.name=shop,type=Warning,reason=Forbidden";
+    let (events, config) =
+        (bed.hub().api::<Event>(SPACE).await?, watcher::Config::default().fields(selector));
+    // It follows the status.
+    wait_for_some(events, config, SOON, "an Event with all of it", |events: &Objects<Event>| {
+        let told: Vec<&str> = events.values().filter_map(|event| event.message.as_deref()).collect();
+        if told.iter().any(|told| whole(told)) { Ok(()) } else { Err(format!("{told:?}")) }
+    })
+    .await?;
+    for command in [&["diff", "standard/shop"][..], &["get", "standard/shop", "--live"]] {
+        let mut emco = Command::new(program()?.with_file_name("kubectl-emco"));
+        emco.args(command).env("KUBECONFIG", bed.hub().kubectl().kubeconfig());
+        let output = bed.hear(&mut emco).await?;
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(output.status.code() == Some(3) && whole(&told), "{command:?}: {told}");
+        ensure!(told.contains(&format!("/Role/{THERE}/greedy")), "{command:?}: {told}");
+    }
+    Ok(())
 }
 
 /// Its object stays the same one, on each cluster.

@@ -14,7 +14,7 @@ use super::args::deployments::{ExplainArgs, PartArgs};
 use super::diff::past;
 use super::hub::{self, Hub};
 use super::output::{Table, machine};
-use super::status::refusal::{failure, refusal};
+use super::status::refusal::{failure, is_paused, refusal};
 use super::status::tree::note;
 use super::{Outcome, print};
 
@@ -150,6 +150,8 @@ fn remarks(deployment: &str, status: &DeploymentIntentGroupStatus) -> Vec<String
     let see = format!("`kubectl emco status {deployment}` says where and why");
     if taken_back && status.is_true(types::STALLED) {
         remarks.push(format!("the last change failed on too many clusters, and was taken back: {see}"));
+    } else if is_paused(status) {
+        remarks.push(format!("the rollout of the last change is paused: {see}"));
     } else if let Some(failed) = failure(status, types::READY) {
         remarks.push(format!("what runs has failed ({}): {see}", failed.reason));
     }
@@ -303,5 +305,8 @@ mod tests {
         let stalled = condition("Stalled", "True", "RolloutPaused");
         let back = said(&json!({"rollout": rollout, "conditions": [stalled]}));
         assert!(back.starts_with("the last change failed on too many clusters, and was taken"), "{back}");
+        let deployed = condition("Deployed", "False", "RolloutPaused");
+        let paused = said(&json!({"conditions": [deployed]}));
+        assert!(paused.starts_with("the rollout of the last change is paused: "), "{paused}");
     }
 }

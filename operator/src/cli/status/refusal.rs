@@ -33,6 +33,14 @@ pub fn failure<'a>(status: &'a DeploymentIntentGroupStatus, type_: &str) -> Opti
     (condition.status == "False" && !silent && !is_progress(&condition.reason)).then_some(condition)
 }
 
+/// True of a rollout that goes on with a person's help alone: too many clusters failed, or a wave is rejected. One that is taken back ends by
+/// itself.
+pub fn is_paused(status: &DeploymentIntentGroupStatus) -> bool {
+    let is_back = status.rollout.as_ref().is_some_and(|rollout| rollout.taken_back);
+    let deployed = status.condition(types::DEPLOYED);
+    !is_back && deployed.is_some_and(|deployed| deployed.reason == Reason::RolloutPaused.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};

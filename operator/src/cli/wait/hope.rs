@@ -7,7 +7,7 @@ use emco_crds::{DeploymentIntentGroup, State};
 
 use super::judge::{Met, judge, leaves, looked_at, place_of, said};
 use crate::cli::args::awaited::Awaited;
-use crate::cli::status::refusal::{failure, refusal};
+use crate::cli::status::refusal::{failure, is_paused, refusal};
 
 /// Something that did not come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,8 @@ fn missing(awaited: &Awaited, group: &DeploymentIntentGroup, why: String) -> Mis
     let is_false = |stage: &str| status.condition(stage).is_some_and(|stage| stage.status == "False");
     let waits = status.pending.is_some() || types::STAGES.into_iter().any(is_false);
     let type_ = if *awaited == Awaited::Ready { types::READY } else { types::DEPLOYED };
-    let failed = !to_come && (settled || !waits) && failure(status, type_).is_some();
+    let has_failed = is_paused(status) || failure(status, type_).is_some();
+    let failed = !to_come && (settled || !waits) && has_failed;
     let taken_back = status.is_true(types::STALLED) && refusal(status).is_none();
     Missing { why, hope: if failed || taken_back { Hope::None } else { Hope::Good } }
 }
@@ -160,6 +161,8 @@ mod tests {
         let failed = hope(&Awaited::Applied, "UpdateFailed", "Forbidden", waits, false);
         assert_eq!(failed, Hope::Good, "the plan that waits may be what helps");
         assert_eq!(hope(&Awaited::Ready, "Updating", "RolloutPaused", None, true), Hope::None, "taken back");
+        assert_eq!(of(&Awaited::Applied, "Updating", "RolloutPaused"), Hope::None, "a wave is rejected");
+        assert_eq!(of(&Awaited::Applied, "Updating", "WaitingForWave"), Hope::Good, "it can be approved");
     }
 
     #[test]
