@@ -28,8 +28,6 @@ use judge::{Met, leaves};
 
 /// Nobody waits longer: ten years.
 const LONGEST: Duration = Duration::from_hours(87_600);
-/// So long a change may be refused for something that is not there: objects that are applied together come one after the other.
-const TOGETHER: Duration = Duration::from_secs(5);
 
 /// The answer, as programs read it.
 #[derive(Debug, Serialize)]
@@ -97,7 +95,7 @@ impl Wait<'_> {
         }
         // Also says that there is none.
         let group = self.hub.deployment(&self.namespace, &self.name).await?;
-        let mut seen = look(&self.awaited, &group);
+        let mut seen = look(&self.awaited, &group, Timestamp::now());
         loop {
             let (why, hope) = match seen {
                 Err(Missing { why, hope: Hope::None }) => return Err(self.never(&why)),
@@ -108,10 +106,13 @@ impl Wait<'_> {
                     Kept::Again(why) => (why, Hope::Good),
                 },
             };
-            let limit = if hope == Hope::Little { TOGETHER.min(self.left()) } else { self.left() };
+            let limit = match hope {
+                Hope::Brief(limit) => limit.min(self.left()),
+                Hope::Good | Hope::None => self.left(),
+            };
             seen = match self.other_than(hope, &why, limit).await? {
                 Ok(seen) => seen,
-                Err(why) if hope == Hope::Little && !self.left().is_zero() => return Err(self.never(&why)),
+                Err(why) if hope != Hope::Good && !self.left().is_zero() => return Err(self.never(&why)),
                 Err(why) => return Ok(Err(why)),
             };
         }
@@ -125,7 +126,7 @@ impl Wait<'_> {
         limit: Duration,
     ) -> anyhow::Result<Result<Result<Met, Missing>, String>> {
         let seen = watched::until(self.api(), &self.name, limit, why, |group| {
-            match group.map(|group| look(&self.awaited, group)) {
+            match group.map(|group| look(&self.awaited, group, Timestamp::now())) {
                 Some(Err(missing)) if missing.hope == hope => Err(missing.why),
                 seen => Ok(seen),
             }

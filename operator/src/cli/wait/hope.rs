@@ -1,13 +1,23 @@
 //! Judges whether something that is waited for may still come, or is refused or failed.
 
+use std::time::Duration;
+
 use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
+use emco_crds::names::manager;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{DeploymentIntentGroup, State};
+use emco_engine::rollup;
+use jiff::Timestamp;
 
 use super::judge::{Met, judge, leaves, looked_at, place_of, said};
 use crate::cli::args::awaited::Awaited;
 use crate::cli::status::refusal::{failure, is_paused, refusal};
+
+/// So long a change may be refused for something that is not there: objects that are applied together come one after the other.
+const TOGETHER: Duration = Duration::from_secs(5);
+/// So long a cluster may say no: what an edit of the deployment, or a request, has it try again is reported after the try.
+const TRIED: Duration = Duration::from_secs(10);
 
 /// Something that did not come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +33,8 @@ pub struct Missing {
 pub enum Hope {
     /// It may come by itself, or with a person's approval.
     Good,
-    /// The change is refused for something that may be written any moment: objects that are applied together come one after the other.
-    Little,
+    /// It may come within this time, and hardly later.
+    Brief(Duration),
     /// Only an edit helps, or clusters said no.
     None,
 }
@@ -40,12 +50,12 @@ pub fn removal_failed(group: &DeploymentIntentGroup) -> Option<String> {
 }
 
 /// Judges a deployment by what is awaited of it.
-pub fn look(awaited: &Awaited, group: &DeploymentIntentGroup) -> Result<Met, Missing> {
-    judge(awaited, group).map_err(|why| missing(awaited, group, why))
+pub fn look(awaited: &Awaited, group: &DeploymentIntentGroup, now: Timestamp) -> Result<Met, Missing> {
+    judge(awaited, group).map_err(|why| missing(awaited, group, now, why))
 }
 
 /// Says whether what is missing may come.
-fn missing(awaited: &Awaited, group: &DeploymentIntentGroup, why: String) -> Missing {
+fn missing(awaited: &Awaited, group: &DeploymentIntentGroup, now: Timestamp, why: String) -> Missing {
     let ends = group.metadata.deletion_timestamp.is_some();
     let fails = |status: &DeploymentIntentGroupStatus| status.failing(group.metadata.generation).is_some();
     let Some(status) = looked_at(group).filter(|status| !ends && !fails(status)) else {
@@ -65,7 +75,7 @@ fn missing(awaited: &Awaited, group: &DeploymentIntentGroup, why: String) -> Mis
         let hope = match (status.is_true(types::STALLED), by_itself) {
             (true, _) => Hope::None,
             (false, true) => Hope::Good,
-            (false, false) => Hope::Little,
+            (false, false) => Hope::Brief(TOGETHER),
         };
         let cause = if to_come { format!("; {}", said(stage)) } else { String::new() };
         return Missing { why: format!("{why}{cause}"), hope };
@@ -73,10 +83,34 @@ fn missing(awaited: &Awaited, group: &DeploymentIntentGroup, why: String) -> Mis
     let is_false = |stage: &str| status.condition(stage).is_some_and(|stage| stage.status == "False");
     let waits = status.pending.is_some() || types::STAGES.into_iter().any(is_false);
     let type_ = if *awaited == Awaited::Ready { types::READY } else { types::DEPLOYED };
-    let has_failed = is_paused(status) || failure(status, type_).is_some();
-    let failed = !to_come && (settled || !waits) && has_failed;
     let taken_back = status.is_true(types::STALLED) && refusal(status).is_none();
-    Missing { why, hope: if failed || taken_back { Hope::None } else { Hope::Good } }
+    let runs_out = !to_come && (settled || !waits);
+    let failed = runs_out && failure(status, type_).is_some();
+    let hope = if taken_back || runs_out && is_paused(status) || failed && is_tried(group, status, now) {
+        Hope::None
+    } else if failed {
+        Hope::Brief(TRIED)
+    } else {
+        Hope::Good
+    };
+    Missing { why, hope }
+}
+
+/// True where a cluster has been failing for a while, and began to after the last edit: it tried what is asked for now.
+fn is_tried(group: &DeploymentIntentGroup, status: &DeploymentIntentGroupStatus, now: Timestamp) -> bool {
+    let entries = group.metadata.managed_fields.iter().flatten();
+    let by_people = entries.filter(|entry| {
+        entry.subresource.as_deref().is_none_or(str::is_empty)
+            && entry.manager.as_deref() != Some(manager::OPERATOR)
+    });
+    let Some(edited) = by_people.filter_map(|entry| entry.time.as_ref().map(|time| time.0)).max() else {
+        return false;
+    };
+    let failing = status.failing.iter().filter(|failing| rollup::is_failure(&failing.reason));
+    failing.filter_map(|failing| failing.since.as_ref()).any(|since| {
+        let held = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
+        since.0 > edited && held >= TRIED
+    })
 }
 
 #[cfg(test)]
@@ -128,7 +162,7 @@ mod tests {
         if stalled {
             say("Stalled", "True", reason);
         }
-        look(awaited, &group).unwrap_err().hope
+        look(awaited, &group, Timestamp::UNIX_EPOCH).unwrap_err().hope
     }
 
     #[test]
@@ -138,8 +172,8 @@ mod tests {
         };
         assert_eq!(of("Rendered", "SchemaViolation", true), Hope::None);
         assert_eq!(of("Approved", "Rejected", true), Hope::None);
-        assert_eq!(of("Placed", "NoClusterMatches", false), Hope::Little);
-        assert_eq!(of("Resolved", "ChartNotReady", false), Hope::Little);
+        assert_eq!(of("Placed", "NoClusterMatches", false), Hope::Brief(TOGETHER));
+        assert_eq!(of("Resolved", "ChartNotReady", false), Hope::Brief(TOGETHER));
         for comes in ["Fetching", "LogicalCloudNotReady", "LogicalCloudNotFound", "NoProject"] {
             assert_eq!(of("Resolved", comes, false), Hope::Good, "{comes}");
         }
@@ -152,7 +186,7 @@ mod tests {
     fn what_clusters_refuse_ends_a_wait_and_a_cluster_that_is_away_does_not() {
         let of = |awaited: &Awaited, state: &str, reason: &str| hope(awaited, state, reason, None, false);
         for awaited in [Awaited::Applied, Awaited::Ready, Awaited::Revision(3)] {
-            assert_eq!(of(&awaited, "UpdateFailed", "Forbidden"), Hope::None, "{awaited}");
+            assert_eq!(of(&awaited, "UpdateFailed", "Forbidden"), Hope::Brief(TRIED), "{awaited}");
             assert_eq!(of(&awaited, "Updating", "Progressing"), Hope::Good, "{awaited}");
             assert_eq!(of(&awaited, "Updated", "Unreachable"), Hope::Good, "{awaited}");
         }
@@ -171,8 +205,31 @@ mod tests {
         assert_eq!(hope(&Awaited::Revision(3), "Updating", "Progressing", refused, true), Hope::Good);
         assert_eq!(hope(&Awaited::Revision(4), "Updating", "Progressing", refused, true), Hope::None);
         let group = group(&[("Ready", "False", "x"), ("Placed", "False", "so it is")]);
-        let why = look(&Awaited::Revision(4), &group).unwrap_err().why;
+        let why = look(&Awaited::Revision(4), &group, Timestamp::UNIX_EPOCH).unwrap_err().why;
         assert_eq!(why, "its revision is 3, not 4; Placed is False (Because): so it is");
+    }
+
+    #[test]
+    fn what_clusters_tried_since_the_last_edit_ends_a_wait_at_once() {
+        let tried = |edited: &str, since: &str, reason: &str| {
+            let mut group = group(&[("Deployed", "False", "x")]);
+            let entry = |manager: &str, part: &str, time: &str| {
+                json!({"manager": manager, "subresource": part, "time": time})
+            };
+            let ours = |part: &str| entry("emco-operator", part, "2026-01-02T00:00:00Z");
+            let edits = json!([entry("kubectl", "", edited), ours(""), ours("status")]);
+            group.metadata.managed_fields = Some(serde_json::from_value(edits).unwrap());
+            let mut status = group.status.clone().unwrap();
+            let failing = json!([{"cluster": "acme/a", "reason": reason, "since": since}]);
+            status.failing = serde_json::from_value(failing).unwrap();
+            is_tried(&group, &status, "2026-01-01T00:01:00Z".parse().unwrap())
+        };
+        let (before, after) = ("2026-01-01T00:00:10Z", "2026-01-01T00:00:20Z");
+        assert!(tried(before, after, "Forbidden"));
+        assert!(!tried(after, before, "Forbidden"), "the edit may help");
+        assert!(!tried(before, before, "Forbidden"), "times are whole seconds");
+        assert!(!tried(before, "2026-01-01T00:00:55Z", "Forbidden"), "it may be tried again");
+        assert!(!tried(before, after, "Unreachable"));
     }
 
     #[test]
