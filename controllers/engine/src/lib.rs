@@ -38,6 +38,7 @@ pub mod pin;
 pub mod place;
 pub mod plan;
 pub mod recreate;
+pub mod provenance;
 pub mod refusal;
 pub mod resolve;
 pub mod role;

@@ -18,6 +18,7 @@ use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
+use crate::provenance::Done;
 use crate::refusal::Refusal;
 use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, Phase, SetManifest, TEST};
 
@@ -56,6 +57,8 @@ pub struct Draft {
     pub findings: Option<Arc<Findings>>,
     /// What the chart tests itself with.
     tests: KeptTests,
+    /// What actions of intents did to it.
+    pub done: Vec<Done>,
 }
 
 #[derive(Clone, Debug)]
@@ -156,6 +159,7 @@ impl Draft {
             lookups: BTreeSet::new(),
             findings: None,
             tests: KeptTests::default(),
+            done: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! A field is written as a JSON pointer. Where all items of a list have a name of their own, an item is written by it
 //! (`/spec/template/spec/containers/[web]/image`), for its place changes with what others add. Any other list is one field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -16,26 +16,49 @@ pub fn touched(before: &Value, after: &Value) -> Vec<String> {
     out
 }
 
-/// Fields that a patch sets whatever they are before: one that sets what is there already has its say as well.
-pub fn stated(patch: &Patch) -> Vec<String> {
+/// Fields that a patch of an object sets whatever they are before: one that sets what is there already has its say as well.
+pub fn stated(patch: &Patch, object: &Value) -> Vec<String> {
     let mut out = Vec::new();
     match patch {
-        Patch::Merge(patch) => leaves(patch, "", true, &mut out),
-        Patch::Strategic(patch) => leaves(patch, "", false, &mut out),
+        Patch::Merge(patch) => merged(patch, "", &mut out),
+        Patch::Strategic(patch) => merged_by_keys(patch, "", &mut out),
         Patch::Workload(change) => out.extend(asked(change)),
         Patch::Json(operations) => {
             let sets = |operation: &&Value| operation.get("op").and_then(Value::as_str) != Some("test");
-            let path = |operation: &Value| operation.get("path").and_then(Value::as_str).map(str::to_owned);
-            // A place in a list is compared by what becomes of the list.
-            let in_list = |path: &String| {
-                path.split('/')
-                    .any(|part| part == "-" || !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-            };
-            out.extend(operations.iter().filter(sets).filter_map(path).filter(|path| !in_list(path)));
+            let paths = operations.iter().filter(sets).filter_map(|operation| operation.get("path"));
+            out.extend(paths.filter_map(|path| set_at(path.as_str()?, object)));
         }
     }
     out.sort();
+    out.dedup();
     out
+}
+
+/// The field that an operation of a JSON patch sets; `None` for a place in a list that is not there yet: what becomes of the list tells.
+fn set_at(path: &str, object: &Value) -> Option<String> {
+    let (mut at, mut value) = (String::new(), Some(object));
+    for part in path.split('/').skip(1) {
+        let list = value;
+        let Some(Value::Array(items)) = list else {
+            value = value.and_then(|value| value.get(plain(part)));
+            at.push('/');
+            at.push_str(part);
+            continue;
+        };
+        let item = items.get(part.parse::<usize>().ok()?)?;
+        // A list without names is one field.
+        if fields(list, &at).is_none() {
+            return Some(at);
+        }
+        at = below(&at, &format!("[{}]", item.get("name")?.as_str()?));
+        value = Some(item);
+    }
+    Some(at)
+}
+
+/// A part of a pointer without its escapes.
+fn plain(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
 }
 
 /// Fields of a workload that asks for hardware.
@@ -63,15 +86,62 @@ pub fn overlap<'a>(fields: &'a [String], others: &[String]) -> Option<&'a str> {
     fields.iter().find(|field| meets(field)).map(String::as_str)
 }
 
-fn leaves(patch: &Value, at: &str, lists: bool, out: &mut Vec<String>) {
+/// The first field of `theirs` that is, holds, or lies in one of `ours`, and differs between the two objects.
+pub fn differing(
+    (one, ours): (&Value, &BTreeSet<String>),
+    (other, theirs): (&Value, &BTreeSet<String>),
+) -> Option<String> {
+    let differs = |field: &str| at(one, field) != at(other, field);
+    let found = theirs.iter().find(|field| {
+        let mut holding = Some(field.as_str());
+        while let Some(outer) = holding {
+            if ours.contains(outer) && differs(outer) {
+                return true;
+            }
+            holding = outer.rsplit_once('/').map(|(outer, _)| outer);
+        }
+        let inside = format!("{field}/");
+        let next = ours.range(inside.clone()..).next();
+        next.is_some_and(|inner| inner.starts_with(&inside)) && differs(field)
+    });
+    found.cloned()
+}
+
+/// The value of a field.
+fn at<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    field.split('/').skip(1).try_fold(object, |value, part| match value {
+        Value::Array(items) => {
+            let name = plain(part.strip_prefix('[')?.strip_suffix(']')?);
+            items.iter().find(|item| item.get("name").and_then(Value::as_str) == Some(&name))
+        }
+        _ => value.get(plain(part)),
+    })
+}
+
+fn merged(patch: &Value, at: &str, out: &mut Vec<String>) {
     match patch {
+        Value::Object(map) => map.iter().for_each(|(key, value)| merged(value, &below(at, key), out)),
+        _ => out.push(at.to_owned()),
+    }
+}
+
+/// The same of a strategic merge, whose directives begin with a dollar, and whose lists are merged by keys.
+fn merged_by_keys(patch: &Value, at: &str, out: &mut Vec<String>) {
+    match patch {
+        Value::Object(map) if map.contains_key("$patch") => out.push(at.to_owned()),
         Value::Object(map) => {
-            // Directives of a strategic merge begin so.
-            for (key, value) in map.iter().filter(|(key, _)| !key.starts_with('$')) {
-                leaves(value, &below(at, key), lists, out);
+            for (key, value) in map {
+                match key.strip_prefix("$deleteFromPrimitiveList/") {
+                    Some(list) => out.push(below(at, list)),
+                    None if key.starts_with('$') => {}
+                    None => merged_by_keys(value, &below(at, key), out),
+                }
             }
         }
-        Value::Array(_) if !lists => {}
+        Value::Array(_) => match fields(Some(patch), at) {
+            Some(items) => items.into_iter().for_each(|(item, value)| merged_by_keys(value, &item, out)),
+            None => out.push(at.to_owned()),
+        },
         _ => out.push(at.to_owned()),
     }
 }
@@ -148,17 +218,38 @@ mod tests {
 
     #[test]
     fn a_patch_states_what_it_sets_to_what_is_there() {
+        let object = json!({"spec": {"c": [{"name": "log"}, {"name": "web"}], "args": ["x"]}});
         let merge = Patch::Merge(json!({"spec": {"replicas": 1, "args": ["x"], "gone": null}}));
-        assert_eq!(stated(&merge), ["/spec/args", "/spec/gone", "/spec/replicas"]);
-        let strategic =
-            Patch::Strategic(json!({"spec": {"replicas": 1, "c": [{"name": "web"}], "$patch": "merge"}}));
-        assert_eq!(stated(&strategic), ["/spec/replicas"]);
+        assert_eq!(stated(&merge, &object), ["/spec/args", "/spec/gone", "/spec/replicas"]);
+        let strategic = Patch::Strategic(json!({"spec": {
+            "replicas": 1,
+            "c": [{"name": "web", "image": "a"}, {"name": "log", "$patch": "delete"}],
+            "ports": [{"port": 1}],
+            "$retainKeys": ["c"],
+            "$deleteFromPrimitiveList/args": ["x"],
+        }}));
+        assert_eq!(
+            stated(&strategic, &object),
+            [
+                "/spec/args",
+                "/spec/c/[log]",
+                "/spec/c/[web]/image",
+                "/spec/c/[web]/name",
+                "/spec/ports",
+                "/spec/replicas"
+            ]
+        );
         let operations = vec![
             json!({"op": "replace", "path": "/spec/replicas", "value": 1}),
             json!({"op": "test", "path": "/spec/paused", "value": true}),
-            json!({"op": "add", "path": "/spec/args/-", "value": "x"}),
+            json!({"op": "add", "path": "/spec/c/-", "value": {"name": "new"}}),
+            json!({"op": "replace", "path": "/spec/c/1/image", "value": "a"}),
+            json!({"op": "replace", "path": "/spec/args/0", "value": "y"}),
         ];
-        assert_eq!(stated(&Patch::Json(operations)), ["/spec/replicas"]);
+        assert_eq!(
+            stated(&Patch::Json(operations), &object),
+            ["/spec/args", "/spec/c/[web]/image", "/spec/replicas"]
+        );
     }
 
     #[test]
@@ -172,7 +263,7 @@ mod tests {
             replicas: Some(2),
         };
         assert_eq!(
-            stated(&Patch::Workload(change)),
+            stated(&Patch::Workload(change), &json!({})),
             [
                 "/spec/replicas",
                 "/spec/template/spec/containers/[web]/resources/limits/x~1y",
@@ -180,6 +271,19 @@ mod tests {
                 "/spec/template/spec/nodeSelector/a~1b",
             ]
         );
+    }
+
+    #[test]
+    fn objects_differ_only_in_fields_that_meet_with_other_values() {
+        let set = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect::<BTreeSet<_>>();
+        let one = json!({"a": {"b": 1}, "c": [{"name": "web", "image": "x"}], "d": 1});
+        let other = json!({"a": {"b": 2}, "c": [{"name": "log"}, {"name": "web", "image": "x"}], "d": 2});
+        let differing = |ours: &[&str], theirs: &[&str]| differing((&one, &set(ours)), (&other, &set(theirs)));
+        assert_eq!(differing(&["/a/b"], &["/a/b"]).as_deref(), Some("/a/b"));
+        assert_eq!(differing(&["/a"], &["/a/b"]).as_deref(), Some("/a/b"));
+        assert_eq!(differing(&["/a/b"], &["/a"]).as_deref(), Some("/a"));
+        assert_eq!(differing(&["/c/[web]/image"], &["/c/[web]/image"]), None);
+        assert_eq!(differing(&["/a/b"], &["/d"]), None);
     }
 
     #[test]

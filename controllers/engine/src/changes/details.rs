@@ -168,6 +168,16 @@ pub struct ObjectRow {
     pub what: What,
     /// Its name.
     pub object: String,
+    /// The intents for which it changes, where its chart makes it as before: `GenericActionIntent banner`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
+}
+
+impl ObjectRow {
+    /// For a line that ends with the object: ` (only by GenericActionIntent banner)`; empty where its chart has a part in the change.
+    pub fn only_by(&self) -> String {
+        if self.by.is_empty() { String::new() } else { format!(" (only by {})", self.by.join(", ")) }
+    }
 }
 
 /// Digest of a document: the same for the same changes.
@@ -237,7 +247,10 @@ impl Variant {
         let mut of = room.take(bare)?;
         let clusters = self.clusters.iter().take(MOST_CLUSTERS);
         of.clusters = clusters.map_while(|id| room.take(id.to_string())).collect();
-        let objects = self.objects.iter().map(|(what, id)| ObjectRow { what: *what, object: id.to_string() });
+        let objects = self.objects.iter().map(|(what, id)| {
+            let by = self.by.get(id).cloned().unwrap_or_default();
+            ObjectRow { what: *what, object: id.to_string(), by }
+        });
         of.objects = objects.map_while(|row| room.take(row)).collect();
         if !self.hooks.is_empty() {
             room.spend(&HOOKS);

@@ -49,6 +49,7 @@ fn assignment(rows: &[Row]) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        provenance: None,
         rendered_revision: None,
         tests: None,
         edits: None,

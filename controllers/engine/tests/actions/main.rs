@@ -4,6 +4,8 @@
 mod common;
 mod generated;
 mod laws;
+mod meeting;
+mod provenance;
 mod refused;
 mod stored;
 mod targets;

@@ -108,6 +108,7 @@ pub async fn write(
     }
     fill(&mut status, &rolled, keeps_placement(planned));
     if let Some(plan) = planned.plan().filter(|_| planned.is_carried_out()) {
+        status.intents.clone_from(&plan.intents);
         for remarks in &plan.remarks {
             if let Some(app) = status.apps.iter_mut().find(|app| app.name == remarks.app) {
                 app.unread_values.clone_from(&remarks.unread);

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Builder, Finished};
+use super::{Builder, Edited, Finished};
 use crate::manifests::{self, Draft};
 use crate::plan::render::Job;
 use crate::plan::work::Item;
+use crate::provenance::Provenance;
 use crate::refusal::Refusal;
 use crate::set::{Assigned, ManifestSet, StoredEdits};
 
@@ -23,7 +24,9 @@ impl<'a> Builder<'a> {
         }
         let base = Arc::clone(&rendered.set);
         match self.edit(&job.item, &base, Some(draft)) {
-            Ok(set) => Ok(Some(Finished { set, base: Some(base), ..rendered })),
+            Ok(Edited { set, provenance }) => {
+                Ok(Some(Finished { set, base: Some(base), provenance, ..rendered }))
+            }
             // A try refuses nothing: the set is rendered anew, and what is wrong is found then.
             Err(_) if job.tentative => Ok(None),
             Err(refusal) => Err(refusal),
@@ -37,7 +40,7 @@ impl<'a> Builder<'a> {
         stored: &Assigned,
         base: Arc<ManifestSet>,
     ) -> Result<(), Box<Refusal>> {
-        let set = self.edit(item, &base, None)?;
+        let Edited { set, provenance } = self.edit(item, &base, None)?;
         // Counted are different sets.
         let release_revision = match item.previous {
             Some(previous) if previous.set == set.digest => previous.release_revision,
@@ -51,6 +54,7 @@ impl<'a> Builder<'a> {
             release_revision,
             rendered_revision: Some(rendered).filter(|rendered| *rendered != release_revision),
             edits: self::stored(item, Some(&base)),
+            provenance,
             ..stored.clone()
         };
         for set in [set, base] {
@@ -68,14 +72,14 @@ impl<'a> Builder<'a> {
         item: &Item<'a>,
         base: &Arc<ManifestSet>,
         rendered: Option<&Draft>,
-    ) -> Result<Arc<ManifestSet>, Box<Refusal>> {
+    ) -> Result<Edited, Box<Refusal>> {
         let draft = self.edited(item, base, rendered)?;
         let empty = BTreeMap::new();
         let defined = self.defined.get(item.id()).unwrap_or(&empty);
         let scopes = manifests::scopes(&draft.kinds, item.cluster.apis.as_deref(), defined);
         let key = (Arc::as_ptr(&draft).addr(), scopes);
         if let Some(made) = self.edited_sets.get(&key) {
-            return Ok(Arc::clone(made));
+            return Ok(made.clone());
         }
         let app = self.app(item);
         let digest_key = &self.resolved.snapshot.installation.digest_key;
@@ -86,9 +90,21 @@ impl<'a> Builder<'a> {
         for warning in draft.warnings.iter().chain(&warnings) {
             self.warn(warning);
         }
-        let made = Arc::new(set);
-        self.edited_sets.insert(key, Arc::clone(&made));
+        let provenance = Provenance::of(&draft.done, &set).map(|provenance| Arc::new(self.within_room(provenance)));
+        let made = Edited { set: Arc::new(set), provenance };
+        self.edited_sets.insert(key, made.clone());
         Ok(made)
+    }
+
+    /// Names fields as long as there is room in the plan, and counts them afterwards.
+    fn within_room(&mut self, provenance: Provenance) -> Provenance {
+        match self.provenance_room.checked_sub(provenance.size()) {
+            Some(room) => {
+                self.provenance_room = room;
+                provenance
+            }
+            None => provenance.counted(),
+        }
     }
 
     fn edited(

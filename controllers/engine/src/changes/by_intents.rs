@@ -1,0 +1,61 @@
+//! Finds the objects of an app that change only because intents do other things to them than before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use emco_crds::names::generated_app;
+
+use super::{Comparison, What, manifests};
+use crate::identity::{ClusterId, Id, SetDigest};
+use crate::set::{Assigned, ManifestSet};
+
+/// What a chart made: digests by object.
+type Rendered<'a> = BTreeMap<Id, &'a str>;
+
+impl Comparison<'_> {
+    /// By object, the intents that had a part in it before or have one now. An object that its chart makes otherwise, too, is left out, and
+    /// so is one of which it is not known.
+    pub(super) fn by_intents(
+        &self,
+        app: &str,
+        cluster: &ClusterId,
+        objects: &[(What, Id)],
+    ) -> BTreeMap<Id, Vec<String>> {
+        let before = self.running.and_then(|running| running.assignment.get(cluster)?.get(app));
+        let now = self.assignment.get(cluster).and_then(|apps| apps.get(app));
+        let cells = [before, now];
+        if cells.iter().flatten().all(|cell| cell.provenance.is_none()) {
+            return BTreeMap::new();
+        }
+        let stored = [self.running.map(|running| &running.sets), Some(self.sets)];
+        let mut sides = cells.iter().zip(stored).map(|(cell, sets)| match (cell, sets) {
+            // Neither the chart nor an intent made anything.
+            (None, _) => Some(Rendered::new()),
+            (Some(cell), Some(sets)) => rendered(app, cell, sets),
+            (Some(_), None) => None,
+        });
+        let (Some(Some(had)), Some(Some(has))) = (sides.next(), sides.next()) else { return BTreeMap::new() };
+        let edited = objects.iter().filter(|(_, id)| had.get(id) == has.get(id));
+        let named = edited.filter_map(|(_, id)| {
+            let object = id.to_string();
+            let provenances = cells.iter().flatten().filter_map(|cell| cell.provenance.as_deref());
+            let intents: BTreeSet<&str> =
+                provenances.flat_map(|provenance| provenance.intents_of(&object)).collect();
+            let intents: Vec<String> = intents.into_iter().map(str::to_owned).collect();
+            (!intents.is_empty()).then(|| (id.clone(), intents))
+        });
+        named.collect()
+    }
+}
+
+/// What was rendered for a cell before intents edited it; `None` where that cannot be read.
+fn rendered<'a>(
+    app: &str,
+    cell: &Assigned,
+    sets: &'a BTreeMap<SetDigest, Arc<ManifestSet>>,
+) -> Option<Rendered<'a>> {
+    if generated_app::is(app) {
+        return Some(Rendered::new());
+    }
+    Some(manifests(Some(sets.get(cell.base())?)).collect())
+}
