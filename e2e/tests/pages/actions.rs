@@ -54,6 +54,12 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     for line in said.lines().chain(["# changed by GenericActionIntent banner, spec.actions[words]"]) {
         ensure!(text.contains(line) && said.contains(line), "{line}: {said}");
     }
+    let said = page.run("kubectl emco manifests shop/till --edits").await?;
+    for part in ["(added)", "/data/say", "GenericActionIntent banner, spec.actions[words]"] {
+        ensure!(text.contains(part) && said.contains(part), "{part}: {said}");
+    }
+    let said = page.run("kubectl get dig till").await?;
+    ensure!(said.contains(r#""name":"banner","objects":2"#), "{said}");
     let there = maps(bed).await?;
     ensure!(there.contains("served from berlin") && there.contains("changed"), "{there}");
     page.run("sed ").await?;
