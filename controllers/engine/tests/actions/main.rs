@@ -7,6 +7,7 @@ mod laws;
 mod meeting;
 mod provenance;
 mod refused;
+mod selected;
 mod stored;
 mod targets;
 
