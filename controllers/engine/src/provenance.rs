@@ -179,7 +179,7 @@ pub fn intents(listed: &[IntentRef], assignment: &Assignment) -> Vec<IntentStatu
             *total += i64::try_from(objects).unwrap_or(i64::MAX);
         }
     }
-    let status = |IntentRef { kind, name }: &IntentRef| {
+    let status = |IntentRef { kind, name, .. }: &IntentRef| {
         let (clusters, objects) = all.get(&format!("{kind} {name}")).copied().unwrap_or_default();
         IntentStatus { kind: kind.clone(), name: name.clone(), clusters, objects }
     };

@@ -204,9 +204,9 @@ fn fields_of_intents_come_back_and_are_only_counted_where_there_is_no_room() {
     for (fields, are_named) in [(3, true), (10_000, false)] {
         let mut all = wide(1);
         let made = Arc::new(provenance(fields));
-        all.values_mut().for_each(|apps| {
-            apps.insert("web".to_owned(), Assigned { provenance: Some(Arc::clone(&made)), ..apps["web"].clone() });
-        });
+        for web in all.values_mut().filter_map(|apps| apps.get_mut("web")) {
+            web.provenance = Some(Arc::clone(&made));
+        }
         let packs = read(&write_assignment("uid", &all).unwrap());
         let stored = assignment(&packs.iter().collect::<Vec<_>>()).unwrap();
         let kept = stored.values().next().unwrap()["web"].provenance.as_deref().unwrap().clone();
