@@ -75,13 +75,13 @@ pub struct Done {
 }
 
 impl Provenance {
-    /// Of a finished set; `None` where nothing was done.
-    pub fn of(done: &[Done], set: &ManifestSet) -> Option<Self> {
+    /// Of a finished set. Where actions count and do nothing, it is empty.
+    pub fn of(done: &[Done], set: &ManifestSet) -> Self {
+        let mut all = Self::default();
         if done.is_empty() {
-            return None;
+            return all;
         }
         let placed = placed(set);
-        let mut all = Self::default();
         let (mut places, mut room) = (BTreeMap::new(), MOST_FIELDS);
         for Done { object, became, fields } in done {
             let intents: BTreeSet<&str> = fields.iter().map(|(_, action)| intent_of(action)).collect();
@@ -113,7 +113,12 @@ impl Provenance {
             let object = object.to_string();
             all.objects.push(EditedObject { object, became: *became, fields });
         }
-        Some(all)
+        all
+    }
+
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        self.intents.is_empty()
     }
 
     /// The same with numbers alone, for what there is no room for.
@@ -130,11 +135,14 @@ impl Provenance {
         fields.chain(objects).chain(self.actions.iter().map(String::len)).sum()
     }
 
-    /// Intents that had a part in an object, by its name: `GenericActionIntent banner`. None for what is only counted.
-    pub fn intents_of(&self, object: &str) -> BTreeSet<&str> {
-        let named = self.objects.iter().filter(|edited| edited.object == object);
-        let actions = named.flat_map(|edited| &edited.fields).filter_map(|(_, at)| self.actions.get(*at));
-        actions.map(|action| intent_of(action)).collect()
+    /// Intents that had a part in each object, by its name: `GenericActionIntent banner`. Without those that are only counted.
+    pub fn by_object(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for EditedObject { object, fields, .. } in &self.objects {
+            let actions = fields.iter().filter_map(|(_, at)| self.actions.get(*at));
+            all.entry(object.as_str()).or_default().extend(actions.map(|action| intent_of(action)));
+        }
+        all
     }
 }
 
@@ -179,7 +187,7 @@ pub fn intents(listed: &[IntentRef], assignment: &Assignment) -> Vec<IntentStatu
             *total += i64::try_from(objects).unwrap_or(i64::MAX);
         }
     }
-    let status = |IntentRef { kind, name, .. }: &IntentRef| {
+    let status = |IntentRef { group: _, kind, name }: &IntentRef| {
         let (clusters, objects) = all.get(&format!("{kind} {name}")).copied().unwrap_or_default();
         IntentStatus { kind: kind.clone(), name: name.clone(), clusters, objects }
     };

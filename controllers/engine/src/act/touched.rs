@@ -9,6 +9,11 @@ use serde_json::Value;
 
 use crate::edits::{Patch, WorkloadChange};
 
+mod meeting;
+mod operations;
+
+pub use meeting::{differing, displaced, meets};
+
 /// Fields that differ between two versions of an object.
 pub fn touched(before: &Value, after: &Value) -> Vec<String> {
     let mut out = Vec::new();
@@ -16,49 +21,25 @@ pub fn touched(before: &Value, after: &Value) -> Vec<String> {
     out
 }
 
-/// Fields that a patch of an object sets whatever they are before: one that sets what is there already has its say as well.
-pub fn stated(patch: &Patch, object: &Value) -> Vec<String> {
-    let mut out = Vec::new();
+/// What a patch says of an object, whatever the object is before.
+#[derive(Debug, Default)]
+pub struct Stated {
+    /// Fields that it sets: one that sets what is there already has its say as well.
+    pub fields: BTreeSet<String>,
+    /// Items that it takes by their places: the list, and the name of the item.
+    pub counted: BTreeSet<(String, String)>,
+}
+
+/// What a patch says of an object.
+pub fn stated(patch: &Patch, object: &Value) -> Stated {
+    let mut fields = BTreeSet::new();
     match patch {
-        Patch::Merge(patch) => merged(patch, "", &mut out),
-        Patch::Strategic(patch) => merged_by_keys(patch, "", &mut out),
-        Patch::Workload(change) => out.extend(asked(change)),
-        Patch::Json(operations) => {
-            let sets = |operation: &&Value| operation.get("op").and_then(Value::as_str) != Some("test");
-            let paths = operations.iter().filter(sets).filter_map(|operation| operation.get("path"));
-            out.extend(paths.filter_map(|path| set_at(path.as_str()?, object)));
-        }
+        Patch::Merge(patch) => merged(patch, "", &mut fields),
+        Patch::Strategic(patch) => merged_by_keys(patch, "", &mut fields),
+        Patch::Workload(change) => fields.extend(asked(change)),
+        Patch::Json(operations) => return operations::stated(operations, object),
     }
-    out.sort();
-    out.dedup();
-    out
-}
-
-/// The field that an operation of a JSON patch sets; `None` for a place in a list that is not there yet: what becomes of the list tells.
-fn set_at(path: &str, object: &Value) -> Option<String> {
-    let (mut at, mut value) = (String::new(), Some(object));
-    for part in path.split('/').skip(1) {
-        let list = value;
-        let Some(Value::Array(items)) = list else {
-            value = value.and_then(|value| value.get(plain(part)));
-            at.push('/');
-            at.push_str(part);
-            continue;
-        };
-        let item = items.get(part.parse::<usize>().ok()?)?;
-        // A list without names is one field.
-        if fields(list, &at).is_none() {
-            return Some(at);
-        }
-        at = below(&at, &format!("[{}]", item.get("name")?.as_str()?));
-        value = Some(item);
-    }
-    Some(at)
-}
-
-/// A part of a pointer without its escapes.
-fn plain(part: &str) -> String {
-    part.replace("~1", "/").replace("~0", "~")
+    Stated { fields, counted: BTreeSet::new() }
 }
 
 /// Fields of a workload that asks for hardware.
@@ -77,72 +58,46 @@ fn asked(change: &WorkloadChange) -> Vec<String> {
     out
 }
 
-/// The first field of one list that is, holds, or lies in a field of the other.
-pub fn overlap<'a>(fields: &'a [String], others: &[String]) -> Option<&'a str> {
-    let within = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+fn merged(patch: &Value, at: &str, out: &mut BTreeSet<String>) {
+    let Value::Object(map) = patch else {
+        out.insert(at.to_owned());
+        return;
     };
-    let meets = |field: &String| others.iter().any(|other| within(field, other) || within(other, field));
-    fields.iter().find(|field| meets(field)).map(String::as_str)
-}
-
-/// The first field of `theirs` that is, holds, or lies in one of `ours`, and differs between the two objects.
-pub fn differing(
-    (one, ours): (&Value, &BTreeSet<String>),
-    (other, theirs): (&Value, &BTreeSet<String>),
-) -> Option<String> {
-    let differs = |field: &str| at(one, field) != at(other, field);
-    let found = theirs.iter().find(|field| {
-        let mut holding = Some(field.as_str());
-        while let Some(outer) = holding {
-            if ours.contains(outer) && differs(outer) {
-                return true;
-            }
-            holding = outer.rsplit_once('/').map(|(outer, _)| outer);
-        }
-        let inside = format!("{field}/");
-        let next = ours.range(inside.clone()..).next();
-        next.is_some_and(|inner| inner.starts_with(&inside)) && differs(field)
-    });
-    found.cloned()
-}
-
-/// The value of a field.
-fn at<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
-    field.split('/').skip(1).try_fold(object, |value, part| match value {
-        Value::Array(items) => {
-            let name = plain(part.strip_prefix('[')?.strip_suffix(']')?);
-            items.iter().find(|item| item.get("name").and_then(Value::as_str) == Some(&name))
-        }
-        _ => value.get(plain(part)),
-    })
-}
-
-fn merged(patch: &Value, at: &str, out: &mut Vec<String>) {
-    match patch {
-        Value::Object(map) => map.iter().for_each(|(key, value)| merged(value, &below(at, key), out)),
-        _ => out.push(at.to_owned()),
+    for (key, value) in map {
+        merged(value, &below(at, key), out);
     }
 }
 
 /// The same of a strategic merge, whose directives begin with a dollar, and whose lists are merged by keys.
-fn merged_by_keys(patch: &Value, at: &str, out: &mut Vec<String>) {
-    match patch {
-        Value::Object(map) if map.contains_key("$patch") => out.push(at.to_owned()),
-        Value::Object(map) => {
+fn merged_by_keys(patch: &Value, at: &str, out: &mut BTreeSet<String>) {
+    let directive = |value: &Value| value.get("$patch").and_then(Value::as_str).map(str::to_owned);
+    let items = match patch {
+        Value::Object(map) if directive(patch).is_none_or(|directive| directive == "merge") => {
             for (key, value) in map {
                 match key.strip_prefix("$deleteFromPrimitiveList/") {
-                    Some(list) => out.push(below(at, list)),
+                    Some(list) => {
+                        out.insert(below(at, list));
+                    }
                     None if key.starts_with('$') => {}
                     None => merged_by_keys(value, &below(at, key), out),
                 }
             }
+            return;
         }
-        Value::Array(_) => match fields(Some(patch), at) {
-            Some(items) => items.into_iter().for_each(|(item, value)| merged_by_keys(value, &item, out)),
-            None => out.push(at.to_owned()),
-        },
-        _ => out.push(at.to_owned()),
+        Value::Array(items) if !items.iter().any(|item| directive(item).as_deref() == Some("replace")) => {
+            parts(Some(patch), at)
+        }
+        _ => None,
+    };
+    match items {
+        Some(items) => {
+            for (item, value) in items {
+                merged_by_keys(value, &item, out);
+            }
+        }
+        None => {
+            out.insert(at.to_owned());
+        }
     }
 }
 
@@ -151,17 +106,27 @@ fn below(at: &str, key: &str) -> String {
     format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-type Fields<'a> = BTreeMap<String, &'a Value>;
+/// A part of a pointer without its escapes.
+fn plain(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}
+
+/// The names of a list's items, where all have one of their own.
+fn names(items: &[Value]) -> Option<Vec<&str>> {
+    let names: Vec<&str> = items.iter().map(|item| item.get("name")?.as_str()).collect::<Option<_>>()?;
+    let are_different = names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    (are_different && !names.is_empty()).then_some(names)
+}
+
+type Parts<'a> = BTreeMap<String, &'a Value>;
 
 /// What is below a value, by its field; `None` where it is one field as a whole.
-fn fields<'a>(value: Option<&'a Value>, at: &str) -> Option<Fields<'a>> {
+fn parts<'a>(value: Option<&'a Value>, at: &str) -> Option<Parts<'a>> {
     match value? {
         Value::Object(map) => Some(map.iter().map(|(key, value)| (below(at, key), value)).collect()),
-        Value::Array(items) if !items.is_empty() => {
-            let name = |item: &'a Value| item.get("name").and_then(Value::as_str);
-            let named: Option<Fields<'a>> =
-                items.iter().map(|item| Some((below(at, &format!("[{}]", name(item)?)), item))).collect();
-            named.filter(|named| named.len() == items.len())
+        Value::Array(items) => {
+            let named = names(items)?.into_iter().zip(items);
+            Some(named.map(|(name, item)| (below(at, &format!("[{name}]")), item)).collect())
         }
         _ => None,
     }
@@ -171,10 +136,14 @@ fn compare(before: Option<&Value>, after: Option<&Value>, at: &str, out: &mut Ve
     if before == after {
         return;
     }
-    let (old, new) = match (fields(before, at), fields(after, at)) {
+    let is_list = |value: Option<&Value>| value.is_some_and(Value::is_array);
+    let is_without = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let (old, new) = match (parts(before, at), parts(after, at)) {
         (Some(old), Some(new)) => (old, new),
-        // What was not there comes field by field, so that others may add some beside it.
-        (None, Some(new)) if before.is_none() && !new.is_empty() => (Fields::new(), new),
+        // What was not there comes field by field, so that others may add some beside it; and so come and go the items of a list.
+        (None, Some(new)) if before.is_none() && !new.is_empty() => (Parts::new(), new),
+        (None, Some(new)) if is_without(before) && is_list(after) => (Parts::new(), new),
+        (Some(old), None) if is_list(before) && is_without(after) => (old, Parts::new()),
         _ => return out.push(at.to_owned()),
     };
     let gone = old.iter().filter(|(field, _)| !new.contains_key(*field));
@@ -189,6 +158,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn fields(patch: &Patch, object: &Value) -> Vec<String> {
+        stated(patch, object).fields.into_iter().collect()
+    }
 
     #[test]
     fn only_the_fields_that_differ_are_touched() {
@@ -217,38 +190,41 @@ mod tests {
     }
 
     #[test]
+    fn items_with_names_come_and_go_one_by_one() {
+        let list = |items: Value| json!({"c": items});
+        let (one, none) = (list(json!([{"name": "a", "x": 1}])), list(json!([])));
+        assert_eq!(touched(&one, &none), ["/c/[a]"]);
+        assert_eq!(touched(&none, &one), ["/c/[a]/name", "/c/[a]/x"]);
+        assert_eq!(touched(&one, &json!({})), ["/c"]);
+        assert_eq!(touched(&list(json!([1])), &none), ["/c"]);
+    }
+
+    #[test]
     fn a_patch_states_what_it_sets_to_what_is_there() {
-        let object = json!({"spec": {"c": [{"name": "log"}, {"name": "web"}], "args": ["x"]}});
         let merge = Patch::Merge(json!({"spec": {"replicas": 1, "args": ["x"], "gone": null}}));
-        assert_eq!(stated(&merge, &object), ["/spec/args", "/spec/gone", "/spec/replicas"]);
+        assert_eq!(fields(&merge, &json!({})), ["/spec/args", "/spec/gone", "/spec/replicas"]);
         let strategic = Patch::Strategic(json!({"spec": {
             "replicas": 1,
+            "$patch": "merge",
             "c": [{"name": "web", "image": "a"}, {"name": "log", "$patch": "delete"}],
+            "d": [{"name": "web"}, {"name": "log", "$patch": "replace"}],
             "ports": [{"port": 1}],
             "$retainKeys": ["c"],
             "$deleteFromPrimitiveList/args": ["x"],
+            "whole": {"$patch": "replace", "a": 1},
         }}));
         assert_eq!(
-            stated(&strategic, &object),
+            fields(&strategic, &json!({})),
             [
                 "/spec/args",
                 "/spec/c/[log]",
                 "/spec/c/[web]/image",
                 "/spec/c/[web]/name",
+                "/spec/d",
                 "/spec/ports",
-                "/spec/replicas"
+                "/spec/replicas",
+                "/spec/whole"
             ]
-        );
-        let operations = vec![
-            json!({"op": "replace", "path": "/spec/replicas", "value": 1}),
-            json!({"op": "test", "path": "/spec/paused", "value": true}),
-            json!({"op": "add", "path": "/spec/c/-", "value": {"name": "new"}}),
-            json!({"op": "replace", "path": "/spec/c/1/image", "value": "a"}),
-            json!({"op": "replace", "path": "/spec/args/0", "value": "y"}),
-        ];
-        assert_eq!(
-            stated(&Patch::Json(operations), &object),
-            ["/spec/args", "/spec/c/[web]/image", "/spec/replicas"]
         );
     }
 
@@ -263,7 +239,7 @@ mod tests {
             replicas: Some(2),
         };
         assert_eq!(
-            stated(&Patch::Workload(change), &json!({})),
+            fields(&Patch::Workload(change), &json!({})),
             [
                 "/spec/replicas",
                 "/spec/template/spec/containers/[web]/resources/limits/x~1y",
@@ -271,26 +247,5 @@ mod tests {
                 "/spec/template/spec/nodeSelector/a~1b",
             ]
         );
-    }
-
-    #[test]
-    fn objects_differ_only_in_fields_that_meet_with_other_values() {
-        let set = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect::<BTreeSet<_>>();
-        let one = json!({"a": {"b": 1}, "c": [{"name": "web", "image": "x"}], "d": 1});
-        let other = json!({"a": {"b": 2}, "c": [{"name": "log"}, {"name": "web", "image": "x"}], "d": 2});
-        let differing = |ours: &[&str], theirs: &[&str]| differing((&one, &set(ours)), (&other, &set(theirs)));
-        assert_eq!(differing(&["/a/b"], &["/a/b"]).as_deref(), Some("/a/b"));
-        assert_eq!(differing(&["/a"], &["/a/b"]).as_deref(), Some("/a/b"));
-        assert_eq!(differing(&["/a/b"], &["/a"]).as_deref(), Some("/a"));
-        assert_eq!(differing(&["/c/[web]/image"], &["/c/[web]/image"]), None);
-        assert_eq!(differing(&["/a/b"], &["/d"]), None);
-    }
-
-    #[test]
-    fn fields_meet_where_one_holds_the_other() {
-        let list = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>();
-        assert_eq!(overlap(&list(&["/a/b"]), &list(&["/a"])), Some("/a/b"));
-        assert_eq!(overlap(&list(&["/a"]), &list(&["/a/b"])), Some("/a"));
-        assert_eq!(overlap(&list(&["/a", "/ab"]), &list(&["/abc", "/b"])), None);
     }
 }

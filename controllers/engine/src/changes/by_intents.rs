@@ -24,7 +24,13 @@ impl Comparison<'_> {
         let before = self.running.and_then(|running| running.assignment.get(cluster)?.get(app));
         let now = self.assignment.get(cluster).and_then(|apps| apps.get(app));
         let cells = [before, now];
-        if cells.iter().flatten().all(|cell| cell.provenance.is_none()) {
+        let mut parts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for provenance in cells.iter().flatten().filter_map(|cell| cell.provenance.as_deref()) {
+            for (object, intents) in provenance.by_object() {
+                parts.entry(object).or_default().extend(intents);
+            }
+        }
+        if parts.is_empty() {
             return BTreeMap::new();
         }
         let stored = [self.running.map(|running| &running.sets), Some(self.sets)];
@@ -37,12 +43,9 @@ impl Comparison<'_> {
         let (Some(Some(had)), Some(Some(has))) = (sides.next(), sides.next()) else { return BTreeMap::new() };
         let edited = objects.iter().filter(|(_, id)| had.get(id) == has.get(id));
         let named = edited.filter_map(|(_, id)| {
-            let object = id.to_string();
-            let provenances = cells.iter().flatten().filter_map(|cell| cell.provenance.as_deref());
-            let intents: BTreeSet<&str> =
-                provenances.flat_map(|provenance| provenance.intents_of(&object)).collect();
-            let intents: Vec<String> = intents.into_iter().map(str::to_owned).collect();
-            (!intents.is_empty()).then(|| (id.clone(), intents))
+            let intents = parts.get(id.to_string().as_str())?;
+            let intents: Vec<String> = intents.iter().map(|intent| (*intent).to_owned()).collect();
+            Some((id.clone(), intents))
         });
         named.collect()
     }

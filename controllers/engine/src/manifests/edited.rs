@@ -17,9 +17,10 @@ use crate::order;
 use crate::refusal::Refusal;
 use crate::set::{ADDED, ManifestSet, SetManifest};
 
+mod shares;
 mod standing;
 
-use standing::{Contradiction, Obstacle, Standing, Who};
+use standing::{Contradiction, Standing, Who};
 
 /// Edits of one object that are written down.
 const MOST_SAID: usize = 8;
@@ -119,11 +120,16 @@ impl<'a> Stage<'a> {
         Refusal::new(RENDERED, reason, format!("{}: {action}: {what}", self.place))
     }
 
-    /// Refuses two intents that give one field of an object different values, whichever of them comes first.
+    /// Refuses two intents that make different things of one object, whichever of them comes first.
     fn agree(&self) -> Result<(), Box<Refusal>> {
         for standing in self.objects.iter().filter(|standing| standing.gone.is_none()) {
+            let identity = || Identity::of(&standing.object.json);
             if let Some(found) = standing.contradiction() {
-                return Err(self.contradicted(&Identity::of(&standing.object.json), &found));
+                return Err(self.contradicted(&identity(), &found));
+            }
+            if let Some((action, why)) = standing.failed() {
+                let what = format!("{}: {why}", identity());
+                return Err(self.refuse_action(action, Reason::PatchFailed, &what));
             }
         }
         Ok(())
@@ -178,34 +184,46 @@ impl<'a> Stage<'a> {
 
     /// Positions of the objects that an action is about.
     fn found(&self, edit: &Edit, wanted: &Wanted) -> Result<Vec<usize>, Box<Refusal>> {
-        let is = |standing: &Standing| !standing.object.crd_folder && wanted.is(&standing.object.json);
-        let all = self.objects.iter().enumerate();
-        let found: Vec<usize> =
-            all.filter(|(_, standing)| standing.gone.is_none() && is(standing)).map(|(at, _)| at).collect();
-        let left_out = || self.objects.iter().filter(|standing| standing.gone.is_some() && is(standing));
-        let of_others = left_out().find_map(|standing| {
-            let who = standing.gone.as_ref().filter(|who| who.intent != edit.intent)?;
-            Some((Identity::of(&standing.object.json), who))
-        });
-        match (&edit.what, of_others) {
-            // Both want the same.
-            (What::Delete(_), Some(_)) => return Ok(found),
-            (_, Some((identity, who))) => {
-                let what = format!("{identity}: it changes what is left out by");
-                return Err(self.left_out(edit, &what, &who.origin));
+        let (mut found, mut gone) = (Vec::new(), Vec::new());
+        for (at, standing) in self.objects.iter().enumerate() {
+            if standing.object.crd_folder || !wanted.is(&standing.object.json) {
+                continue;
             }
-            (_, None) => {}
+            match &standing.gone {
+                None => found.push(at),
+                Some(who) => gone.push((standing, who)),
+            }
         }
-        if !found.is_empty() || wanted.may_be_missing {
+        let mut of_others = gone.iter().filter(|(_, who)| who.intent != edit.intent).peekable();
+        let is_gone = of_others.peek().is_some();
+        for (standing, who) in of_others {
+            self.check_gone(edit, standing, who)?;
+        }
+        if !found.is_empty() || wanted.may_be_missing || is_gone {
             return Ok(found);
         }
         let what = wanted.describe();
-        let gone = left_out().find_map(|standing| standing.gone.as_ref());
-        let why = match gone {
-            Some(who) => format!("{what} is left out already by {}", who.origin),
+        let why = match gone.first() {
+            Some((_, who)) => format!("{what} is left out already by {}", who.origin),
             None => format!("app {} makes no {what} here{}", self.app, self.others(wanted)),
         };
         Err(self.refuse(edit, Reason::TargetMissing, &format!("{why}: {}", edit.cure())))
+    }
+
+    /// What another intent left out may be left out once more, and nothing else may be done to it.
+    fn check_gone(&self, edit: &Edit, standing: &Standing, who: &Who) -> Result<(), Box<Refusal>> {
+        if matches!(edit.what, What::Delete(_)) {
+            return self.check_others(edit, standing);
+        }
+        let what = format!("{}: it changes what is left out by", Identity::of(&standing.object.json));
+        Err(self.left_out(edit, &what, &who.origin))
+    }
+
+    /// What another intent adds or changes may not be left out.
+    fn check_others(&self, edit: &Edit, standing: &Standing) -> Result<(), Box<Refusal>> {
+        let Some(other) = standing.by_others(&edit.intent) else { return Ok(()) };
+        let what = format!("{}: it leaves out what", Identity::of(&standing.object.json));
+        Err(self.left_out(edit, &what, &format!("{other} adds or changes")))
     }
 
     /// The names that there are of a kind, for whoever wrote another one.
@@ -218,22 +236,24 @@ impl<'a> Stage<'a> {
     }
 
     fn change(&mut self, edit: &Edit, patch: &Patch, at: usize) -> Result<(), Box<Refusal>> {
-        let Some(standing) = self.objects.get(at) else { return Ok(()) };
+        let Some(standing) = self.objects.get_mut(at) else { return Ok(()) };
         let before = standing.object.json.clone();
         let identity = Identity::of(&before);
-        let failed = |what: &str| self.refuse(edit, Reason::PatchFailed, &format!("{identity}: {what}"));
         let after = match edits::patched(&before, patch) {
             Ok(after) => after,
-            Err(error) => match standing.obstacle(edit, patch) {
-                Obstacle::Itself => return Err(failed(&error.to_string())),
-                Obstacle::Done => return Ok(()),
-                Obstacle::Other(found) => return Err(self.contradicted(&identity, &found)),
-            },
+            Err(error) => {
+                let why = error.to_string();
+                if standing.defer(edit, patch, &why) {
+                    return Ok(());
+                }
+                return Err(self.refuse(edit, Reason::PatchFailed, &format!("{identity}: {why}")));
+            }
         };
         if !hooks(&before).eq(hooks(&after)) {
-            return Err(failed(&format!(
-                "the patch changes annotations {HOOKS}, which are read when the chart is rendered: change them in the chart"
-            )));
+            let what = format!(
+                "{identity}: the patch changes annotations {HOOKS}, which are read when the chart is rendered: change them in the chart"
+            );
+            return Err(self.refuse(edit, Reason::PatchFailed, &what));
         }
         let mut made = self.normalised(edit, after, Reason::PatchFailed)?;
         let (Some(after), true) = (made.pop(), made.is_empty()) else {
@@ -253,11 +273,8 @@ impl<'a> Stage<'a> {
     }
 
     fn delete(&mut self, edit: &Edit, at: usize) -> Result<(), Box<Refusal>> {
-        let Some(standing) = self.objects.get(at) else { return Ok(()) };
-        let identity = Identity::of(&standing.object.json);
-        if let Some(other) = standing.by_others(&edit.intent) {
-            let what = format!("{identity}: it leaves out what");
-            return Err(self.left_out(edit, &what, &format!("{other} adds or changes")));
+        if let Some(standing) = self.objects.get(at) {
+            self.check_others(edit, standing)?;
         }
         if let Some(standing) = self.objects.get_mut(at) {
             standing.gone = Some(Who::of(edit));

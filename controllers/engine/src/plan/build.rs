@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use emco_crds::deployment_intent_group::reachability::Reachability;
 
+use self::edited::{Edited, Named};
 use self::holdings::HoldingsKey;
 use super::lookup::Holdings;
 use super::render::{self, Job};
@@ -26,8 +27,6 @@ mod proof;
 
 /// Warnings kept of one plan.
 const MOST_WARNINGS: usize = 50;
-/// Bytes of the fields that intents changed, of all different sets of one plan: what is beyond is only counted.
-const MOST_PROVENANCE: usize = 8 << 20;
 
 /// What came of a placement.
 #[derive(Debug, Default)]
@@ -112,8 +111,8 @@ struct Builder<'a> {
     edited: BTreeMap<(String, SetDigest, Option<String>), Arc<Draft>>,
     /// The same, finished, by the draft and what was known of its kinds.
     edited_sets: BTreeMap<(usize, BTreeMap<Kind, bool>), Edited>,
-    /// Bytes for which fields that intents changed may still be named.
-    provenance_room: usize,
+    /// What actions of intents changed, equal ones once.
+    named: Named,
     /// Keeps every draft that `finished` names.
     drafts: Vec<Arc<Draft>>,
     /// What lookups find, once for all clusters with one set.
@@ -139,13 +138,6 @@ struct Finished {
     provenance: Option<Arc<Provenance>>,
 }
 
-/// A rendered set as actions of intents leave it.
-#[derive(Clone)]
-struct Edited {
-    set: Arc<ManifestSet>,
-    provenance: Option<Arc<Provenance>>,
-}
-
 impl<'a> Builder<'a> {
     fn new(resolved: &'a Resolved<'a>) -> Self {
         Self {
@@ -156,7 +148,7 @@ impl<'a> Builder<'a> {
             finished: BTreeMap::new(),
             edited: BTreeMap::new(),
             edited_sets: BTreeMap::new(),
-            provenance_room: MOST_PROVENANCE,
+            named: Named::default(),
             drafts: Vec::new(),
             holdings: BTreeMap::new(),
             unjudged: CloudFacts {

@@ -27,7 +27,8 @@ fn set(manifests: Vec<SetManifest>) -> ManifestSet {
 }
 
 fn added(namespace: &str, name: &str, action: &str) -> SetManifest {
-    let json = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}});
+    let metadata = json!({"name": name, "namespace": namespace});
+    let json = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
     SetManifest {
         digest: "d".to_owned(),
         phase: order::phase_of(&json, None),
@@ -47,14 +48,15 @@ fn an_added_object_is_named_in_the_namespace_that_it_got() {
         done(identity("ConfigMap", "", "note"), Became::Added, &[("", NOTE)]),
         done(identity("Service", "shop", "web"), Became::Changed, &[("/spec/type", FEW)]),
     ];
-    let provenance = Provenance::of(&done, &set(vec![added("shop", "note", NOTE)])).unwrap();
+    let provenance = Provenance::of(&done, &set(vec![added("shop", "note", NOTE)]));
     let objects: Vec<&str> = provenance.objects.iter().map(|edited| edited.object.as_str()).collect();
     assert_eq!(objects, ["ConfigMap/shop/note", "Service/shop/web"]);
     assert_eq!(provenance.actions, [NOTE, FEW]);
     assert_eq!(provenance.intents, [("GenericActionIntent banner".to_owned(), 2)].into());
-    assert_eq!(provenance.intents_of("Service/shop/web"), ["GenericActionIntent banner"].into());
-    assert!(provenance.intents_of("Service/shop/db").is_empty());
-    assert_eq!(Provenance::of(&[], &set(Vec::new())), None);
+    let by = BTreeSet::from(["GenericActionIntent banner"]);
+    let by_object = BTreeMap::from([("ConfigMap/shop/note", by.clone()), ("Service/shop/web", by)]);
+    assert_eq!(provenance.by_object(), by_object);
+    assert!(!provenance.is_empty() && Provenance::of(&[], &set(Vec::new())).is_empty());
 }
 
 #[test]
@@ -66,9 +68,9 @@ fn fields_beyond_the_first_thousand_are_counted() {
         done(identity("ConfigMap", "shop", "a"), Became::Changed, &fields),
         done(identity("ConfigMap", "shop", "b"), Became::Changed, &fields[..3]),
     ];
-    let provenance = Provenance::of(&all, &set(Vec::new())).unwrap();
+    let provenance = Provenance::of(&all, &set(Vec::new()));
     assert_eq!((provenance.objects.len(), provenance.more), (1, 3));
-    assert_eq!(provenance.intents, [("GenericActionIntent banner".to_owned(), 2)].into(), "counted all the same");
+    assert_eq!(provenance.intents, [("GenericActionIntent banner".to_owned(), 2)].into(), "both count");
     let counted = provenance.counted();
     assert_eq!((counted.objects.len(), counted.more), (0, MOST_FIELDS + 3));
     assert_eq!(counted.intents, provenance.intents);
@@ -93,7 +95,7 @@ fn cell(provenance: Option<Provenance>, edited: bool) -> Assigned {
 #[test]
 fn a_status_counts_the_clusters_and_objects_of_each_listed_intent() {
     let all = [done(identity("Service", "shop", "web"), Became::Changed, &[("/spec/type", FEW)])];
-    let provenance = Provenance::of(&all, &set(Vec::new()));
+    let provenance = Some(Provenance::of(&all, &set(Vec::new())));
     let listed: Vec<IntentRef> = ["banner", "idle"]
         .map(|name| IntentRef { group: None, kind: "GenericActionIntent".to_owned(), name: name.to_owned() })
         .into();
@@ -105,6 +107,9 @@ fn a_status_counts_the_clusters_and_objects_of_each_listed_intent() {
         status.map(|intent| (intent.name, intent.clusters, intent.objects)).collect()
     };
     assert_eq!(counts(&assignment), [("banner".to_owned(), 2, 2), ("idle".to_owned(), 0, 0)]);
+    let idle = [("web".to_owned(), cell(Some(Provenance::default()), true))].into();
+    assignment.insert(ClusterId::new("acme", "c"), idle);
+    assert_eq!(counts(&assignment)[0], ("banner".to_owned(), 2, 2), "it does nothing there");
     let stored_before = [("web".to_owned(), cell(None, true))].into();
     assignment.insert(ClusterId::new("acme", "c"), stored_before);
     assert!(counts(&assignment).is_empty(), "what is not known of one cluster is not said of all");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::shares::{Share, Side, Step};
 use crate::act::{self, Edit};
 use crate::edits::{self, Patch};
 use crate::identity::Identity;
@@ -15,7 +16,7 @@ use crate::provenance::{Became, Done};
 pub(super) struct Standing {
     pub(super) object: Object,
     /// Who added it.
-    pub(super) added: Option<Who>,
+    added: Option<Who>,
     /// Who left it out.
     pub(super) gone: Option<Who>,
     /// The object before it was changed.
@@ -37,8 +38,9 @@ impl Who {
     }
 }
 
-/// Two intents that give a field different values.
+/// Two intents that make different things of an object.
 pub(super) struct Contradiction {
+    /// What they differ in: a field, or the places of items in a list.
     pub(super) field: String,
     /// The action that comes later.
     pub(super) action: String,
@@ -46,63 +48,12 @@ pub(super) struct Contradiction {
     pub(super) other: String,
 }
 
-/// Why a patch cannot be carried out.
-pub(super) enum Obstacle {
-    /// It cannot be carried out on what the chart made, either.
-    Itself,
-    /// Another intent did already what it does.
-    Done,
-    /// Another intent made a field something else.
-    Other(Contradiction),
-}
-
-/// What the actions of one intent did to an object.
-struct Share {
-    intent: String,
-    /// In their order.
-    steps: Vec<Step>,
-    /// The object as this intent alone makes it; `None` where it needs what another did, and while there is no other.
-    alone: Option<Value>,
-}
-
-/// What one action did.
-struct Step {
-    action: String,
-    /// Fields that were others before.
-    changed: Vec<String>,
-    /// Fields that it sets, whatever they were.
-    stated: Vec<String>,
-}
-
-impl Step {
-    fn concerns(&self, field: &str) -> bool {
-        let field = [field.to_owned()];
-        act::overlap(&field, &self.changed).or_else(|| act::overlap(&field, &self.stated)).is_some()
-    }
-}
-
-impl Share {
-    /// The last of its actions that concerns a field.
-    fn action(&self, field: &str) -> &str {
-        let concerning = self.steps.iter().rev().find(|step| step.concerns(field));
-        concerning.or(self.steps.last()).map_or("", |step| &step.action)
-    }
-
-    fn stated(&self) -> impl Iterator<Item = &String> {
-        self.steps.iter().flat_map(|step| &step.stated)
-    }
-
-    fn changed(&self) -> impl Iterator<Item = &String> {
-        self.steps.iter().flat_map(|step| &step.changed)
-    }
-}
-
 impl Standing {
     pub(super) const fn new(object: Object, added: Option<Who>) -> Self {
         Self { object, added, gone: None, before: None, shares: Vec::new() }
     }
 
-    /// Another intent that added or changed it.
+    /// An action of another intent that added or changed it.
     pub(super) fn by_others(&self, intent: &str) -> Option<&str> {
         let added = self.added.iter().filter(|who| who.intent != intent).map(|who| who.origin.as_str());
         let changed = self.shares.iter().filter(|share| share.intent != intent).map(|share| share.action(""));
@@ -111,88 +62,75 @@ impl Standing {
 
     /// Takes what a patch made of it; true where something differs.
     pub(super) fn change(&mut self, edit: &Edit, patch: &Patch, before: Value, after: Value) -> bool {
-        let changed = act::touched(&before, &after);
+        let changed: BTreeSet<String> = act::touched(&before, &after).into_iter().collect();
         let has_changed = !changed.is_empty();
-        let stated = act::stated(patch, &before);
-        let step = Step { action: edit.origin.clone(), changed, stated };
-        self.object.json = after;
-        let is_first = self.before.is_none();
-        match self.shares.iter().position(|share| share.intent == edit.intent) {
-            Some(at) => {
-                let others = self.shares.len() > 1;
-                if let Some(share) = self.shares.get_mut(at) {
-                    if others {
-                        share.alone = share.alone.take().and_then(|alone| applied(&alone, patch));
-                    }
-                    share.steps.push(step);
-                }
-            }
-            None => {
-                // Until now there was one intent at most, and what stands is what it makes alone.
-                if let [only] = self.shares.as_mut_slice() {
-                    only.alone = Some(before.clone());
-                }
-                let start = self.before.as_ref();
-                let alone = start.and_then(|start| applied(start, patch));
-                self.shares.push(Share { intent: edit.intent.clone(), steps: vec![step], alone });
-            }
+        let own = self.shares.iter().position(|share| share.intent == edit.intent);
+        // Until now there was one intent at most, and what stands is what it makes alone.
+        if let (None, [only]) = (own, self.shares.as_mut_slice()) {
+            only.alone = Some(before.clone());
         }
-        if is_first {
+        let start = match own {
+            Some(at) => self.shares.get(at).and_then(|share| share.alone.as_ref()),
+            None => self.before.as_ref(),
+        };
+        let stated = act::stated(patch, start.unwrap_or(&before));
+        let alone = start.and_then(|start| applied(start, patch));
+        let step = Step { action: edit.origin.clone(), changed, stated };
+        match own.and_then(|at| self.shares.get_mut(at)) {
+            Some(share) => {
+                share.alone = alone;
+                share.steps.push(step);
+            }
+            None => self.shares.push(Share::new(&edit.intent, step, alone)),
+        }
+        self.object.json = after;
+        if self.before.is_none() {
             self.before = Some(before);
         }
         has_changed
     }
 
-    /// Two intents of which each alone gives a field another value than the other, or of which one changes what the other made of it.
+    /// Remembers a patch that cannot be carried out on what other intents made of the object, but on what the chart made: in the end it is
+    /// seen whether the intents contradict each other. False where it cannot be carried out there, either.
+    pub(super) fn defer(&mut self, edit: &Edit, patch: &Patch, why: &str) -> bool {
+        let now = self.object.json.clone();
+        self.change(edit, patch, now.clone(), now);
+        let own = self.shares.iter_mut().find(|share| share.intent == edit.intent);
+        let Some(share) = own.filter(|share| share.alone.is_some()) else { return false };
+        if share.deferred.is_none() {
+            share.deferred = Some((edit.origin.clone(), why.to_owned()));
+        }
+        true
+    }
+
+    /// Two intents that make different things of it, whichever of them comes first.
     pub(super) fn contradiction(&self) -> Option<Contradiction> {
-        let before = self.before.as_ref()?;
-        let pairs = self.shares.iter().enumerate().flat_map(|(at, later)| {
-            self.shares.iter().take(at).map(move |earlier| (earlier, later))
-        });
-        for (earlier, later) in pairs {
-            let field = match (&earlier.alone, &later.alone) {
-                (Some(one), Some(other)) => {
-                    let fields = |alone: &Value, share: &Share| -> BTreeSet<String> {
-                        act::touched(before, alone).into_iter().chain(share.stated().cloned()).collect()
-                    };
-                    let (ours, theirs) = (fields(one, earlier), fields(other, later));
-                    act::differing((one, &ours), (other, &theirs))
+        let before = self.before.as_ref().filter(|_| self.shares.len() > 1)?;
+        let sides: Vec<Side<'_>> = self.shares.iter().map(|share| Side::of(share, before)).collect();
+        // What came of all is looked at last: where two agree, a third may be the reason that it is something else.
+        for made in [None, Some(&self.object.json)] {
+            for (at, later) in sides.iter().enumerate() {
+                for earlier in sides.iter().take(at) {
+                    if let Some(found) = later.contradicts(earlier, before, made) {
+                        return Some(found);
+                    }
                 }
-                _ => {
-                    let changed: Vec<String> = later.changed().cloned().collect();
-                    let set: Vec<String> = earlier.changed().chain(earlier.stated()).cloned().collect();
-                    act::overlap(&changed, &set).map(str::to_owned)
-                }
-            };
-            if let Some(field) = field {
-                let (action, other) = (later.action(&field).to_owned(), earlier.action(&field).to_owned());
-                return Some(Contradiction { field, action, other });
             }
         }
         None
     }
 
-    /// Why a patch cannot be carried out on what other intents made of the object.
-    pub(super) fn obstacle(&self, edit: &Edit, patch: &Patch) -> Obstacle {
-        let own = self.shares.iter().find(|share| share.intent == edit.intent);
-        let start = own.map_or(self.before.as_ref(), |share| share.alone.as_ref());
-        let Some((start, alone)) = start.and_then(|start| Some((start, applied(start, patch)?))) else {
-            return Obstacle::Itself;
-        };
-        let mut fields = act::touched(start, &alone);
-        fields.extend(act::stated(patch, start));
-        let all: BTreeSet<String> = fields.iter().cloned().collect();
-        if act::differing((&alone, &all), (&self.object.json, &all)).is_none() {
-            return Obstacle::Done;
-        }
-        let others = self.shares.iter().filter(|share| share.intent != edit.intent);
-        let mut met = others.filter_map(|share| {
-            let set: Vec<String> = share.changed().chain(share.stated()).cloned().collect();
-            let field = act::overlap(&fields, &set)?.to_owned();
-            let (action, other) = (edit.origin.clone(), share.action(&field).to_owned());
-            Some(Contradiction { field, action, other })
-        });
-        met.next().map_or(Obstacle::Itself, Obstacle::Other)
+    /// An action that could not be carried out on what others made of the object, and why, where its outcome is missing.
+    pub(super) fn failed(&self) -> Option<(&str, &str)> {
+        let before = self.before.as_ref()?;
+        self.shares.iter().find_map(|share| {
+            let (action, why) = share.deferred.as_ref()?;
+            let fields = Side::of(share, before).fields;
+            let is_missing = share.alone.as_ref().is_none_or(|alone| {
+                act::differing((alone, &fields), (&self.object.json, &fields), None).is_some()
+            });
+            is_missing.then_some((action.as_str(), why.as_str()))
+        })
     }
 
     /// What was done to it in all; `None` where it is as the chart made it.
@@ -205,25 +143,24 @@ impl Standing {
             (None, None) => (Became::Changed, Vec::new()),
         };
         if let Some(before) = self.before.as_ref().filter(|_| self.gone.is_none()) {
-            let differing = act::touched(before, &self.object.json);
-            fields.extend(differing.into_iter().map(|field| {
-                let action = self.author(&field).to_owned();
-                (field, action)
-            }));
+            fields.extend(self.fields(before));
         }
         (!fields.is_empty()).then(|| Done { object: Identity::of(&self.object.json), became, fields })
     }
 
-    /// The last action that made a field what it is.
-    fn author(&self, field: &str) -> &str {
+    /// Fields that are others than before, each with the last action that made it what it is.
+    fn fields(&self, before: &Value) -> Vec<(String, String)> {
         let steps = || self.shares.iter().flat_map(|share| &share.steps);
         let mut all = steps();
         if let (Some(only), None) = (all.next(), all.next()) {
-            return &only.action;
+            return only.changed.iter().map(|field| (field.clone(), only.action.clone())).collect();
         }
-        let field = [field.to_owned()];
-        let made = |step: &&Step| act::overlap(&field, &step.changed).is_some();
-        steps().rev().find(made).map_or("", |step| &step.action)
+        let author = |field: &str| {
+            let made = steps().rev().find(|step| act::meets(field, &step.changed));
+            made.map(|step| step.action.clone()).unwrap_or_default()
+        };
+        let differing = act::touched(before, &self.object.json).into_iter();
+        differing.map(|field| (field.clone(), author(&field))).collect()
     }
 }
 

@@ -7,7 +7,8 @@ use emco_crds::conditions::types::RENDERED;
 use emco_crds::names::generated_app;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
-use super::{Builder, Edited};
+use super::Builder;
+use super::edited::Edited;
 use crate::canonical;
 use crate::identity::{ClusterId, Id, Identity, SetDigest, kind_of};
 use crate::manifests::{self, Kind};
@@ -31,6 +32,8 @@ impl<'a> Builder<'a> {
         let previous = item.previous;
         let render_key = item.class.render_key.clone();
         let assigned = match previous.filter(|previous| previous.set == set.digest) {
+            // What is made again as it was stays stored as it was.
+            Some(same) if same.render_key == render_key => same.clone(),
             Some(same) => Assigned { render_key, provenance, ..same.clone() },
             None => Assigned {
                 set: set.digest.clone(),
