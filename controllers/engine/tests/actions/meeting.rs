@@ -26,13 +26,31 @@ fn strategic(name: &str, fields: Value) -> Value {
     patch(name, "StrategicMerge", "strategicMerge", fields)
 }
 
+#[allow(clippy::needless_pass_by_value)] // written where it is called
 fn container(name: &str, fields: Value) -> Value {
     strategic(name, json!({"spec": {"template": {"spec": {"containers": [fields]}}}}))
 }
 
+const CONTAINERS: &str = "/spec/template/spec/containers";
+
+/// An operation on one container, by its place.
+#[allow(clippy::needless_pass_by_value)] // written where it is called
+fn at(name: &str, op: &str, place: &str, value: Value) -> Value {
+    operations(name, json!([{"op": op, "path": format!("{CONTAINERS}/{place}"), "value": value}]))
+}
+
 fn image_at(name: &str, image: &str) -> Value {
-    let path = "/spec/template/spec/containers/0/image";
-    operations(name, json!([{"op": "replace", "path": path, "value": image}]))
+    at(name, "replace", "0/image", json!(image))
+}
+
+fn removed(name: &str) -> Value {
+    operations(name, json!([{"op": "remove", "path": "/spec/replicas"}]))
+}
+
+/// All labels are others.
+fn labels(name: &str) -> Value {
+    let whole = json!({"app": "web", "two": "y"});
+    operations(name, json!([{"op": "replace", "path": "/metadata/labels", "value": whole}]))
 }
 
 fn delete(name: &str) -> Value {
@@ -52,18 +70,18 @@ fn pool() -> Vec<Value> {
         replicas("five", 5),
         operations("five-json", json!([{"op": "replace", "path": "/spec/replicas", "value": 5}])),
         strategic("two-strategic", json!({"spec": {"replicas": 2}})),
-        operations("none", json!([{"op": "remove", "path": "/spec/replicas"}])),
+        removed("none"),
         container("image", json!({"name": "web", "image": "example.com/web:2"})),
         container("image-as-it-is", json!({"name": "web", "image": "example.com/web"})),
         image_at("image-json", "example.com/web:2"),
         image_at("image-json-as-it-is", "example.com/web"),
         container("gone", json!({"name": "web", "$patch": "delete"})),
         container("side", json!({"name": "side", "image": "example.com/side"})),
-        operations("args", json!([{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "b"}])),
+        at("args", "add", "0/args/-", json!("b")),
         container("args-as-they-are", json!({"name": "web", "args": ["a"]})),
         merge("label", json!({"metadata": {"labels": {"one": "x"}}})),
         merge("labels-gone", json!({"metadata": {"labels": null}})),
-        operations("labels", json!([{"op": "replace", "path": "/metadata/labels", "value": {"app": "web", "two": "y"}}])),
+        labels("labels"),
         merge("annotation", json!({"metadata": {"annotations": {"one": "x"}}})),
         delete("out"),
     ]
@@ -81,14 +99,16 @@ fn two_intents_agree_or_contradict_each_other_in_either_order() {
                     }
                 }
                 [Err(refusal), Err(turned)] => {
-                    assert_eq!((refusal.reason, turned.reason), ("EditConflict", "EditConflict"), "{names}: {refusal}");
                     for refusal in [refusal, turned] {
+                        assert_eq!(refusal.reason, "EditConflict", "{names}: {refusal}");
                         for intent in ["GenericActionIntent one", "GenericActionIntent two", "acme/a"] {
                             assert!(refusal.message.contains(intent), "{names}: {refusal}");
                         }
                     }
                 }
-                [Ok(_), Err(refusal)] | [Err(refusal), Ok(_)] => panic!("{names}: in one order only: {refusal}"),
+                [Ok(_), Err(refusal)] | [Err(refusal), Ok(_)] => {
+                    panic!("{names}: in one order only: {refusal}")
+                }
             }
         }
     }
@@ -100,6 +120,7 @@ fn the_same_value_from_two_intents_is_no_contradiction() {
         (replicas("a", 5), operations("b", json!([{"op": "replace", "path": "/spec/replicas", "value": 5}]))),
         (image_at("a", "x"), container("b", json!({"name": "web", "image": "x"}))),
         (delete("a"), delete("b")),
+        (removed("a"), removed("b")),
     ] {
         assert!(both(&one, &two).iter().all(Result::is_ok), "{one} and {two}");
     }
@@ -107,13 +128,57 @@ fn the_same_value_from_two_intents_is_no_contradiction() {
 
 #[test]
 fn what_is_inside_of_what_the_other_replaced_is_a_contradiction() {
-    let whole = json!({"app": "web", "two": "y"});
-    let replaced = operations("a", json!([{"op": "replace", "path": "/metadata/labels", "value": whole}]));
     let inside = merge("b", json!({"metadata": {"labels": {"one": "x"}}}));
-    for outcome in both(&replaced, &inside) {
+    for outcome in both(&labels("a"), &inside) {
         let refusal = outcome.unwrap_err();
         assert_eq!(refusal.reason, "EditConflict", "{refusal}");
-        assert!(refusal.message.contains("Deployment/shop/shop-web: it changes /metadata/labels"), "{refusal}");
+        let part = "Deployment/shop/shop-web: it changes /metadata/labels";
+        assert!(refusal.message.contains(part), "{refusal}");
+    }
+}
+
+#[test]
+fn an_item_that_one_intent_takes_by_its_place_is_moved_by_no_other() {
+    let image = image_at("image", "example.com/web:2");
+    let (front, end) = (json!({"name": "front"}), json!({"name": "end"}));
+    let (front, end) = (at("front", "add", "0", front), at("end", "add", "-", end));
+    let side = container("side", json!({"name": "side", "image": "example.com/side"}));
+    for moving in [&front, &side] {
+        for outcome in both(&image, moving) {
+            let refusal = outcome.unwrap_err();
+            assert_eq!(refusal.reason, "EditConflict", "{refusal}");
+            assert!(refusal.message.contains("the places of items in /spec/template/spec"), "{refusal}");
+        }
+    }
+    let by_name = container("image", json!({"name": "web", "image": "example.com/web:2"}));
+    for (one, two) in [(&image, &end), (&by_name, &front), (&by_name, &side)] {
+        assert!(both(one, two).iter().all(Result::is_ok), "{one} and {two}");
+    }
+}
+
+#[test]
+fn what_both_append_would_be_there_twice_and_is_a_contradiction() {
+    let args = at("args", "add", "0/args/-", json!("b"));
+    for outcome in both(&args, &args) {
+        let refusal = outcome.unwrap_err();
+        assert_eq!(refusal.reason, "EditConflict", "{refusal}");
+        assert!(refusal.message.contains("it changes /spec/template/spec/containers/[web]/a"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_test_of_what_another_intent_changed_before_fails_by_its_name() {
+    let tested = json!([
+        {"op": "test", "path": "/spec/replicas", "value": 2},
+        {"op": "add", "path": "/metadata/annotations", "value": {"x": "y"}},
+    ]);
+    let (tested, five) = (operations("tested", tested), replicas("five", 5));
+    let refusal = case(&json!([five]), &json!([tested])).plan().unwrap_err();
+    assert_eq!(refusal.reason, "PatchFailed", "{refusal}");
+    for part in
+        ["GenericActionIntent two, spec.actions[tested]", "another value there than the one to test for"]
+    {
+        assert!(refusal.message.contains(part), "{refusal}");
     }
 }
 
@@ -122,8 +187,9 @@ fn what_is_left_out_by_one_intent_is_nothing_for_another_to_change_or_add() {
     let ignoring = with(replicas("few", 1), "onMissing", json!("Ignore"));
     let name = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "banner"});
     let no_banner = json!({"name": "none", "app": "web", "type": "Delete", "target": name, "onMissing": "Ignore"});
-    for (one, two) in [(delete("out"), ignoring), (no_banner, banner())] {
-        for outcome in both(&one, &two) {
+    let (out, changed) = (json!([delete("out")]), json!([replicas("few", 1), delete("out")]));
+    for (one, two) in [(&out, json!([ignoring])), (&json!([no_banner]), json!([banner()])), (&out, changed)] {
+        for outcome in [case(one, &two).plan(), case(&two, one).plan()] {
             let refusal = outcome.unwrap_err();
             assert_eq!(refusal.reason, "EditConflict", "{refusal}");
             assert!(refusal.message.contains("take one of the actions away"), "{refusal}");

@@ -32,7 +32,8 @@ fn five_thousand_objects_are_changed_and_a_thousand_fields_named() {
     case.charts.get_mut("web").unwrap().insert("templates/many.yaml".to_owned(), many.to_owned());
     let plan = case.plan().unwrap();
     let cell = &plan.assignment[&ClusterId::new("acme", "a")]["web"];
-    let changed = plan.sets[&cell.set].manifests.iter().filter(|manifest| manifest.json["data"]["text"] == "new");
+    let changed =
+        plan.sets[&cell.set].manifests.iter().filter(|manifest| manifest.json["data"]["text"] == "new");
     assert_eq!(changed.count(), 4998);
     let provenance = cell.provenance.as_deref().unwrap();
     assert_eq!((provenance.objects.len(), provenance.more), (1000, 3998));
@@ -46,7 +47,12 @@ fn a_template_that_makes_another_name_is_refused_by_field() {
     let action = with(with(replicas("named", 1), "jsonMerge", named), "templating", json!("Handlebars"));
     let refusal = refusal(&json!([action]), &json!([]));
     assert_eq!(refusal.reason, "PatchFailed", "{refusal}");
-    for part in ["app web on acme/a", "spec.actions[named]", "Deployment/shop/shop-web", "the patch changes metadata.name"] {
+    for part in [
+        "app web on acme/a",
+        "spec.actions[named]",
+        "Deployment/shop/shop-web",
+        "the patch changes metadata.name",
+    ] {
         assert!(refusal.message.contains(part), "{refusal}");
     }
 }
@@ -58,7 +64,11 @@ fn a_template_in_a_patch_names_path_line_and_variable() {
     let action = json!({"name": "rack", "app": "web", "type": "JSONPatch", "templating": "Handlebars", "target": target, "jsonPatch": operations});
     let refusal = refusal(&json!([action]), &json!([]));
     assert_eq!(refusal.reason, "VariableUnknown", "{refusal}");
-    for part in ["GenericActionIntent one, spec.actions[rack]", "jsonPatch[0].value.rack line 2", "cluster.properties.rock"] {
+    for part in [
+        "GenericActionIntent one, spec.actions[rack]",
+        "jsonPatch[0].value.rack line 2",
+        "cluster.properties.rock",
+    ] {
         assert!(refusal.message.contains(part), "{refusal}");
     }
 }
