@@ -33,6 +33,7 @@ use crate::reconcile::suspension;
 use crate::rows;
 use crate::store;
 
+mod intents;
 mod unseen;
 
 use unseen::{awaited, names, remembered, unseen, without_row};
@@ -108,13 +109,13 @@ pub async fn write(
     }
     fill(&mut status, &rolled, keeps_placement(planned));
     if let Some(plan) = planned.plan().filter(|_| planned.is_carried_out()) {
-        status.intents.clone_from(&plan.intents);
         for remarks in &plan.remarks {
             if let Some(app) = status.apps.iter_mut().find(|app| app.name == remarks.app) {
                 app.unread_values.clone_from(&remarks.unread);
             }
         }
     }
+    status.intents = intents::of(dig, planned);
     if let Some(plan) = planned.plan() {
         status.reachability.clone_from(&plan.reachability);
     } else if dig.spec.intents.iter().all(|listed| !resolve::is_traffic(listed)) {
