@@ -72,8 +72,7 @@ pub struct DeploymentIntentGroupStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<Failing>,
-    /// What each intent that it lists does in the running revision. Absent while it lists none, and where a part of the revision was stored by
-    /// a version that did not keep it.
+    /// What each listed intent does in the running revision; absent where a part of it was stored by a version that did not keep that.
     #[schemars(
         length(max = 64),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind", "name"])
@@ -340,10 +339,10 @@ pub struct AppStatus {
 /// What one intent does.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntentStatus {
-    /// Its kind.
+    /// Kind of the intent.
     #[schemars(length(max = 63))]
     pub kind: String,
-    /// Its name.
+    /// Name of the intent.
     #[schemars(length(max = 253))]
     pub name: String,
     /// On how many clusters it adds, changes or leaves out something.

@@ -108,7 +108,7 @@ async fn the_fields_of_an_intent_are_listed_with_its_actions_and_without_values(
         kubectl.apply(&listing("listed")?).await?;
         deployed(bed, "listed", "till", 2).await?;
         let said = run(bed, &edits).await?;
-        said.is(0, &["APP    REVISION   CLUSTERS           OBJECT"]);
+        said.is(0, &["APP    REVISION   CLUSTERS         OBJECT"]);
         let line = said.out.lines().nth(1).unwrap_or_default();
         let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         let by = "GenericActionIntent note, spec.actions[key]";

@@ -17,7 +17,8 @@ async fn maps(bed: &Bed) -> Result<String> {
 
 /// The part about objects of no chart.
 async fn close(bed: &Bed, page: &mut Page<'_>, text: &str) -> Result<()> {
-    let closed = *yaml(text).get(1).context("the page has no second intent")?;
+    let closed = yaml(text).into_iter().find(|text| text.contains("\n  name: closed\n"));
+    let closed = closed.context("the page has no intent closed")?;
     std::fs::write(folder(bed)?.join("closed.yaml"), closed)?;
     page.run("kubectl apply -f closed.yaml").await?;
     page.run("kubectl patch dig till").await?;

@@ -63,10 +63,10 @@ pub async fn list(
     let (groups, unknown) = groups(args, targets, &assignments);
     if args.output == ManifestFormat::Json {
         print(&output::machine(Some(Format::Json), &groups)?.unwrap_or_default())?;
-    } else if groups.is_empty() {
-        print(&format!("no intent changes anything of {namespace}/{name} there\n"))?;
-    } else {
+    } else if !groups.is_empty() {
         print(&table(&groups))?;
+    } else if unknown.is_empty() {
+        print(&format!("no intent changes anything of {namespace}/{name} there\n"))?;
     }
     if !unknown.is_empty() {
         eprintln!(
@@ -91,6 +91,7 @@ fn groups(
             let cell: Option<&Assigned> = apps.and_then(|apps| apps.get(app));
             let by_intents = |cell: &Assigned| cell.edits.is_some() || generated_app::is(app);
             match cell.map(|cell| (cell.provenance.as_deref(), by_intents(cell))) {
+                Some((Some(provenance), _)) if provenance.is_empty() => {}
                 Some((Some(provenance), _)) => {
                     let key = (app.as_str(), target.revision, provenance);
                     same.entry(key).or_default().push(cluster.to_string());
