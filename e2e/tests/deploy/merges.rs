@@ -99,15 +99,16 @@ async fn strategic_merges_and_values_of_clusters_arrive_and_follow_their_sources
             let names: BTreeSet<_> =
                 pods["containers"].as_array().into_iter().flatten().map(|one| one["name"].as_str()).collect();
             ensure!(names == [Some("redis-ctr"), Some("web")].into(), "{edge}: {pods:#}");
-            ensure!(pods["hostAliases"] == json!([{"ip": "127.0.0.1", "hostnames": ["etcd.local"]}]), "{pods:#}");
+            let aliases = json!([{"ip": "127.0.0.1", "hostnames": ["etcd.local"]}]);
+            ensure!(pods["hostAliases"] == aliases, "{edge}: {pods:#}");
             ensure!(found["metadata"]["annotations"]["rack"] == "1", "{edge}: {found:#}");
         }
-        let status = wait(bed, "merging", "shop", |dig: &DeploymentIntentGroup| {
-            dig.status.clone().filter(|status| !status.intents.is_empty()).ok_or_else(|| "no intent is counted".to_owned())
+        wait(bed, "merging", "shop", |dig: &DeploymentIntentGroup| {
+            let intents = dig.status.iter().flat_map(|status| &status.intents);
+            let counts: Vec<_> = intents.map(|of| (of.name.as_str(), of.clusters, of.objects)).collect();
+            if counts == [("patches", 2, 4)] { Ok(()) } else { Err(format!("intents count as {counts:?}")) }
         })
         .await?;
-        let counts: Vec<_> = status.intents.iter().map(|of| (of.name.as_str(), of.clusters, of.objects)).collect();
-        ensure!(counts == [("patches", 2, 4)], "{counts:?}");
 
         // What stands behind an action arrives.
         let say = r#"{"data": {"resource.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: motd}, data: {say: bye}}"}}"#;
@@ -126,12 +127,14 @@ async fn strategic_merges_and_values_of_clusters_arrive_and_follow_their_sources
         let (before, had, untouched) = (rendered(bed).await?, sets(bed).await?, workload(bed, "b").await?);
         rack(bed, "a", "2").await?;
         deployed(bed, "merging", "shop", 3).await?;
-        ensure!(workload(bed, "a").await?["metadata"]["annotations"]["rack"] == "2");
+        let changed = workload(bed, "a").await?;
+        ensure!(changed["metadata"]["annotations"]["rack"] == "2", "{changed:#}");
         let new: Vec<String> = sets(bed).await?.difference(&had).cloned().collect();
         ensure!(new.len() == 1, "new sets: {new:?}");
         ensure!(rendered(bed).await? == before, "a chart was rendered for a property");
         let version = |found: &Value| found["metadata"]["resourceVersion"].clone();
-        ensure!(version(&workload(bed, "b").await?) == version(&untouched), "the other cluster was written to");
+        let other = workload(bed, "b").await?;
+        ensure!(version(&other) == version(&untouched), "the other cluster was written to: {other:#}");
         super::delete_dig(bed, "merging", "shop").await
     }))
     .await;
