@@ -200,7 +200,8 @@ fn what_is_left_out_by_one_intent_is_nothing_for_another_to_change_or_add() {
 #[test]
 fn a_conflict_on_one_cluster_alone_refuses_and_names_that_cluster() {
     let one = with(replicas("one", 1), "allow", json!([{"provider": "acme"}]));
-    let two = with(replicas("two", 5), "allow", json!([{"provider": "acme", "cluster": "b"}, {"provider": "other"}]));
+    let there = json!([{"provider": "acme", "cluster": "b"}, {"provider": "other"}]);
+    let two = with(replicas("two", 5), "allow", there);
     for outcome in both(&one, &two) {
         let refusal = outcome.unwrap_err();
         assert_eq!(refusal.reason, "EditConflict", "{refusal}");
