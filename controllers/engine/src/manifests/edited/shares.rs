@@ -64,6 +64,21 @@ impl<'a> Side<'a> {
         Self { share, fields }
     }
 
+    /// Whether each has fields of its own, which is most often so: then no two of many have to be compared.
+    pub(super) fn are_apart(sides: &[Self]) -> bool {
+        let mut seen = BTreeSet::new();
+        sides.iter().all(|side| {
+            let is_apart = side.is_by_names() && !side.fields.iter().any(|field| act::meets(field, &seen));
+            seen.extend(side.fields.iter().cloned());
+            is_apart
+        })
+    }
+
+    /// It needs nothing of what others did, and takes no item by its place.
+    fn is_by_names(&self) -> bool {
+        self.share.alone.is_some() && self.share.steps.iter().all(|step| step.stated.counted.is_empty())
+    }
+
     /// A field of which each alone makes something else than the other, or that is neither's in what both together `made`; and a list where
     /// one takes an item by its place, and the other puts another one there. Where one needs what the other did, it may not change it.
     pub(super) fn contradicts(

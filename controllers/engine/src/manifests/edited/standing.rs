@@ -107,6 +107,9 @@ impl Standing {
     pub(super) fn contradiction(&self) -> Option<Contradiction> {
         let before = self.before.as_ref().filter(|_| self.shares.len() > 1)?;
         let sides: Vec<Side<'_>> = self.shares.iter().map(|share| Side::of(share, before)).collect();
+        if Side::are_apart(&sides) {
+            return None;
+        }
         // What came of all is looked at last: where two agree, a third may be the reason that it is something else.
         for made in [None, Some(&self.object.json)] {
             for (at, later) in sides.iter().enumerate() {
