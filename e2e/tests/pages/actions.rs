@@ -60,7 +60,7 @@ pub async fn follow(bed: &Bed) -> Result<()> {
         ensure!(text.contains(part) && said.contains(part), "{part}: {said}");
     }
     let said = page.run("kubectl get dig till").await?;
-    ensure!(said.contains(r#""name":"banner","clusters":"#), "{said}");
+    ensure!(said.contains(r#""kind":"GenericActionIntent","name":"banner","objects":"#), "{said}");
     let there = maps(bed).await?;
     ensure!(there.contains("served from berlin") && there.contains("changed"), "{there}");
     page.run("sed ").await?;
