@@ -114,10 +114,19 @@ fn fitting(cells: &Cells) -> Result<Option<(Frame, Vec<u8>)>, PackError> {
 type Row<'a> = (&'a ClusterId, &'a BTreeMap<String, Assigned>);
 
 /// Whether fields that intents changed are named.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Fields {
     Named,
     Counted,
+}
+
+impl Fields {
+    fn of(self, provenance: &Provenance) -> Provenance {
+        match self {
+            Self::Named => provenance.clone(),
+            Self::Counted => provenance.counted(),
+        }
+    }
 }
 
 /// Rows with each distinct cell once.
@@ -126,15 +135,32 @@ fn cells(rows: &[Row<'_>], fields: Fields) -> Cells {
     let mut places = BTreeMap::new();
     let mut findings_at: BTreeMap<&Findings, usize> = BTreeMap::new();
     let mut provenance_at: BTreeMap<&Provenance, usize> = BTreeMap::new();
+    let mut known: BTreeMap<usize, usize> = BTreeMap::new();
     for (cluster, apps) in rows {
         let mut row = BTreeMap::new();
         for (app, cell) in *apps {
-            let Assigned { set, render_key, now, release_revision, rendered_revision, .. } = cell;
-            let Assigned { findings, provenance, tests, edits, .. } = cell;
+            let Assigned {
+                set,
+                render_key,
+                now,
+                release_revision,
+                rendered_revision,
+                findings,
+                provenance,
+                tests,
+                edits,
+            } = cell;
+            // Cells share what is long to compare.
+            let edited = provenance.as_ref().map(|provenance| {
+                *known.entry(Arc::as_ptr(provenance).addr()).or_insert_with(|| {
+                    let new = |found: &Provenance| cells.provenance.push(fields.of(found));
+                    once(&mut provenance_at, provenance.as_ref(), new)
+                })
+            });
             let next = places.len();
             // What makes two cells one.
             let made = (set, render_key.as_str(), *now, *release_revision, *rendered_revision);
-            let key = (made, findings.as_deref(), provenance.as_deref(), tests.as_ref(), edits.as_ref());
+            let key = (made, findings.as_deref(), edited, tests.as_ref(), edits.as_ref());
             let place = *places.entry(key).or_insert(next);
             if place == next {
                 cells.cells.push(cell.clone());
@@ -142,13 +168,7 @@ fn cells(rows: &[Row<'_>], fields: Fields) -> Cells {
                     let at = once(&mut findings_at, findings, |found| cells.findings.push(found.clone()));
                     cells.found.insert(place, at);
                 }
-                if let Some(provenance) = provenance {
-                    let at = once(&mut provenance_at, provenance, |found| {
-                        let counted = fields == Fields::Counted;
-                        cells.provenance.push(if counted { found.counted() } else { found.clone() });
-                    });
-                    cells.edited.insert(place, at);
-                }
+                cells.edited.extend(edited.map(|at| (place, at)));
             }
             row.insert(app.clone(), place);
         }
