@@ -17,8 +17,8 @@ mod foreseen;
 
 /// Key of the document in its ConfigMap.
 pub const DETAILS: &str = "plan.json";
-/// Version of the format.
-const FORMAT: i32 = 1;
+/// Version of the format: 2 where intents are named beside objects, which versions before would take for another document.
+const FORMAT: i32 = 2;
 /// Domain of digests.
 const DOMAIN: &str = "emco-plan-details/1\0";
 /// Domain of names of variants.
@@ -192,7 +192,9 @@ impl Changes {
     }
 
     pub(super) fn details_within(&self, bytes: usize) -> Details {
-        let mut details = Details { format: FORMAT, ..Details::default() };
+        let mut variants = self.apps.iter().flat_map(|app| &app.variants);
+        let format = if variants.any(|variant| !variant.by.is_empty()) { FORMAT } else { 1 };
+        let mut details = Details { format, ..Details::default() };
         let mut room = Room(bytes);
         room.spend(&details);
         // All apps have their place before any has names.
@@ -330,7 +332,7 @@ impl Details {
             serde_json::from_str(text).map_err(|error| format!("it cannot be read: {error}"))?;
         if details.format > FORMAT {
             return Err(format!(
-                "it has format {}, and this version reads format {FORMAT}: upgrade kubectl-emco",
+                "it has format {}, and this version reads formats up to {FORMAT}: upgrade kubectl-emco",
                 details.format
             ));
         }

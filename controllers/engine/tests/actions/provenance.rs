@@ -124,6 +124,29 @@ fn what_a_version_before_did_not_keep_stays_so_until_something_changes() {
 }
 
 #[test]
+fn a_plan_names_the_intent_of_an_object_that_its_chart_makes_as_before() {
+    let before = case(&json!([replicas("few", 1)]), &json!([]));
+    let mut after = case(&json!([replicas("few", 3), banner()]), &json!([]));
+    let chart = after.charts.get_mut("web").unwrap();
+    let text = chart["templates/web.yaml"].replace("text: plain", "text: other");
+    chart.insert("templates/web.yaml".to_owned(), text);
+    let running = before.run(&before.plan().unwrap());
+    let plan = plan::plan(&after.snapshot(Some(running.clone()))).unwrap();
+    let details = plan.changes(Some(&running), &BTreeSet::new()).details();
+    let web = details.apps.iter().find(|app| app.app == "web").unwrap();
+    let rows = web.variants.iter().flat_map(|variant| &variant.objects);
+    let said: BTreeSet<(&str, String)> = rows.map(|row| (row.object.as_str(), row.only_by())).collect();
+    let by = || " (only by GenericActionIntent one)".to_owned();
+    let expected = [
+        ("ConfigMap/shop/banner", by()),
+        ("ConfigMap/shop/page", String::new()),
+        ("apps/Deployment/shop/shop-web", by()),
+    ];
+    assert_eq!(said, BTreeSet::from(expected));
+    assert_eq!(details.format, 2, "a version before would take it for another document");
+}
+
+#[test]
 fn a_renamed_action_is_named_though_no_manifest_differs() {
     let before = case(&json!([replicas("few", 1)]), &json!([]));
     let after = case(&json!([replicas("fewer", 1)]), &json!([]));
