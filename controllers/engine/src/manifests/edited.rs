@@ -20,7 +20,8 @@ use crate::set::{ADDED, ManifestSet, SetManifest};
 mod shares;
 mod standing;
 
-use standing::{Contradiction, Standing, Who};
+use shares::Contradiction;
+use standing::{Standing, Who};
 
 /// Edits of one object that are written down.
 const MOST_SAID: usize = 8;

@@ -4,8 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::standing::Contradiction;
 use crate::act::{self, Stated};
+
+/// Two intents that make different things of an object.
+pub(super) struct Contradiction {
+    /// A field that they differ in, or the places of items in a list.
+    pub(super) field: String,
+    /// The action that comes later.
+    pub(super) action: String,
+    /// The other one.
+    pub(super) other: String,
+}
 
 /// What the actions of one intent did to an object.
 pub(super) struct Share {

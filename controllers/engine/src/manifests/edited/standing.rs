@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::shares::{Share, Side, Step};
+use super::shares::{Contradiction, Share, Side, Step};
 use crate::act::{self, Edit};
 use crate::edits::{self, Patch};
 use crate::identity::Identity;
@@ -36,16 +36,6 @@ impl Who {
     pub(super) fn of(edit: &Edit) -> Self {
         Self { intent: edit.intent.clone(), origin: edit.origin.clone() }
     }
-}
-
-/// Two intents that make different things of an object.
-pub(super) struct Contradiction {
-    /// What they differ in: a field, or the places of items in a list.
-    pub(super) field: String,
-    /// The action that comes later.
-    pub(super) action: String,
-    /// The other one.
-    pub(super) other: String,
 }
 
 impl Standing {
