@@ -79,7 +79,7 @@ async fn rack(bed: &Bed, cluster: &str, rack: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn strategic_merges_and_values_of_clusters_arrive_and_follow_their_sources() {
+async fn strategic_merges_and_values_of_clusters_arrive_and_follow_sources() {
     // Nobody else's charts are to be counted.
     let _alone = AT_WORK.write().await;
     let web = web("1.0.0").unwrap();

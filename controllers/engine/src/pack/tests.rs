@@ -190,7 +190,7 @@ fn an_assignment_comes_back_also_from_several_packs() {
 }
 
 #[test]
-fn fields_of_intents_come_back_and_are_only_counted_where_there_is_no_room() {
+fn fields_of_intents_come_back_and_are_counted_where_there_is_no_room() {
     let provenance = |fields: usize| Provenance {
         actions: vec!["GenericActionIntent a, spec.actions[b]".to_owned()],
         objects: vec![EditedObject {

@@ -97,7 +97,7 @@ fn a_status_counts_clusters_and_objects_of_each_listed_intent() {
 }
 
 #[test]
-fn an_intent_that_does_nothing_on_a_cluster_hides_no_other_from_the_status() {
+fn an_intent_that_does_nothing_on_a_cluster_hides_no_other_intent() {
     let target = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "none"});
     let idle = with(with(replicas("idle", 1), "target", target), "onMissing", json!("Ignore"));
     let few = with(replicas("few", 1), "allow", json!([{"provider": "acme", "cluster": "a"}]));
