@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_kubernetes_does_not_know_is_no_difference_and_proves_nothing() {
+    fn a_field_unknown_to_kubernetes_is_no_difference_and_no_proof() {
         let unknown = compared(Err("unable to find api field in struct Deployment for the json field \"x\""));
         assert_eq!((unknown.unknown, unknown.different), (1, 0));
         assert!(unknown.agree().unwrap_err().to_string().contains("most patches should be applied"));

@@ -37,7 +37,6 @@ pub mod people;
 pub mod pin;
 pub mod place;
 pub mod plan;
-pub mod provenance;
 pub mod recreate;
 pub mod refusal;
 pub mod resolve;

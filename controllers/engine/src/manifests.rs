@@ -18,7 +18,7 @@ use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
-use crate::provenance::Done;
+use crate::set::provenance::Done;
 use crate::refusal::Refusal;
 use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, Phase, SetManifest, TEST};
 
@@ -68,7 +68,7 @@ struct Object {
     hook: Option<HookSpec>,
     crd_folder: bool,
     source: String,
-    /// What actions of intents did to it.
+    /// Actions of intents that made or changed it.
     edited_by: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ use emco_crds::app_context::PackKind;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClusterId, Identity, SetDigest};
-use crate::provenance::Provenance;
+use crate::set::provenance::Provenance;
 use crate::rollout::Waves;
 use crate::set::{Assigned, Assignment, Findings};
 
@@ -162,7 +162,7 @@ struct Cells {
     /// Cells with findings: both by place.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found: BTreeMap<usize, usize>,
-    /// What intents changed; absent where they changed nothing.
+    /// Fields that intents changed; absent where they changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     provenance: Vec<Provenance>,
     /// Cells that intents changed: both by place.

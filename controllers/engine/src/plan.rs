@@ -14,9 +14,9 @@ use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, Supervisor};
 use crate::rollout::Waves;
-use crate::set::{Assignment, ManifestSet};
+use crate::set::{Assignment, ManifestSet, provenance};
 use crate::snapshot::Snapshot;
-use crate::{explain, inputs, place, provenance, resolve};
+use crate::{explain, inputs, place, resolve};
 
 mod budget;
 mod build;

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::identity::{ClusterId, Combination, Identity, SetDigest};
-use crate::provenance::Provenance;
+
+pub mod provenance;
+
+use provenance::Provenance;
 
 /// When a manifest is applied, relative to the others of its set. The order of the variants is the order of applying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

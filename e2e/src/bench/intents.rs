@@ -16,7 +16,7 @@ use emco_engine::edits::{self, Patch};
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::manifests::Draft;
 use emco_engine::plan::{Plan, plan};
-use emco_engine::provenance::Provenance;
+use emco_engine::set::provenance::Provenance;
 use emco_engine::role::Reach;
 use emco_engine::set::{Assigned, ManifestSet, Phase, SetManifest};
 use emco_engine::snapshot::{ChartFacts, ClusterFacts, Installation, Running, Scheduling, Snapshot};

@@ -21,7 +21,7 @@ pub fn touched(before: &Value, after: &Value) -> Vec<String> {
     out
 }
 
-/// What a patch says of an object, whatever the object is before.
+/// The fields a patch sets in an object, whatever the object is before.
 #[derive(Debug, Default)]
 pub struct Stated {
     /// Fields that it sets: one that sets what is there already has its say as well.
@@ -30,7 +30,7 @@ pub struct Stated {
     pub counted: BTreeSet<(String, String)>,
 }
 
-/// What a patch says of an object.
+/// The fields that a patch sets in an object.
 pub fn stated(patch: &Patch, object: &Value) -> Stated {
     let mut fields = BTreeSet::new();
     match patch {

@@ -9,7 +9,7 @@ use super::{Comparison, What, manifests};
 use crate::identity::{ClusterId, Id, SetDigest};
 use crate::set::{Assigned, ManifestSet};
 
-/// What a chart made: digests by object.
+/// Digests of a chart's objects.
 type Rendered<'a> = BTreeMap<Id, &'a str>;
 
 impl Comparison<'_> {
@@ -51,7 +51,7 @@ impl Comparison<'_> {
     }
 }
 
-/// What was rendered for a cell before intents edited it; `None` where that cannot be read.
+/// The objects rendered for a cell, before intents edited them; `None` where they cannot be read.
 fn rendered<'a>(
     app: &str,
     cell: &Assigned,

@@ -88,7 +88,7 @@ struct Stage<'a> {
     app: &'a str,
     place: &'a str,
     objects: Vec<Standing>,
-    /// Who leaves which resources out.
+    /// Deletions so far: by whom, and of which resources.
     deleted: Vec<(Who, &'a Wanted)>,
     warnings: Vec<String>,
 }
@@ -211,7 +211,7 @@ impl<'a> Stage<'a> {
         Err(self.refuse(edit, Reason::TargetMissing, &format!("{why}: {}", edit.cure())))
     }
 
-    /// What another intent left out may be left out once more, and nothing else may be done to it.
+    /// An object that another intent left out may be left out once more, and nothing else may be done to it.
     fn check_gone(&self, edit: &Edit, standing: &Standing, who: &Who) -> Result<(), Box<Refusal>> {
         if matches!(edit.what, What::Delete(_)) {
             return self.check_others(edit, standing);
@@ -220,7 +220,7 @@ impl<'a> Stage<'a> {
         Err(self.left_out(edit, &what, &who.origin))
     }
 
-    /// What another intent adds or changes may not be left out.
+    /// An object that another intent adds or changes may not be left out.
     fn check_others(&self, edit: &Edit, standing: &Standing) -> Result<(), Box<Refusal>> {
         let Some(other) = standing.by_others(&edit.intent) else { return Ok(()) };
         let what = format!("{}: it leaves out what", Identity::of(&standing.object.json));

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 
 use super::*;
-use crate::provenance::{Became, EditedObject};
+use crate::set::provenance::{Became, EditedObject};
 use crate::set::{HookSpec, ManifestSet, Phase, SetManifest};
 use std::sync::Arc;
 

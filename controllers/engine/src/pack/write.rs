@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Piece, Slice, codec};
 use crate::identity::{self, ClusterId, Identity, SetDigest};
-use crate::provenance::Provenance;
+use crate::set::provenance::Provenance;
 use crate::rollout::Waves;
 use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
@@ -113,7 +113,7 @@ fn fitting(cells: &Cells) -> Result<Option<(Frame, Vec<u8>)>, PackError> {
 /// One cluster of an assignment.
 type Row<'a> = (&'a ClusterId, &'a BTreeMap<String, Assigned>);
 
-/// Whether fields that intents changed are named.
+/// The detail in which fields of intents are written.
 #[derive(Clone, Copy)]
 enum Fields {
     Named,

@@ -14,7 +14,7 @@ use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, SetDigest};
 use crate::manifests::{self, Draft, Kind};
 use crate::placement::AppPlacement;
-use crate::provenance::Provenance;
+use crate::set::provenance::Provenance;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
 use crate::role::Reach;
@@ -111,7 +111,7 @@ struct Builder<'a> {
     edited: BTreeMap<(String, SetDigest, Option<String>), Arc<Draft>>,
     /// The same, finished, by the draft and what was known of its kinds.
     edited_sets: BTreeMap<(usize, BTreeMap<Kind, bool>), Edited>,
-    /// What actions of intents changed, equal ones once.
+    /// Fields that actions of intents changed, equal ones once.
     named: Named,
     /// Keeps every draft that `finished` names.
     drafts: Vec<Arc<Draft>>,
@@ -134,7 +134,7 @@ struct Finished {
     test_set: Option<Arc<ManifestSet>>,
     /// The rendered set, where it was edited.
     base: Option<Arc<ManifestSet>>,
-    /// What was edited.
+    /// The edited fields.
     provenance: Option<Arc<Provenance>>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emco_controllers::sync::content::HubContent;
 use emco_crds::names::generated_app;
 use emco_engine::identity::ClusterId;
-use emco_engine::provenance::{Became, Provenance};
+use emco_engine::set::provenance::{Became, Provenance};
 use emco_engine::set::{Assigned, Assignment};
 use emco_engine::shard::Target;
 use emco_engine::text::counted;
@@ -151,7 +151,7 @@ fn table(groups: &[Group]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use emco_engine::provenance::EditedObject;
+    use emco_engine::set::provenance::EditedObject;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{names, plain};
 
-/// Whether a field is, holds, or lies in one of others.
+/// True for a field that is, holds, or lies in one of others.
 pub fn meets(field: &str, others: &BTreeSet<String>) -> bool {
     holders(field, others).next().is_some() || holds_some(field, others)
 }
@@ -17,7 +17,7 @@ fn holders<'a>(field: &'a str, others: &'a BTreeSet<String>) -> impl Iterator<It
     std::iter::successors(Some(field), outer).filter(move |outer| others.contains(*outer))
 }
 
-/// Whether some of others lie in a field.
+/// True where some of others lie in a field.
 fn holds_some(field: &str, others: &BTreeSet<String>) -> bool {
     let inside = format!("{field}/");
     others.range(inside.clone()..).next().is_some_and(|inner| inner.starts_with(&inside))

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Stated, below, names, plain};
 
-/// What the operations say of an object, one after the other.
+/// The fields that operations set in an object, one after the other.
 pub(super) fn stated(operations: &[Value], object: &Value) -> Stated {
     let mut reading = Reading { object, moved: BTreeSet::new(), stated: Stated::default() };
     for operation in operations {
@@ -22,7 +22,7 @@ struct Reading<'a> {
     stated: Stated,
 }
 
-/// Where a path leads.
+/// The field that a path leads to.
 struct Place {
     field: String,
     /// The list that it is an item of.
@@ -45,7 +45,7 @@ impl Reading<'_> {
                 self.place(from, false);
                 self.sets(path, true);
             }
-            // What is tested stays as it is.
+            // A tested field stays as it is.
             _ => {}
         }
     }
@@ -88,7 +88,7 @@ impl Reading<'_> {
             let place = part.parse::<usize>().ok().filter(|_| !is_new);
             let found = place.and_then(|place| Some((*names.get(place)?, items.get(place)?)));
             let Some((name, item)) = found else {
-                // What comes to the end moves no other.
+                // An item at the end moves no other.
                 if part != "-" {
                     self.moved.insert(field);
                 }

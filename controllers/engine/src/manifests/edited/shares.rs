@@ -16,7 +16,7 @@ pub(super) struct Contradiction {
     pub(super) other: String,
 }
 
-/// What the actions of one intent did to an object.
+/// The part of one intent in an object.
 pub(super) struct Share {
     pub(super) intent: String,
     /// In their order.
@@ -27,12 +27,12 @@ pub(super) struct Share {
     pub(super) deferred: Option<(String, String)>,
 }
 
-/// What one action did.
+/// One action.
 pub(super) struct Step {
     pub(super) action: String,
     /// Fields that were others before.
     pub(super) changed: BTreeSet<String>,
-    /// What it sets, whatever was there.
+    /// The fields it sets, whatever was there.
     pub(super) stated: Stated,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Side<'a> {
         Self { share, fields }
     }
 
-    /// Whether each has fields of its own, which is most often so: then no two of many have to be compared.
+    /// True where each has fields of its own, which is most often so: then no two of many have to be compared.
     pub(super) fn are_apart(sides: &[Self]) -> bool {
         let mut seen = BTreeSet::new();
         sides.iter().all(|side| {

@@ -10,18 +10,18 @@ use crate::edits::{self, Patch};
 use crate::identity::Identity;
 use crate::manifests::Object;
 use crate::normalise;
-use crate::provenance::{Became, Done};
+use crate::set::provenance::{Became, Done};
 
 /// One object, and what was done to it so far.
 pub(super) struct Standing {
     pub(super) object: Object,
-    /// Who added it.
+    /// The action that added it.
     added: Option<Who>,
-    /// Who left it out.
+    /// The action that left it out.
     pub(super) gone: Option<Who>,
     /// The object before it was changed.
     before: Option<Value>,
-    /// What each intent did, in their order.
+    /// The part of each intent, in their order.
     shares: Vec<Share>,
 }
 
@@ -126,7 +126,7 @@ impl Standing {
         })
     }
 
-    /// What was done to it in all; `None` where it is as the chart made it.
+    /// Sums up the actions on it; `None` where it is as the chart made it.
     pub(super) fn done(&self) -> Option<Done> {
         let whole = |who: &Who| (String::new(), who.origin.clone());
         let (became, mut fields) = match (&self.added, &self.gone) {
@@ -157,7 +157,7 @@ impl Standing {
     }
 }
 
-/// What a patch makes of an object by itself; `None` where it cannot be carried out there.
+/// Applies a patch to an object by itself; `None` where it cannot be carried out there.
 fn applied(object: &Value, patch: &Patch) -> Option<Value> {
     let mut made = normalise::normalise(edits::patched(object, patch).ok()?);
     let json = made.objects.pop()?;

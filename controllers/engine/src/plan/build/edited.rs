@@ -7,7 +7,7 @@ use super::{Builder, Finished};
 use crate::manifests::{self, Draft};
 use crate::plan::render::Job;
 use crate::plan::work::Item;
-use crate::provenance::Provenance;
+use crate::set::provenance::Provenance;
 use crate::refusal::Refusal;
 use crate::set::{Assigned, ManifestSet, StoredEdits};
 
@@ -166,7 +166,7 @@ pub(super) fn stored(item: &Item<'_>, base: Option<&Arc<ManifestSet>>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provenance::{Became, EditedObject};
+    use crate::set::provenance::{Became, EditedObject};
 
     fn provenance(object: &str, bytes: usize) -> Provenance {
         let fields = vec![("x".repeat(bytes), 0)];

@@ -2,7 +2,7 @@
 
 use emco_crds::DeploymentIntentGroup;
 use emco_crds::deployment_intent_group::status::IntentStatus;
-use emco_engine::provenance::intents;
+use emco_engine::set::provenance::intents;
 
 use super::super::planned::Planned;
 

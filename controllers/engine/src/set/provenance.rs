@@ -18,7 +18,7 @@ pub const MOST_FIELDS: usize = 1_000;
 /// Longest pointer, in bytes.
 const LONGEST: usize = 512;
 
-/// What intents did to what was rendered, of one set.
+/// Edits of intents in what was rendered, of one set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Provenance {
     /// Actions with fields, as messages name them: `GenericActionIntent banner, spec.actions[text]`.
@@ -27,10 +27,10 @@ pub struct Provenance {
     /// Objects with fields: those of the set in the order in which they were rendered, with those that were added after them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<EditedObject>,
-    /// How many fields more there are.
+    /// The number of other fields.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// How many objects each intent had its part in, all fields counted: `GenericActionIntent banner` to 2.
+    /// The number of objects that each intent had its part in, all fields counted: `GenericActionIntent banner` to 2.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intents: BTreeMap<String, usize>,
 }
@@ -63,7 +63,7 @@ const fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// What was done to one object in all.
+/// All edits of one object.
 #[derive(Debug)]
 pub struct Done {
     /// The object; what was added may have no namespace yet.
@@ -116,7 +116,7 @@ impl Provenance {
         all
     }
 
-    /// Whether nothing was done.
+    /// True where nothing was done.
     pub fn is_empty(&self) -> bool {
         self.intents.is_empty()
     }
@@ -154,7 +154,7 @@ pub fn intent_of(action: &str) -> &str {
 /// Names an added object before it had a namespace: its action, and what it was then.
 type Unplaced = (String, Identity);
 
-/// What added objects are called in their namespaces.
+/// Names of added objects in their namespaces.
 fn placed(set: &ManifestSet) -> BTreeMap<Unplaced, Identity> {
     let added = set.manifests.iter().filter_map(|manifest| {
         let action = manifest.edited_by.first()?.strip_prefix(ADDED)?;
