@@ -4,6 +4,8 @@
 //! of the same archive, installed, and a third of them (`third.rs`) changed by a value and then by the chart's next version; they run
 //! it, and are clean afterwards. Where Helm refuses a step, the operator has to refuse it for the same.
 //!
+//! Random strategic merge patches of what all charts render are compared with Kubernetes' own (`patched.rs`).
+//!
 //! Afterwards charts of the first EMCO's examples live together as those examples have them, one with an intent that changes, and
 //! some with intents for hardware.
 //!
@@ -20,6 +22,7 @@ mod fitting;
 mod life;
 mod misspelt;
 mod next;
+mod patched;
 mod reference;
 mod refusal;
 mod rendering;
@@ -49,6 +52,8 @@ use corpus::{Case, Corpus};
 use examples::Examples;
 use reference::{Reference, Rendered};
 use snapshot::{Key, Objects};
+
+pub use patched::rendered_objects;
 
 /// Where the operator deploys.
 const EDGES: [&str; 2] = ["one", "two"];
@@ -129,6 +134,7 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
     );
     // Who asks for some charts looks at these alone.
     let examples = only.is_empty().then(|| Examples::of(&corpus, args.all)).transpose()?;
+    let patched = (only.is_empty() && !args.deployed).then_some(rendered);
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         let spec = BedSpec::bare_hub().edges(&EDGES).edges(&[REFERENCE]).with_helm();
@@ -141,7 +147,7 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
         }
         let number = charts.iter().filter(|chart| chart.change.is_some()).count();
         println!("deploying {} charts, and upgrading {number}: {}", charts.len(), choice.why());
-        Box::pin(play(&program, bed, &charts, examples.as_ref())).await
+        Box::pin(play(&program, bed, &charts, examples.as_ref(), patched)).await
     })
 }
 
@@ -191,8 +197,14 @@ impl Tried {
     }
 }
 
-/// Deploys the charts, one after the other.
-async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], examples: Option<&Examples>) -> Result<()> {
+/// Deploys the charts, one after the other, and compares patches of what others render.
+async fn play(
+    program: &Path,
+    bed: Arc<Bed>,
+    charts: &[Tried],
+    examples: Option<&Examples>,
+    patched: Option<Vec<Case>>,
+) -> Result<()> {
     let operator = Operator::start(&bed, program).await?;
     let prepared = operator::unless_ended(operator.process(), prepare(&bed)).await;
     prepared.context("the clusters could not be registered")?;
@@ -212,6 +224,11 @@ async fn play(program: &Path, bed: Arc<Bed>, charts: &[Tried], examples: Option<
         let start = Instant::now();
         let seen = operator::unless_ended(operator.process(), Box::pin(try_chart(&bed, chart))).await;
         told(chart.folder, start, seen);
+    }
+    if let Some(all) = patched {
+        let start = Instant::now();
+        let seen = Box::pin(patched::compare(all)).await;
+        told("patches of what all charts render", start, seen);
     }
     for example in examples.into_iter().flat_map(Examples::all) {
         let start = Instant::now();

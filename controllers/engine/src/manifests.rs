@@ -18,6 +18,7 @@ use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
+use crate::set::provenance::Done;
 use crate::refusal::Refusal;
 use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, Phase, SetManifest, TEST};
 
@@ -56,6 +57,8 @@ pub struct Draft {
     pub findings: Option<Arc<Findings>>,
     /// What the chart tests itself with.
     tests: KeptTests,
+    /// What actions of intents did to it.
+    pub done: Vec<Done>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +68,7 @@ struct Object {
     hook: Option<HookSpec>,
     crd_folder: bool,
     source: String,
-    /// What actions of intents did to it.
+    /// Actions of intents that made or changed it.
     edited_by: Vec<String>,
 }
 
@@ -156,6 +159,7 @@ impl Draft {
             lookups: BTreeSet::new(),
             findings: None,
             tests: KeptTests::default(),
+            done: Vec::new(),
         }
     }
 

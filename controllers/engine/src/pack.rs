@@ -17,6 +17,7 @@ use emco_crds::app_context::PackKind;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClusterId, Identity, SetDigest};
+use crate::set::provenance::Provenance;
 use crate::rollout::Waves;
 use crate::set::{Assigned, Assignment, Findings};
 
@@ -161,6 +162,12 @@ struct Cells {
     /// Cells with findings: both by place.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found: BTreeMap<usize, usize>,
+    /// Fields that intents changed; absent where they changed nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    provenance: Vec<Provenance>,
+    /// Cells that intents changed: both by place.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    edited: BTreeMap<usize, usize>,
 }
 
 /// A pack that was read and verified.
@@ -230,11 +237,18 @@ pub fn assignment(packs: &[&Pack]) -> Result<Assignment, PackError> {
         let Some(slice) = &pack.index.assignment else { continue };
         seen.insert(slice.part);
         parts = Some(slice.parts);
-        let Cells { mut cells, clusters, findings, found } = parse(&pack.content(slice.frame)?)?;
+        let Cells { mut cells, clusters, findings, found, provenance, edited } =
+            parse(&pack.content(slice.frame)?)?;
         let findings: Vec<Arc<Findings>> = findings.into_iter().map(Arc::new).collect();
         for (cell, at) in found {
             if let Some(cell) = cells.get_mut(cell) {
                 cell.findings = findings.get(at).cloned();
+            }
+        }
+        let provenance: Vec<Arc<Provenance>> = provenance.into_iter().map(Arc::new).collect();
+        for (cell, at) in edited {
+            if let Some(cell) = cells.get_mut(cell) {
+                cell.provenance = provenance.get(at).cloned();
             }
         }
         for (cluster, apps) in clusters {

@@ -78,6 +78,7 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            provenance: None,
             rendered_revision: None,
             tests: None,
             edits: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use emco_crds::deployment_intent_group::reachability::Reachability;
 use emco_crds::deployment_intent_group::rollout::Rollout;
+use emco_crds::deployment_intent_group::status::IntentStatus;
 use emco_crds::traffic_group_intent::{MadePolicies, Unsupported};
 
 use crate::changes::Change;
@@ -13,7 +14,7 @@ use crate::placement::AppPlacement;
 use crate::refusal::Refusal;
 use crate::resolve::{Resolved, Supervisor};
 use crate::rollout::Waves;
-use crate::set::{Assignment, ManifestSet};
+use crate::set::{Assignment, ManifestSet, provenance};
 use crate::snapshot::Snapshot;
 use crate::{explain, inputs, place, resolve};
 
@@ -57,6 +58,8 @@ pub struct Plan {
     pub remarks: Vec<Remarks>,
     /// The proof of the servers that intents of traffic name; `None` without any.
     pub reachability: Option<Reachability>,
+    /// What each listed intent does, for `status.intents`; empty where that is not known of a cell.
+    pub intents: Vec<IntentStatus>,
     /// `None` where nothing differs from the running revision, or where there is none and nothing can be rendered yet: then
     /// no revision is made.
     pub change: Option<Change>,
@@ -90,6 +93,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
     let plan_digest =
         digest::plan_digest(&inputs_digest, rollout, &assignment, resolved.cloud.derived.as_ref());
     let remarks = findings::remarks(&resolved, &assignment, &sets);
+    let intents = provenance::intents(&resolved.dig.spec.intents, &assignment);
     let mut plan = Plan {
         inputs_digest,
         plan_digest,
@@ -100,6 +104,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
         warnings,
         remarks,
         reachability,
+        intents,
         change: None,
         waves: None,
         explanation: Vec::new(),

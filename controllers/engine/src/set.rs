@@ -8,6 +8,10 @@ use serde_json::Value;
 
 use crate::identity::{ClusterId, Combination, Identity, SetDigest};
 
+pub mod provenance;
+
+use provenance::Provenance;
+
 /// When a manifest is applied, relative to the others of its set. The order of the variants is the order of applying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
@@ -136,6 +140,10 @@ pub struct Assigned {
     /// What the rendering showed that is no error; a pack stores equal ones once.
     #[serde(skip)]
     pub findings: Option<Arc<Findings>>,
+    /// Which fields intents changed; a pack stores equal ones once. Absent where there are none, and where it was stored before they were
+    /// kept.
+    #[serde(skip)]
+    pub provenance: Option<Arc<Provenance>>,
     /// The chart's tests; absent where it was rendered before tests were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<ChartTests>,

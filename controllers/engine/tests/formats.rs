@@ -85,6 +85,7 @@ fn assignment() -> Assignment {
         now: 1_795_000_000,
         release_revision: revision,
         findings: None,
+        provenance: None,
         rendered_revision: None,
         tests: None,
         edits: None,

@@ -94,6 +94,7 @@ fn assignment(clusters: impl IntoIterator<Item = ClusterId>) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        provenance: None,
         rendered_revision: None,
         tests: None,
         edits: None,

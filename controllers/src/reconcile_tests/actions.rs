@@ -87,6 +87,41 @@ async fn a_pinned_revision_brings_back_what_its_intent_did() {
     }
 }
 
+/// Clusters and objects of the only intent that the status counts.
+fn counted(life: &Life) -> Value {
+    let intents = &life.dig()["status"]["intents"];
+    assert_eq!((intents.as_array().map(Vec::len), &intents[0]["name"]), (Some(1), &json!("banner")));
+    json!([intents[0]["clusters"], intents[0]["objects"]])
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_counts_what_intents_do_in_the_revision_that_runs() {
+    let mut life = acting().await;
+    assert_eq!(counted(&life), json!([2, 3]), "a ConfigMap on both, and a Deployment on one");
+    let mut less = intent("team-a", "banner", "blue");
+    less["spec"]["actions"].as_array_mut().unwrap().pop();
+    life.put(&less);
+    life.settle().await;
+    assert_eq!(counted(&life), json!([2, 2]));
+    let mut pinned = listing(&["banner"]);
+    pinned["spec"]["revision"] = json!(1);
+    life.put(&pinned);
+    life.settle().await;
+    assert_eq!(counted(&life), json!([2, 3]), "of the revision that is pinned");
+    life.put(&listing(&["banner"]));
+    life.settle().await;
+    assert_eq!(counted(&life), json!([2, 2]));
+    let mut refused = listing(&["banner"]);
+    refused["spec"]["compositeAppRef"] = json!({"name": "none"});
+    life.put(&refused);
+    life.settle().await;
+    assert_eq!(life.says("Resolved").0, "False");
+    assert_eq!(counted(&life), json!([2, 2]), "beside a change that is refused");
+    life.put(&deployment("edge"));
+    life.settle().await;
+    assert!(life.dig()["status"].get("intents").is_none(), "it lists none");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_intent_that_nobody_lists_changes_no_deployment() {
     let mut life = Life::with(&objects());

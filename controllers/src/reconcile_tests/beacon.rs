@@ -252,6 +252,7 @@ fn draft<'a>(ctx: &Context, beacon: &Beacon, owner: &'a Owner) -> Draft<'a> {
         now: 0,
         release_revision: 0,
         findings: None,
+        provenance: None,
         rendered_revision: None,
         tests: None,
         edits: None,

@@ -87,7 +87,14 @@ impl Contents {
 fn bytes(running: &Running) -> usize {
     let sets: usize = running.sets.values().map(|set| set_bytes(set)).sum();
     let cells: usize = running.assignment.values().map(|apps| 128 + 256 * apps.len()).sum();
-    1024 + sets + cells
+    // Equal ones are shared.
+    let mut fields = BTreeMap::new();
+    for cell in running.assignment.values().flat_map(BTreeMap::values) {
+        if let Some(provenance) = &cell.provenance {
+            fields.entry(Arc::as_ptr(provenance).addr()).or_insert_with(|| provenance.size());
+        }
+    }
+    1024 + sets + cells + fields.into_values().sum::<usize>()
 }
 
 /// Which clusters had which app: all that the removal budget asks of a revision.
@@ -195,6 +202,7 @@ mod tests {
             now: 0,
             release_revision: 1,
             findings: None,
+            provenance: None,
             rendered_revision: None,
             tests: None,
             edits: None,

@@ -72,6 +72,13 @@ pub struct DeploymentIntentGroupStatus {
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<Failing>,
+    /// What each listed intent does in the running revision; absent where a part of it was stored by a version that did not keep that.
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind", "name"])
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intents: Vec<IntentStatus>,
     /// The proof of who reaches its servers, while it lists a `TrafficGroupIntent`: of the newest plan that was not refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reachability: Option<Reachability>,
@@ -327,6 +334,21 @@ pub struct AppStatus {
     #[schemars(length(max = 16), inner(length(max = 160)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_values: Vec<String>,
+}
+
+/// What one intent does.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntentStatus {
+    /// Kind of the intent.
+    #[schemars(length(max = 63))]
+    pub kind: String,
+    /// Name of the intent.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// On how many clusters it adds, changes or leaves out something.
+    pub clusters: i64,
+    /// How many objects, on all of them together.
+    pub objects: i64,
 }
 
 /// Clusters that were not chosen for one reason.

@@ -8,13 +8,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
+use emco_crds::fields::LabelSelector;
+use emco_engine::act::{Edit, Edits, Pick, Wanted, What};
 use emco_engine::apis::{ApiList, ApiResource};
 use emco_engine::cloud::CloudFacts;
 use emco_engine::edits::{self, Patch};
-use emco_engine::identity::ClusterId;
+use emco_engine::identity::{ClusterId, SetDigest};
+use emco_engine::manifests::Draft;
 use emco_engine::plan::{Plan, plan};
+use emco_engine::set::provenance::Provenance;
 use emco_engine::role::Reach;
-use emco_engine::set::Assigned;
+use emco_engine::set::{Assigned, ManifestSet, Phase, SetManifest};
 use emco_engine::snapshot::{ChartFacts, ClusterFacts, Installation, Running, Scheduling, Snapshot};
 use emco_helm::{Chart, Compiled, Limits};
 use serde_json::{Value, json};
@@ -38,6 +42,12 @@ pub fn measure() -> Result<Vec<Entry>> {
     }
     let patches = Entry::median("json_patch_edits_per_s", "edits/s", patches, HOW);
     let patches = patches.context("nothing was measured")?.at_least(100_000.0);
+    let mut edited = Vec::new();
+    for _ in 0..ROUNDS {
+        edited.push(edits_per_second()?);
+    }
+    let edited = Entry::median("edits_with_provenance_per_s", "edits/s", edited, HOW);
+    let edited = edited.context("nothing was measured")?.at_least(100_000.0);
     let (mut one, mut all, mut without) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         one.push(changed(1, round, true)?);
@@ -55,6 +65,7 @@ pub fn measure() -> Result<Vec<Entry>> {
     let entry = |name: &str, samples| Entry::median(name, "s", samples, HOW).context("nothing was measured");
     Ok(vec![
         patches,
+        edited,
         entry("plan_of_a_changed_intent_1_cluster_s", one)?,
         entry("plan_of_a_changed_intent_10000_clusters_s", all)?.at_most(2.0),
         entry("plan_of_nothing_changed_10000_clusters_s", without)?,
@@ -88,6 +99,50 @@ fn patches_per_second() -> Result<f64> {
         number += 1000.0;
     }
     Ok(number / start.elapsed().as_secs_f64())
+}
+
+/// Objects of a set that an action edits in a second of one core, with whose each field is.
+fn edits_per_second() -> Result<f64> {
+    let manifest = |number: usize| {
+        let metadata = json!({"name": format!("c{number}"), "namespace": "shop"});
+        let data = json!({"text": "before"});
+        let json = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+        SetManifest {
+            digest: String::new(),
+            phase: Phase::Main,
+            hook: None,
+            crd_folder: false,
+            keep: false,
+            take_existing: false,
+            edited_by: Vec::new(),
+            account: None,
+            json,
+        }
+    };
+    let set = ManifestSet {
+        digest: SetDigest(String::new()),
+        app: "web".to_owned(),
+        manifests: (0..OBJECTS).map(manifest).collect(),
+    };
+    let pick = Pick::Labels(LabelSelector::default());
+    let wanted = Wanted { group: String::new(), kind: "ConfigMap".to_owned(), pick, may_be_missing: false };
+    let patch = Patch::Json(vec![json!({"op": "replace", "path": "/data/text", "value": "after"})]);
+    let edit = Edit {
+        intent: "text".to_owned(),
+        origin: "GenericActionIntent text, spec.actions[text]".to_owned(),
+        secret: false,
+        what: What::Change(wanted, patch),
+    };
+    let edits = Edits { digest: String::new(), all: vec![edit] };
+    let (start, mut number) = (Instant::now(), 0);
+    while start.elapsed() < LONG {
+        let draft = Draft::of_set(black_box(&set), None);
+        let draft = draft.edited("web", "app web", &edits).map_err(|refusal| anyhow!("{refusal}"))?;
+        let provenance = Provenance::of(&draft.done, &set);
+        ensure!(provenance.objects.len() == OBJECTS, "{} objects were edited", provenance.objects.len());
+        number += OBJECTS;
+    }
+    Ok(f64::from(u32::try_from(number)?) / start.elapsed().as_secs_f64())
 }
 
 /// Seconds of a plan of so many clusters whose intent changed, or of which nothing changed.

@@ -9,7 +9,7 @@ use emco_e2e::operator::root;
 use super::corpus::Deployed;
 
 /// Repeats a choice.
-const VARIABLE: &str = "EMCO_TEST_SEED";
+pub const VARIABLE: &str = "EMCO_TEST_SEED";
 /// Of a checkout without history.
 const NO_COMMIT: u64 = 20_261_127;
 /// Runs that are needed at least to upgrade all charts.
@@ -28,11 +28,7 @@ impl Choice {
         if all {
             return Ok(Self::All);
         }
-        let given = std::env::var(VARIABLE).ok().filter(|given| !given.is_empty());
-        let given = given
-            .map(|given| given.parse::<u64>().with_context(|| format!("{VARIABLE}={given} is no number")));
-        let seed = given.transpose()?.or_else(commit).unwrap_or(NO_COMMIT);
-        Ok(Self::Third { seed })
+        Ok(Self::Third { seed: seed()? })
     }
 
     /// The places of the charts that are upgraded. Those with a next version are dealt out first, so that each third has some.
@@ -57,6 +53,14 @@ impl Choice {
             }
         }
     }
+}
+
+/// The number by which a run chooses: `EMCO_TEST_SEED`, one of the commit, or always the same.
+pub fn seed() -> Result<u64> {
+    let given = std::env::var(VARIABLE).ok().filter(|given| !given.is_empty());
+    let given =
+        given.map(|given| given.parse::<u64>().with_context(|| format!("{VARIABLE}={given} is no number")));
+    Ok(given.transpose()?.or_else(commit).unwrap_or(NO_COMMIT))
 }
 
 /// A number of the commit that is checked out.

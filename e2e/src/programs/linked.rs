@@ -38,7 +38,9 @@ pub(super) fn built_name(program: Program) -> &'static str {
         Program::Etcd => "server",
         Program::OldestApiServer => "kube-apiserver",
         // The package is the module itself.
-        Program::GitOpsChecks | Program::Registry | Program::PolicyChecks => program.module().name,
+        Program::GitOpsChecks | Program::Registry | Program::PolicyChecks | Program::PatchChecks => {
+            program.module().name
+        }
         _ => program.name(),
     }
 }
@@ -70,6 +72,7 @@ fn variables(program: Program) -> Vec<String> {
         | Program::KustomizeController
         | Program::Registry
         | Program::PolicyChecks
+        | Program::PatchChecks
         | Program::Buildah => Vec::new(),
         Program::ApiServer
         | Program::OldestApiServer

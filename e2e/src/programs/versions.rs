@@ -73,6 +73,19 @@ pub(super) const REACH: GoModule = GoModule {
     sources: &[("main.go", include_str!("../../reach/main.go"))],
 };
 
+/// Our own program around the library with which Kubernetes merges patches. Of its own, because it wants the types and nothing else; its
+/// libraries are those of the control planes, so that most of it is compiled already.
+pub(super) const PATCHES: GoModule = GoModule {
+    name: "patches",
+    go_mod: include_str!("../../patches/go.mod"),
+    go_sum: include_str!("../../patches/go.sum"),
+    sources: &[
+        ("main.go", include_str!("../../patches/main.go")),
+        ("kinds.go", include_str!("../../patches/kinds.go")),
+        ("tags.go", include_str!("../../patches/tags.go")),
+    ],
+};
+
 /// The oldest Kubernetes that hubs and edges may have. Of its own, because it wants its own libraries.
 pub(super) const OLDEST: GoModule = GoModule {
     name: "oldest",
@@ -126,11 +139,13 @@ pub enum Program {
     Krew,
     /// Judges connections by NetworkPolicies as cyclonus does; ours, from `reach/`.
     PolicyChecks,
+    /// Merges patches by Kubernetes' own library, and reads the tags of its types; ours, from `patches/`.
+    PatchChecks,
 }
 
 impl Program {
     /// Every program, in the order in which they are built: what most tests need first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Etcd,
         Self::ApiServer,
         Self::Kubectl,
@@ -139,6 +154,7 @@ impl Program {
         Self::Kwok,
         Self::Helm,
         Self::GitOpsChecks,
+        Self::PatchChecks,
         Self::Prometheus,
         Self::Promtool,
         Self::Registry,
@@ -177,6 +193,7 @@ impl Program {
             Self::Buildah => "buildah",
             Self::Krew => "krew",
             Self::PolicyChecks => "policy-checks",
+            Self::PatchChecks => "patch-checks",
         }
     }
 
@@ -205,6 +222,7 @@ impl Program {
             Self::Buildah => "github.com/containers/buildah",
             Self::Krew => "sigs.k8s.io/krew",
             Self::PolicyChecks => "github.com/mattfenwick/cyclonus",
+            Self::PatchChecks => "k8s.io/apimachinery",
             Self::ApiServer
             | Self::OldestApiServer
             | Self::Kubectl
@@ -217,7 +235,7 @@ impl Program {
     pub(super) fn package(self) -> String {
         match self {
             Self::Etcd | Self::SourceController | Self::KustomizeController => self.go_module().to_owned(),
-            Self::GitOpsChecks | Self::Registry | Self::PolicyChecks => ".".to_owned(),
+            Self::GitOpsChecks | Self::Registry | Self::PolicyChecks | Self::PatchChecks => ".".to_owned(),
             Self::OldestApiServer => format!("{}/cmd/kube-apiserver", self.go_module()),
             _ => format!("{}/cmd/{}", self.go_module(), self.name()),
         }
@@ -233,6 +251,7 @@ impl Program {
             Self::OldestApiServer => OLDEST,
             Self::Buildah | Self::Krew => RELEASE,
             Self::PolicyChecks => REACH,
+            Self::PatchChecks => PATCHES,
             _ => CONTROL_PLANE,
         }
     }
@@ -277,7 +296,7 @@ impl Program {
                 format!("{}-{}", self.name(), self.version())
             }
             Self::Prometheus | Self::Promtool => format!("prometheus-{}", self.version()),
-            Self::GitOpsChecks | Self::Registry | Self::PolicyChecks => {
+            Self::GitOpsChecks | Self::Registry | Self::PolicyChecks | Self::PatchChecks => {
                 let mut hash = Sha256::new();
                 let module = self.module();
                 hash.update(module.go_mod);
@@ -323,6 +342,16 @@ mod tests {
         assert_eq!(Program::Helm.version(), "v3.17.3");
         assert_eq!(Program::Promtool.said_version(), "3.13.5");
         assert_eq!(Program::Etcd.said_version(), Program::Etcd.version());
+    }
+
+    #[test]
+    fn patches_are_compared_with_the_kubernetes_of_the_control_planes() {
+        let types = required(PATCHES.go_mod, "k8s.io/api").unwrap();
+        assert_eq!(types, Program::PatchChecks.version());
+        assert_eq!(types.replacen("v0.", "v1.", 1), Program::Kubectl.version());
+        let known: Vec<&str> = CONTROL_PLANE.go_sum.lines().collect();
+        let other = PATCHES.go_sum.lines().find(|line| !known.contains(line));
+        assert_eq!(other, None, "a library of another version is compiled once more");
     }
 
     #[test]

@@ -79,11 +79,50 @@ async fn a_plan_of_files_shows_what_an_intent_in_them_would_change() {
         let changed = written(bed, "acts-changed.yaml", &intent("acts", "three")).await?;
         run(bed, &["plan", "-f", &changed]).await?.is(
             2,
-            &["acts/till: revision 1 runs\nrevision 2 would come", "-  key: two\n", "+  key: three\n"],
+            &[
+                "acts/till: revision 1 runs\nrevision 2 would come",
+                "~ ConfigMap/acts/note (only by GenericActionIntent note)\n",
+                "-  key: two\n",
+                "+  key: three\n",
+            ],
         );
         kubectl.apply(&intent("acts", "three")).await?;
         deployed(bed, "acts", "till", 2).await?;
         run(bed, &["plan", "-f", &changed]).await?.is(0, &["nothing would change\n"]);
+        Ok(())
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn the_fields_of_an_intent_are_listed_with_its_actions_and_without_values() {
+    let (bed, _) = STAGE.get().await.unwrap();
+    bed.explain(Box::pin(async {
+        let kubectl = bed.hub().kubectl();
+        project(bed, "listed", "").await?;
+        kubectl.apply(&deployment("listed", "till", &charts()?, EVERYWHERE)).await?;
+        deployed(bed, "listed", "till", 1).await?;
+        let edits = ["manifests", "listed/till", "--edits"];
+        run(bed, &edits).await?.is(0, &["no intent changes anything of listed/till there\n"]);
+        kubectl.apply(&intent("listed", "two")).await?;
+        kubectl.apply(&listing("listed")?).await?;
+        deployed(bed, "listed", "till", 2).await?;
+        let said = run(bed, &edits).await?;
+        said.is(0, &["APP    REVISION   CLUSTERS         OBJECT"]);
+        let line = said.out.lines().nth(1).unwrap_or_default();
+        let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        let by = "GenericActionIntent note, spec.actions[key]";
+        let wanted = ["note", "2", "acme/a, acme/b", "ConfigMap/listed/note", "/data/key", by];
+        ensure!(cells == wanted && said.out.lines().count() == 2, "{}", said.out);
+        let json = run(bed, &[&edits[..], &["--cluster", "acme/a", "-o", "json"]].concat()).await?.json();
+        ensure!(json[0]["clusters"] == serde_json::json!(["acme/a"]), "{json:#}");
+        ensure!(json[0]["objects"][0]["fields"][0]["by"] == by, "{json:#}");
+        run(bed, &[&edits[..], &["--revision", "1"]].concat())
+            .await?
+            .is(0, &["no intent changes anything of listed/till there\n"]);
+        run(bed, &[&edits[..], &["--show-secrets"]].concat())
+            .await?
+            .is(2, &["the argument '--edits' cannot be used with '--show-secrets'"]);
         Ok(())
     }))
     .await;

@@ -9,6 +9,7 @@ mod fails_on_upgrade;
 mod generated;
 mod health_rules;
 mod lifts;
+mod merges;
 mod on_demand;
 mod ordered;
 mod passwords;

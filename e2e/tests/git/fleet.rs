@@ -238,7 +238,9 @@ spec:
             |file: &&String| file.starts_with("hub/clusters/") && !file.ends_with("/sync/kustomization.yaml");
         let left: Vec<&String> = files.iter().filter(is_object).collect();
         ensure!(left.is_empty(), "{left:?}");
-        kubectl.run(&["delete", "gitt", "fleet", "-n", &self.name, "--wait=false"]).await?;
+        // It may be on its way already, and go with its last cluster.
+        let delete = ["delete", "gitt", "fleet", "-n", &self.name, "--wait=false", "--ignore-not-found"];
+        kubectl.run(&delete).await?;
         let targets: Api<GitTarget> = self.bed.hub().api(&self.name).await?;
         wait_until_gone(targets, "fleet", SOON).await
     }

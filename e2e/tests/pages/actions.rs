@@ -17,7 +17,8 @@ async fn maps(bed: &Bed) -> Result<String> {
 
 /// The part about objects of no chart.
 async fn close(bed: &Bed, page: &mut Page<'_>, text: &str) -> Result<()> {
-    let closed = *yaml(text).get(1).context("the page has no second intent")?;
+    let closed = yaml(text).into_iter().find(|text| text.contains("\n  name: closed\n"));
+    let closed = closed.context("the page has no intent closed")?;
     std::fs::write(folder(bed)?.join("closed.yaml"), closed)?;
     page.run("kubectl apply -f closed.yaml").await?;
     page.run("kubectl patch dig till").await?;
@@ -54,6 +55,12 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     for line in said.lines().chain(["# changed by GenericActionIntent banner, spec.actions[words]"]) {
         ensure!(text.contains(line) && said.contains(line), "{line}: {said}");
     }
+    let said = page.run("kubectl emco manifests shop/till --edits").await?;
+    for part in ["(added)", "/data/say", "GenericActionIntent banner, spec.actions[words]"] {
+        ensure!(text.contains(part) && said.contains(part), "{part}: {said}");
+    }
+    let said = page.run("kubectl get dig till").await?;
+    ensure!(said.contains(r#""kind":"GenericActionIntent","name":"banner","objects":"#), "{said}");
     let there = maps(bed).await?;
     ensure!(there.contains("served from berlin") && there.contains("changed"), "{there}");
     page.run("sed ").await?;

@@ -16,6 +16,8 @@ use super::hub::{self, Hub};
 use super::orphans::some;
 use super::{Outcome, print, stored};
 
+mod edits;
+
 /// In the place of what is in a Secret.
 const WITHHELD: &str = "(withheld)";
 /// Clusters that a comment names.
@@ -49,6 +51,9 @@ pub async fn run(args: ManifestsArgs) -> anyhow::Result<Outcome> {
     }
     if sets.is_empty() {
         bail!("{}", nothing(&args, &namespace, &name, &targets));
+    }
+    if args.edits {
+        return edits::list(&hub, &content, (&namespace, &name), &args, &targets).await;
     }
     let (mut documents, mut items, mut withheld) = (String::new(), Vec::new(), 0);
     for ((app, revision, set), clusters) in &sets {

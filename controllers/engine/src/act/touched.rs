@@ -3,11 +3,16 @@
 //! A field is written as a JSON pointer. Where all items of a list have a name of their own, an item is written by it
 //! (`/spec/template/spec/containers/[web]/image`), for its place changes with what others add. Any other list is one field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::edits::{Patch, WorkloadChange};
+
+mod meeting;
+mod operations;
+
+pub use meeting::{differing, displaced, meets};
 
 /// Fields that differ between two versions of an object.
 pub fn touched(before: &Value, after: &Value) -> Vec<String> {
@@ -16,26 +21,25 @@ pub fn touched(before: &Value, after: &Value) -> Vec<String> {
     out
 }
 
-/// Fields that a patch sets whatever they are before: one that sets what is there already has its say as well.
-pub fn stated(patch: &Patch) -> Vec<String> {
-    let mut out = Vec::new();
+/// The fields a patch sets in an object, whatever the object is before.
+#[derive(Debug, Default)]
+pub struct Stated {
+    /// Fields that it sets: one that sets what is there already has its say as well.
+    pub fields: BTreeSet<String>,
+    /// Items that it takes by their places: the list, and the name of the item.
+    pub counted: BTreeSet<(String, String)>,
+}
+
+/// The fields that a patch sets in an object.
+pub fn stated(patch: &Patch, object: &Value) -> Stated {
+    let mut fields = BTreeSet::new();
     match patch {
-        Patch::Merge(patch) => leaves(patch, "", true, &mut out),
-        Patch::Strategic(patch) => leaves(patch, "", false, &mut out),
-        Patch::Workload(change) => out.extend(asked(change)),
-        Patch::Json(operations) => {
-            let sets = |operation: &&Value| operation.get("op").and_then(Value::as_str) != Some("test");
-            let path = |operation: &Value| operation.get("path").and_then(Value::as_str).map(str::to_owned);
-            // A place in a list is compared by what becomes of the list.
-            let in_list = |path: &String| {
-                path.split('/')
-                    .any(|part| part == "-" || !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-            };
-            out.extend(operations.iter().filter(sets).filter_map(path).filter(|path| !in_list(path)));
-        }
+        Patch::Merge(patch) => merged(patch, "", &mut fields),
+        Patch::Strategic(patch) => merged_by_keys(patch, "", &mut fields),
+        Patch::Workload(change) => fields.extend(asked(change)),
+        Patch::Json(operations) => return operations::stated(operations, object),
     }
-    out.sort();
-    out
+    Stated { fields, counted: BTreeSet::new() }
 }
 
 /// Fields of a workload that asks for hardware.
@@ -54,25 +58,46 @@ fn asked(change: &WorkloadChange) -> Vec<String> {
     out
 }
 
-/// The first field of one list that is, holds, or lies in a field of the other.
-pub fn overlap<'a>(fields: &'a [String], others: &[String]) -> Option<&'a str> {
-    let within = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+fn merged(patch: &Value, at: &str, out: &mut BTreeSet<String>) {
+    let Value::Object(map) = patch else {
+        out.insert(at.to_owned());
+        return;
     };
-    let meets = |field: &String| others.iter().any(|other| within(field, other) || within(other, field));
-    fields.iter().find(|field| meets(field)).map(String::as_str)
+    for (key, value) in map {
+        merged(value, &below(at, key), out);
+    }
 }
 
-fn leaves(patch: &Value, at: &str, lists: bool, out: &mut Vec<String>) {
-    match patch {
-        Value::Object(map) => {
-            // Directives of a strategic merge begin so.
-            for (key, value) in map.iter().filter(|(key, _)| !key.starts_with('$')) {
-                leaves(value, &below(at, key), lists, out);
+/// The same of a strategic merge, whose directives begin with a dollar, and whose lists are merged by keys.
+fn merged_by_keys(patch: &Value, at: &str, out: &mut BTreeSet<String>) {
+    let directive = |value: &Value| value.get("$patch").and_then(Value::as_str).map(str::to_owned);
+    let items = match patch {
+        Value::Object(map) if directive(patch).is_none_or(|directive| directive == "merge") => {
+            for (key, value) in map {
+                match key.strip_prefix("$deleteFromPrimitiveList/") {
+                    Some(list) => {
+                        out.insert(below(at, list));
+                    }
+                    None if key.starts_with('$') => {}
+                    None => merged_by_keys(value, &below(at, key), out),
+                }
+            }
+            return;
+        }
+        Value::Array(items) if !items.iter().any(|item| directive(item).as_deref() == Some("replace")) => {
+            parts(Some(patch), at)
+        }
+        _ => None,
+    };
+    match items {
+        Some(items) => {
+            for (item, value) in items {
+                merged_by_keys(value, &item, out);
             }
         }
-        Value::Array(_) if !lists => {}
-        _ => out.push(at.to_owned()),
+        None => {
+            out.insert(at.to_owned());
+        }
     }
 }
 
@@ -81,17 +106,27 @@ fn below(at: &str, key: &str) -> String {
     format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-type Fields<'a> = BTreeMap<String, &'a Value>;
+/// A part of a pointer without its escapes.
+fn plain(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}
+
+/// The names of a list's items, where all have one of their own.
+fn names(items: &[Value]) -> Option<Vec<&str>> {
+    let names: Vec<&str> = items.iter().map(|item| item.get("name")?.as_str()).collect::<Option<_>>()?;
+    let are_different = names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    (are_different && !names.is_empty()).then_some(names)
+}
+
+type Parts<'a> = BTreeMap<String, &'a Value>;
 
 /// What is below a value, by its field; `None` where it is one field as a whole.
-fn fields<'a>(value: Option<&'a Value>, at: &str) -> Option<Fields<'a>> {
+fn parts<'a>(value: Option<&'a Value>, at: &str) -> Option<Parts<'a>> {
     match value? {
         Value::Object(map) => Some(map.iter().map(|(key, value)| (below(at, key), value)).collect()),
-        Value::Array(items) if !items.is_empty() => {
-            let name = |item: &'a Value| item.get("name").and_then(Value::as_str);
-            let named: Option<Fields<'a>> =
-                items.iter().map(|item| Some((below(at, &format!("[{}]", name(item)?)), item))).collect();
-            named.filter(|named| named.len() == items.len())
+        Value::Array(items) => {
+            let named = names(items)?.into_iter().zip(items);
+            Some(named.map(|(name, item)| (below(at, &format!("[{name}]")), item)).collect())
         }
         _ => None,
     }
@@ -101,10 +136,14 @@ fn compare(before: Option<&Value>, after: Option<&Value>, at: &str, out: &mut Ve
     if before == after {
         return;
     }
-    let (old, new) = match (fields(before, at), fields(after, at)) {
+    let is_list = |value: Option<&Value>| value.is_some_and(Value::is_array);
+    let is_without = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let (old, new) = match (parts(before, at), parts(after, at)) {
         (Some(old), Some(new)) => (old, new),
-        // What was not there comes field by field, so that others may add some beside it.
-        (None, Some(new)) if before.is_none() && !new.is_empty() => (Fields::new(), new),
+        // What was not there comes field by field, so that others may add some beside it; and so come and go the items of a list.
+        (None, Some(new)) if before.is_none() && !new.is_empty() => (Parts::new(), new),
+        (None, Some(new)) if is_without(before) && is_list(after) => (Parts::new(), new),
+        (Some(old), None) if is_list(before) && is_without(after) => (old, Parts::new()),
         _ => return out.push(at.to_owned()),
     };
     let gone = old.iter().filter(|(field, _)| !new.contains_key(*field));
@@ -119,6 +158,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn fields(patch: &Patch, object: &Value) -> Vec<String> {
+        stated(patch, object).fields.into_iter().collect()
+    }
 
     #[test]
     fn only_the_fields_that_differ_are_touched() {
@@ -147,18 +190,42 @@ mod tests {
     }
 
     #[test]
+    fn items_with_names_come_and_go_one_by_one() {
+        let list = |items: Value| json!({"c": items});
+        let (one, none) = (list(json!([{"name": "a", "x": 1}])), list(json!([])));
+        assert_eq!(touched(&one, &none), ["/c/[a]"]);
+        assert_eq!(touched(&none, &one), ["/c/[a]/name", "/c/[a]/x"]);
+        assert_eq!(touched(&one, &json!({})), ["/c"]);
+        assert_eq!(touched(&list(json!([1])), &none), ["/c"]);
+    }
+
+    #[test]
     fn a_patch_states_what_it_sets_to_what_is_there() {
         let merge = Patch::Merge(json!({"spec": {"replicas": 1, "args": ["x"], "gone": null}}));
-        assert_eq!(stated(&merge), ["/spec/args", "/spec/gone", "/spec/replicas"]);
-        let strategic =
-            Patch::Strategic(json!({"spec": {"replicas": 1, "c": [{"name": "web"}], "$patch": "merge"}}));
-        assert_eq!(stated(&strategic), ["/spec/replicas"]);
-        let operations = vec![
-            json!({"op": "replace", "path": "/spec/replicas", "value": 1}),
-            json!({"op": "test", "path": "/spec/paused", "value": true}),
-            json!({"op": "add", "path": "/spec/args/-", "value": "x"}),
-        ];
-        assert_eq!(stated(&Patch::Json(operations)), ["/spec/replicas"]);
+        assert_eq!(fields(&merge, &json!({})), ["/spec/args", "/spec/gone", "/spec/replicas"]);
+        let strategic = Patch::Strategic(json!({"spec": {
+            "replicas": 1,
+            "$patch": "merge",
+            "c": [{"name": "web", "image": "a"}, {"name": "log", "$patch": "delete"}],
+            "d": [{"name": "web"}, {"name": "log", "$patch": "replace"}],
+            "ports": [{"port": 1}],
+            "$retainKeys": ["c"],
+            "$deleteFromPrimitiveList/args": ["x"],
+            "whole": {"$patch": "replace", "a": 1},
+        }}));
+        assert_eq!(
+            fields(&strategic, &json!({})),
+            [
+                "/spec/args",
+                "/spec/c/[log]",
+                "/spec/c/[web]/image",
+                "/spec/c/[web]/name",
+                "/spec/d",
+                "/spec/ports",
+                "/spec/replicas",
+                "/spec/whole"
+            ]
+        );
     }
 
     #[test]
@@ -172,7 +239,7 @@ mod tests {
             replicas: Some(2),
         };
         assert_eq!(
-            stated(&Patch::Workload(change)),
+            fields(&Patch::Workload(change), &json!({})),
             [
                 "/spec/replicas",
                 "/spec/template/spec/containers/[web]/resources/limits/x~1y",
@@ -180,13 +247,5 @@ mod tests {
                 "/spec/template/spec/nodeSelector/a~1b",
             ]
         );
-    }
-
-    #[test]
-    fn fields_meet_where_one_holds_the_other() {
-        let list = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>();
-        assert_eq!(overlap(&list(&["/a/b"]), &list(&["/a"])), Some("/a/b"));
-        assert_eq!(overlap(&list(&["/a"]), &list(&["/a/b"])), Some("/a"));
-        assert_eq!(overlap(&list(&["/a", "/ab"]), &list(&["/abc", "/b"])), None);
     }
 }

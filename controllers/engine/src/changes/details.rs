@@ -17,8 +17,8 @@ mod foreseen;
 
 /// Key of the document in its ConfigMap.
 pub const DETAILS: &str = "plan.json";
-/// Version of the format.
-const FORMAT: i32 = 1;
+/// Version of the format: 2 where intents are named beside objects, which versions before would take for another document.
+const FORMAT: i32 = 2;
 /// Domain of digests.
 const DOMAIN: &str = "emco-plan-details/1\0";
 /// Domain of names of variants.
@@ -168,6 +168,16 @@ pub struct ObjectRow {
     pub what: What,
     /// Its name.
     pub object: String,
+    /// The intents for which it changes, where its chart makes it as before: `GenericActionIntent banner`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
+}
+
+impl ObjectRow {
+    /// For a line that ends with the object: ` (only by GenericActionIntent banner)`; empty where its chart has a part in the change.
+    pub fn only_by(&self) -> String {
+        if self.by.is_empty() { String::new() } else { format!(" (only by {})", self.by.join(", ")) }
+    }
 }
 
 /// Digest of a document: the same for the same changes.
@@ -182,7 +192,9 @@ impl Changes {
     }
 
     pub(super) fn details_within(&self, bytes: usize) -> Details {
-        let mut details = Details { format: FORMAT, ..Details::default() };
+        let mut variants = self.apps.iter().flat_map(|app| &app.variants);
+        let format = if variants.any(|variant| !variant.by.is_empty()) { FORMAT } else { 1 };
+        let mut details = Details { format, ..Details::default() };
         let mut room = Room(bytes);
         room.spend(&details);
         // All apps have their place before any has names.
@@ -237,7 +249,10 @@ impl Variant {
         let mut of = room.take(bare)?;
         let clusters = self.clusters.iter().take(MOST_CLUSTERS);
         of.clusters = clusters.map_while(|id| room.take(id.to_string())).collect();
-        let objects = self.objects.iter().map(|(what, id)| ObjectRow { what: *what, object: id.to_string() });
+        let objects = self.objects.iter().map(|(what, id)| {
+            let by = self.by.get(id).cloned().unwrap_or_default();
+            ObjectRow { what: *what, object: id.to_string(), by }
+        });
         of.objects = objects.map_while(|row| room.take(row)).collect();
         if !self.hooks.is_empty() {
             room.spend(&HOOKS);
@@ -317,7 +332,7 @@ impl Details {
             serde_json::from_str(text).map_err(|error| format!("it cannot be read: {error}"))?;
         if details.format > FORMAT {
             return Err(format!(
-                "it has format {}, and this version reads format {FORMAT}: upgrade kubectl-emco",
+                "it has format {}, and this version reads formats up to {FORMAT}: upgrade kubectl-emco",
                 details.format
             ));
         }

@@ -49,6 +49,7 @@ fn assignment(rows: &[Row]) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        provenance: None,
         rendered_revision: None,
         tests: None,
         edits: None,
@@ -248,9 +249,10 @@ fn clusters_that_run_no_other_hooks_once_installed_are_one_variant() {
 
 #[test]
 fn documents_of_a_later_format_are_refused() {
-    let later = r#"{"format": 2, "apps": []}"#;
-    assert!(Details::read(later).unwrap_err().contains("format 2"));
+    let later = r#"{"format": 3, "apps": []}"#;
+    assert!(Details::read(later).unwrap_err().contains("format 3"));
     let details = changes(false).details();
+    assert_eq!(details.format, 1, "a version before reads what has no new part");
     assert_eq!(Details::read(&serde_json::to_string(&details).unwrap()), Ok(details));
 }
 

@@ -110,6 +110,7 @@ fn assigned(request: &Request<'_>, id: &ClusterId, set: &SetDigest) -> Assigned 
         now: request.now,
         release_revision: 1,
         findings: None,
+        provenance: None,
         rendered_revision: None,
         tests: None,
         edits: None,

@@ -17,6 +17,12 @@ use crate::order;
 use crate::refusal::Refusal;
 use crate::set::{ADDED, ManifestSet, SetManifest};
 
+mod shares;
+mod standing;
+
+use shares::Contradiction;
+use standing::{Standing, Who};
+
 /// Edits of one object that are written down.
 const MOST_SAID: usize = 8;
 /// Annotations that are read when a chart is rendered begin so; what an action makes of them would have no effect.
@@ -59,11 +65,13 @@ impl Draft {
     /// The draft as the actions leave it; `place` says for messages where it is: `app web on acme/a`.
     pub fn edited(mut self, app: &str, place: &str, edits: &Edits) -> Result<Self, Box<Refusal>> {
         let objects = self.objects.into_iter().map(|object| Standing::new(object, None)).collect();
-        let mut stage = Stage { app, place, objects, warnings: Vec::new() };
+        let mut stage = Stage { app, place, objects, deleted: Vec::new(), warnings: Vec::new() };
         for edit in &edits.all {
             stage.carry_out(edit)?;
         }
+        stage.agree()?;
         let Stage { objects, warnings, .. } = stage;
+        self.done = objects.iter().filter_map(Standing::done).collect();
         let objects = objects.into_iter().filter(|standing| standing.gone.is_none());
         self.objects = objects.map(|standing| standing.object).collect();
         check_count(app, self.objects.len())?;
@@ -75,45 +83,18 @@ impl Draft {
     }
 }
 
-/// One object, and what was done to it so far.
-struct Standing {
-    object: Object,
-    added: Option<Who>,
-    /// Who left it out.
-    gone: Option<Who>,
-    /// Who changed it, and which fields.
-    touches: Vec<(Who, Vec<String>)>,
-}
-
-/// Whose edit it was.
-#[derive(Clone)]
-struct Who {
-    intent: String,
-    origin: String,
-}
-
-impl Who {
-    fn of(edit: &Edit) -> Self {
-        Self { intent: edit.intent.clone(), origin: edit.origin.clone() }
-    }
-}
-
-impl Standing {
-    fn new(object: Object, added: Option<Who>) -> Self {
-        Self { object, added, gone: None, touches: Vec::new() }
-    }
-}
-
 /// An app on its way through the actions.
 struct Stage<'a> {
     app: &'a str,
     place: &'a str,
     objects: Vec<Standing>,
+    /// Deletions so far: by whom, and of which resources.
+    deleted: Vec<(Who, &'a Wanted)>,
     warnings: Vec<String>,
 }
 
-impl Stage<'_> {
-    fn carry_out(&mut self, edit: &Edit) -> Result<(), Box<Refusal>> {
+impl<'a> Stage<'a> {
+    fn carry_out(&mut self, edit: &'a Edit) -> Result<(), Box<Refusal>> {
         match &edit.what {
             What::Add(resource) => self.add(edit, resource),
             What::Change(wanted, patch) => {
@@ -126,13 +107,50 @@ impl Stage<'_> {
                 for at in self.found(edit, wanted)? {
                     self.delete(edit, at)?;
                 }
+                self.deleted.push((Who::of(edit), wanted));
                 Ok(())
             }
         }
     }
 
     fn refuse(&self, edit: &Edit, reason: Reason, what: &str) -> Box<Refusal> {
-        Refusal::new(RENDERED, reason, format!("{}: {}: {what}", self.place, edit.origin))
+        self.refuse_action(&edit.origin, reason, what)
+    }
+
+    fn refuse_action(&self, action: &str, reason: Reason, what: &str) -> Box<Refusal> {
+        Refusal::new(RENDERED, reason, format!("{}: {action}: {what}", self.place))
+    }
+
+    /// Refuses two intents that make different things of one object, whichever of them comes first.
+    fn agree(&self) -> Result<(), Box<Refusal>> {
+        for standing in self.objects.iter().filter(|standing| standing.gone.is_none()) {
+            let identity = || Identity::of(&standing.object.json);
+            if let Some(found) = standing.contradiction() {
+                return Err(self.contradicted(&identity(), &found));
+            }
+            if let Some((action, why)) = standing.failed() {
+                let what = format!("{}: {why}", identity());
+                return Err(self.refuse_action(action, Reason::PatchFailed, &what));
+            }
+        }
+        Ok(())
+    }
+
+    fn contradicted(&self, identity: &Identity, found: &Contradiction) -> Box<Refusal> {
+        let Contradiction { field, action, other } = found;
+        let what = format!(
+            "{identity}: it changes {field}, which {other} sets as well: two intents that contradict each other are refused; leave the field \
+             to one of them, or put both actions into one intent, where the later one counts"
+        );
+        self.refuse_action(action, Reason::EditConflict, &what)
+    }
+
+    /// One intent leaves out what the other adds or changes.
+    fn left_out(&self, edit: &Edit, what: &str, other: &str) -> Box<Refusal> {
+        let what = format!(
+            "{what} {other}: two intents that contradict each other are refused; take one of the actions away, or put both into one intent"
+        );
+        self.refuse(edit, Reason::EditConflict, &what)
     }
 
     fn add(&mut self, edit: &Edit, resource: &Value) -> Result<(), Box<Refusal>> {
@@ -145,6 +163,12 @@ impl Stage<'_> {
                 let what =
                     "a CustomResourceDefinition belongs to everybody on the cluster: put it into the chart";
                 return Err(self.refuse(edit, Reason::IntentInvalid, what));
+            }
+            let leaves_it_out =
+                |(who, wanted): &&(Who, &Wanted)| who.intent != edit.intent && wanted.is(&json);
+            if let Some((other, _)) = self.deleted.iter().find(leaves_it_out) {
+                let what = format!("{}: it adds what is left out by", Identity::of(&json));
+                return Err(self.left_out(edit, &what, &other.origin));
             }
             let object = Object {
                 phase: order::phase_of(&json, None),
@@ -161,21 +185,46 @@ impl Stage<'_> {
 
     /// Positions of the objects that an action is about.
     fn found(&self, edit: &Edit, wanted: &Wanted) -> Result<Vec<usize>, Box<Refusal>> {
-        let is = |standing: &Standing| !standing.object.crd_folder && wanted.is(&standing.object.json);
-        let all = self.objects.iter().enumerate();
-        let found: Vec<usize> =
-            all.filter(|(_, standing)| standing.gone.is_none() && is(standing)).map(|(at, _)| at).collect();
-        if !found.is_empty() || wanted.may_be_missing {
+        let (mut found, mut gone) = (Vec::new(), Vec::new());
+        for (at, standing) in self.objects.iter().enumerate() {
+            if standing.object.crd_folder || !wanted.is(&standing.object.json) {
+                continue;
+            }
+            match &standing.gone {
+                None => found.push(at),
+                Some(who) => gone.push((standing, who)),
+            }
+        }
+        let mut of_others = gone.iter().filter(|(_, who)| who.intent != edit.intent).peekable();
+        let is_gone = of_others.peek().is_some();
+        for (standing, who) in of_others {
+            self.check_gone(edit, standing, who)?;
+        }
+        if !found.is_empty() || wanted.may_be_missing || is_gone {
             return Ok(found);
         }
         let what = wanted.describe();
-        let gone =
-            self.objects.iter().filter(|standing| is(standing)).find_map(|standing| standing.gone.as_ref());
-        let why = match gone {
-            Some(who) => format!("{what} is left out already by {}", who.origin),
+        let why = match gone.first() {
+            Some((_, who)) => format!("{what} is left out already by {}", who.origin),
             None => format!("app {} makes no {what} here{}", self.app, self.others(wanted)),
         };
         Err(self.refuse(edit, Reason::TargetMissing, &format!("{why}: {}", edit.cure())))
+    }
+
+    /// An object that another intent left out may be left out once more, and nothing else may be done to it.
+    fn check_gone(&self, edit: &Edit, standing: &Standing, who: &Who) -> Result<(), Box<Refusal>> {
+        if matches!(edit.what, What::Delete(_)) {
+            return self.check_others(edit, standing);
+        }
+        let what = format!("{}: it changes what is left out by", Identity::of(&standing.object.json));
+        Err(self.left_out(edit, &what, &who.origin))
+    }
+
+    /// An object that another intent adds or changes may not be left out.
+    fn check_others(&self, edit: &Edit, standing: &Standing) -> Result<(), Box<Refusal>> {
+        let Some(other) = standing.by_others(&edit.intent) else { return Ok(()) };
+        let what = format!("{}: it leaves out what", Identity::of(&standing.object.json));
+        Err(self.left_out(edit, &what, &format!("{other} adds or changes")))
     }
 
     /// The names that there are of a kind, for whoever wrote another one.
@@ -188,16 +237,24 @@ impl Stage<'_> {
     }
 
     fn change(&mut self, edit: &Edit, patch: &Patch, at: usize) -> Result<(), Box<Refusal>> {
-        let Some(before) = self.objects.get(at).map(|standing| standing.object.json.clone()) else {
-            return Ok(());
-        };
+        let Some(standing) = self.objects.get_mut(at) else { return Ok(()) };
+        let before = standing.object.json.clone();
         let identity = Identity::of(&before);
-        let failed = |what: &str| self.refuse(edit, Reason::PatchFailed, &format!("{identity}: {what}"));
-        let after = edits::patched(&before, patch).map_err(|error| failed(&error.to_string()))?;
+        let after = match edits::patched(&before, patch) {
+            Ok(after) => after,
+            Err(error) => {
+                let why = error.to_string();
+                if standing.defer(edit, patch, &why) {
+                    return Ok(());
+                }
+                return Err(self.refuse(edit, Reason::PatchFailed, &format!("{identity}: {why}")));
+            }
+        };
         if !hooks(&before).eq(hooks(&after)) {
-            return Err(failed(&format!(
-                "the patch changes annotations {HOOKS}, which are read when the chart is rendered: change them in the chart"
-            )));
+            let what = format!(
+                "{identity}: the patch changes annotations {HOOKS}, which are read when the chart is rendered: change them in the chart"
+            );
+            return Err(self.refuse(edit, Reason::PatchFailed, &what));
         }
         let mut made = self.normalised(edit, after, Reason::PatchFailed)?;
         let (Some(after), true) = (made.pop(), made.is_empty()) else {
@@ -207,42 +264,18 @@ impl Stage<'_> {
                 "the patch makes more than one object of one",
             ));
         };
-        let changed = act::touched(&before, &after);
-        let Some(standing) = self.objects.get(at) else { return Ok(()) };
-        for (who, fields) in standing.touches.iter().filter(|(who, _)| who.intent != edit.intent) {
-            if let Some(field) = act::overlap(&changed, fields) {
-                let what = format!(
-                    "{identity}: it changes {field}, which {} sets as well: two intents that contradict each other are refused; leave the \
-                     field to one of them, or put both actions into one intent, where the later one counts",
-                    who.origin
-                );
-                return Err(self.refuse(edit, Reason::EditConflict, &what));
-            }
-        }
-        let has_changed = !changed.is_empty();
-        let mut fields = changed;
-        fields.extend(act::stated(patch));
         if let Some(standing) = self.objects.get_mut(at) {
-            standing.object.json = after;
+            let has_changed = standing.change(edit, patch, before, after);
             if has_changed && standing.object.edited_by.len() < MOST_SAID {
                 standing.object.edited_by.push(format!("changed by {}", edit.origin));
             }
-            standing.touches.push((Who::of(edit), fields));
         }
         Ok(())
     }
 
     fn delete(&mut self, edit: &Edit, at: usize) -> Result<(), Box<Refusal>> {
-        let Some(standing) = self.objects.get(at) else { return Ok(()) };
-        let identity = Identity::of(&standing.object.json);
-        let mut by = standing.added.iter().chain(standing.touches.iter().map(|(who, _)| who));
-        if let Some(other) = by.find(|who| who.intent != edit.intent) {
-            let what = format!(
-                "{identity}: it leaves out what {} adds or changes: two intents that contradict each other are refused; take one of the \
-                 actions away, or put both into one intent",
-                other.origin
-            );
-            return Err(self.refuse(edit, Reason::EditConflict, &what));
+        if let Some(standing) = self.objects.get(at) {
+            self.check_others(edit, standing)?;
         }
         if let Some(standing) = self.objects.get_mut(at) {
             standing.gone = Some(Who::of(edit));

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 
 use super::*;
+use crate::set::provenance::{Became, EditedObject};
 use crate::set::{HookSpec, ManifestSet, Phase, SetManifest};
 use std::sync::Arc;
 
@@ -161,6 +162,7 @@ fn wide(clusters: usize) -> Assignment {
                 now: 1_700_000_000,
                 release_revision: if app == "web" { 2 } else { 1 },
                 findings: None,
+                provenance: None,
                 rendered_revision: None,
                 tests: None,
                 edits: None,
@@ -185,6 +187,31 @@ fn an_assignment_comes_back_also_from_several_packs() {
         .map(|n| (ClusterId::new("a", &format!("{n}")), wide(1).into_values().next().unwrap()))
         .collect();
     assert!(write_assignment("uid", &shared).unwrap()[0].bytes.len() < 100_000);
+}
+
+#[test]
+fn fields_of_intents_come_back_and_are_counted_where_there_is_no_room() {
+    let provenance = |fields: usize| Provenance {
+        actions: vec!["GenericActionIntent a, spec.actions[b]".to_owned()],
+        objects: vec![EditedObject {
+            object: "ConfigMap/shop/a".to_owned(),
+            became: Became::Changed,
+            fields: (0..fields).map(|n| (format!("/data/{}", noise(n as u64, 400)), 0)).collect(),
+        }],
+        more: 0,
+        intents: [("GenericActionIntent a".to_owned(), 1)].into(),
+    };
+    for (fields, are_named) in [(3, true), (10_000, false)] {
+        let mut all = wide(1);
+        let made = Arc::new(provenance(fields));
+        for web in all.values_mut().filter_map(|apps| apps.get_mut("web")) {
+            web.provenance = Some(Arc::clone(&made));
+        }
+        let packs = read(&write_assignment("uid", &all).unwrap());
+        let stored = assignment(&packs.iter().collect::<Vec<_>>()).unwrap();
+        let kept = stored.values().next().unwrap()["web"].provenance.as_deref().unwrap().clone();
+        assert_eq!(kept, if are_named { provenance(fields) } else { provenance(fields).counted() });
+    }
 }
 
 #[test]

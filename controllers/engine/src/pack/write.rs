@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Piece, Slice, codec};
 use crate::identity::{self, ClusterId, Identity, SetDigest};
+use crate::set::provenance::Provenance;
 use crate::rollout::Waves;
 use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
@@ -43,7 +44,7 @@ pub fn write_sets(owner_uid: &str, sets: &[Arc<ManifestSet>]) -> Result<Vec<Pack
 
 /// Writes an assignment; several packs where one is too small. All are needed to read it.
 pub fn write_assignment(owner_uid: &str, assignment: &Assignment) -> Result<Vec<PackObject>, PackError> {
-    let rows: Vec<(&ClusterId, &BTreeMap<String, Assigned>)> = assignment.iter().collect();
+    let rows: Vec<Row<'_>> = assignment.iter().collect();
     let mut slices = Vec::new();
     slice(&rows, &mut slices)?;
     let parts = slices.len();
@@ -81,13 +82,60 @@ fn kind_of(manifest: &SetManifest) -> PackKind {
 }
 
 /// Halves what is too large until it fits.
-fn slice(
-    rows: &[(&ClusterId, &BTreeMap<String, Assigned>)],
-    out: &mut Vec<(Frame, Vec<u8>)>,
-) -> Result<(), PackError> {
+fn slice(rows: &[Row<'_>], out: &mut Vec<(Frame, Vec<u8>)>) -> Result<(), PackError> {
+    let mut written = fitting(&cells(rows, Fields::Named))?;
+    if written.is_none() && rows.len() < 2 {
+        // People can do without the names of fields; nothing works without the assignment.
+        written = fitting(&cells(rows, Fields::Counted))?;
+        if written.is_none() {
+            return Err(PackError::TooLarge("the assignment of one cluster".to_owned()));
+        }
+    }
+    if let Some(written) = written {
+        out.push(written);
+        return Ok(());
+    }
+    let (left, right) = rows.split_at(rows.len() / 2);
+    slice(left, out)?;
+    slice(right, out)
+}
+
+/// A frame that is small enough for a pack, and that can be read again.
+fn fitting(cells: &Cells) -> Result<Option<(Frame, Vec<u8>)>, PackError> {
+    let content = json(cells)?;
+    if content.len() > LARGEST_FRAME {
+        return Ok(None);
+    }
+    let written = frame(&content, &[], None)?;
+    Ok(Some(written).filter(|(_, bytes)| bytes.len() + codec::HEADER + 256 <= LARGEST))
+}
+
+/// One cluster of an assignment.
+type Row<'a> = (&'a ClusterId, &'a BTreeMap<String, Assigned>);
+
+/// The detail in which fields of intents are written.
+#[derive(Clone, Copy)]
+enum Fields {
+    Named,
+    Counted,
+}
+
+impl Fields {
+    fn of(self, provenance: &Provenance) -> Provenance {
+        match self {
+            Self::Named => provenance.clone(),
+            Self::Counted => provenance.counted(),
+        }
+    }
+}
+
+/// Rows with each distinct cell once.
+fn cells(rows: &[Row<'_>], fields: Fields) -> Cells {
     let mut cells = Cells::default();
     let mut places = BTreeMap::new();
     let mut findings_at: BTreeMap<&Findings, usize> = BTreeMap::new();
+    let mut provenance_at: BTreeMap<&Provenance, usize> = BTreeMap::new();
+    let mut known: BTreeMap<usize, usize> = BTreeMap::new();
     for (cluster, apps) in rows {
         let mut row = BTreeMap::new();
         for (app, cell) in *apps {
@@ -98,40 +146,45 @@ fn slice(
                 release_revision,
                 rendered_revision,
                 findings,
+                provenance,
                 tests,
                 edits,
             } = cell;
+            // Cells share what is long to compare.
+            let edited = provenance.as_ref().map(|provenance| {
+                *known.entry(Arc::as_ptr(provenance).addr()).or_insert_with(|| {
+                    let new = |found: &Provenance| cells.provenance.push(fields.of(found));
+                    once(&mut provenance_at, provenance.as_ref(), new)
+                })
+            });
             let next = places.len();
             // What makes two cells one.
             let made = (set, render_key.as_str(), *now, *release_revision, *rendered_revision);
-            let key = (made, findings.as_deref(), tests.as_ref(), edits.as_ref());
+            let key = (made, findings.as_deref(), edited, tests.as_ref(), edits.as_ref());
             let place = *places.entry(key).or_insert(next);
             if place == next {
                 cells.cells.push(cell.clone());
                 if let Some(findings) = findings {
-                    let next = findings_at.len();
-                    let at = *findings_at.entry(findings).or_insert(next);
-                    if at == next {
-                        cells.findings.push(findings.as_ref().clone());
-                    }
+                    let at = once(&mut findings_at, findings, |found| cells.findings.push(found.clone()));
                     cells.found.insert(place, at);
                 }
+                cells.edited.extend(edited.map(|at| (place, at)));
             }
             row.insert(app.clone(), place);
         }
         cells.clusters.insert((*cluster).clone(), row);
     }
-    let written = frame(&json(&cells)?, &[], None)?;
-    if written.1.len() + codec::HEADER + 256 <= LARGEST {
-        out.push(written);
-        return Ok(());
+    cells
+}
+
+/// The place of a value among those that are different; `new` takes one that was not there.
+fn once<'a, T: Ord>(places: &mut BTreeMap<&'a T, usize>, value: &'a T, new: impl FnOnce(&T)) -> usize {
+    let next = places.len();
+    let at = *places.entry(value).or_insert(next);
+    if at == next {
+        new(value);
     }
-    if rows.len() < 2 {
-        return Err(PackError::TooLarge("the assignment of one cluster".to_owned()));
-    }
-    let (left, right) = rows.split_at(rows.len() / 2);
-    slice(left, out)?;
-    slice(right, out)
+    at
 }
 
 /// Fills packs of one kind, one after the other.

@@ -64,6 +64,7 @@ fn running(app: &str, clusters: &[&str]) -> Assignment {
         now: 0,
         release_revision: 1,
         findings: None,
+        provenance: None,
         rendered_revision: None,
         tests: None,
         edits: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use emco_crds::deployment_intent_group::reachability::Reachability;
 
+use self::edited::{Edited, Named};
 use self::holdings::HoldingsKey;
 use super::lookup::Holdings;
 use super::render::{self, Job};
@@ -13,6 +14,7 @@ use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, SetDigest};
 use crate::manifests::{self, Draft, Kind};
 use crate::placement::AppPlacement;
+use crate::set::provenance::Provenance;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
 use crate::role::Reach;
@@ -108,7 +110,9 @@ struct Builder<'a> {
     /// Outcomes of actions of intents on each rendered set, by app and both digests; without actions it is what it was.
     edited: BTreeMap<(String, SetDigest, Option<String>), Arc<Draft>>,
     /// The same, finished, by the draft and what was known of its kinds.
-    edited_sets: BTreeMap<(usize, BTreeMap<Kind, bool>), Arc<ManifestSet>>,
+    edited_sets: BTreeMap<(usize, BTreeMap<Kind, bool>), Edited>,
+    /// Fields that actions of intents changed, equal ones once.
+    named: Named,
     /// Keeps every draft that `finished` names.
     drafts: Vec<Arc<Draft>>,
     /// What lookups find, once for all clusters with one set.
@@ -130,6 +134,8 @@ struct Finished {
     test_set: Option<Arc<ManifestSet>>,
     /// The rendered set, where it was edited.
     base: Option<Arc<ManifestSet>>,
+    /// The edited fields.
+    provenance: Option<Arc<Provenance>>,
 }
 
 impl<'a> Builder<'a> {
@@ -142,6 +148,7 @@ impl<'a> Builder<'a> {
             finished: BTreeMap::new(),
             edited: BTreeMap::new(),
             edited_sets: BTreeMap::new(),
+            named: Named::default(),
             drafts: Vec::new(),
             holdings: BTreeMap::new(),
             unjudged: CloudFacts {
@@ -287,7 +294,7 @@ impl<'a> Builder<'a> {
 
     fn take(&mut self, attempt: &Attempt<'a>, made: Finished, found: Option<Arc<Findings>>) {
         let Job { item, revision, now, .. } = &attempt.job;
-        let Finished { set, tests, test_set, base } = made;
+        let Finished { set, tests, test_set, base, provenance } = made;
         // Counted are different sets, not renderings.
         let same = item.previous.filter(|previous| previous.set == set.digest);
         let edits = edited::stored(item, base.as_ref());
@@ -300,6 +307,7 @@ impl<'a> Builder<'a> {
             rendered_revision: edits.as_ref().and(Some(*revision)).filter(|made| *made != release_revision),
             // What was stored stays as it was.
             findings: attempt.restores.map_or(found, |stored| stored.findings.clone()),
+            provenance: attempt.restores.map_or(provenance, |stored| stored.provenance.clone()),
             tests: attempt.restores.map_or(Some(tests), |stored| stored.tests.clone()),
             edits,
         };
@@ -343,7 +351,8 @@ impl<'a> Builder<'a> {
             self.warn(warning);
         }
         let (tests, test_set) = draft.finish_tests(app, digest_key, self.resolved.cloud, &key.1);
-        let made = Finished { set: Arc::new(set), tests, test_set: test_set.map(Arc::new), base: None };
+        let (set, test_set) = (Arc::new(set), test_set.map(Arc::new));
+        let made = Finished { set, tests, test_set, base: None, provenance: None };
         self.drafts.push(Arc::clone(draft));
         self.finished.insert(key, made.clone());
         Ok(made)

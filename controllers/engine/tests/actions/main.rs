@@ -4,7 +4,10 @@
 mod common;
 mod generated;
 mod laws;
+mod meeting;
+mod provenance;
 mod refused;
+mod selected;
 mod stored;
 mod targets;
 

@@ -33,6 +33,7 @@ use crate::reconcile::suspension;
 use crate::rows;
 use crate::store;
 
+mod intents;
 mod unseen;
 
 use unseen::{awaited, names, remembered, unseen, without_row};
@@ -114,6 +115,7 @@ pub async fn write(
             }
         }
     }
+    status.intents = intents::of(dig, planned);
     if let Some(plan) = planned.plan() {
         status.reachability.clone_from(&plan.reachability);
     } else if dig.spec.intents.iter().all(|listed| !resolve::is_traffic(listed)) {

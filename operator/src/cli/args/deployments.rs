@@ -168,8 +168,11 @@ pub struct ManifestsArgs {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
     pub revision: Option<i64>,
     /// Print the values in Secrets, which are withheld otherwise.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "edits")]
     pub show_secrets: bool,
+    /// List the fields that intents added, changed or left out, each with its action, instead of the manifests: as a table, or with -o json.
+    #[arg(long)]
+    pub edits: bool,
     /// How the answer looks.
     #[arg(short, long, value_enum, default_value = "yaml")]
     pub output: ManifestFormat,

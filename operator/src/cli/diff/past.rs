@@ -7,6 +7,7 @@ use emco_controllers::sync::content::{HubContent, Source};
 use emco_crds::names::label;
 use emco_crds::{AppContext, OwnerKind};
 use emco_engine::identity::ClusterId;
+use emco_engine::set::Assignment;
 use emco_engine::shard::Target;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
@@ -39,8 +40,27 @@ pub async fn read(
     name: &str,
     number: i64,
 ) -> anyhow::Result<BTreeMap<ClusterId, Target>> {
+    let context = context(hub, namespace, name, number).await?;
+    Ok(given(content, namespace, &context).await?.1)
+}
+
+/// All cells of a stored revision, with what they were made of.
+pub async fn assignment(
+    hub: &Hub,
+    content: &HubContent,
+    namespace: &str,
+    name: &str,
+    number: i64,
+) -> anyhow::Result<Assignment> {
+    let context = context(hub, namespace, name, number).await?;
+    let source = Source { namespace: namespace.to_owned(), owner: hash(&context)?, revision: number };
+    content.assignment(&source).await.map_err(|trouble| anyhow!("{}", trouble.message))
+}
+
+async fn context(hub: &Hub, namespace: &str, name: &str, number: i64) -> anyhow::Result<AppContext> {
     let contexts = contexts(hub, namespace, name).await?;
-    let Some(context) = contexts.iter().find(|context| context.spec.revision == number) else {
+    let found = contexts.iter().find(|context| context.spec.revision == number);
+    let Some(context) = found else {
         let kept: BTreeSet<i64> = contexts.iter().map(|context| context.spec.revision).collect();
         let kept: Vec<String> = kept.iter().map(i64::to_string).collect();
         bail!(
@@ -48,7 +68,7 @@ pub async fn read(
             if kept.is_empty() { "none".to_owned() } else { kept.join(", ") }
         );
     };
-    Ok(given(content, namespace, context).await?.1)
+    Ok(context.clone())
 }
 
 /// What a revision gave to each cluster, and where its manifests are.

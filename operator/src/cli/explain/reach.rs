@@ -210,6 +210,7 @@ fn assigned(target: &Target) -> BTreeMap<String, Assigned> {
             release_revision: 1,
             rendered_revision: None,
             findings: None,
+            provenance: None,
             tests: None,
             edits: None,
         };

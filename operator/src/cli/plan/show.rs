@@ -189,7 +189,7 @@ fn object(object: &Object) -> Node {
         What::Removed => '-',
     };
     let more = object.difference.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
-    Node { line: format!("{sign} {}", object.row.object), more, children: Vec::new() }
+    Node { line: format!("{sign} {}{}", object.row.object, object.row.only_by()), more, children: Vec::new() }
 }
 
 /// What `status.pending` says of an app.

@@ -1,4 +1,6 @@
 //! Lists the kinds that are built into Kubernetes, with the shape of each.
+//!
+//! `e2e/tests/patches.rs` compares the list with `k8s.io/api`, and names a kind that is missing here.
 
 use super::Shape;
 use super::shapes::{
@@ -10,7 +12,8 @@ use super::shapes::{
 /// Group and version; its kinds without merged lists but those of metadata; the others.
 type Row = (&'static str, &'static str, &'static [(&'static str, &'static Shape)]);
 
-/// Every kind of k8s.io/api 0.36 that has metadata, as kubectl knows them, and those two that API servers have besides.
+/// Every kind of k8s.io/api 0.36 that has metadata, as kubectl knows them, and those two that API servers have besides. Requests that
+/// are answered and not kept, such as a `TokenReview`, are no objects of a chart.
 static KINDS: &[Row] = &[
     (
         "v1",
@@ -169,6 +172,14 @@ static KINDS: &[Row] = &[
     ),
     ("storagemigration.k8s.io/v1beta1", "", &[("StorageVersionMigration", &WITH_CONDITIONS)]),
 ];
+
+/// Every kind after its group and version, with its shape.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static Shape)> {
+    KINDS.iter().flat_map(|&(version, plain, others)| {
+        let plain = plain.split(' ').filter(|name| !name.is_empty()).map(|name| (name, &PLAIN));
+        plain.chain(others.iter().copied()).map(move |(kind, shape)| (version, kind, shape))
+    })
+}
 
 /// The shape of a kind, if it is built in.
 pub(super) fn shape(api_version: &str, kind: &str) -> Option<&'static Shape> {

@@ -1,4 +1,6 @@
 //! Says how the lists below each built-in kind are merged, after the tags `patchStrategy` and `patchMergeKey` of k8s.io/api.
+//!
+//! `e2e/tests/patches.rs` compares it with these tags, and names a field that differs.
 
 use super::Field::{Keyed, Object, Set, Whole};
 use super::{NONE, Shape};

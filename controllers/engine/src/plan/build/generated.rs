@@ -8,6 +8,7 @@ use emco_crds::names::generated_app;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
 use super::Builder;
+use super::edited::Edited;
 use crate::canonical;
 use crate::identity::{ClusterId, Id, Identity, SetDigest, kind_of};
 use crate::manifests::{self, Kind};
@@ -27,11 +28,13 @@ impl<'a> Builder<'a> {
         let snapshot = self.resolved.snapshot;
         let digest = canonical::set_digest(&snapshot.installation.digest_key, &[]);
         let nothing = ManifestSet { digest, app: self.app(item).to_owned(), manifests: Vec::new() };
-        let set = self.edit(item, &Arc::new(nothing), None)?;
+        let Edited { set, provenance } = self.edit(item, &Arc::new(nothing), None)?;
         let previous = item.previous;
         let render_key = item.class.render_key.clone();
         let assigned = match previous.filter(|previous| previous.set == set.digest) {
-            Some(same) => Assigned { render_key, ..same.clone() },
+            // What is made again as it was stays stored as it was.
+            Some(same) if same.render_key == render_key => same.clone(),
+            Some(same) => Assigned { render_key, provenance, ..same.clone() },
             None => Assigned {
                 set: set.digest.clone(),
                 render_key,
@@ -39,6 +42,7 @@ impl<'a> Builder<'a> {
                 release_revision: previous.map_or(1, |previous| previous.release_revision + 1),
                 rendered_revision: None,
                 findings: None,
+                provenance,
                 tests: Some(ChartTests::default()),
                 edits: None,
             },

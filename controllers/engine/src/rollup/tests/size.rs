@@ -1,6 +1,6 @@
 //! How long a status is at the limits of what a deployment may have.
 
-use emco_crds::deployment_intent_group::status::{DeploymentIntentGroupStatus, Pending};
+use emco_crds::deployment_intent_group::status::{DeploymentIntentGroupStatus, IntentStatus, Pending};
 
 use super::*;
 use crate::changes::{AppChanges, Changes, Variant, What};
@@ -8,7 +8,7 @@ use crate::identity::{Id, Identity};
 use crate::placement::Rejected;
 
 /// What objects of a hub may take, with room for what this test leaves out.
-const MOST: usize = 54 * 1024;
+const MOST: usize = 63 * 1024;
 
 fn id(n: usize) -> ClusterId {
     ClusterId::new("provider-of-the-usual-length", &format!("cluster-{n:05}"))
@@ -41,13 +41,24 @@ fn pending() -> Pending {
         let set = |text: &str| Some(SetDigest(text.to_owned()));
         let (before, now) = (set("before"), set("now"));
         let (clusters, objects) = ((0..1000).map(id).collect(), (0..5).map(object).collect());
-        let variant = Variant { before, now, clusters, objects, hooks: Vec::new() };
+        let variant = Variant { before, now, clusters, objects, by: BTreeMap::new(), hooks: Vec::new() };
         AppChanges { app, clusters: 1000, variants: vec![variant] }
     };
     let changes = Changes { apps: names().into_iter().map(app).collect() };
     let mut pending = Pending { summary: changes.summary(), ..Pending::default() };
     changes.fill(&mut pending);
     pending
+}
+
+/// As many as may be listed, each with the longest name.
+fn intents() -> Vec<IntentStatus> {
+    let intent = |n: usize| IntentStatus {
+        kind: "GenericActionIntent".to_owned(),
+        name: format!("{n:0>53}"),
+        clusters: 10_000,
+        objects: 10_000_000,
+    };
+    (0..64).map(intent).collect()
 }
 
 #[test]
@@ -68,6 +79,7 @@ fn a_status_at_all_limits_keeps_to_its_length() {
         apps: rollup.apps,
         failing: rollup.failing,
         pending: Some(pending()),
+        intents: intents(),
         ..DeploymentIntentGroupStatus::default()
     };
     let bytes = serde_json::to_vec(&status).unwrap().len();

@@ -26,7 +26,7 @@ pub(in super::super) async fn hindrance(ctx: &Context, target: &GitTarget, id: &
     let namespace = &target.spec.edge.namespace;
     let Some(kind) = observed.apis.as_ref()?.find(GROUP, VERSION, KIND) else {
         let message = format!(
-            "the cluster serves no {KIND} of {GROUP}: install Flux there, and apply what `kubectl emco cluster add PROVIDER/NAME --git TARGET` printed"
+            "the cluster serves no {KIND} of {GROUP}: install Flux there, and apply what `kubectl emco cluster add PROVIDER/NAME --context CONTEXT --git TARGET` printed"
         );
         return Some(waits(ClusterReason::AgentNotInstalled, message));
     };
@@ -41,7 +41,7 @@ pub(in super::super) async fn hindrance(ctx: &Context, target: &GitTarget, id: &
         }
         Ok(None) => {
             let message = format!(
-                "{KIND} {namespace}/{ROOT} is not there: apply what `kubectl emco cluster add PROVIDER/NAME --git TARGET` printed"
+                "{KIND} {namespace}/{ROOT} is not there: apply what `kubectl emco cluster add PROVIDER/NAME --context CONTEXT --git TARGET` printed"
             );
             Some(waits(ClusterReason::AgentNotInstalled, message))
         }

@@ -96,10 +96,13 @@ fn of_variant(variant: &Variant) -> Markup {
     let objects: Vec<String> = variant
         .objects
         .iter()
-        .map(|object| match object.row.what {
-            What::Added => format!("+ added {}", object.row.object),
-            What::Changed => format!("~ changed {}", object.row.object),
-            What::Removed => format!("- removed {}", object.row.object),
+        .map(|object| {
+            let word = match object.row.what {
+                What::Added => "+ added",
+                What::Changed => "~ changed",
+                What::Removed => "- removed",
+            };
+            format!("{word} {}{}", object.row.object, object.row.only_by())
         })
         .collect();
     let recreated: Vec<String> = variant

@@ -6,7 +6,7 @@ use crate::cli::plan::Refusal;
 use crate::cli::plan::read::{Found, joined};
 
 fn row(what: What, object: &str) -> ObjectRow {
-    ObjectRow { what, object: object.to_owned() }
+    ObjectRow { what, object: object.to_owned(), by: Vec::new() }
 }
 
 fn details() -> Details {
