@@ -44,6 +44,7 @@ mod wait;
 mod watched;
 
 use args::{Args, ClusterCommand, Command, DeploymentCommand};
+pub use stored::answer::Operator;
 
 /// How a command ended, besides errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub enum Outcome {
     WouldChange,
     /// A plan is refused.
     WouldBeRefused,
+    /// A command that was run for the user ended with this code.
+    Exited(u8),
 }
 
 /// Exit code of an error.
@@ -96,6 +99,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::NotAsWanted) => ExitCode::from(NOT_AS_WANTED),
         Ok(Outcome::WouldChange) => ExitCode::from(WOULD_CHANGE),
         Ok(Outcome::WouldBeRefused) => ExitCode::from(WOULD_BE_REFUSED),
+        Ok(Outcome::Exited(code)) => ExitCode::from(code),
         Err(error) => {
             let code = fail(&format!("{error:#}"));
             if error.is::<Misused>() { ExitCode::from(USAGE) } else { code }

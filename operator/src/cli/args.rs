@@ -174,6 +174,12 @@ pub struct HubArgs {
     /// Its context of the hub; the current one if not given.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+    /// User of the hub to act as, as far as you may act as others: to see what somebody else sees.
+    #[arg(long = "as", value_name = "USER")]
+    pub as_user: Option<String>,
+    /// Group of the hub to act as, with --as; repeat for several.
+    #[arg(long, value_name = "GROUP", requires = "as_user")]
+    pub as_group: Vec<String>,
     /// The operator's own namespace on the hub.
     #[arg(long, env = "EMCO_NAMESPACE", default_value = "emco-system", value_name = "NAME")]
     pub operator_namespace: String,

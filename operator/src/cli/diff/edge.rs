@@ -28,10 +28,15 @@ pub struct Edge {
     pub hash: String,
     /// The kubeconfig, where it is the hub's: with it, the account of a logical cloud is asked as, too.
     pub kubeconfig: Option<String>,
+    /// The client is lent: kinds that it may not list are left out.
+    pub lent: bool,
 }
 
 /// Connects as the operator does: with the kubeconfig of the Secret, by the same rules.
 pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String) -> anyhow::Result<Edge> {
+    if let Some(lender) = &hub.lender {
+        return Ok(Edge { lent: true, ..Edge::of(lender.client(id, uid)?, hash) });
+    }
     let clusters = Api::<Cluster>::all(hub.client.clone());
     let params = ListParams::default().fields(&format!("metadata.name={}", id.cluster()));
     let found = hub.list(clusters, &params, "clusters", None).await?;
@@ -43,7 +48,7 @@ pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String)
         found.into_iter().find(mine).with_context(|| format!("there is no Cluster {id} on the hub"))?;
     let text = kubeconfig_of(hub, &cluster).await?;
     let (client, _) = open_stored(&text, uid).await?;
-    Ok(Edge { client, hash, kubeconfig: Some(text) })
+    Ok(Edge { kubeconfig: Some(text), ..Edge::of(client, hash) })
 }
 
 /// A client of a Cluster, if it is the one with this identity; and its identity.
@@ -104,6 +109,11 @@ pub fn failed(error: &kube::Error) -> anyhow::Error {
 pub type Kinds = BTreeMap<(String, String), Option<(ApiResource, ApiCapabilities)>>;
 
 impl Edge {
+    /// A cluster as it is reached with this client, for objects of one owner.
+    pub const fn of(client: Client, hash: String) -> Self {
+        Self { client, hash, kubeconfig: None, lent: false }
+    }
+
     /// Compares what is wanted there with what is: how many objects were looked at, and those that differ.
     pub async fn compare(
         &self,
@@ -303,7 +313,10 @@ impl Edge {
         let mut all = Vec::new();
         for namespace in namespaces {
             let api = Api::namespaced_with(self.client.clone(), namespace, resource);
-            all.extend(self.labelled_in(&api, resource).await.map_err(|error| failed(&error))?);
+            match self.labelled_in(&api, resource).await {
+                Err(error) if self.lent && hub::is_forbidden(&error) => {}
+                found => all.extend(found.map_err(|error| failed(&error))?),
+            }
         }
         Ok(all)
     }
