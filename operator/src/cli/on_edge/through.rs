@@ -235,7 +235,9 @@ async fn pods(client: &Client, placed: &Placed, workload: &Workload) -> anyhow::
             let params = ListParams::default().labels(selector).limit(MOST_PODS);
             api.list(&params).await.map_err(|error| edge::failed(&error))?.items
         }
-        None => api.get_opt(&workload.name).await.map_err(|error| edge::failed(&error))?.into_iter().collect(),
+        None => {
+            api.get_opt(&workload.name).await.map_err(|error| edge::failed(&error))?.into_iter().collect()
+        }
     };
     let mut family = Family::of(client.clone(), placed);
     let mut ours = Vec::new();

@@ -4,6 +4,7 @@
 //! question has, in the question's own namespace, and values of Secrets are in no answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use emco_controllers::api::views::{Answers, Asked};
@@ -17,6 +18,7 @@ use kube::Client;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use super::lend::PoolLender;
 use crate::cli::args::deployments::PartArgs;
@@ -28,6 +30,8 @@ use crate::cli::{explain, manifests, objects};
 
 /// Clusters that are asked for one answer.
 const MOST_CLUSTERS: usize = 64;
+/// For all of them.
+const PATIENCE: Duration = Duration::from_secs(70);
 
 /// Answers with what the operator may read, and with its connections.
 pub struct Operator {
@@ -49,9 +53,17 @@ impl Answers for Operator {
         Box::pin(async move {
             let runtime = Handle::current();
             // The command line's code is written for one thread.
-            let work = move || runtime.block_on(Box::pin(answer(client, namespace, pool, asked)));
+            let work = move || {
+                let answer = Box::pin(answer(client, namespace, pool, asked));
+                // Within: a thread is not ended from outside.
+                runtime.block_on(async { timeout(PATIENCE, answer).await })
+            };
             match tokio::task::spawn_blocking(work).await {
-                Ok(answer) => answer.map_err(|error| format!("{error:#}")),
+                Ok(Ok(answer)) => answer.map_err(|error| format!("{error:#}")),
+                Ok(Err(_)) => Err(format!(
+                    "the clusters do not answer within {} s: ask about fewer, with --cluster",
+                    PATIENCE.as_secs()
+                )),
                 Err(_) => Err("the answer was not worked out: ask again".to_owned()),
             }
         })
