@@ -177,10 +177,11 @@ pub async fn ran(
 ) -> anyhow::Result<Ran> {
     let (client, workload) = found(hub, placed, id, question).await?;
     let pods = pods(&client, placed, &workload).await?;
-    let runs = |pod: &&Pod| {
-        pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+    let is_running = |pod: &&Pod| {
+        let status = pod.status.as_ref();
+        status.and_then(|status| status.phase.as_deref()) == Some("Running")
     };
-    let pod = pods.iter().find(runs).with_context(|| {
+    let pod = pods.iter().find(is_running).with_context(|| {
         format!("no Pod of {}/{} runs on cluster {id}", workload.kind.to_lowercase(), workload.name)
     })?;
     let container = container(pod, question.container.as_deref())?;

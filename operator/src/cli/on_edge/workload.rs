@@ -56,8 +56,7 @@ pub async fn on_cluster(
         ApiResource::erase::<Job>(&()),
         ApiResource::erase::<Pod>(&()),
     ] {
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), &placed.namespace, &resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &placed.namespace, &resource);
         let params = ListParams::default().labels(&format!("{}={}", label::OWNER, placed.hash));
         let list =
             api.list(&params).await.map_err(|error| edge::failed(&error).context(format!("cluster {id}")))?;

@@ -113,9 +113,7 @@ async fn said(
     let part = PartArgs { cluster: question.clusters.clone(), app: question.apps.clone() };
     match question.what {
         ViewOf::Explanation => value(&explain::of_revision(hub, on_hub, question.revision).await?),
-        ViewOf::Manifests => {
-            value(&manifests::printed(hub, on_hub, &part, question.revision, false).await?)
-        }
+        ViewOf::Manifests => value(&manifests::printed(hub, on_hub, &part, question.revision, false).await?),
         ViewOf::Objects => {
             few(hub, on_hub, question).await?;
             value(&objects::handed::handed(hub, on_hub, &part, question.live == Some(true)).await?)
