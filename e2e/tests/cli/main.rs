@@ -12,6 +12,7 @@ mod files;
 mod hold;
 mod intents;
 mod least;
+mod listed;
 mod looks;
 mod members;
 mod now;

@@ -19,7 +19,7 @@ use super::hub::{self, Hub};
 use super::output::machine;
 use super::{Outcome, print, pulse, watched};
 
-mod files;
+pub mod files;
 pub mod read;
 mod show;
 

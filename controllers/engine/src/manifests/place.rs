@@ -60,7 +60,7 @@ pub(super) fn place_in_namespace(
 
 /// Whom a binding gives rights in the namespace, though it is no service account of the logical cloud's namespaces. A cluster would let it:
 /// who has a right may give it away.
-fn outsider(json: &Value, cloud: &CloudFacts) -> Option<String> {
+pub fn outsider(json: &Value, cloud: &CloudFacts) -> Option<String> {
     if cloud.reaches(None) || kind_of(json) != ("rbac.authorization.k8s.io", "RoleBinding") {
         return None;
     }
