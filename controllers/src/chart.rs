@@ -36,7 +36,7 @@ mod wish;
 pub use crate::git::GitLimits;
 pub use credentials::ChartCredentials;
 pub use error::{BUSY, CHANGED, ChartError};
-pub use git::{Git, Reference};
+pub use git::{Git, Reference, tar_of};
 pub(crate) use http::public_roots;
 pub use http::trust;
 pub use limits::ChartLimits;

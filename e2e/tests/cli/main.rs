@@ -19,6 +19,7 @@ mod now;
 mod objects;
 mod past;
 mod plan;
+mod pushed;
 mod reach;
 mod refused;
 mod remove;

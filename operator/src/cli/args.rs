@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub use add::{AddArgs, Level, People, TokenKind};
+pub use chart::ChartCommand;
 pub use check::CheckArgs;
 pub use dashboard::DashboardArgs;
 pub use deployments::DeploymentCommand;
@@ -20,6 +21,7 @@ use self::words::{cluster, duration};
 mod add;
 pub mod adopt;
 pub mod awaited;
+pub mod chart;
 mod check;
 mod dashboard;
 pub mod deployments;
@@ -57,6 +59,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: ClusterCommand,
+    },
+    /// Bring charts of this machine to the hub.
+    #[command(after_help = EXIT_CODES)]
+    Chart {
+        /// What to do.
+        #[command(subcommand)]
+        command: ChartCommand,
     },
     /// Look at the installation: hub, kinds, rights, operator, clocks and clusters, each with its cure. Changes nothing.
     #[command(after_help = EXIT_CODES)]
