@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_right_that_the_account_lacks_is_said_with_the_permission_that_gives_it() {
+    fn a_lacking_right_is_said_with_the_permission_that_gives_it() {
         let account = "system:serviceaccount:shop:emco-a";
         let words = format!("the cluster refuses: pods is forbidden: User \"{account}\" cannot list");
         let mut answer = json!([{"cluster": "acme/a", "error": words, "manifest": {"error": words}}, {"error": "no"}]);
