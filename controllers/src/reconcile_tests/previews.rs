@@ -125,8 +125,9 @@ async fn what_a_deployment_needs_is_told_whatever_its_cloud_allows() {
     let clusters: Vec<String> = needs.clusters.iter().map(ToString::to_string).collect();
     assert_eq!(clusters, ["acme/a", "acme/b"]);
     let rules = needs.rights.within("team-a");
-    let resources: BTreeSet<&str> = rules.iter().flat_map(|rule| &rule.resources).map(String::as_str).collect();
-    assert_eq!(resources, BTreeSet::from(["configmaps", "deployments", "jobs", "secrets", "statefulsets"]));
+    let resources = rules.iter().flat_map(|rule| &rule.resources).map(String::as_str);
+    let wanted = BTreeSet::from(["configmaps", "deployments", "jobs", "secrets", "statefulsets"]);
+    assert_eq!(resources.collect::<BTreeSet<&str>>(), wanted);
     assert!(rules.iter().all(|rule| rule.verbs.contains(&"get".to_owned())), "{rules:?}");
     assert!(needs.rights.cluster.is_empty() && !needs.gives_away);
     assert_eq!(needs.cloud.unwrap().level, "Admin", "the logical cloud is told as it is");
