@@ -30,6 +30,7 @@ pub mod requests;
 pub(crate) mod shares;
 pub(crate) mod turns;
 pub mod unreachable;
+pub mod views;
 pub mod withheld;
 pub mod world;
 

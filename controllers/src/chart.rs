@@ -35,8 +35,8 @@ mod wish;
 
 pub use crate::git::GitLimits;
 pub use credentials::ChartCredentials;
-pub use error::{BUSY, ChartError};
-pub use git::{Git, Reference};
+pub use error::{BUSY, CHANGED, ChartError};
+pub use git::{Git, Reference, tar_of};
 pub(crate) use http::public_roots;
 pub use http::trust;
 pub use limits::ChartLimits;
@@ -274,7 +274,7 @@ impl ChartStore {
         let Download { bytes, commit } = got;
         let digest = digest(&bytes);
         if let Some(pinned) = pinned.filter(|pinned| *pinned != digest) {
-            return Err(changed(pinned, &digest, place.map_or("digest", Place::accepted_by)));
+            return Err(changed(pinned, &digest));
         }
         let compiled = self.compiled(&digest, &bytes, turn.project()).await?;
         let chart = compiled.chart();
@@ -417,13 +417,11 @@ fn compile(archive: &[u8], limits: &emco_helm::Limits) -> Result<Compiled, Chart
         .map_err(|error| ChartError::new("ChartInvalid", &format!("the chart cannot be installed: {error}")))
 }
 
-/// The refusal of other bytes than those that were seen first; `edit` names the fields whose edit accepts them.
-pub(crate) fn changed(pinned: &str, found: &str, edit: &str) -> ChartError {
+/// The refusal of other bytes than those that were seen first. Which field accepts them, who knows the object says.
+pub(crate) fn changed(pinned: &str, found: &str) -> ChartError {
     ChartError::new(
-        "ChartDigestChanged",
-        &format!(
-            "the same version now has other bytes: pinned is {pinned}, the source gives {found}; check the source, then set {edit} to accept"
-        ),
+        CHANGED,
+        &format!("the same version now has other bytes: pinned is {pinned}, the source gives {found}"),
     )
 }
 

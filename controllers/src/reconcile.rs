@@ -8,6 +8,7 @@ pub mod composite_app;
 pub mod composite_profile;
 pub mod context;
 pub mod deployment;
+pub mod deployment_view;
 pub mod generic_action_intent;
 pub mod git_target;
 pub mod hardware;

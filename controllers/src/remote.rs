@@ -17,7 +17,7 @@ pub use kubeconfig::{Credentials, KubeconfigError};
 pub use nodes::{DetailedNodes, Nodes};
 pub use pods::requested;
 pub use pool::{Pool, PoolSettings, Target};
-pub use transport::{Edge, EdgeSettings};
+pub use transport::{Edge, EdgeSettings, Executed};
 
 pub mod claim;
 pub mod dialer;

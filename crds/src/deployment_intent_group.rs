@@ -11,6 +11,7 @@ pub mod reachability;
 pub mod rollout;
 pub mod status;
 pub mod sync;
+pub mod view;
 
 use placement::Placement;
 use rollout::Rollout;

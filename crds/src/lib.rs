@@ -33,6 +33,7 @@ pub use conditions::{Condition, Conditioned};
 pub use crds::{all, kinds, later};
 pub use deployment_approval::{DeploymentApproval, DeploymentApprovalSpec, DeploymentApprovalStatus};
 pub use deployment_intent_group::status::DeploymentIntentGroupStatus;
+pub use deployment_intent_group::view::{DeploymentView, DeploymentViewSpec, DeploymentViewStatus};
 pub use deployment_intent_group::{DeploymentIntentGroup, DeploymentIntentGroupSpec};
 pub use fields::{
     ClusterTerm, DurationText, Failing, InUse, IntOrText, KeyRef, LabelSelector, LabelSelectorRequirement,

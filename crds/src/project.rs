@@ -81,6 +81,9 @@ pub struct ProjectSpec {
     /// Whether deleting a `DeploymentIntentGroup` waits for the annotation emco.io/confirm with its digest.
     #[serde(default)]
     pub confirm_deletion: ConfirmDeletion,
+    /// Who may run commands in containers of its deployments through the hub: Nobody (also if absent), or Editors, which Admins are, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec: Option<ExecBy>,
     /// Upper bounds for the tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<ProjectLimits>,
@@ -126,6 +129,7 @@ impl Default for ProjectSpec {
             chart_sources: None,
             removal_budget: default_removal_budget(),
             confirm_deletion: ConfirmDeletion::default(),
+            exec: None,
             limits: None,
             members: Vec::new(),
         }
@@ -179,6 +183,16 @@ pub enum ConfirmDeletion {
     Never,
     /// Deleting waits for the annotation emco.io/confirm.
     Always,
+}
+
+/// Who may run commands in containers.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExecBy {
+    /// No member.
+    #[default]
+    Nobody,
+    /// Members who may change deployments.
+    Editors,
 }
 
 /// Upper bounds for a tenant.

@@ -356,6 +356,11 @@ reasons!(
 );
 
 reasons!(
+    /// Of a `DeploymentView`.
+    DeploymentViewReason { Answered, Waiting, Running, Refused, ReconcileFailed }
+);
+
+reasons!(
     /// Of an `AppContext`.
     AppContextReason { Stored, Storing, ContentLost, FormatUnknown }
 );
@@ -446,6 +451,7 @@ mod tests {
             TrafficGroupIntentReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentIntentGroupReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             DeploymentApprovalReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
+            DeploymentViewReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             AppContextReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
             SyncShardReason::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>(),
         ]

@@ -38,6 +38,7 @@ HardwareIntent hardwareintents hwi Namespaced emco - Ready,Reason,Uses,Age|Messa
 TrafficGroupIntent trafficgroupintents tgi Namespaced emco - Ready,Reason,Uses,Age|Message
 DeploymentIntentGroup deploymentintentgroups dig Namespaced emco .status.state State,Ready,Reason,Clusters,Rev,Pending,Age|App,Cloud,Message
 DeploymentApproval deploymentapprovals dappr Namespaced emco .spec.deploymentIntentGroupRef.name Group,Decision,State,Reason,By,Age|Message
+DeploymentView deploymentviews dview Namespaced emco-generated - Group,What,State,Age|Message
 AppContext appcontexts actx Namespaced emco-generated - Owner,Rev,Cause,Outcome,Reason,Deleted,Age|
 SyncShard syncshards shard Namespaced emco-generated - Owner,Slot,Clusters,Failed,Unreachable,Reason,Deleted,Age|Message
 ";

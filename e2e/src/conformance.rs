@@ -7,7 +7,7 @@
 //! Random strategic merge patches of what all charts render are compared with Kubernetes' own (`patched.rs`).
 //!
 //! Afterwards charts of the first EMCO's examples live together as those examples have them, one with an intent that changes, and
-//! some with intents for hardware.
+//! some with intents for hardware; and twenty everyday charts are deployed at level Standard (`levels.rs`).
 //!
 //! With `--all` every deployed chart is upgraded, and the examples' whole life is lived.
 //!
@@ -19,6 +19,7 @@ mod compare;
 pub mod corpus;
 mod examples;
 mod fitting;
+mod levels;
 mod life;
 mod misspelt;
 mod next;
@@ -89,6 +90,9 @@ pub struct ConformanceArgs {
     /// Only what is said of misspelt values: no control plane is started.
     #[arg(long)]
     values: bool,
+    /// Only what everyday charts need at level Standard: nothing is compared with Helm.
+    #[arg(long, conflicts_with_all = ["only", "values"])]
+    levels: bool,
     /// Every chart is upgraded, not a third of them, and nothing is left out that passed before; so it is with --only, too.
     #[arg(long)]
     all: bool,
@@ -106,7 +110,7 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
     let everything = args.all || !only.is_empty();
     let upgrades = unchanged::UPGRADES.mark(&args.charts, everything)?;
     let mut cases = Vec::new();
-    if !args.deployed {
+    if !args.deployed && !args.levels {
         render(args, &rendered, everything)?;
         if !upgrades.is_unchanged() {
             cases = Corpus::upgrades(&rendered);
@@ -123,18 +127,19 @@ pub fn run(args: &ConformanceArgs) -> Result<()> {
     let upgraded = choice.of(&corpus::CHARTS);
     let charts = (0..)
         .zip(&corpus::CHARTS)
-        .filter(|(_, chart)| chart.folder.contains(only))
+        .filter(|(_, chart)| !args.levels && chart.folder.contains(only))
         .map(|(place, chart)| Tried::new(&corpus, chart, upgraded.contains(&place)))
         .collect::<Result<Vec<_>>>()?;
     let all = corpus::CHARTS.map(|chart| chart.folder);
     ensure!(
-        !charts.is_empty() || !cases.is_empty(),
+        args.levels || !charts.is_empty() || !cases.is_empty(),
         "no chart is called {only}; deployed are {}",
         all.join(", ")
     );
     // Who asks for some charts looks at these alone.
-    let examples = only.is_empty().then(|| Examples::of(&corpus, args.all)).transpose()?;
-    let patched = (only.is_empty() && !args.deployed).then_some(rendered);
+    let examples = || Examples::of(&corpus, (!args.levels).then_some(args.all), &program);
+    let examples = only.is_empty().then(examples).transpose()?;
+    let patched = (only.is_empty() && !args.deployed && !args.levels).then_some(rendered);
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         let spec = BedSpec::bare_hub().edges(&EDGES).edges(&[REFERENCE]).with_helm();

@@ -369,6 +369,7 @@ async fn every_kind_is_found_by_its_short_name_and_generated_ones_stay_out_of_th
             ("cprov", "ClusterProvider", "emco"),
             ("dappr", "DeploymentApproval", "emco"),
             ("dig", "DeploymentIntentGroup", "emco"),
+            ("dview", "DeploymentView", "emco-generated"),
             ("ecl", "Cluster", "emco"),
             ("eproj", "Project", "emco"),
             ("gai", "GenericActionIntent", "emco"),

@@ -156,6 +156,7 @@ fn every_reason_has_its_line_and_every_line_is_a_reason() {
         ("TrafficGroupIntent", names(reasons::TrafficGroupIntentReason::ALL)),
         ("DeploymentIntentGroup", names(reasons::DeploymentIntentGroupReason::ALL)),
         ("DeploymentApproval", names(reasons::DeploymentApprovalReason::ALL)),
+        ("DeploymentView", names(reasons::DeploymentViewReason::ALL)),
         ("AppContext", names(reasons::AppContextReason::ALL)),
         ("SyncShard", names(reasons::SyncShardReason::ALL)),
     ]);

@@ -10,7 +10,7 @@ mod absence;
 pub mod add;
 mod adopt;
 pub mod args;
-mod chart_tests;
+mod charts;
 mod check;
 mod clusters;
 mod complete;
@@ -43,7 +43,8 @@ mod uninstall;
 mod wait;
 mod watched;
 
-use args::{Args, ClusterCommand, Command, DeploymentCommand};
+use args::{Args, ChartCommand, ClusterCommand, Command, DeploymentCommand};
+pub use stored::answer::Operator;
 
 /// How a command ended, besides errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub enum Outcome {
     WouldChange,
     /// A plan is refused.
     WouldBeRefused,
+    /// A command that was run for the user ended with this code.
+    Exited(u8),
 }
 
 /// Exit code of an error.
@@ -96,6 +99,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::NotAsWanted) => ExitCode::from(NOT_AS_WANTED),
         Ok(Outcome::WouldChange) => ExitCode::from(WOULD_CHANGE),
         Ok(Outcome::WouldBeRefused) => ExitCode::from(WOULD_BE_REFUSED),
+        Ok(Outcome::Exited(code)) => ExitCode::from(code),
         Err(error) => {
             let code = fail(&format!("{error:#}"));
             if error.is::<Misused>() { ExitCode::from(USAGE) } else { code }
@@ -130,6 +134,7 @@ async fn run(args: Args) -> anyhow::Result<Outcome> {
             ClusterCommand::Rotate(args) => Box::pin(rotate::run(*args)).await,
             ClusterCommand::Remove(args) => Box::pin(remove::run(args)).await,
         },
+        Command::Chart { command: ChartCommand::Push(args) } => Box::pin(charts::push::run(args)).await,
         Command::Check(args) => Box::pin(check::run(args)).await,
         Command::Clusters(args) => clusters::run(args).await,
         Command::Status(args) => Box::pin(status::run(args)).await,
@@ -167,7 +172,7 @@ async fn deployment(command: DeploymentCommand) -> anyhow::Result<Outcome> {
         DeploymentCommand::Wait(args) => Box::pin(wait::run(args)).await,
         DeploymentCommand::Explain(args) => Box::pin(explain::run(args)).await,
         DeploymentCommand::Reach(args) => Box::pin(explain::reach::run(args)).await,
-        DeploymentCommand::Test(args) => Box::pin(chart_tests::run(args)).await,
+        DeploymentCommand::Test(args) => Box::pin(charts::tested::run(args)).await,
         DeploymentCommand::Role(args) => Box::pin(role::run(args)).await,
         DeploymentCommand::Logs(args) => Box::pin(on_edge::logs(args)).await,
         DeploymentCommand::Exec(args) => Box::pin(on_edge::exec(args)).await,

@@ -7,7 +7,7 @@ clusterproviders, gittargets, clusters, projects, logicalclouds, compositeapps, 
 
 {{- /* The operator only reads them. */ -}}
 {{- define "emco.kinds.watched" -}}
-deploymentapprovals
+deploymentapprovals, deploymentviews
 {{- end }}
 
 {{- /* Read once more before a revision is stored. */ -}}
@@ -23,6 +23,11 @@ clusterproviders, gittargets, clusters, projects, logicalclouds, compositeapps, 
 {{- /* Everybody in a project reads them. */ -}}
 {{- define "emco.kinds.ofProjects" -}}
 logicalclouds, compositeapps, compositeprofiles, genericactionintents, hardwareintents, trafficgroupintents, deploymentintentgroups, deploymentapprovals, appcontexts, syncshards
+{{- end }}
+
+{{- /* Everybody in a project asks by them. */ -}}
+{{- define "emco.kinds.asked" -}}
+deploymentviews
 {{- end }}
 
 {{- /* Editors of a project write them. */ -}}
@@ -59,6 +64,7 @@ deploymentapprovals, appcontexts, syncshards
 - trafficgroupintents/status
 - deploymentintentgroups/status
 - deploymentapprovals/status
+- deploymentviews/status
 - appcontexts/status
 - syncshards/status
 {{- end }}

@@ -30,7 +30,7 @@ mod objects;
 mod reserved;
 mod rights;
 
-pub use facts::{CloudFacts, account, account_name, account_parts};
+pub use facts::{CloudFacts, account, account_name, account_parts, missing};
 pub use objects::isolation;
 pub use reserved::reserve;
 

@@ -1,7 +1,7 @@
 //! Writes down which clusters a project may use, in ConfigMaps of its namespace, for members, who may not read Clusters.
 //!
 //! Nothing is decided by them, and what is lost is harmless. The only file that knows the format: JSON with one line per cluster,
-//! `{"format": 1, "leftOut": 0, "clusters": [{"provider", "name", "level", "scheduling", "reachable", "labels"}]}`. Readers pass over
+//! `{"format": 1, "leftOut": 0, "clusters": [{"provider", "name", "level", "scheduling", "reachable", "version", "labels"}]}`. Readers pass over
 //! fields they do not know; a later `format` is refused.
 
 use std::collections::BTreeMap;
@@ -42,6 +42,9 @@ pub struct Row {
     pub scheduling: Scheduling,
     /// Status of its condition Reachable: True, False or Unknown.
     pub reachable: String,
+    /// Version of Kubernetes, such as `v1.36.3`; empty while it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// Labels of the Cluster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,

@@ -61,7 +61,8 @@ pub struct Explained {
 }
 
 /// What was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// By app.
     pub apps: Vec<Explained>,

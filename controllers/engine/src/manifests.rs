@@ -29,6 +29,7 @@ mod place;
 
 use check::check;
 use kept_tests::KeptTests;
+pub use place::outsider;
 use place::place_in_namespace;
 
 /// Objects that one app may have on one cluster.

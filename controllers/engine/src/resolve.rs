@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::act::{Entry, Generated};
 use crate::canonical;
-use crate::cloud::CloudFacts;
+use crate::cloud::{self, CloudFacts};
 use crate::conditions;
 use crate::depends;
 use crate::hardware::Demands;
@@ -118,10 +118,8 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
             missing(Reason::CompositeProfileNotFound, "CompositeProfile", &reference.name, field)
         })?),
     };
-    let cloud = snapshot.cloud.as_ref().ok_or_else(|| {
-        let name = &spec.logical_cloud_ref.name;
-        missing(Reason::LogicalCloudNotFound, "LogicalCloud", name, "spec.logicalCloudRef")
-    })?;
+    let name = &spec.logical_cloud_ref.name;
+    let cloud = snapshot.cloud.as_ref().ok_or_else(|| cloud::missing(name, namespace, &snapshot.project))?;
     let names: BTreeSet<&str> = composite_app.spec.apps.iter().map(|app| app.name.as_str()).collect();
     check_app_names(dig, profile, app_name, &names)?;
     let intents::AllEffects { mut entries, generated, hardware, traffic } =

@@ -18,12 +18,14 @@ mod derived;
 mod escalation;
 mod gain;
 mod harmless;
+mod listed;
 mod registration;
 
 pub use account::{Asked, Rights};
 pub(crate) use derived::is_of_the_cluster;
 pub use derived::{Derived, Reach};
 pub use gain::{Gain, Power};
+pub use listed::Listed;
 pub use registration::{Registration, RegistrationRoles};
 
 /// Group of roles and bindings.

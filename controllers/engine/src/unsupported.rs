@@ -21,6 +21,7 @@ pub fn check_project(spec: &ProjectSpec) -> Option<String> {
         chart_sources: _,
         removal_budget: _,
         confirm_deletion: _,
+        exec: _,
         limits: _,
         members: _,
     } = spec;

@@ -55,6 +55,11 @@ pub struct Chart {
     pub(crate) warnings: Vec<String>,
 }
 
+/// The files of a chart's folder that its `.helmignore` leaves, in the order of their names.
+pub fn files_of(folder: &Path, limits: &Limits) -> Result<Vec<File>, LoadError> {
+    directory::read(folder, &mut archive::Budget::new(limits))
+}
+
 /// Bytes that a template takes for each of its own: the text, and what it is parsed into.
 const PARSED: usize = 8;
 /// Bytes that default values take for each that they have as text.

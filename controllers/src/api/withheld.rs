@@ -52,7 +52,12 @@ pub fn lacking(words: &str) -> Option<&str> {
 impl Subject {
     /// The Secret behind a path; `None` where it is another kind's.
     pub fn of(path: &ApiPath) -> Option<Self> {
-        let rest = path.as_str().strip_prefix("/api/v1/")?;
+        Self::at(path.as_str())
+    }
+
+    /// The same behind a path of a request that others made.
+    pub fn at(path: &str) -> Option<Self> {
+        let rest = path.strip_prefix("/api/v1/")?;
         let parts: Vec<&str> = rest.split('/').collect();
         let (namespace, name) = match parts.as_slice() {
             ["secrets", ..] => ("", ""),

@@ -2,6 +2,8 @@
 
 use crate::remote::wire::cut;
 
+/// The reason of other bytes than those that were seen first.
+pub const CHANGED: &str = "ChartDigestChanged";
 /// The reason of a download that may not begin now.
 pub const BUSY: &str = "Fetching";
 

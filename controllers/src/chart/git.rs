@@ -18,6 +18,8 @@ mod archive;
 mod folder;
 mod server;
 
+pub use archive::tar_of;
+
 /// A chart in a Git repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Git {

@@ -129,7 +129,7 @@ impl Oci {
         let layer =
             manifest::chart_layer(&bytes).map_err(|why| invalid(&format!("{} {why}", shown(&place))))?;
         if let Some(pinned) = wish.pinned.filter(|pinned| *pinned != layer.digest) {
-            return Err(super::changed(pinned, &layer.digest, wish.place.accepted_by()));
+            return Err(super::changed(pinned, &layer.digest));
         }
         if let Some(kept) = kept.filter(|kept| layer.digest == digest(kept)) {
             return Ok(kept);

@@ -69,7 +69,7 @@ impl Repository {
         if let (Some(pinned), Some(listed)) = (wish.pinned, &listed)
             && pinned != listed
         {
-            return Err(super::changed(pinned, listed, wish.place.accepted_by()));
+            return Err(super::changed(pinned, listed));
         }
         let first = entry.urls.as_deref().unwrap_or_default().first().ok_or_else(|| {
             invalid(&format!("the index names no address for chart {} {}", self.name, entry.version))

@@ -48,14 +48,6 @@ pub fn quoted(url: &str) -> String {
 }
 
 impl Place {
-    /// Fields of the app's chart whose edit accepts other bytes.
-    pub const fn accepted_by(&self) -> &'static str {
-        match self {
-            Self::Repository(_) | Self::Oci(_) => "version or digest",
-            Self::Git(_) => "ref.commit or digest",
-        }
-    }
-
     /// What the place gave before, as it would give it now; `None` where it must be asked for the commit.
     pub fn again(&self, bytes: Arc<[u8]>) -> Option<Download> {
         let commit = match self {

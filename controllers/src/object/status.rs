@@ -36,6 +36,15 @@ where
     K: Resource<DynamicType = ()> + Serialize,
     S: Serialize,
 {
+    stored(ctx, object, status).await.map(drop)
+}
+
+/// The same, with the object as it is stored then.
+pub async fn stored<K, S>(ctx: &HubContext, object: &K, status: &S) -> ApiResult<Value>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+    S: Serialize,
+{
     let after = serde_json::to_value(status).map_err(unwritable)?;
     let mut body = serde_json::to_value(object).map_err(unwritable)?;
     if let Some(map) = body.as_object_mut() {
@@ -46,8 +55,7 @@ where
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
-    ctx.hub().replace(path(object).then("status"), &body).await?;
-    Ok(())
+    ctx.hub().replace(path(object).then("status"), &body).await
 }
 
 #[allow(clippy::needless_pass_by_value)] // for map_err

@@ -131,7 +131,8 @@ fn rows(ctx: &Context, project: &Project, slot: usize) -> Vec<Row> {
     let row = |cluster: &Arc<Cluster>| {
         let id = facts::id(ctx, cluster)?;
         let (level, known) = (granted.get(&id)?, facts.get(&id)?);
-        let reachable = cluster.status.as_ref().and_then(|status| status.condition(types::REACHABLE));
+        let status = cluster.status.as_ref();
+        let reachable = status.and_then(|status| status.condition(types::REACHABLE));
         Some(Row {
             provider: id.provider().to_owned(),
             name: id.cluster().to_owned(),
@@ -142,6 +143,7 @@ fn rows(ctx: &Context, project: &Project, slot: usize) -> Vec<Row> {
                 Scheduling::Drained => Stored::Drained,
             },
             reachable: reachable.map_or_else(|| "Unknown".to_owned(), |condition| condition.status.clone()),
+            version: status.and_then(|status| status.kubernetes_version.clone()).unwrap_or_default(),
             labels: known.labels.clone(),
             labels_left_out: false,
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::api::plan_turns::PlanTurns;
 use crate::api::planning::Planning;
 use crate::api::renders::Renders;
+use crate::api::views::{Answers, NoAnswers};
 use crate::chart::ChartStore;
 use crate::object::context::HubContext;
 use crate::people::People;
@@ -37,6 +38,8 @@ pub struct Context {
     pub turns: PlanTurns,
     /// Turns of renderings.
     pub renders: Arc<Renders>,
+    /// Answers to questions of members.
+    pub answers: Arc<dyn Answers>,
 }
 
 impl Context {
@@ -58,6 +61,7 @@ impl Context {
             planning,
             turns: PlanTurns::default(),
             renders: Arc::default(),
+            answers: Arc::new(NoAnswers),
         }
     }
 }

@@ -94,7 +94,7 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
         let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
         let granted =
             cloud::granted(name, &facts::labels(project.as_ref()), &providers, &facts::clusters(ctx));
-        let noted = noted(&project, digs.len());
+        let noted = noted(&project, digs.len(), clouds.is_empty());
         if let Err(refused) = &members {
             stalled(ctx, &mut status, generation, refused);
             // Who takes a foreign binding away, or gives us the right, tells nobody.
@@ -125,12 +125,16 @@ fn stalled(ctx: &Context, status: &mut ProjectStatus, generation: i64, refused: 
 }
 
 /// What is said of the project beside its namespace.
-fn noted(project: &Project, digs: usize) -> String {
+fn noted(project: &Project, digs: usize, cloudless: bool) -> String {
     let suspended = match project.spec.suspend {
         Some(true) => "; suspended: nothing is written to clusters for it until spec.suspend is unset",
         _ => "",
     };
-    suspended.to_owned() + &beyond_limit(project, digs)
+    let cloudless = match project.spec.logical_cloud {
+        None if cloudless => "; it has no logical cloud to deploy in: spec.logicalCloud: {} makes one",
+        _ => "",
+    };
+    format!("{suspended}{cloudless}{}", beyond_limit(project, digs))
 }
 
 /// What is said where the limit of deployments was lowered below what there is.
@@ -218,4 +222,23 @@ async fn terminate(
     status::set_ready(ctx, &mut status, generation, &ReadyState::Waiting, status::TERMINATING, &message);
     status::write(ctx, project, project.status.as_ref(), &status).await?;
     Ok(Outcome::Settled.at_latest(again))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_without_a_logical_cloud_says_which_line_makes_one() {
+        let of = |spec: &serde_json::Value| -> Project {
+            let metadata = json!({"name": "shop"});
+            let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": "Project", "metadata": metadata, "spec": spec});
+            serde_json::from_value(object).unwrap()
+        };
+        let none = of(&json!({}));
+        let said = noted(&none, 0, true);
+        assert_eq!(said, "; it has no logical cloud to deploy in: spec.logicalCloud: {} makes one");
+        assert_eq!(noted(&none, 0, false), "", "it has one of its own");
+        assert_eq!(noted(&of(&json!({"logicalCloud": {}})), 0, true), "", "it comes");
+    }
 }

@@ -70,7 +70,8 @@ async fn maps_say_name_level_labels_and_state_of_granted_clusters() {
     let [row] = &rows[..] else { panic!("{rows:?}") };
     let said = serde_json::to_value(row).unwrap();
     let wanted = json!({
-        "provider": "acme", "name": "a", "level": "Admin", "scheduling": "Cordoned", "reachable": "True", "labels": {"tier": "edge"},
+        "provider": "acme", "name": "a", "level": "Admin", "scheduling": "Cordoned", "reachable": "True", "version": "v1.33.1",
+        "labels": {"tier": "edge"},
     });
     assert_eq!(said, wanted);
     let all = json!(maps(&rig)).to_string();

@@ -1,5 +1,7 @@
 //! Previews: they say what the status says once the operator has planned, and write nothing.
 
+use std::collections::BTreeSet;
+
 use emco_crds::Conditioned as _;
 use emco_crds::conditions::types;
 use emco_engine::changes::Details;
@@ -11,7 +13,7 @@ use super::plans::{details, edit, pending, with};
 use super::shop::{composite_app, deployment, values};
 use crate::object::meta;
 use crate::reconcile::composite_app::foreseen;
-use crate::reconcile::deployment::preview::{Preview, Secrets, preview};
+use crate::reconcile::deployment::preview::{Preview, Secrets, needs, preview};
 
 /// What is seen of the hub as it is; nothing was asked for but reads.
 async fn seen(life: &mut Life) -> Preview {
@@ -110,4 +112,29 @@ async fn charts_of_an_edit_are_pinned_as_its_reconcile_pins_them() {
         assert_eq!(ready(&said), ready(&found));
         assert_eq!(ready(&said).0, reason);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_deployment_needs_is_told_whatever_its_cloud_allows() {
+    let mut life = running().await;
+    life.rig.see();
+    life.rig.hub.take_seen();
+    let needs = needs(&life.rig.ctx, "team-a", "shop").await.unwrap();
+    assert!(life.rig.writes().is_empty(), "it only reads");
+    assert!(needs.refusal.is_none() && needs.unheard.is_empty() && needs.unread.is_empty());
+    let clusters: Vec<String> = needs.clusters.iter().map(ToString::to_string).collect();
+    assert_eq!(clusters, ["acme/a", "acme/b"]);
+    let rules = needs.rights.within("team-a");
+    let resources = rules.iter().flat_map(|rule| &rule.resources).map(String::as_str);
+    let wanted = BTreeSet::from(["configmaps", "deployments", "jobs", "secrets", "statefulsets"]);
+    assert_eq!(resources.collect::<BTreeSet<&str>>(), wanted);
+    assert!(rules.iter().all(|rule| rule.verbs.contains(&"get".to_owned())), "{rules:?}");
+    assert!(needs.rights.cluster.is_empty() && !needs.gives_away);
+    assert_eq!(needs.cloud.unwrap().level, "Admin", "the logical cloud is told as it is");
+    // A refusal for another reason is said as one.
+    life.put(&deployment("nowhere"));
+    life.settle().await;
+    life.rig.see();
+    let refused = self::needs(&life.rig.ctx, "team-a", "shop").await.unwrap().refusal.unwrap();
+    assert_eq!(refused.reason, "NoClusterMatches");
 }

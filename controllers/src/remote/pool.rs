@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::discovery::ApiLists;
 use super::kubeconfig::Credentials;
 use super::transport::{Edge, EdgeSettings};
-use super::{Admission, Claim, Connections, Observation, claim};
+use super::{Admission, Claim, Connections, Observation, State, claim};
 use crate::api::ApiServer;
 use crate::api::listeners::Listeners;
 use crate::api::requests::Requests;
@@ -241,6 +241,26 @@ impl Pool {
     /// A connection of its own with other credentials, beside the one there is. It ends when it is dropped.
     pub fn edge_with(&self, cluster: &ClusterId, credentials: Credentials) -> Arc<Edge> {
         self.context.edge(cluster, credentials)
+    }
+
+    /// A connection of its own with the credentials there are, beside the one that jobs and probes share. It ends when it is dropped. The
+    /// error says why nothing may be asked there.
+    pub fn beside(&self, cluster: &ClusterId) -> Result<(Arc<Edge>, Option<String>), String> {
+        let entry = self.entries.read().get(cluster).cloned();
+        let entry = entry.ok_or_else(|| format!("cluster {cluster} is not connected"))?;
+        let observation = Arc::clone(&entry.view.read().observation);
+        match (&observation.state, &observation.admission) {
+            (State::Connected, Admission::Admitted) => {}
+            (State::Failed { reason, message }, _) => {
+                return Err(format!("cluster {cluster} cannot be reached: {reason}: {message}"));
+            }
+            (_, Admission::Refused { reason, message }) => {
+                return Err(format!("cluster {cluster} is not worked on: {reason}: {message}"));
+            }
+            _ => return Err(format!("cluster {cluster} is not connected yet")),
+        }
+        let credentials = entry.target.lock().credentials.clone();
+        Ok((self.context.edge(cluster, credentials), observation.uid.clone()))
     }
 
     /// Forgets a cluster and ends its connection.

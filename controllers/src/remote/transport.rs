@@ -26,7 +26,11 @@ use lanes::{Lane, Lanes};
 
 mod built_in;
 mod connect;
+mod exec;
 mod lanes;
+mod lent;
+
+pub use exec::Executed;
 
 const AGENT: &str = concat!("emco-operator/", env!("CARGO_PKG_VERSION"));
 
@@ -75,6 +79,7 @@ pub struct Edge {
     watches: Arc<Semaphore>,
     watches_built_in: Arc<Semaphore>,
     lanes: Lanes,
+    dialer: Arc<Dialer>,
     refused: Notify,
     requests: Arc<Requests>,
 }
@@ -107,7 +112,8 @@ impl Edge {
             permits: Semaphore::new(settings.in_flight.max(1)),
             watches: Arc::new(Semaphore::new(settings.watches.max(1))),
             watches_built_in: Arc::new(Semaphore::new(settings.watches_built_in)),
-            lanes: Lanes::new(credentials.clone(), dialer, settings),
+            lanes: Lanes::new(credentials.clone(), Arc::clone(&dialer), settings),
+            dialer,
             refused: Notify::new(),
             requests,
             credentials,

@@ -105,7 +105,7 @@ pub fn unsendable(fault: &str) -> ApiError {
 }
 
 /// Acting as a user or a group would be acting as anybody: only `ServiceAccounts` are.
-fn impersonation(account: &str) -> ApiResult<HeaderValue> {
+pub fn impersonation(account: &str) -> ApiResult<HeaderValue> {
     let refused = || protocol(&format!("{} is not a ServiceAccount that can be acted as", cut(account, 120)));
     let rest = account.strip_prefix("system:serviceaccount:").ok_or_else(refused)?;
     let (namespace, name) = rest.split_once(':').ok_or_else(refused)?;

@@ -37,6 +37,7 @@ conditioned!(
     crate::TrafficGroupIntentStatus,
     crate::DeploymentIntentGroupStatus: revision,
     crate::DeploymentApprovalStatus,
+    crate::DeploymentViewStatus,
     crate::AppContextStatus,
     crate::SyncShardStatus,
 );

@@ -24,6 +24,7 @@ macro_rules! each_kind {
                 traffic:   TrafficGroupIntent,    "traffic group intents",     Editor,     Digests,   IfUnused,   ReadAgain;
                 digs:      DeploymentIntentGroup, "deployment intent groups",  Editor,     Digests,   Finalized,  ReadAgain;
                 approvals: DeploymentApproval,    "deployment approvals",      Approver,   Nowhere,   AtOnce,     AsWatched;
+                views:     DeploymentView,        "deployment views",          Member,     Nowhere,   AtOnce,     AsWatched;
                 $($($more)*)?
             }
             // The operator writes these: they have a store, and no controller.
@@ -44,6 +45,8 @@ pub enum Writer {
     Editor,
     /// `emco-approver`, in the namespace of a project.
     Approver,
+    /// Each of these roles asks by them, and reads what it asked: nobody lists them.
+    Member,
     /// `emco-admin`, in the namespace of a project.
     Admin,
     /// Administrators of the hub; members of projects do not read them.

@@ -5,7 +5,7 @@ use super::kinds::{ALL, Deletion, Freshness, Row, Writer};
 /// A list: the name of its template, what it is for, and the rows in it.
 type List = (&'static str, &'static str, fn(&Row) -> bool);
 
-const LISTS: [List; 9] = [
+const LISTS: [List; 10] = [
     ("held", "The operator keeps finalizers on them.", |row| {
         row.writer != Writer::Operator && row.deletion != Deletion::AtOnce
     }),
@@ -14,7 +14,10 @@ const LISTS: [List; 9] = [
     }),
     ("readAgain", "Read once more before a revision is stored.", |row| row.freshness == Freshness::ReadAgain),
     ("inUse", "Not deleted while something uses them.", |row| row.deletion == Deletion::IfUnused),
-    ("ofProjects", "Everybody in a project reads them.", |row| row.writer != Writer::Hub),
+    ("ofProjects", "Everybody in a project reads them.", |row| {
+        !matches!(row.writer, Writer::Hub | Writer::Member)
+    }),
+    ("asked", "Everybody in a project asks by them.", |row| row.writer == Writer::Member),
     ("ofEditors", "Editors of a project write them.", |row| row.writer == Writer::Editor),
     ("ofAdmins", "Administrators of a project write them.", |row| {
         matches!(row.writer, Writer::Admin | Writer::Editor)
@@ -59,7 +62,7 @@ mod tests {
             let by_operator = usize::from(row.writer == Writer::Operator);
             assert_eq!(of_whom(&["held", "watched"]) + by_operator, 1, "{}", row.kind);
             let by_hub = usize::from(row.writer == Writer::Hub);
-            assert_eq!(of_whom(&["ofAdmins", "notOfAdmins"]) + by_hub, 1, "{}", row.kind);
+            assert_eq!(of_whom(&["ofAdmins", "notOfAdmins", "asked"]) + by_hub, 1, "{}", row.kind);
         }
     }
 }

@@ -102,6 +102,8 @@ async fn what_a_repository_does_not_have_or_gives_otherwise_is_refused_and_what_
         look_again(bed, "swaps", "shop", "one").await?;
         let message = app_says(bed, "swaps", "ChartDigestChanged").await?;
         has(&message, &["app note", "the same version now has other bytes", "sha256:"]);
+        let fields = ["spec.apps[note].chart.digest of CompositeApp shop", "chart.repository.version"];
+        has(&message, &fields);
         still_says(bed, "swaps", "shop", "ChartDigestChanged").await?;
         ensure!(says(bed, "swaps").await? == ["say"], "what runs stays");
 

@@ -31,7 +31,7 @@ async fn check_says_what_works_on_a_hub_with_everything() {
     bed.explain(async {
         let report = run(bed, &["check", "-o", "json"]).await?.json();
         is(&report, "hub", "ok", "Kubernetes v1.")?;
-        is(&report, "kinds", "ok", "all 14 are there")?;
+        is(&report, "kinds", "ok", "all 15 are there")?;
         is(&report, "rights", "ok", "everything")?;
         is(&report, "operator", "ok", "is renewed")?;
         is(&report, "clock", "ok", "clock")?;

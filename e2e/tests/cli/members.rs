@@ -42,6 +42,7 @@ async fn written_down(bed: &Bed, what: &str) -> Result<()> {
             let is_it = |row: &Row| {
                 row.name == cluster
                     && row.reachable == "True"
+                    && !row.version.is_empty()
                     && row.labels.get("edge").is_some_and(|l| l == cluster)
             };
             if !rows.iter().any(is_it) {
@@ -64,7 +65,13 @@ async fn members_see_labels_of_clusters_and_strangers_see_nothing() {
         bed.hub().kubectl().until(&may, "", true).await?;
         let said = run_as(bed, &member, &["clusters", "-n", NAMESPACE, "--provider", "acme", "-l", "edge=a"])
             .await?;
-        said.is(0, &["PROVIDER   NAME   LEVEL   STATE       LABELS", "Reachable   edge=a,tier=edge"]);
+        said.is(
+            0,
+            &[
+                "PROVIDER   NAME   LEVEL   STATE       VERSION   LABELS",
+                "Reachable   v1.36.3   edge=a,tier=edge",
+            ],
+        );
         assert_eq!(said.out.lines().count(), 2, "{}", said.out);
         let both = ["clusters", "-n", NAMESPACE, "--provider", "acme", "-l", "edge in (a, b)", "-o", "json"];
         let json = run_as(bed, &member, &both).await?.json();

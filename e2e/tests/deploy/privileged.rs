@@ -71,9 +71,9 @@ async fn a_tenant_of_level_privileged_has_what_is_listed_and_no_more() {
 
         // What is not listed is refused before a cluster is asked, with what to list.
         tenant.deploy("two", NEVER).await?;
-        refused("give it a permission with this namespace (spec.permissions)").await?;
+        refused("give it a permission with namespaces: [kube-system] (spec.permissions)").await?;
         tenant.deploy("two", RANK).await?;
-        refused("give it a permission with scope Cluster (spec.permissions)").await?;
+        refused("give it a permission with scope: Cluster (spec.permissions)").await?;
         // Its listing is all it takes.
         tenant.cloud(&permissions(&[OWN, IN_BOARDS, OF_RANKS])).await?;
         deployed(bed, SPACE, "shop", 2).await?;

@@ -248,6 +248,16 @@ const TRIED: &[(&str, &[&str])] = &[
         &["a_tenant_with_all_rights_in_its_namespace_reaches_no_other_object"],
     ),
     (
+        "another project's or namespace's objects, a value of a Secret, or a command, through what [the operator hands to \
+         members](projects.md#what-members-see)",
+        &[
+            "members_see_their_own_deployments_and_nothing_beyond_them",
+            "a_viewer_at_level_admin_sees_the_deployments_objects_alone",
+            "values_of_secrets_are_withheld_and_their_names_are_not",
+            "a_lent_connection_acts_as_its_account_and_quotes_no_secret",
+        ],
+    ),
+    (
         "taking the operator's place: its token, its Lease, its policies, impersonation",
         &[
             "a_tenant_with_all_rights_in_its_namespace_reaches_no_other_object",

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
-use emco_crds::{Cluster, ClusterProvider, DeploymentIntentGroup, GitTarget, LogicalCloud, Project};
+use emco_crds::deployment_intent_group::view::ViewState;
+use emco_crds::{
+    Cluster, ClusterProvider, DeploymentIntentGroup, DeploymentView, GitTarget, LogicalCloud, Project,
+};
 use emco_e2e::bed::Bed;
 use emco_e2e::operator::{SOON, chart, chart_map, deployed, deployment, ours, project, register, says, wait};
 use emco_e2e::wait::wait_until_gone;
@@ -78,9 +81,16 @@ spec: {url: 'https://git.example.com/fleet.git', branch: main, secretRef: {name:
         kubectl.apply(&deployment("shop", "till", std::slice::from_ref(&note), &spec)).await?;
         deployed(bed, "shop", "till", revision).await?;
     }
+    kubectl.apply(QUESTION).await?;
+    wait(bed, "shop", "look", |view: &DeploymentView| {
+        let state = view.status.as_ref().and_then(|status| status.state);
+        if state == Some(ViewState::Answered) { Ok(()) } else { Err(format!("{:?}", view.status)) }
+    })
+    .await?;
     credentials_of_a_person(bed).await?;
     rights_that_are_taken_away_come_back(bed).await?;
     a_rollout_that_fails_goes_back(bed).await?;
+    wait_until_gone(bed.hub().api::<DeploymentView>("shop").await?, "look", SOON).await?;
     let refused = kubectl.output(&["apply", "-f", "-"], APPROVAL).await?;
     assert!(refused.stderr.contains("spec.approvedBy must be your own user name"), "{}", refused.stderr);
     kubectl.apply(&APPROVAL.replace("somebody-else", "tester").replace("of-another", "of-mine")).await?;
@@ -166,6 +176,13 @@ async fn rights_that_are_taken_away_come_back(bed: &Bed) -> Result<()> {
     .await?;
     kubectl.run(&words(&["get"], &[])).await.map(drop)
 }
+
+const QUESTION: &str = "
+apiVersion: emco.io/v1alpha1
+kind: DeploymentView
+metadata: {name: look, namespace: shop}
+spec: {deploymentIntentGroupRef: {name: till}, question: {what: Objects}}
+";
 
 const APPROVAL: &str = "
 apiVersion: emco.io/v1alpha1

@@ -18,11 +18,14 @@ use tokio::time::sleep;
 const ROLES: [&str; 4] = ["Viewer", "Editor", "Approver", "Admin"];
 const BINDINGS: [&str; 4] = ["emco-viewers", "emco-editors", "emco-approvers", "emco-admins"];
 /// What tells the roles apart, and who may.
-const RIGHTS: [(&str, &str, [bool; 4]); 7] = [
+const RIGHTS: [(&str, &str, [bool; 4]); 10] = [
     ("get", "deploymentintentgroups.emco.io", [true, true, true, true]),
     ("create", "compositeapps.emco.io", [false, true, false, true]),
     ("create", "deploymentapprovals.emco.io", [false, false, true, false]),
     ("patch", "logicalclouds.emco.io", [false, false, false, true]),
+    ("create", "deploymentviews.emco.io", [true, true, true, true]),
+    ("patch", "deploymentviews.emco.io", [false, true, false, true]),
+    ("list", "deploymentviews.emco.io", [false, false, false, false]),
     ("get", "secrets", [false, false, false, false]),
     ("get", "configmaps/emco-clusters-15", [true, true, true, true]),
     ("get", "configmaps", [false, false, false, false]),

@@ -37,23 +37,27 @@ const DEPLOYED: [&str; 6] = [
 ];
 const APPROVALS: [&str; 1] = ["deploymentapprovals"];
 const CLOUDS: [&str; 1] = ["logicalclouds"];
+/// Questions: asked and read by name, and listed by nobody.
+const VIEWS: [&str; 1] = ["deploymentviews"];
+const ASK: [&str; 3] = ["create", "get", "delete"];
+const RELEASE: [&str; 1] = ["patch"];
 
 type Verbs = &'static [&'static str];
 type Kinds = &'static [&'static str];
 
 /// What each role is for: those of the chart, and those of Kubernetes that they become a part of.
 const ROLES: [(&str, &[(Verbs, Kinds)]); 7] = [
-    ("emco-viewer", &[(&READ, &ALL)]),
-    ("view", &[(&READ, &ALL)]),
-    ("emco-editor", &[(&READ, &ALL), (&WRITE, &DEPLOYED)]),
-    ("edit", &[(&READ, &ALL), (&WRITE, &DEPLOYED)]),
+    ("emco-viewer", &[(&READ, &ALL), (&ASK, &VIEWS)]),
+    ("view", &[(&READ, &ALL), (&ASK, &VIEWS)]),
+    ("emco-editor", &[(&READ, &ALL), (&WRITE, &DEPLOYED), (&ASK, &VIEWS), (&RELEASE, &VIEWS)]),
+    ("edit", &[(&READ, &ALL), (&WRITE, &DEPLOYED), (&ASK, &VIEWS), (&RELEASE, &VIEWS)]),
     // It has what `edit` has, and not what emco-admin has.
-    ("admin", &[(&READ, &ALL), (&WRITE, &DEPLOYED)]),
-    ("emco-approver", &[(&READ, &ALL), (&["create", "delete"], &APPROVALS)]),
+    ("admin", &[(&READ, &ALL), (&WRITE, &DEPLOYED), (&ASK, &VIEWS), (&RELEASE, &VIEWS)]),
+    ("emco-approver", &[(&READ, &ALL), (&["create", "delete"], &APPROVALS), (&ASK, &VIEWS)]),
     (
         "emco-admin",
         // Who approves is said by itself.
-        &[(&READ, &ALL), (&WRITE, &DEPLOYED), (&WRITE, &CLOUDS)],
+        &[(&READ, &ALL), (&WRITE, &DEPLOYED), (&WRITE, &CLOUDS), (&ASK, &VIEWS), (&RELEASE, &VIEWS)],
     ),
 ];
 

@@ -1,10 +1,12 @@
 //! `first-deployment.md`.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, CompositeApp};
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{SOON, binary_map, chart, deployed, is, ours, root, wait};
+use emco_e2e::operator::{SOON, deployed, is, ours, root, wait};
 use emco_e2e::wait::wait_until_gone;
 use serde_json::Value;
 
@@ -31,11 +33,13 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     same(&text, &page.run("kubectl get ecl -A").await?, &["NAMESPACE", "acme"], &[6, 7])?;
 
     kubectl.run(&["wait", "--for=create", "namespace/shop", "--timeout=60s"]).await?;
-    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: storefront}\ndata: {turn: \"{{ .Values.turn }}\"}\n";
-    let storefront =
-        chart("storefront", "1.2.0", &[("values.yaml", "turn: 1\n"), ("templates/note.yaml", note)])?;
-    let file = [(storefront.file_name(), storefront.bytes)].into();
-    binary_map(bed, "shop", "shop-charts", file).await?;
+    storefront(&folder(bed)?)?;
+    let said = page.run("kubectl emco chart push storefront -n shop").await?;
+    for (line, seen) in pushed(&text)?.iter().zip(said.lines()) {
+        // How long it is, and its digest, are those of another chart.
+        let words = |line: &str| line.split(": ").next().unwrap_or_default().to_owned();
+        ensure!(words(line) == words(seen), "the page prints {line}, and it is {seen}");
+    }
     more::gitops(bed, &without_the_internet(application)?).await?;
     deployed(bed, "shop", "shop", 1).await?;
     // One cluster here, three on the page; and the age.
@@ -47,6 +51,29 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     ensure!(ours(bed, "berlin", "configmaps", Some("shop")).await?.is_empty(), "something is left");
     bed.hub().api::<CompositeApp>("shop").await?.get("shop").await.context("it was not to be deleted")?;
     page.end()
+}
+
+/// A chart in a folder of the reader's.
+fn storefront(reader: &Path) -> Result<()> {
+    let folder = reader.join("storefront");
+    std::fs::create_dir_all(folder.join("templates"))?;
+    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: storefront}\ndata: {turn: \"{{ .Values.turn }}\"}\n";
+    for (name, text) in [
+        ("Chart.yaml", "apiVersion: v2\nname: storefront\nversion: 1.2.0\n"),
+        ("values.yaml", "turn: 1\n"),
+        ("templates/note.yaml", note),
+    ] {
+        std::fs::write(folder.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// What the page prints below the command that pushes.
+fn pushed(page: &str) -> Result<Vec<&str>> {
+    let (_, rest) = page.split_once("$ kubectl emco chart push storefront -n shop\n").context("no push")?;
+    let lines: Vec<&str> = rest.lines().take_while(|line| *line != "```").collect();
+    ensure!(lines.len() == 2, "other lines than before: {lines:?}");
+    Ok(lines)
 }
 
 /// The application without the app whose chart is on the internet.

@@ -12,4 +12,5 @@ mod others;
 mod outlives;
 mod reach;
 mod secrets;
+mod sees;
 mod world;

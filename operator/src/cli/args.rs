@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub use add::{AddArgs, Level, People, TokenKind};
+pub use chart::ChartCommand;
 pub use check::CheckArgs;
 pub use dashboard::DashboardArgs;
 pub use deployments::DeploymentCommand;
@@ -20,6 +21,7 @@ use self::words::{cluster, duration};
 mod add;
 pub mod adopt;
 pub mod awaited;
+pub mod chart;
 mod check;
 mod dashboard;
 pub mod deployments;
@@ -57,6 +59,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: ClusterCommand,
+    },
+    /// Bring charts of this machine to the hub.
+    #[command(after_help = EXIT_CODES)]
+    Chart {
+        /// What to do.
+        #[command(subcommand)]
+        command: ChartCommand,
     },
     /// Look at the installation: hub, kinds, rights, operator, clocks and clusters, each with its cure. Changes nothing.
     #[command(after_help = EXIT_CODES)]
@@ -174,6 +183,12 @@ pub struct HubArgs {
     /// Its context of the hub; the current one if not given.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+    /// User of the hub to act as, as far as you may act as others: to see what somebody else sees.
+    #[arg(long = "as", value_name = "USER")]
+    pub as_user: Option<String>,
+    /// Group of the hub to act as, with --as; repeat for several.
+    #[arg(long, value_name = "GROUP", requires = "as_user")]
+    pub as_group: Vec<String>,
     /// The operator's own namespace on the hub.
     #[arg(long, env = "EMCO_NAMESPACE", default_value = "emco-system", value_name = "NAME")]
     pub operator_namespace: String,

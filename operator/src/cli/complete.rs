@@ -155,7 +155,7 @@ fn values(arg: &Arg, before: &str, begun: &str, line: Line) -> Candidates {
         possible.iter().filter(|value| !value.is_hide_set()).map(|value| value.get_name().to_owned());
     let words: Vec<String> =
         possible.filter(|name| name.starts_with(begun)).map(|name| format!("{before}{name}")).collect();
-    let end = if is_shown_as(arg, "FILE") { FILES } else { NO_FILES };
+    let end = if is_shown_as(arg, "FILE") || is_shown_as(arg, "DIR") { FILES } else { NO_FILES };
     let wanted = |names| Wanted { names, before: before.to_owned(), begun: begun.to_owned(), line };
     Candidates { words, end, names: names_of(arg).map(wanted) }
 }
@@ -237,6 +237,7 @@ mod tests {
     fn files_are_completed_where_a_file_is_wanted() {
         assert_eq!(complete(&["status", "--kubeconfig", ""]), (Vec::new(), FILES));
         assert_eq!(complete(&["status", "--context", ""]), (Vec::new(), NO_FILES));
+        assert_eq!(complete(&["chart", "push", ""]), (Vec::new(), FILES));
     }
 
     #[test]

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use anyhow::{anyhow, bail};
 use emco_controllers::sync::content::{Content as _, HubContent, Source};
 use emco_crds::SyncShard;
+use emco_crds::deployment_intent_group::view::{Question, ViewOf};
 use emco_engine::identity::ClusterId;
 use emco_engine::shard::{Content, Row, Target, rows};
 use kube::ResourceExt as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::DiffArgs;
 use super::hub::{self, Hub};
@@ -28,9 +29,9 @@ mod theirs;
 pub(super) use compare::{Field, fields};
 
 /// One cluster.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OnCluster {
+pub struct OnCluster {
     cluster: String,
     /// The revision whose manifests it was compared with; absent where everything is to be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +45,7 @@ struct OnCluster {
 }
 
 /// One object that is not as it shall be.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Difference {
     /// The app; absent for what no app shall have.
@@ -55,15 +56,15 @@ pub(super) struct Difference {
     /// What an apply would do.
     pub change: Change,
     /// A sentence where the change needs one.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The fields that would change.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<compare::Field>,
 }
 
 /// What an apply would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Change {
     /// It is not there.
     Create,
@@ -93,48 +94,25 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&args.named.hub).await?;
     let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
-    stored::may_read(&hub, "diff", &namespace, &name).await?;
-    let shards = hub.shards(&namespace, &name).await?;
-    let content = stored::content(&hub);
-    let mut past = match args.revision {
-        Some(number) => Some(past::read(&hub, &content, &namespace, &name, number).await?),
-        None => None,
+    let question = Question {
+        what: ViewOf::Differences,
+        clusters: args.cluster.clone(),
+        revision: args.revision,
+        ..Question::default()
     };
-    let mut clusters = BTreeMap::new();
-    let asked = |id: &ClusterId| args.cluster.is_empty() || args.cluster.iter().any(|one| one == id.as_str());
-    for shard in &shards {
-        for row in rows(&shard.spec, shard.status.as_ref()).iter().filter(|row| asked(&row.cluster)) {
-            let mut side = Side::of(shard, row)?;
-            if let Some(past) = &mut past {
-                side.before.extend(side.wanted.take().map(Content::Sets));
-                (side.wanted, side.now) = (past.remove(&row.cluster), false);
-                if side.wanted.is_none() && side.before.is_empty() {
-                    continue;
-                }
-            } else if row.target.is_none() && row.complete {
-                continue;
-            }
-            clusters.insert(row.cluster.to_string(), on_cluster(&hub, &content, side).await);
-        }
-    }
-    // Clusters that the revision had and that have nothing now.
-    for (cluster, wanted) in past.unwrap_or_default().into_iter().filter(|(cluster, _)| asked(cluster)) {
-        let hash = match shards.first() {
-            Some(shard) => stored::owner_hash(shard)?,
-            None => past::owner_hash(&hub, &namespace, &name).await?,
-        };
-        let (namespace, wanted) = (namespace.clone(), Some(wanted));
-        let side = Side { cluster, uid: None, hash, namespace, wanted, before: Vec::new(), now: false };
-        clusters.insert(side.cluster.to_string(), on_cluster(&hub, &content, side).await);
-    }
-    if let Some(missing) = args.cluster.iter().find(|wanted| !clusters.contains_key(*wanted)) {
+    let on_hub = (namespace.clone(), name.clone());
+    let clusters: Vec<OnCluster> = match stored::by_operator(&hub, "diff", &on_hub, question).await? {
+        Some(handed) => handed,
+        None => compared(&hub, &on_hub, &args.cluster, args.revision).await?,
+    };
+    let has = |wanted: &str| clusters.iter().any(|one| one.cluster == wanted);
+    if let Some(missing) = args.cluster.iter().find(|wanted| !has(wanted)) {
         bail!("{namespace}/{name} has nothing on cluster {missing}, and shall have nothing there");
     }
     if clusters.is_empty() {
         let state = group.status.as_ref().and_then(|status| status.state).unwrap_or_default();
         eprintln!("{namespace}/{name} ({state}) has nothing on any cluster");
     }
-    let clusters: Vec<OnCluster> = clusters.into_values().collect();
     match machine(args.output, &clusters)? {
         Some(text) => print(&text)?,
         None => print(&text(&clusters))?,
@@ -149,6 +127,49 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
     }
     let same = clusters.iter().all(|cluster| cluster.differences.is_empty());
     Ok(if same { Outcome::AsWanted } else { Outcome::NotAsWanted })
+}
+
+/// Compares clusters, each with what it shall have, or with what a revision gave it; all of the deployment if none is named.
+pub async fn compared(
+    hub: &Hub,
+    (namespace, name): &(String, String),
+    named: &[String],
+    revision: Option<i64>,
+) -> anyhow::Result<Vec<OnCluster>> {
+    let shards = hub.shards(namespace, name).await?;
+    let content = stored::content(hub);
+    let mut past = match revision {
+        Some(number) => Some(past::read(hub, &content, namespace, name, number).await?),
+        None => None,
+    };
+    let mut clusters = BTreeMap::new();
+    let asked = |id: &ClusterId| named.is_empty() || named.iter().any(|one| one == id.as_str());
+    for shard in &shards {
+        for row in rows(&shard.spec, shard.status.as_ref()).iter().filter(|row| asked(&row.cluster)) {
+            let mut side = Side::of(shard, row)?;
+            if let Some(past) = &mut past {
+                side.before.extend(side.wanted.take().map(Content::Sets));
+                (side.wanted, side.now) = (past.remove(&row.cluster), false);
+                if side.wanted.is_none() && side.before.is_empty() {
+                    continue;
+                }
+            } else if row.target.is_none() && row.complete {
+                continue;
+            }
+            clusters.insert(row.cluster.to_string(), on_cluster(hub, &content, side).await);
+        }
+    }
+    // Clusters that the revision had and that have nothing now.
+    for (cluster, wanted) in past.unwrap_or_default().into_iter().filter(|(cluster, _)| asked(cluster)) {
+        let hash = match shards.first() {
+            Some(shard) => stored::owner_hash(shard)?,
+            None => past::owner_hash(hub, namespace, name).await?,
+        };
+        let (namespace, wanted) = (namespace.clone(), Some(wanted));
+        let side = Side { cluster, uid: None, hash, namespace, wanted, before: Vec::new(), now: false };
+        clusters.insert(side.cluster.to_string(), on_cluster(hub, &content, side).await);
+    }
+    Ok(clusters.into_values().collect())
 }
 
 /// One cluster: what it shall have and what it may have.

@@ -65,8 +65,9 @@ pub async fn run(args: DigestArgs) -> anyhow::Result<Outcome> {
     let hub = match context {
         None => None,
         Some(context) => {
-            let operator_namespace = String::new();
-            let args = HubArgs { kubeconfig, context: Some(context), operator_namespace };
+            let (operator_namespace, as_group) = (String::new(), Vec::new());
+            let context = Some(context);
+            let args = HubArgs { kubeconfig, context, as_user: None, as_group, operator_namespace };
             Some(hub::connect(&args).await?)
         }
     };

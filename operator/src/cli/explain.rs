@@ -1,10 +1,11 @@
 //! Says why the last change of a deployment is refused, and why each app of what runs is on a cluster, or is not, from what was stored with
 //! its revision.
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use emco_crds::AppContext;
 use emco_crds::conditions::{Condition, Conditioned as _, types};
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
+use emco_crds::deployment_intent_group::view::{Question, ViewOf};
 use emco_engine::explain::{self, Considered, Explanation, Verdict};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
@@ -12,10 +13,11 @@ use serde::Serialize;
 
 use super::args::deployments::{ExplainArgs, PartArgs};
 use super::diff::past;
-use super::hub::{self, Hub};
+use super::hub::{self, Hub, is_forbidden};
 use super::output::{Table, machine};
 use super::status::refusal::{failure, is_paused, refusal};
 use super::status::tree::note;
+use super::stored::ask;
 use super::{Outcome, print};
 
 pub mod reach;
@@ -159,6 +161,7 @@ fn remarks(deployment: &str, status: &DeploymentIntentGroupStatus) -> Vec<String
     remarks
 }
 
+/// The explanation that was stored with a revision, of the operator where the user may not read ConfigMaps.
 async fn read(hub: &Hub, namespace: &str, context: &AppContext) -> anyhow::Result<Explanation> {
     let (name, revision) = (context.name_any(), context.spec.revision);
     let Some(names) = &context.spec.explain else {
@@ -168,8 +171,16 @@ async fn read(hub: &Hub, namespace: &str, context: &AppContext) -> anyhow::Resul
     let (mut parts, mut lost) = (Vec::new(), 0);
     for map in &names.config_maps {
         let what = format!("{namespace}/{map}");
-        let found =
-            maps.get_opt(map).await.map_err(|error| hub.sentence(&error, "read config map", &what))?;
+        let found = match maps.get_opt(map).await {
+            Err(error) if is_forbidden(&error) && hub.lender.is_none() => {
+                let question =
+                    Question { what: ViewOf::Explanation, revision: Some(revision), ..Question::default() };
+                let on_hub = (namespace.to_owned(), context.spec.owner.name.clone());
+                let answer = ask::question(hub, &on_hub, question).await?;
+                return answer.ok_or_else(|| hub.sentence(&error, "read config map", &what));
+            }
+            found => found.map_err(|error| hub.sentence(&error, "read config map", &what))?,
+        };
         match found.and_then(|map| map.binary_data?.remove(explain::KEY)) {
             Some(bytes) => parts.push(bytes.0),
             None => lost += 1,
@@ -187,6 +198,19 @@ async fn read(hub: &Hub, namespace: &str, context: &AppContext) -> anyhow::Resul
         explain::read(&parts).map_err(|error| anyhow!("ConfigMap of {namespace}/{name}: {error}"))?;
     read.missing = read.missing.max(lost);
     Ok(read)
+}
+
+/// The explanation of one revision, in the operator.
+pub async fn of_revision(
+    hub: &Hub,
+    (namespace, name): &(String, String),
+    revision: Option<i64>,
+) -> anyhow::Result<Explanation> {
+    let contexts = past::contexts(hub, namespace, name).await?;
+    let context = contexts.iter().find(|context| Some(context.spec.revision) == revision);
+    let number = revision.unwrap_or_default();
+    let context = context.with_context(|| format!("revision {number} of {namespace}/{name} is not stored"))?;
+    read(hub, namespace, context).await
 }
 
 fn select(explanation: Explanation, part: &PartArgs) -> Vec<Said> {

@@ -1,9 +1,11 @@
 //! Connects to the hub, and turns its errors into sentences.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use emco_crds::{DeploymentIntentGroup, OwnerKind, Project, SyncShard};
+use emco_engine::identity::ClusterId;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Resource};
@@ -24,17 +26,29 @@ pub struct Hub {
     pub operator_namespace: String,
     /// Address of the API server.
     pub url: String,
+    /// In the operator, who lends clients of clusters: there, no kubeconfig is read.
+    pub lender: Option<Arc<dyn Lender>>,
+}
+
+/// Lends clients of clusters that somebody else is connected to.
+pub trait Lender: Send + Sync {
+    /// A client of a cluster, if it is the one with this identity.
+    fn client(&self, id: &ClusterId, uid: Option<&str>) -> anyhow::Result<Client>;
 }
 
 /// Connects as kubectl would.
 pub async fn connect(args: &HubArgs) -> anyhow::Result<Hub> {
-    let config = config(args.kubeconfig.as_deref(), args.context.as_deref())
+    let mut config = config(args.kubeconfig.as_deref(), args.context.as_deref())
         .await
         .context("there is no hub to connect to")?;
+    if let Some(user) = &args.as_user {
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_groups = (!args.as_group.is_empty()).then(|| args.as_group.clone());
+    }
     let namespace = config.default_namespace.clone();
     let url = config.cluster_url.to_string();
     let client = client(config)?;
-    Ok(Hub { client, namespace, operator_namespace: args.operator_namespace.clone(), url })
+    Ok(Hub { client, namespace, operator_namespace: args.operator_namespace.clone(), url, lender: None })
 }
 
 /// A client without retries of its own: people wait.

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use anyhow::bail;
-use emco_controllers::sync::content::Source;
+use emco_controllers::sync::content::{HubContent, Source};
+use emco_crds::deployment_intent_group::view::{Question, ViewOf};
 use emco_engine::identity::{ClusterId, SetDigest};
 use emco_engine::set::{Phase, SetManifest};
 use emco_engine::shard::{Target, rows};
 use emco_helm::yaml;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::args::deployments::{ManifestFormat, ManifestsArgs};
+use super::args::deployments::{ManifestFormat, ManifestsArgs, PartArgs};
 use super::diff::past;
 use super::hub::{self, Hub};
 use super::orphans::some;
@@ -20,56 +22,57 @@ mod edits;
 
 /// In the place of what is in a Secret.
 const WITHHELD: &str = "(withheld)";
+/// A copy of the whole object.
+const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 /// Clusters that a comment names.
 const NAMED: usize = 5;
 
 /// Clusters by app, revision and set: equal sets are printed once.
 type Sets = BTreeMap<(String, i64, SetDigest), Vec<String>>;
 
+/// One manifest, as it is printed.
+#[derive(Serialize, Deserialize)]
+pub struct Printed {
+    comments: String,
+    manifest: Value,
+    /// Values of a Secret are left out.
+    withheld: bool,
+}
+
 /// `kubectl emco manifests`.
 pub async fn run(args: ManifestsArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&args.named.hub).await?;
-    let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
-    hub.deployment(&namespace, &name).await?;
-    stored::may_read(&hub, "manifests", &namespace, &name).await?;
-    let content = stored::content(&hub);
-    let (hash, targets) = match args.revision {
-        Some(number) => {
-            let targets = past::read(&hub, &content, &namespace, &name, number).await?;
-            (past::owner_hash(&hub, &namespace, &name).await?, targets)
-        }
-        None => present(&hub, &namespace, &name).await?,
-    };
-    let mut sets = Sets::new();
-    for (cluster, target) in &targets {
-        for (app, set) in &target.apps {
-            if args.part.takes(app, cluster.as_str()) {
-                let key = (app.clone(), target.revision, set.clone());
-                sets.entry(key).or_default().push(cluster.to_string());
-            }
-        }
-    }
-    if sets.is_empty() {
-        bail!("{}", nothing(&args, &namespace, &name, &targets));
-    }
+    let on_hub = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
+    hub.deployment(&on_hub.0, &on_hub.1).await?;
     if args.edits {
-        return edits::list(&hub, &content, (&namespace, &name), &args, &targets).await;
+        stored::may_read(&hub, "manifests --edits", &on_hub.0, &on_hub.1).await?;
+        let content = stored::content(&hub);
+        let (_, targets) = targets(&hub, &content, &on_hub, args.revision).await?;
+        sets(&on_hub, &args.part, args.revision, &targets)?;
+        return edits::list(&hub, &content, (&on_hub.0, &on_hub.1), &args, &targets).await;
     }
-    let (mut documents, mut items, mut withheld) = (String::new(), Vec::new(), 0);
-    for ((app, revision, set), clusters) in &sets {
-        let source = Source { namespace: namespace.clone(), owner: hash.clone(), revision: *revision };
-        let set = stored::set(&content, &source, set).await?;
-        for manifest in &set.manifests {
-            let (manifest_json, hidden) = shown(&manifest.json, args.show_secrets);
-            withheld += usize::from(hidden);
-            documents.push_str(&comments(app, *revision, clusters, manifest, hidden));
-            documents.push_str(&yaml::from_json(&manifest_json));
-            items.push(manifest_json);
-        }
-    }
+    let question = Question {
+        what: ViewOf::Manifests,
+        clusters: args.part.cluster.clone(),
+        apps: args.part.app.clone(),
+        revision: args.revision,
+        ..Question::default()
+    };
+    let printed: Vec<Printed> = match stored::by_operator(&hub, "manifests", &on_hub, question).await? {
+        Some(_) if args.show_secrets => bail!(
+            "--show-secrets is for administrators of the hub: the operator hands the values of Secrets to nobody"
+        ),
+        Some(handed) => handed,
+        None => printed(&hub, &on_hub, &args.part, args.revision, args.show_secrets).await?,
+    };
+    let withheld = printed.iter().filter(|one| one.withheld).count();
     match args.output {
-        ManifestFormat::Yaml => print(&documents)?,
+        ManifestFormat::Yaml => {
+            let document = |one: &Printed| format!("{}{}", one.comments, yaml::from_json(&one.manifest));
+            print(&printed.iter().map(document).collect::<String>())?;
+        }
         ManifestFormat::Json => {
+            let items: Vec<&Value> = printed.iter().map(|one| &one.manifest).collect();
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
             print(&(serde_json::to_string_pretty(&list)? + "\n"))?;
             if withheld > 0 {
@@ -78,6 +81,64 @@ pub async fn run(args: ManifestsArgs) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::AsWanted)
+}
+
+/// Reads the manifests of a part of a deployment.
+pub async fn printed(
+    hub: &Hub,
+    on_hub: &(String, String),
+    part: &PartArgs,
+    revision: Option<i64>,
+    secrets: bool,
+) -> anyhow::Result<Vec<Printed>> {
+    let content = stored::content(hub);
+    let (hash, targets) = targets(hub, &content, on_hub, revision).await?;
+    let sets = sets(on_hub, part, revision, &targets)?;
+    let mut printed = Vec::new();
+    for ((app, revision, set), clusters) in &sets {
+        let source = Source { namespace: on_hub.0.clone(), owner: hash.clone(), revision: *revision };
+        let set = stored::set(&content, &source, set).await?;
+        for manifest in &set.manifests {
+            let (json, withheld) = shown(&manifest.json, secrets);
+            let comments = comments(app, *revision, clusters, manifest, withheld);
+            printed.push(Printed { comments, manifest: json, withheld });
+        }
+    }
+    Ok(printed)
+}
+
+/// The owner's hash, and what clusters get: now, or of a revision.
+async fn targets(
+    hub: &Hub,
+    content: &HubContent,
+    (namespace, name): &(String, String),
+    revision: Option<i64>,
+) -> anyhow::Result<(String, BTreeMap<ClusterId, Target>)> {
+    let Some(number) = revision else { return present(hub, namespace, name).await };
+    let targets = past::read(hub, content, namespace, name, number).await?;
+    Ok((past::owner_hash(hub, namespace, name).await?, targets))
+}
+
+/// The sets of a part of a deployment, each with its clusters. An error where there are none.
+fn sets(
+    (namespace, name): &(String, String),
+    part: &PartArgs,
+    revision: Option<i64>,
+    targets: &BTreeMap<ClusterId, Target>,
+) -> anyhow::Result<Sets> {
+    let mut sets = Sets::new();
+    for (cluster, target) in targets {
+        for (app, set) in &target.apps {
+            if part.takes(app, cluster.as_str()) {
+                let key = (app.clone(), target.revision, set.clone());
+                sets.entry(key).or_default().push(cluster.to_string());
+            }
+        }
+    }
+    if sets.is_empty() {
+        bail!("{}", nothing(revision, namespace, name, targets));
+    }
+    Ok(sets)
 }
 
 /// What clusters get now, by the owner's shards.
@@ -97,7 +158,7 @@ pub async fn present(
 
 /// Why nothing is selected, with what there is.
 fn nothing(
-    args: &ManifestsArgs,
+    revision: Option<i64>,
     namespace: &str,
     name: &str,
     targets: &BTreeMap<ClusterId, Target>,
@@ -109,7 +170,7 @@ fn nothing(
     let mut apps: Vec<String> = targets.values().flat_map(|target| target.apps.keys().cloned()).collect();
     apps.sort();
     apps.dedup();
-    let revision = args.revision.map_or_else(String::new, |number| format!(" in revision {number}"));
+    let revision = revision.map_or_else(String::new, |number| format!(" in revision {number}"));
     format!(
         "{namespace}/{name} has no manifests of this app on this cluster{revision}: there are apps {} and clusters {}",
         some(&apps, NAMED),
@@ -147,6 +208,10 @@ fn shown(manifest: &Value, secrets: bool) -> (Value, bool) {
         return (manifest, false);
     }
     let mut hidden = false;
+    if let Some(applied) = manifest.pointer_mut(LAST_APPLIED) {
+        *applied = Value::from(WITHHELD);
+        hidden = true;
+    }
     for key in ["data", "stringData"] {
         let Some(values) = manifest.get_mut(key) else { continue };
         match values.as_object_mut() {
@@ -179,6 +244,9 @@ mod tests {
         assert_eq!(printed["data"], json!({"password": WITHHELD}));
         assert_eq!(printed["stringData"], json!({"user": WITHHELD}));
         assert_eq!(shown(&secret, true), (secret, false));
+        let copied = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"annotations":
+            {"kubectl.kubernetes.io/last-applied-configuration": "{\"data\": {\"a\": \"aHVudGVyMg==\"}}"}}});
+        assert!(!shown(&copied, false).0.to_string().contains("aHVudGVyMg"), "a copy of it is one of its values");
         let sealed = json!({"apiVersion": "bitnami.com/v1alpha1", "kind": "Secret", "data": {"a": "b"}});
         assert_eq!(shown(&sealed, false), (sealed, false));
     }

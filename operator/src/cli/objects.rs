@@ -14,6 +14,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::args::Format;
 use super::args::deployments::{GetArgs, PartArgs};
+use super::args::objects::ObjectArgs;
 use super::args::status::Verdict;
 use super::diff::edge;
 use super::hub::{self, Hub};
@@ -22,6 +23,7 @@ use super::status::filter::{Filter, absent};
 use super::status::tree::{There, Thing, Tree};
 use super::{Outcome, print, pulse, stored};
 
+pub mod handed;
 mod look;
 mod narrow;
 mod report;
@@ -56,7 +58,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&args.named.hub).await?;
     let (namespace, name) = hub.locate(&args.named.deployment, args.named.namespace.as_deref()).await?;
     let group = hub.deployment(&namespace, &name).await?;
-    stored::may_read(&hub, "get", &namespace, &name).await?;
+    let on_hub = (namespace.clone(), name.clone());
     let shards = hub.shards(&namespace, &name).await?;
     let reading = pulse::read(&hub).await;
     let trusted = reading.pulse.is_trusted();
@@ -81,7 +83,14 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
         }
     }
     let content = stored::content(&hub);
-    let live = args.live || args.output == Some(Format::Wide) || !trusted;
+    let live = args.live || args.output == Some(Format::Wide);
+    let question = handed::question(&args.part, live);
+    let handed = if there.is_empty() {
+        None
+    } else {
+        stored::by_operator(&hub, "get", &on_hub, question).await?
+    };
+    let live = live || !trusted;
     let mut jobs = Vec::new();
     for shard in &shards {
         let hash = stored::owner_hash(shard)?;
@@ -96,13 +105,15 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             }
         }
     }
-    let found: Vec<OnCluster> = stream::iter(jobs)
-        .map(|(hash, row, mine)| {
-            Box::pin(on_cluster(&hub, &content, &health_rules, &args, &namespace, hash, row, mine, live))
-        })
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
+    let found = match handed {
+        Some(handed) => handed::found(handed, &there),
+        None => {
+            let (part, objects) = (&args.part, &args.objects);
+            let (hub, content, health_rules) = (&hub, &content, &health_rules);
+            let asking = Asking { hub, content, health_rules, part, objects, live, refusals: args.live };
+            asking.all(&namespace, jobs).await
+        }
+    };
     let mut apps: BTreeMap<String, Vec<ClusterObjects>> = BTreeMap::new();
     let (mut met, mut total) = (Met::default(), 0);
     for one in found {
@@ -142,43 +153,56 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
     Ok(if as_wanted { Outcome::AsWanted } else { Outcome::NotAsWanted })
 }
 
-/// The objects of the apps of one cluster.
-#[expect(clippy::too_many_arguments, reason = "one job, called in one place")]
-async fn on_cluster(
-    hub: &Hub,
-    content: &HubContent,
-    health_rules: &Rules,
-    args: &GetArgs,
-    namespace: &str,
-    hash: String,
-    row: Row,
-    mine: BTreeMap<String, There>,
+/// A cluster that is asked: the owner's hash there, its row, and what the operator reports of each app there.
+type Job = (String, Row, BTreeMap<String, There>);
+
+/// Everything that clusters are asked with.
+struct Asking<'a> {
+    hub: &'a Hub,
+    content: &'a HubContent,
+    health_rules: &'a Rules,
+    part: &'a PartArgs,
+    objects: &'a ObjectArgs,
+    /// Clusters are asked, also where the operator says that all is ready.
     live: bool,
-) -> OnCluster {
+    /// Clusters are asked why they refuse objects.
+    refusals: bool,
+}
+
+impl Asking<'_> {
+    async fn all(&self, namespace: &str, jobs: Vec<Job>) -> Vec<OnCluster> {
+        let ask = |job| Box::pin(on_cluster(self, namespace, job));
+        stream::iter(jobs).map(ask).buffered(AT_ONCE).collect().await
+    }
+}
+
+/// The objects of the apps of one cluster.
+async fn on_cluster(asking: &Asking<'_>, namespace: &str, (hash, row, mine): Job) -> OnCluster {
+    let Asking { hub, content, health_rules, part, objects, live, refusals } = *asking;
     let plain = |there: &There| there.verdict == Verdict::Ready && there.objects.is_empty();
     let reported = !live && row.target.is_some() && mine.values().all(plain);
     let mut found: BTreeMap<String, ClusterObjects> =
         mine.iter().map(|(app, there)| (app.clone(), ClusterObjects::of(there, &row))).collect();
-    let mut asked = match asked(content, &args.part, namespace, &hash, &row).await {
+    let mut asked = match asked(content, part, namespace, &hash, &row).await {
         Ok(asked) => asked,
         Err(error) => {
             fail(&mut found, &error);
             return OnCluster { apps: found.into_iter().collect(), met: Met::unread() };
         }
     };
-    let met = Met::of(&asked, &args.objects);
+    let met = Met::of(&asked, objects);
     for one in asked.iter().filter(|one| one.wanted) {
         if let Some(there) = found.get_mut(&one.app) {
             there.total += 1;
         }
     }
     // The cluster is only asked for what is shown.
-    asked.retain(|one| args.objects.takes_identity(&one.manifest.identity()));
-    let nobody_asked = asked.is_empty() && args.objects.names_objects();
+    asked.retain(|one| objects.takes_identity(&one.manifest.identity()));
+    let nobody_asked = asked.is_empty() && objects.names_objects();
     let seen = if reported || nobody_asked {
         Ok(None)
     } else {
-        let refused = args.live.then(|| refused(&mine));
+        let refused = refusals.then(|| refused(&mine));
         Box::pin(ask(hub, health_rules, &row, hash, &asked, refused.as_ref())).await.map(Some)
     };
     let mut add = |asked: &Asked, mut object: Object, seen: Seen| {

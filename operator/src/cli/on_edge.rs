@@ -8,15 +8,20 @@ use super::{Misused, Outcome};
 
 pub mod account;
 pub mod events;
-mod place;
+mod family;
+pub mod place;
+pub mod through;
 mod workload;
 
-use account::Account;
+use account::{Account, NoCredential};
 use workload::Workload;
 
 /// `kubectl emco logs`.
 pub async fn logs(args: LogsArgs) -> anyhow::Result<Outcome> {
-    let (account, workload) = workload::find(&args.of).await?;
+    let (account, workload) = match workload::find(&args.of).await {
+        Err(error) if error.is::<NoCredential>() => return through::logs(&args, error).await,
+        found => found?,
+    };
     account.kubectl(&logs_words(&args, &workload))
 }
 
@@ -44,7 +49,10 @@ fn logs_words(args: &LogsArgs, workload: &Workload) -> Vec<String> {
 
 /// `kubectl emco exec`.
 pub async fn exec(args: ExecArgs) -> anyhow::Result<Outcome> {
-    let (account, workload) = workload::find(&args.of).await?;
+    let (account, workload) = match workload::find(&args.of).await {
+        Err(error) if error.is::<NoCredential>() => return through::exec(&args, error).await,
+        found => found?,
+    };
     let mut words = vec![
         "exec".to_owned(),
         format!("--namespace={}", workload.namespace),

@@ -20,7 +20,7 @@ use super::output::machine;
 use super::status::refusal::{self, stopped};
 use super::{Outcome, print, pulse, watched};
 
-mod files;
+pub mod files;
 pub mod read;
 mod show;
 

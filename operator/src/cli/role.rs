@@ -25,6 +25,7 @@ use super::diff::{edge, past};
 use super::hub::{self, Hub};
 use super::{Outcome, print, stored};
 
+mod listed;
 pub mod show;
 
 /// Clusters that are asked what they serve, until one answers.
@@ -36,6 +37,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub async fn run(args: RoleArgs) -> anyhow::Result<Outcome> {
     if let Some(level) = args.level {
         level::run(&args, level).await?;
+        return Ok(Outcome::AsWanted);
+    }
+    if args.permissions {
+        listed::run(&args).await?;
         return Ok(Outcome::AsWanted);
     }
     if args.account.edge_context.is_some() {

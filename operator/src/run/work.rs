@@ -23,6 +23,7 @@ use emco_controllers::stores::{Stores, stores};
 use emco_controllers::sync::gate::SPARE;
 use emco_controllers::sync::{Sync, SyncContext, SyncSettings};
 use emco_engine::snapshot::Installation;
+use emco_operator::cli::Operator;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +103,7 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
     let stored_bytes = u64::from(args.stored_mebibytes) * 1024 * 1024;
     process.metrics.watch_stores(&stores, stored_bytes);
     process.shown.working(pool.clone(), sync.metrics());
+    let answering = pool.clone();
     let reached = HubContext {
         account,
         epoch,
@@ -115,7 +117,9 @@ pub async fn run(process: &Process, leader: Leader, halt: CancellationToken) -> 
         ..RevisionSettings::default()
     });
     let revisions = revisions.beside(Arc::clone(&sync));
-    let ctx = Arc::new(Context::new(reached, revisions, charts, process.metrics.planning()));
+    let mut ctx = Context::new(reached, revisions, charts, process.metrics.planning());
+    ctx.answers = Arc::new(Operator::new(client.clone(), args.namespace.clone(), answering));
+    let ctx = Arc::new(ctx);
 
     let parts =
         Parts { ctx, writers, client, sync: Arc::clone(&sync), metrics: Arc::clone(&process.metrics) };

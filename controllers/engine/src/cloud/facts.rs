@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use emco_crds::conditions::types::RESOLVED;
 use emco_crds::fields::Level;
 use emco_crds::logical_cloud::Isolation;
+use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 
 use crate::identity::ClusterId;
+use crate::refusal::Refusal;
 use crate::role::{Derived, Reach};
 
 /// How the user names of `ServiceAccounts` begin.
@@ -24,6 +28,19 @@ pub fn account(namespace: &str, cloud: &str) -> String {
 /// Namespace and name of the `ServiceAccount` of such a user.
 pub fn account_parts(user: &str) -> Option<(&str, &str)> {
     user.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
+}
+
+/// Refuses a deployment whose logical cloud does not exist, and names what makes it.
+pub fn missing(name: &str, namespace: &str, project: &str) -> Box<Refusal> {
+    let make = if name == DEFAULT_LOGICAL_CLOUD {
+        format!("write spec.logicalCloud: {{}} into Project {project}, which makes it, or create it")
+    } else {
+        "create it".to_owned()
+    };
+    let text = format!(
+        "LogicalCloud {name} does not exist in namespace {namespace}: {make}, or change spec.logicalCloudRef"
+    );
+    Refusal::new(RESOLVED, Reason::LogicalCloudNotFound, text)
 }
 
 /// The logical cloud a deployment runs in.
@@ -55,5 +72,22 @@ impl CloudFacts {
     pub fn reaches(&self, namespace: Option<&str>) -> bool {
         self.reach.cluster
             || namespace.is_some_and(|there| there == self.namespace || self.reach.namespaces.contains(there))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_that_a_project_would_make_is_named_with_the_line_that_does() {
+        let of = |name: &str| missing(name, "shop-apps", "shop").message;
+        assert_eq!(
+            of("default"),
+            "LogicalCloud default does not exist in namespace shop-apps: write spec.logicalCloud: {} into Project shop, which makes \
+             it, or create it, or change spec.logicalCloudRef"
+        );
+        let said = of("edge");
+        assert!(said.ends_with("shop-apps: create it, or change spec.logicalCloudRef"), "{said}");
     }
 }

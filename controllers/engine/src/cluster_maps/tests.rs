@@ -9,6 +9,7 @@ fn row(provider: &str, name: &str, labels: &[(&str, &str)]) -> Row {
         level: Level::Standard,
         scheduling: Scheduling::Enabled,
         reachable: "True".to_owned(),
+        version: String::new(),
         labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
         labels_left_out: false,
     }
@@ -20,12 +21,13 @@ fn a_map_has_one_line_per_cluster_and_nothing_but_its_fields() {
         level: Level::Admin,
         scheduling: Scheduling::Cordoned,
         reachable: "Unknown".to_owned(),
+        version: "v1.36.3".to_owned(),
         ..row("acme", "oslo", &[])
     };
     let said = text([cordoned, row("acme", "berlin", &[("tier", "edge"), ("region", "eu")])]).unwrap();
     let wanted = r#"{"format":1,"leftOut":0,"clusters":[
 {"labels":{"region":"eu","tier":"edge"},"level":"Standard","name":"berlin","provider":"acme","reachable":"True","scheduling":"Enabled"},
-{"level":"Admin","name":"oslo","provider":"acme","reachable":"Unknown","scheduling":"Cordoned"}
+{"level":"Admin","name":"oslo","provider":"acme","reachable":"Unknown","scheduling":"Cordoned","version":"v1.36.3"}
 ]}
 "#;
     assert_eq!(said, wanted);

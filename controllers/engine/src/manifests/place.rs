@@ -1,6 +1,7 @@
 //! Puts an object into the namespace of its logical cloud, and refuses what its level does not allow.
 
 use emco_crds::conditions::types::RENDERED;
+use emco_crds::fields::Level;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use serde_json::Value;
 
@@ -10,6 +11,10 @@ use crate::cloud::account_parts;
 use crate::identity::{Identity, kind_of};
 use crate::refusal::Refusal;
 
+/// What fits where level Standard does not: no permission of that has either of these fields.
+const INSTEAD: &str = "use a logical cloud of level Privileged, and give it";
+/// What a permission for objects of the whole cluster says.
+const EVERYWHERE: &str = "scope: Cluster";
 /// Group of all service accounts of the namespace that follows.
 const ACCOUNTS_OF: &str = "system:serviceaccounts:";
 
@@ -24,14 +29,10 @@ pub(super) fn place_in_namespace(
         let Object { json, source, .. } = object;
         let identity = Identity::of(json);
         let CloudFacts { name, level, .. } = cloud;
-        let instead = if level == emco_crds::Level::Privileged.as_str() {
-            format!("give it a permission {permission} (spec.permissions)")
-        } else {
-            "use a logical cloud of level Admin".to_owned()
-        };
+        let instead = if level == Level::Privileged.as_str() { "give it" } else { INSTEAD };
         let text = format!(
             "app {app}: {source} makes {identity}, {what}, and logical cloud {name} has level {level}: change the values, or \
-             {instead}"
+             {instead} a permission with {permission} (spec.permissions); `kubectl emco role --permissions` prints all that are needed"
         );
         Err(Refusal::new(RENDERED, Reason::NotAllowedByLevel, text))
     };
@@ -43,25 +44,23 @@ pub(super) fn place_in_namespace(
         return if cloud.reaches(None) {
             Ok(())
         } else {
-            refuse("which belongs to the whole cluster", "with scope Cluster")
+            refuse("which belongs to the whole cluster", EVERYWHERE)
         };
     }
     if given.is_empty() {
         metadata.insert("namespace".to_owned(), Value::from(cloud.namespace.as_str()));
     } else if !cloud.reaches(Some(given)) {
-        return refuse("outside its namespace", "with this namespace");
+        return refuse("outside its namespace", &format!("namespaces: [{given}]"));
     }
     match outsider(json, cloud) {
-        Some(who) => {
-            refuse(&format!("which gives rights to {who}, outside its namespace"), "with scope Cluster")
-        }
+        Some(who) => refuse(&format!("which gives rights to {who}, outside its namespace"), EVERYWHERE),
         None => Ok(()),
     }
 }
 
 /// Whom a binding gives rights in the namespace, though it is no service account of the logical cloud's namespaces. A cluster would let it:
 /// who has a right may give it away.
-fn outsider(json: &Value, cloud: &CloudFacts) -> Option<String> {
+pub fn outsider(json: &Value, cloud: &CloudFacts) -> Option<String> {
     if cloud.reaches(None) || kind_of(json) != ("rbac.authorization.k8s.io", "RoleBinding") {
         return None;
     }

@@ -15,6 +15,9 @@ use crate::set::ManifestSet;
 const KEEP: [&str; 3] = ["create", "delete", "patch"];
 /// The same without its removal: objects of a chart's folder `crds` are never removed.
 const MAKE: [&str; 2] = ["create", "patch"];
+/// The same where rights are listed: plans look at objects as the account, too.
+const KEEP_AND_LOOK: [&str; 4] = ["create", "delete", "get", "patch"];
+const MAKE_AND_LOOK: [&str; 3] = ["create", "get", "patch"];
 
 /// What sets of manifests ask of an account, before a cluster says which resources their kinds are.
 #[derive(Clone, Default)]
@@ -102,6 +105,16 @@ impl Asked {
     /// The rules for this on a cluster that serves `apis`. A kind that it does not serve has no rule: nothing can be made of it. Within
     /// namespaces, none of what confines them is among the rules.
     pub fn rights(&self, apis: &ApiList, derived: &Derived) -> Rights {
+        self.rules(apis, derived, (&KEEP, &MAKE))
+    }
+
+    /// All rules for this, to be listed: whoever lists them decides what may be given.
+    pub fn to_list(&self, apis: &ApiList) -> Rights {
+        let all = Derived { namespaces: BTreeSet::new(), cluster: true };
+        self.rules(apis, &all, (&KEEP_AND_LOOK, &MAKE_AND_LOOK))
+    }
+
+    fn rules(&self, apis: &ApiList, derived: &Derived, (keep, make): (&[&str], &[&str])) -> Rights {
         let mut all: BTreeMap<Kept<'_>, (BTreeSet<String>, BTreeSet<String>)> = BTreeMap::new();
         for OfKind { namespace, group, kind, removed, name } in self.kinds_of(derived) {
             let served = apis.preferred(group, kind).map(|api| (api.plural.as_str(), api.namespaced));
@@ -120,7 +133,7 @@ impl Asked {
             }
         }
         let kept = all.into_iter().map(|(Kept { place, group, removed, named: _ }, (resources, names))| {
-            let verbs: &[&str] = if removed { &KEEP } else { &MAKE };
+            let verbs = if removed { keep } else { make };
             let rule = Rule {
                 groups: vec![group.to_owned()],
                 resources: resources.into_iter().collect(),
@@ -181,6 +194,19 @@ impl Rights {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Adds what another cluster asks for.
+    pub fn add(&mut self, other: Self) {
+        let join = |rules: &mut Vec<Rule>, more: Vec<Rule>| {
+            rules.extend(more);
+            rules.sort();
+            rules.dedup();
+        };
+        join(&mut self.cluster, other.cluster);
+        for (namespace, rules) in other.namespaces {
+            join(self.namespaces.entry(namespace).or_default(), rules);
+        }
     }
 
     /// Rules that hold in a namespace.

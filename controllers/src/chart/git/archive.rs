@@ -17,6 +17,11 @@ const STORED: usize = 0xffff;
 
 /// Packs files by their paths.
 pub fn pack(files: &BTreeMap<String, Arc<[u8]>>, most: usize) -> Result<Vec<u8>, ChartError> {
+    Ok(gzip(&tar_of(files, most)?))
+}
+
+/// The archive of these files before it is compressed: the same bytes for the same files.
+pub fn tar_of(files: &BTreeMap<String, Arc<[u8]>>, most: usize) -> Result<Vec<u8>, ChartError> {
     let mut tar = Vec::new();
     for (path, data) in files {
         let name = format!("{TOP}/{path}");
@@ -32,7 +37,7 @@ pub fn pack(files: &BTreeMap<String, Arc<[u8]>>, most: usize) -> Result<Vec<u8>,
         }
     }
     tar.resize(tar.len() + 2 * BLOCK, 0);
-    Ok(gzip(&tar))
+    Ok(tar)
 }
 
 fn entry(tar: &mut Vec<u8>, name: &str, kind: u8, data: &[u8]) {

@@ -9,10 +9,10 @@ use emco_engine::text::counted;
 use tokio::time::Instant;
 
 use super::kept::{keep, remember, restore};
-use super::source::{origin, request};
+use super::source::{origin, refusal, request};
 use super::{Refused, look, pin_of, source_digest};
 use crate::api::ApiResult;
-use crate::chart::{BUSY, ChartError, Fetched, Turn, changed};
+use crate::chart::{BUSY, Fetched, Turn, changed};
 use crate::object::meta;
 use crate::object::status::ReadyState;
 use crate::reconcile::context::Context;
@@ -87,7 +87,7 @@ async fn resolve_in(
         };
         let archive =
             fetched.as_ref().ok().map(|fetched| (fetched.digest.clone(), Arc::clone(&fetched.bytes)));
-        let judged = fetched.and_then(|fetched| judge(app, pinned.as_ref(), fetched));
+        let judged = fetched.and_then(|fetched| judge((object, app), pinned.as_ref(), fetched));
         match judged {
             Ok(mut pin) => {
                 // What the last look found stays said until the source gives the pinned chart. Git was asked for the pinned
@@ -190,7 +190,11 @@ impl SoFar {
 }
 
 /// What a source gave, against what it gave first. A branch may move on, for that is what branches do; the pin stays.
-fn judge(app: &App, pinned: Option<&ChartPin>, fetched: Fetched) -> Result<ChartPin, Refused> {
+fn judge(
+    (object, app): (&CompositeApp, &App),
+    pinned: Option<&ChartPin>,
+    fetched: Fetched,
+) -> Result<ChartPin, Refused> {
     let git = app.chart.git.as_ref();
     match pinned {
         Some(pin) if pin.digest != fetched.digest => {
@@ -203,9 +207,7 @@ fn judge(app: &App, pinned: Option<&ChartPin>, fetched: Fetched) -> Result<Chart
                 );
                 return Ok(ChartPin { last_look: Some(look::moved(sentence)), ..pin.clone() });
             }
-            let edit = if git.is_some() { "ref.commit or digest" } else { "version or digest" };
-            let error = changed(&pin.digest, &fetched.digest, edit);
-            Err((error.reason(), error.to_string()))
+            Err(refusal(object, app, &changed(&pin.digest, &fetched.digest)))
         }
         _ => Ok(ChartPin {
             name: app.name.clone(),
@@ -238,5 +240,5 @@ async fn fetch(
     {
         restore(ctx, object, pin, &request).await?;
     }
-    Ok(ctx.charts.fetch(request).await.map_err(|error: ChartError| (error.reason(), error.to_string())))
+    Ok(ctx.charts.fetch(request).await.map_err(|error| refusal(object, app, &error)))
 }

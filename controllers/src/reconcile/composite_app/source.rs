@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::Refused;
 use crate::api::ApiResult;
 use crate::chart::{
-    ChartCredentials, ChartError, FetchRequest, Git, MapKey, Oci, Reference, Repository, Source, Turn, digest,
+    CHANGED, ChartCredentials, ChartError, FetchRequest, Git, MapKey, Oci, Reference, Repository, Source,
+    Turn, digest,
 };
 use crate::object::meta;
 use crate::reconcile::context::Context;
@@ -99,6 +100,26 @@ pub async fn origin(
     Ok(Ok((source, credentials)))
 }
 
+/// Why there is no chart, in words. Of other bytes, with the object and the fields whose edit accepts them.
+pub fn refusal(object: &CompositeApp, app: &App, error: &ChartError) -> Refused {
+    let mut message = error.to_string();
+    if error.reason() == CHANGED {
+        let chart = format!("spec.apps[{}].chart", app.name);
+        let ChartSource { repository, oci, git, .. } = &app.chart;
+        let other = match (repository, oci, git) {
+            (Some(_), ..) => format!(", or {chart}.repository.version to another version"),
+            (_, Some(_), _) => format!(", or {chart}.oci.version to another version"),
+            (.., Some(_)) => format!(", or {chart}.git.ref.commit to the commit that is meant"),
+            (None, None, None) => "; `kubectl emco chart push` does so".to_owned(),
+        };
+        let name = meta::name(object);
+        message.push_str(&format!(
+            "; check the source, then set {chart}.digest of CompositeApp {name} to the new digest{other}"
+        ));
+    }
+    (error.reason(), message)
+}
+
 /// Where the archive is in a ConfigMap.
 pub fn map_key(namespace: &str, reference: &KeyRef) -> MapKey {
     let key = reference.key.as_deref().unwrap_or("chart.tgz");
@@ -130,4 +151,53 @@ fn read_credentials(secret: &Value, app: &App) -> Result<ChartCredentials, Chart
     // Logins are looked up by host, and those of registries are written without a scheme.
     let url = url.or_else(|| oci.as_ref().map(|chart| chart.url.replacen("oci://", "https://", 1)));
     ChartCredentials::read(&data.collect(), url.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::chart::changed;
+
+    fn said(chart: &Value) -> String {
+        let spec = json!({"apps": [{"name": "web", "chart": chart}]});
+        let object: CompositeApp = serde_json::from_value(json!({
+            "apiVersion": "emco.io/v1alpha1", "kind": "CompositeApp", "metadata": {"name": "shop"}, "spec": spec,
+        }))
+        .unwrap();
+        refusal(&object, &object.spec.apps[0], &changed("sha256:one", "sha256:two")).1
+    }
+
+    #[test]
+    fn other_bytes_name_the_fields_and_the_object_that_accept_them() {
+        let accepts = "then set spec.apps[web].chart.digest of CompositeApp shop to the new digest";
+        for (chart, other) in [
+            (json!({"configMapRef": {"name": "charts"}}), "; `kubectl emco chart push` does so"),
+            (
+                json!({"repository": {"url": "https://example.com", "name": "web", "version": "1.0.0"}}),
+                ", or spec.apps[web].chart.repository.version to another version",
+            ),
+            (
+                json!({"oci": {"url": "oci://example.com/web", "version": "1.0.0"}}),
+                ", or spec.apps[web].chart.oci.version to another version",
+            ),
+            (
+                json!({"git": {"url": "https://example.com", "ref": {"tag": "v1"}}}),
+                ", or spec.apps[web].chart.git.ref.commit to the commit that is meant",
+            ),
+        ] {
+            let said = said(&chart);
+            assert!(said.contains("pinned is sha256:one, the source gives sha256:two; check"), "{said}");
+            assert!(said.ends_with(&format!("{accepts}{other}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn other_refusals_are_said_as_they_are() {
+        let app = App { name: "web".to_owned(), ..App::default() };
+        let error = ChartError::new("ChartInvalid", "it is no chart");
+        let object = CompositeApp::new("shop", emco_crds::CompositeAppSpec::default());
+        assert_eq!(refusal(&object, &app, &error), ("ChartInvalid", "it is no chart".to_owned()));
+    }
 }

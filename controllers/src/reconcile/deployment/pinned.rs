@@ -8,7 +8,7 @@ use emco_crds::conditions::types;
 use emco_crds::fields::Level;
 use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_engine::approval::Wait;
-use emco_engine::cloud::CloudFacts;
+use emco_engine::cloud::{self, CloudFacts};
 use emco_engine::identity::ClusterId;
 use emco_engine::pin::{self, Pinned};
 use emco_engine::refusal::Refusal;
@@ -120,10 +120,7 @@ fn cloud(ctx: &Context, dig: &DeploymentIntentGroup, stored: &Stored) -> Result<
     };
     let name = &dig.spec.logical_cloud_ref.name;
     let Some(object) = ctx.stores.clouds.named(namespace, name) else {
-        let message = format!(
-            "LogicalCloud {name} does not exist in namespace {namespace}: create it, or change spec.logicalCloudRef"
-        );
-        return Err(Refusal::new(types::RESOLVED, Reason::LogicalCloudNotFound, message));
+        return Err(cloud::missing(name, namespace, meta::name(project.as_ref())));
     };
     let cloud = logical_cloud::facts(ctx, &object, &project, &facts::clusters(ctx))?;
     let ran = (stored.spec.logical_cloud.as_ref(), stored.spec.namespace.as_ref(), stored.spec.level);

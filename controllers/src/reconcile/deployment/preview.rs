@@ -25,8 +25,10 @@ use crate::rows;
 use crate::store;
 
 mod mask;
+mod needs;
 
 pub use mask::Secrets;
+pub use needs::{Needs, needs};
 
 /// What the operator would say of a deployment that is as the stores have it.
 #[derive(Default)]

@@ -257,8 +257,10 @@ fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
 
 /// The ways out besides: kube's client, which resolves and connects by itself. The operator has one, for its hub: where that is, its
 /// own configuration says, which no tenant and no object on the hub can change, and the dialer knows the hub's addresses only from
-/// there. The command line tool connects with the kubeconfigs of who runs it, on that person's machine.
-const CLIENTS: &[&str] = &["controllers/src/driver/hub.rs", "operator/src/cli/hub.rs"];
+/// there. The command line tool connects with the kubeconfigs of who runs it, on that person's machine. One is lent a connection that the
+/// dialer made, and makes none.
+const CLIENTS: &[&str] =
+    &["controllers/src/driver/hub.rs", "controllers/src/remote/transport/lent.rs", "operator/src/cli/hub.rs"];
 
 #[test]
 fn nothing_but_the_dialer_and_the_hub_s_client_opens_connections_or_resolves_names() {

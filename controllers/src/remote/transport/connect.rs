@@ -7,10 +7,12 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::{AlertDescription, CertificateError, Error as TlsError};
+use rustls::{AlertDescription, CertificateError, ClientConfig, Error as TlsError};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::super::wire::unreachable;
 use super::{Credentials, EdgeSettings};
@@ -43,28 +45,10 @@ pub async fn connect(
     settings: &EdgeSettings,
     lost: &Arc<Notify>,
 ) -> ApiResult<Fresh> {
-    let server = format!("the API server {}", authority(credentials));
-    let dialled = dialer
-        .dial(&credentials.host, credentials.port, Policy::Admin)
-        .await
-        .map_err(|error| unreachable(error.reason(), &error.to_string()))?;
-    let connector = TlsConnector::from(Arc::clone(&credentials.tls));
-    let handshake = connector.connect(credentials.server_name.clone(), dialled.stream);
-    let stream = match timeout(settings.answer_begins, handshake).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(unreachable("TLSFailed", &explain(&server, &error))),
-        Err(_) => {
-            let limit = settings.answer_begins;
-            return Err(unreachable(
-                "Timeout",
-                &format!("{server} did not finish the TLS handshake within {limit:?}"),
-            ));
-        }
-    };
+    let stream = secured(credentials, dialer, settings, Arc::clone(&credentials.tls)).await?;
     let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let io = TokioIo::new(stream);
-    let failed =
-        |_| unreachable("ConnectionLost", &format!("{server} closed the connection before any request"));
+    let failed = |_| closed(credentials);
     if h2 {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -91,6 +75,58 @@ pub async fn connect(
         let _ = connection.await;
     });
     Ok(Fresh::H1(sender))
+}
+
+/// Dials and shakes hands.
+async fn secured(
+    credentials: &Credentials,
+    dialer: &Dialer,
+    settings: &EdgeSettings,
+    tls: Arc<ClientConfig>,
+) -> ApiResult<TlsStream<TcpStream>> {
+    let server = format!("the API server {}", authority(credentials));
+    let dialled = dialer
+        .dial(&credentials.host, credentials.port, Policy::Admin)
+        .await
+        .map_err(|error| unreachable(error.reason(), &error.to_string()))?;
+    let handshake = TlsConnector::from(tls).connect(credentials.server_name.clone(), dialled.stream);
+    match timeout(settings.answer_begins, handshake).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(unreachable("TLSFailed", &explain(&server, &error))),
+        Err(_) => {
+            let limit = settings.answer_begins;
+            Err(unreachable(
+                "Timeout",
+                &format!("{server} did not finish the TLS handshake within {limit:?}"),
+            ))
+        }
+    }
+}
+
+fn closed(credentials: &Credentials) -> ApiError {
+    let server = authority(credentials);
+    unreachable(
+        "ConnectionLost",
+        &format!("the API server {server} closed the connection before any request"),
+    )
+}
+
+/// A connection of HTTP/1.1 for one request, after which it speaks another protocol.
+pub async fn upgradable(
+    credentials: &Credentials,
+    dialer: &Dialer,
+    settings: &EdgeSettings,
+) -> ApiResult<http1::SendRequest<Full<Bytes>>> {
+    let mut tls = ClientConfig::clone(&credentials.tls);
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let stream = secured(credentials, dialer, settings, Arc::new(tls)).await?;
+    let handshake = http1::Builder::new().max_buf_size(HEADER_BYTES as usize).handshake(TokioIo::new(stream));
+    let (sender, connection) = handshake.await.map_err(|_| closed(credentials))?;
+    tokio::spawn(async move {
+        // Its user sees the error itself.
+        let _ = connection.with_upgrades().await;
+    });
+    Ok(sender)
 }
 
 /// A handshake that failed, in words. Rustls' own words name no cure.

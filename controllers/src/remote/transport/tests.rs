@@ -1,3 +1,4 @@
+mod lent;
 mod watches;
 
 use std::net::SocketAddr;

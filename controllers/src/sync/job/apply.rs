@@ -142,7 +142,7 @@ impl Job {
         if item.spans() && !self.memory.pace.whole_cluster {
             let text = format!(
                 "{} belongs to the whole cluster, which was not known when it was planned: use a logical cloud that may have such \
-                 objects (level Admin), or remove it",
+                 objects (level Privileged, with a permission with scope: Cluster), or remove it",
                 item.id
             );
             return Need::Trouble(Trouble::new("NotAllowedByLevel", &text, Retry::Slowly));

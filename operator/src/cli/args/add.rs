@@ -137,6 +137,8 @@ impl AddArgs {
         HubArgs {
             kubeconfig: self.hub_kubeconfig.clone(),
             context: self.hub_context.clone(),
+            as_user: None,
+            as_group: Vec::new(),
             operator_namespace: self.operator_namespace.clone(),
         }
     }

@@ -23,6 +23,13 @@ pub struct RoleArgs {
     /// All deployments of this project together.
     #[arg(long, value_name = "NAME", group = "of", conflicts_with = "namespace")]
     pub project: Option<String>,
+    /// The permissions that its logical cloud needs instead, with the level that takes them; also where the plan is refused.
+    #[arg(
+        long,
+        requires = "deployment",
+        conflicts_with_all = ["project", "level", "cluster", "app", "by_name", "serviceaccount", "user", "edge_context"]
+    )]
+    pub permissions: bool,
     /// What the hub's account has on a cluster at this level, as `cluster add` makes it; for --cluster, or --edge-context.
     #[arg(long, value_enum, ignore_case = true, group = "of", conflicts_with_all = ["namespace", "app", "by_name", "serviceaccount", "user"])]
     pub level: Option<Level>,

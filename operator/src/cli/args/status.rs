@@ -1,7 +1,7 @@
 //! Arguments of the command that shows deployments as a tree.
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::objects::ObjectArgs;
 use super::words::{Deployment, cluster};
@@ -40,7 +40,7 @@ pub struct StatusArgs {
 }
 
 /// How an app is on a cluster, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Verdict {
     /// All of it is applied and ready.

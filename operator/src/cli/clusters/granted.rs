@@ -156,7 +156,7 @@ fn show(listing: &Listing, wide: bool) -> anyhow::Result<()> {
 }
 
 fn table(clusters: &[Shown], wide: bool) -> String {
-    let mut columns = vec!["PROVIDER", "NAME", "LEVEL", "STATE", "LABELS"];
+    let mut columns = vec!["PROVIDER", "NAME", "LEVEL", "STATE", "VERSION", "LABELS"];
     if wide {
         columns.push("SCHEDULING");
     }
@@ -168,6 +168,7 @@ fn table(clusters: &[Shown], wide: bool) -> String {
             row.name.clone(),
             row.level.as_str().to_owned(),
             state.clone(),
+            row.version.clone(),
             labels.join(","),
         ];
         if wide {
@@ -193,10 +194,10 @@ mod tests {
 
     const TEXT: &str = r#"{"format":1,"leftOut":2,"clusters":[
 {"labels":{"tier":"edge"},"level":"Standard","name":"berlin","provider":"acme","reachable":"True","scheduling":"Enabled"},
-{"level":"Admin","name":"oslo","provider":"acme","reachable":"False","scheduling":"Cordoned"}]}"#;
+{"level":"Admin","name":"oslo","provider":"acme","reachable":"False","scheduling":"Cordoned","version":"v1.36.3"}]}"#;
 
     #[test]
-    fn a_members_table_says_level_state_and_labels() {
+    fn a_members_table_says_level_state_version_and_labels() {
         let mut granted = Granted::default();
         let ours = map(&json!({"emco.io/project": "shop"}), TEXT);
         assert!(granted.take(&ours, "ConfigMap shop/emco-clusters-0").unwrap());
@@ -206,9 +207,9 @@ mod tests {
         };
         assert_eq!(
             table(&shown(true), false),
-            "PROVIDER   NAME     LEVEL      STATE                  LABELS\n\
-             acme       berlin   Standard   Reachable              tier=edge\n\
-             acme       oslo     Admin      Unreachable,Cordoned   <none>\n"
+            "PROVIDER   NAME     LEVEL      STATE                  VERSION   LABELS\n\
+             acme       berlin   Standard   Reachable              <none>    tier=edge\n\
+             acme       oslo     Admin      Unreachable,Cordoned   v1.36.3   <none>\n"
         );
         assert_eq!(shown(false)[1].state, "Unknown,Cordoned");
     }

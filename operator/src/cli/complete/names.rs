@@ -69,6 +69,8 @@ async fn ask(names: Names, line: &Line) -> Option<BTreeSet<String>> {
     let args = HubArgs {
         kubeconfig: if adds { flag("hub-kubeconfig") } else { own("kubeconfig") }.map(PathBuf::from),
         context: if adds { flag("hub-context") } else { own("context") },
+        as_user: flag("as"),
+        as_group: flag("as-group").into_iter().collect(),
         operator_namespace: String::new(),
     };
     let hub = hub::connect(&args).await.ok()?;

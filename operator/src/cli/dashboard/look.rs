@@ -138,6 +138,7 @@ mod tests {
             namespace: "shop".to_owned(),
             operator_namespace: "emco-system".to_owned(),
             url: "https://hub/".to_owned(),
+            lender: None,
         };
         let all = deployments(std::iter::once(&group()), std::iter::once(&shard()), &alive(), &[]);
         let more = Looks::default().at(&hub, &all[0]).await;

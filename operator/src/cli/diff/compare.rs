@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Longest value that is shown.
 const LONGEST: usize = 120;
 
 /// One field that would change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Field {
     /// Such as `spec.template.spec.containers[0].image`.
     pub path: String,
@@ -64,6 +64,10 @@ fn bare(object: &Value) -> Value {
                 ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"]
             {
                 metadata.remove(key);
+            }
+            // What kubectl keeps there is a copy of the object, values of Secrets too.
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
             }
             for key in ["labels", "annotations"] {
                 if metadata.get(key).is_some_and(|map| map.as_object().is_some_and(Map::is_empty)) {
@@ -144,6 +148,13 @@ mod tests {
             shown,
             ["data[\"a.b\"]: \"(hidden)\" -> \"(hidden)\"", "data.key: \"(hidden)\" -> \"(hidden)\""]
         );
+    }
+
+    #[test]
+    fn the_copy_that_kubectl_keeps_of_an_object_is_no_difference() {
+        let copy = json!({"kubectl.kubernetes.io/last-applied-configuration": "{\"data\": \"aHVudGVyMg==\"}"});
+        let is = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"annotations": copy}});
+        assert_eq!(fields(&is, &json!({"kind": "Secret", "apiVersion": "v1", "metadata": {}})), []);
     }
 
     #[test]

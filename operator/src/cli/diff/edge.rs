@@ -30,10 +30,15 @@ pub struct Edge {
     pub kubeconfig: Option<String>,
     /// Objects are written there by an agent, from a branch.
     pub by_git: bool,
+    /// The client is lent: kinds that it may not list are left out.
+    pub lent: bool,
 }
 
 /// Connects as the operator does: with the kubeconfig of the Secret, by the same rules.
 pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String) -> anyhow::Result<Edge> {
+    if let Some(lender) = &hub.lender {
+        return Ok(Edge { lent: true, ..Edge::of(lender.client(id, uid)?, hash) });
+    }
     let clusters = Api::<Cluster>::all(hub.client.clone());
     let params = ListParams::default().fields(&format!("metadata.name={}", id.cluster()));
     let found = hub.list(clusters, &params, "clusters", None).await?;
@@ -46,7 +51,7 @@ pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String)
     let text = kubeconfig_of(hub, &cluster).await?;
     let (client, _) = open_stored(&text, uid).await?;
     let by_git = cluster.spec.access.git_ops.is_some();
-    Ok(Edge { client, hash, kubeconfig: Some(text), by_git })
+    Ok(Edge { kubeconfig: Some(text), by_git, ..Edge::of(client, hash) })
 }
 
 /// A client of a Cluster, if it is the one with this identity; and its identity.
@@ -110,6 +115,11 @@ pub(super) type Found = (Change, String, Vec<compare::Field>);
 pub type Kinds = BTreeMap<(String, String), Option<(ApiResource, ApiCapabilities)>>;
 
 impl Edge {
+    /// A cluster as it is reached with this client, for objects of one owner.
+    pub const fn of(client: Client, hash: String) -> Self {
+        Self { client, hash, kubeconfig: None, by_git: false, lent: false }
+    }
+
     /// Compares what is wanted there with what is: how many objects were looked at, and those that differ. `now`: it is wanted at present,
     /// and what the cluster refuses of it is said.
     pub async fn compare(
@@ -314,7 +324,10 @@ impl Edge {
         let mut all = Vec::new();
         for namespace in namespaces {
             let api = Api::namespaced_with(self.client.clone(), namespace, resource);
-            all.extend(self.labelled_in(&api, resource).await.map_err(|error| failed(&error))?);
+            match self.labelled_in(&api, resource).await {
+                Err(error) if self.lent && hub::is_forbidden(&error) => {}
+                found => all.extend(found.map_err(|error| failed(&error))?),
+            }
         }
         Ok(all)
     }

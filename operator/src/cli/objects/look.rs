@@ -71,7 +71,8 @@ async fn look(edge: &Edge, kinds: &Kinds, rules: &Rules, asked: &Asked) -> anyho
         Ok(Some(live)) => live,
         Ok(None) => return gone("it is not there"),
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            let why = format!("the Cluster's credentials may not read it: {}", status.message);
+            let who = if edge.lent { "the deployment's account" } else { "the Cluster's credentials" };
+            let why = format!("{who} may not read it: {}", status.message);
             return Ok(Some(Object::of(asked, ObjectState::Unknown, why)));
         }
         Err(error) => return Err(edge::failed(&error)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Asked;
-use super::report::AppObjects;
+use super::report::{AppObjects, ClusterObjects, Object};
 use crate::cli::args::objects::{KindName, ObjectArgs, kind_text};
 use crate::cli::orphans::some;
 use crate::cli::status::filter::LISTED;
@@ -33,6 +33,19 @@ impl Met {
                 met.names.insert(id.name);
             }
             met.kinds.insert((id.group, id.kind));
+        }
+        met
+    }
+
+    /// The same of what the operator handed on.
+    pub(super) fn of_objects(one: &ClusterObjects) -> Self {
+        if one.error.is_some() && one.total == 0 {
+            return Self::unread();
+        }
+        let mut met = Self::default();
+        for id in one.objects.iter().map(Object::identity) {
+            met.names.insert(id.name.clone());
+            met.kinds.insert((id.group.clone(), id.kind.clone()));
         }
         met
     }
@@ -82,7 +95,7 @@ mod tests {
     use emco_engine::set::{Phase, SetManifest};
     use serde_json::json;
 
-    use super::super::report::{ClusterObjects, Object, ObjectCounts, ObjectState, Seen};
+    use super::super::report::{ObjectCounts, ObjectState, Seen};
     use super::*;
     use crate::cli::args::status::Verdict;
 

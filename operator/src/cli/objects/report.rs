@@ -1,10 +1,10 @@
 //! The answer of `get`: apps, their clusters, and the objects there.
 
-use emco_engine::identity::Identity;
+use emco_engine::identity::{Identity, split_api_version};
 use emco_engine::shard::Row;
 use emco_engine::text::counted;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Asked;
 use crate::cli::args::objects::ObjectArgs;
@@ -59,7 +59,7 @@ pub struct AppObjects {
 }
 
 /// One app on one cluster.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterObjects {
     /// `provider/cluster`
@@ -81,7 +81,7 @@ pub struct ClusterObjects {
 }
 
 /// Who says how the objects are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Seen {
     /// The operator, which watches them.
     Operator,
@@ -92,7 +92,7 @@ pub enum Seen {
 }
 
 /// How an object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectState {
     /// It does what it is for.
     Ready,
@@ -126,22 +126,22 @@ impl ObjectState {
 }
 
 /// One object.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Object {
     /// As its manifest says.
     pub api_version: String,
     kind: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
     name: String,
     /// How it is.
     pub state: ObjectState,
     /// What it says of itself, or what is wrong.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Whether it stays when the deployment is removed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
     /// When the cluster made it, where the cluster was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,8 +149,13 @@ pub struct Object {
     /// All that the cluster says where it refuses the object, if it was asked.
     #[serde(skip)]
     pub refusal: Option<String>,
-    #[serde(skip)]
+    #[serde(skip, default = "unnamed")]
     id: Identity,
+}
+
+/// Until it is put back.
+const fn unnamed() -> Identity {
+    Identity { group: String::new(), kind: String::new(), namespace: String::new(), name: String::new() }
 }
 
 impl Answer {
@@ -197,6 +202,18 @@ impl ClusterObjects {
             objects: Vec::new(),
         }
     }
+
+    /// Puts back what is not handed on.
+    pub(super) fn read_back(&mut self) {
+        for object in &mut self.objects {
+            object.id = Identity {
+                group: split_api_version(&object.api_version).0.to_owned(),
+                kind: object.kind.clone(),
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+            };
+        }
+    }
 }
 
 impl Object {
@@ -214,6 +231,11 @@ impl Object {
             refusal: None,
             id,
         }
+    }
+
+    /// Group, kind, namespace and name.
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.id
     }
 
     /// Whether its kind, its name and how it is are asked for.

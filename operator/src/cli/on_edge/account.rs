@@ -31,7 +31,21 @@ enum KubeconfigSource {
     Hub(String),
     /// A context of the user's own.
     Own { file: Option<PathBuf>, context: String },
+    /// Nowhere: the client is lent.
+    Lent,
 }
+
+/// The user may not read the credential that the hub has for a cluster.
+#[derive(Debug)]
+pub struct NoCredential(String);
+
+impl std::fmt::Display for NoCredential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoCredential {}
 
 /// Opens an account of a cluster; `uid` is the identity that the cluster is known to have.
 pub async fn open(
@@ -40,6 +54,9 @@ pub async fn open(
     uid: Option<&str>,
     args: &AccountArgs,
 ) -> anyhow::Result<Account> {
+    if let Some(lender) = &hub.lender {
+        return Ok(Account { client: lender.client(id, uid)?, source: KubeconfigSource::Lent });
+    }
     match &args.edge_context {
         Some(context) => own(hub, id, uid, args.edge_kubeconfig.clone(), context.clone()).await,
         None => of_the_hub(hub, id, uid).await,
@@ -51,11 +68,11 @@ async fn of_the_hub(hub: &Hub, id: &ClusterId, uid: Option<&str>) -> anyhow::Res
     let place = scheduling::locate(hub, id.as_str()).await?;
     let namespace = &place.namespace;
     let refused = |what: &str| {
-        anyhow!(
+        anyhow::Error::from(NoCredential(format!(
             "you may not get {what} in namespace {namespace} of the hub {}, and the hub's credential for cluster {id} is for those who \
              may: with an account of your own on the cluster, name its context with --edge-context",
             hub.url
-        )
+        )))
     };
     let cluster = match place.api.get_opt(&place.name).await {
         Ok(Some(cluster)) => cluster,
@@ -145,6 +162,7 @@ impl Account {
                 }
                 None
             }
+            KubeconfigSource::Lent => return anyhow!("a lent client runs no kubectl"),
         };
         let error = command.args(words).exec();
         if error.kind() == std::io::ErrorKind::NotFound {

@@ -1,27 +1,25 @@
 //! Lists the Events of a deployment's objects, and of what they made, on its clusters.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::bail;
-use emco_crds::names::label;
-use emco_engine::identity::{ClusterId, split_api_version};
-use emco_engine::path::{fault, is_dns_subdomain};
+use anyhow::{anyhow, bail};
+use emco_crds::deployment_intent_group::view::{Question, ViewOf};
+use emco_engine::identity::ClusterId;
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
+use kube::Api;
 use kube::api::ListParams;
-use kube::core::GroupVersionKind;
-use kube::discovery::{Scope, pinned_kind};
-use kube::{Api, Client, ResourceExt as _};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::account;
+use super::account::{self, NoCredential};
+use super::family::{Family, MOST_OBJECTS, One};
 use super::place::{self, Placed};
-use crate::cli::args::deployments::EventsArgs;
+use crate::cli::args::deployments::{AccountArgs, EventsArgs};
 use crate::cli::diff::edge;
 use crate::cli::hub::{self, Hub};
 use crate::cli::output::{Table, age, machine, printable};
+use crate::cli::stored::ask;
 use crate::cli::{Misused, Outcome, print};
 
 /// Clusters that are asked at the same time.
@@ -30,17 +28,13 @@ const AT_ONCE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Events of one cluster: the page that is read.
 const MOST_EVENTS: u32 = 2_000;
-/// Objects of one cluster whose owner is looked for.
-const MOST_OBJECTS: usize = 300;
-/// Owners above an object: a Pod has a `ReplicaSet` has a Deployment has an operator's resource.
-const DEPTH: usize = 5;
 
 /// One Event.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Said {
     cluster: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     last: Option<Timestamp>,
     r#type: String,
     reason: String,
@@ -50,36 +44,44 @@ struct Said {
     message: String,
 }
 
+/// Events of one cluster.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Found {
+    events: Vec<Said>,
+    /// Sentences on what is left out.
+    notes: Vec<String>,
+}
+
+/// Events of one cluster as the operator hands them on.
+#[derive(Serialize, Deserialize)]
+pub struct Handed {
+    cluster: String,
+    found: Found,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+type Answer = (ClusterId, anyhow::Result<Found>);
+
 /// `kubectl emco events`.
 pub async fn run(args: EventsArgs) -> anyhow::Result<Outcome> {
     let hub = hub::connect(&args.named.hub).await?;
     let placed = place::find(&hub, &args.named).await?;
-    let mut asked = Vec::new();
-    for named in &args.cluster {
-        asked.push(placed.one(Some(named))?.0.clone());
-    }
-    if asked.is_empty() {
-        asked.extend(placed.clusters.keys().cloned());
-    }
+    let asked = selected(&placed, &args.cluster)?;
     if args.account.edge_context.is_some() && asked.len() > 1 {
         return Err(Misused("--edge-context is for one cluster: name it with --cluster".to_owned()).into());
     }
-    let answers: Vec<(ClusterId, anyhow::Result<Vec<Said>>)> = stream::iter(asked)
-        .map(|id| {
-            let (hub, placed, args) = (&hub, &placed, &args);
-            Box::pin(async move {
-                let answer = tokio::time::timeout(PATIENCE, on_cluster(hub, placed, &id, args)).await;
-                let late = || bail!("the cluster does not answer within {} s", PATIENCE.as_secs());
-                (id, answer.unwrap_or_else(|_| late()))
-            })
-        })
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
+    let mut answers = of_clusters(&hub, &placed, asked, (&args.account, args.warnings)).await;
+    through_operator(&hub, &placed, &mut answers).await?;
     let (mut events, mut failed, all) = (Vec::new(), Vec::new(), answers.len());
     for (id, answer) in answers {
         match answer {
-            Ok(found) => events.extend(found),
+            Ok(found) => {
+                for note in &found.notes {
+                    eprintln!("warning: {}", printable(note));
+                }
+                events.extend(found.events);
+            }
             Err(error) => failed.push(format!("{id}: {error:#}")),
         }
     }
@@ -89,6 +91,7 @@ pub async fn run(args: EventsArgs) -> anyhow::Result<Outcome> {
     {
         bail!("{error}");
     }
+    events.retain(|event| !args.warnings || event.r#type == "Warning");
     events.sort_by(|a, b| (a.last, &a.cluster).cmp(&(b.last, &b.cluster)));
     match machine(args.output, &events)? {
         Some(text) => print(&text)?,
@@ -101,40 +104,99 @@ pub async fn run(args: EventsArgs) -> anyhow::Result<Outcome> {
     Ok(if failed.is_empty() { Outcome::AsWanted } else { Outcome::NotAsWanted })
 }
 
+/// The clusters of these names; without names, all of the deployment.
+pub fn selected(placed: &Placed, named: &[String]) -> anyhow::Result<Vec<ClusterId>> {
+    if named.is_empty() {
+        return Ok(placed.clusters.keys().cloned().collect());
+    }
+    named.iter().map(|named| Ok(placed.one(Some(named))?.0.clone())).collect()
+}
+
+/// Asks clusters.
+async fn of_clusters(
+    hub: &Hub,
+    placed: &Placed,
+    asked: Vec<ClusterId>,
+    how: (&AccountArgs, bool),
+) -> Vec<Answer> {
+    stream::iter(asked)
+        .map(|id| {
+            Box::pin(async move {
+                let answer = tokio::time::timeout(PATIENCE, on_cluster(hub, placed, &id, how)).await;
+                let late = || bail!("the cluster does not answer within {} s", PATIENCE.as_secs());
+                (id, answer.unwrap_or_else(|_| late()))
+            })
+        })
+        .buffered(AT_ONCE)
+        .collect()
+        .await
+}
+
+/// The operator's answer to a member.
+pub async fn handed(hub: &Hub, placed: &Placed, asked: Vec<ClusterId>) -> Vec<Handed> {
+    let answers = of_clusters(hub, placed, asked, (&AccountArgs::default(), false)).await;
+    let handed = |(id, answer): Answer| {
+        let error = answer.as_ref().err().map(|error| format!("{error:#}"));
+        Handed { cluster: id.to_string(), found: answer.unwrap_or_default(), error }
+    };
+    answers.into_iter().map(handed).collect()
+}
+
+/// Has the operator ask the clusters whose credentials the user may not read, where the user may ask for that.
+async fn through_operator(hub: &Hub, placed: &Placed, answers: &mut [Answer]) -> anyhow::Result<()> {
+    let is_refused = |answer: &anyhow::Result<Found>| {
+        answer.as_ref().err().is_some_and(anyhow::Error::is::<NoCredential>)
+    };
+    let refused = answers.iter().filter(|(_, answer)| is_refused(answer));
+    let clusters: Vec<String> = refused.map(|(id, _)| id.to_string()).collect();
+    if clusters.is_empty() {
+        return Ok(());
+    }
+    let question = Question { what: ViewOf::Events, clusters, ..Question::default() };
+    let Some(told) = ask::question::<Vec<Handed>>(hub, &placed.on_hub, question).await? else {
+        return Ok(());
+    };
+    for Handed { cluster, found, error } in told {
+        let Some((_, answer)) = answers.iter_mut().find(|(id, _)| id.as_str() == cluster) else { continue };
+        *answer = error.map_or_else(|| Ok(found), |error| Err(anyhow!(error)));
+    }
+    Ok(())
+}
+
 async fn on_cluster(
     hub: &Hub,
     placed: &Placed,
     id: &ClusterId,
-    args: &EventsArgs,
-) -> anyhow::Result<Vec<Said>> {
+    (account, warnings): (&AccountArgs, bool),
+) -> anyhow::Result<Found> {
     let uid = placed.clusters.get(id).and_then(Option::as_deref);
-    let client = account::open(hub, id, uid, &args.account).await?.client;
+    let client = account::open(hub, id, uid, account).await?.client;
     let mut params = ListParams::default().limit(MOST_EVENTS);
-    if args.warnings {
+    if warnings {
         params = params.fields("type=Warning");
     }
     let api = Api::<Event>::namespaced(client.clone(), &placed.namespace);
     let list = api.list(&params).await.map_err(|error| edge::failed(&error))?;
+    let mut found = Found::default();
     if list.metadata.continue_.as_ref().is_some_and(|token| !token.is_empty()) {
-        eprintln!("warning: {id} has more than {MOST_EVENTS} Events in namespace {}", placed.namespace);
+        let there = &placed.namespace;
+        found.notes.push(format!("{id} has more than {MOST_EVENTS} Events in namespace {there}"));
     }
-    let mut family = Family { client, placed, known: BTreeMap::new() };
-    let mut events = Vec::new();
+    let mut family = Family::of(client, placed);
     for event in list.items {
         let about = &event.involved_object;
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
         let one =
             One { api_version: part(&about.api_version), kind: part(&about.kind), name: part(&about.name) };
         if family.has(one).await? {
-            events.push(said(id, &event));
+            found.events.push(said(id, &event));
         }
     }
-    if family.known.len() >= MOST_OBJECTS {
-        eprintln!(
-            "warning: on {id}, the Events of {MOST_OBJECTS} objects were looked at, and there are more"
-        );
+    if family.is_full() {
+        let looked = format!("the Events of {MOST_OBJECTS} objects were looked at, and there are more");
+        found.notes.push(format!("on {id}, {looked}"));
     }
-    Ok(events)
+    Ok(found)
 }
 
 fn said(id: &ClusterId, event: &Event) -> Said {
@@ -171,133 +233,4 @@ fn text(events: &[Said]) -> String {
         ]);
     }
     table.text()
-}
-
-/// An object of the deployment's namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct One {
-    api_version: String,
-    kind: String,
-    name: String,
-}
-
-impl One {
-    /// Whether it can be of a deployment. What an Event is about, whoever wrote it says, and it becomes an address: Events about Nodes have
-    /// no version, and a name may be made up to lead elsewhere.
-    fn can_be_asked_for(&self) -> bool {
-        let (group, version) = split_api_version(&self.api_version);
-        let is_word = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
-        let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b':');
-        (group.is_empty() || is_dns_subdomain(group))
-            && is_word(version)
-            && is_word(&self.kind)
-            && fault(&self.name).is_none()
-            && self.name.bytes().all(is_name)
-    }
-}
-
-/// Whether objects are the deployment's, or were made by what is.
-struct Family<'a> {
-    client: Client,
-    placed: &'a Placed,
-    known: BTreeMap<One, bool>,
-}
-
-impl Family<'_> {
-    async fn has(&mut self, one: One) -> anyhow::Result<bool> {
-        if !one.can_be_asked_for() {
-            return Ok(false);
-        }
-        if let Some(known) = self.known.get(&one) {
-            return Ok(*known);
-        }
-        if self.known.len() >= MOST_OBJECTS {
-            return Ok(false);
-        }
-        let mut path = vec![one];
-        let mut ours = false;
-        while let Some(last) = path.last().filter(|_| path.len() <= DEPTH) {
-            if let Some(known) = self.known.get(last) {
-                ours = *known;
-                break;
-            }
-            match self.owner(last).await? {
-                Above::Deployment => {
-                    ours = true;
-                    break;
-                }
-                Above::Object(owner) => path.push(owner),
-                Above::Nothing => break,
-            }
-        }
-        for one in path {
-            self.known.insert(one, ours);
-        }
-        Ok(ours)
-    }
-
-    /// Who made an object.
-    async fn owner(&self, one: &One) -> anyhow::Result<Above> {
-        if !one.can_be_asked_for() {
-            return Ok(Above::Nothing);
-        }
-        let (group, version) = split_api_version(&one.api_version);
-        let kind = GroupVersionKind::gvk(group, version, &one.kind);
-        let resource = match pinned_kind(&self.client, &kind).await {
-            Ok((resource, capabilities)) if capabilities.scope == Scope::Namespaced => resource,
-            Ok(_) | Err(kube::Error::Discovery(_)) => return Ok(Above::Nothing),
-            Err(kube::Error::Api(status)) if status.code < 500 => return Ok(Above::Nothing),
-            Err(error) => return Err(edge::failed(&error)),
-        };
-        let api: Api<kube::api::DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &self.placed.namespace, &resource);
-        let object = match api.get_metadata_opt(&one.name).await {
-            Ok(Some(object)) => object,
-            // What is gone has no owner any more; what may not be read is not shown.
-            Ok(None) => return Ok(Above::Nothing),
-            Err(kube::Error::Api(status)) if status.code < 500 => return Ok(Above::Nothing),
-            Err(error) => return Err(edge::failed(&error)),
-        };
-        if object.labels().get(label::OWNER) == Some(&self.placed.hash) {
-            return Ok(Above::Deployment);
-        }
-        let owners = object.owner_references();
-        let above = owners.iter().find(|owner| owner.controller == Some(true)).or_else(|| owners.first());
-        Ok(above.map_or(Above::Nothing, |owner| {
-            Above::Object(One {
-                api_version: owner.api_version.clone(),
-                kind: owner.kind.clone(),
-                name: owner.name.clone(),
-            })
-        }))
-    }
-}
-
-/// Who made an object.
-enum Above {
-    /// It carries the deployment's label.
-    Deployment,
-    /// Another object.
-    Object(One),
-    /// No owner that can be read.
-    Nothing,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_an_event_is_about_leads_to_no_other_address() {
-        let one = |version: &str, kind: &str, name: &str| {
-            let [api_version, kind, name] = [version, kind, name].map(str::to_owned);
-            One { api_version, kind, name }.can_be_asked_for()
-        };
-        assert!(one("v1", "Pod", "web-0") && one("apps/v1", "Deployment", "system:web.x_y"));
-        assert!(!one("", "Node", "worker"), "the kubelet says no version");
-        for name in ["", "..", "?watch=true", "x/proxy/metrics", "%2e%2e", "a b", "a#b", "a\nb"] {
-            assert!(!one("v1", "Pod", name), "{name:?}");
-        }
-        assert!(!one("../v1", "Pod", "a") && !one("v1", "Po?d", "a") && !one("a/b/c", "Pod", "a"));
-    }
 }

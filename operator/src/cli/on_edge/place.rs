@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use emco_engine::identity::ClusterId;
 use emco_engine::shard::rows;
 
@@ -19,6 +19,8 @@ const NAMED: usize = 5;
 pub struct Placed {
     /// `shop/till`
     pub said: String,
+    /// Its namespace and name on the hub.
+    pub on_hub: (String, String),
     /// Value of the label of what is its.
     pub hash: String,
     /// Its namespace on clusters.
@@ -30,21 +32,33 @@ pub struct Placed {
 /// Where a deployment is, or may still have something.
 pub async fn find(hub: &Hub, named: &NamedDeployment) -> anyhow::Result<Placed> {
     let (namespace, name) = hub.locate(&named.deployment, named.namespace.as_deref()).await?;
+    of(hub, namespace, name).await
+}
+
+/// The same of one whose namespace and name on the hub are known.
+pub async fn of(hub: &Hub, namespace: String, name: String) -> anyhow::Result<Placed> {
+    let said = format!("{namespace}/{name}");
+    let placed = if_any(hub, namespace, name).await?;
+    placed.with_context(|| format!("{said} has nothing on any cluster"))
+}
+
+/// The same; `None` where it has nothing on any cluster.
+pub async fn if_any(hub: &Hub, namespace: String, name: String) -> anyhow::Result<Option<Placed>> {
     hub.deployment(&namespace, &name).await?;
     let shards = hub.shards(&namespace, &name).await?;
     let said = format!("{namespace}/{name}");
-    let Some(first) = shards.first() else { bail!("{said} has nothing on any cluster") };
+    let Some(first) = shards.first() else { return Ok(None) };
     let hash = stored::owner_hash(first)?;
     let rows = shards.iter().flat_map(|shard| rows(&shard.spec, shard.status.as_ref()));
     let clusters: BTreeMap<ClusterId, Option<String>> =
         rows.filter(|row| row.target.is_some() || !row.complete).map(|row| (row.cluster, row.uid)).collect();
     if clusters.is_empty() {
-        bail!("{said} has nothing on any cluster");
+        return Ok(None);
     }
     let contexts = past::contexts(hub, &namespace, &name).await?;
     let newest = contexts.into_iter().max_by_key(|context| context.spec.revision);
-    let namespace = newest.and_then(|context| context.spec.namespace).unwrap_or(namespace);
-    Ok(Placed { said, hash, namespace, clusters })
+    let there = newest.and_then(|context| context.spec.namespace).unwrap_or_else(|| namespace.clone());
+    Ok(Some(Placed { said, on_hub: (namespace, name), hash, namespace: there, clusters }))
 }
 
 impl Placed {

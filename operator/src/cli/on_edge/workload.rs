@@ -2,16 +2,17 @@
 
 use anyhow::bail;
 use emco_crds::names::label;
+use emco_engine::identity::ClusterId;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::Selector;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 
 use super::account::{self, Account};
-use super::place;
+use super::place::{self, Placed};
 use crate::cli::args::deployments::WorkloadArgs;
 use crate::cli::diff::edge;
 use crate::cli::hub;
@@ -36,6 +37,17 @@ pub async fn find(args: &WorkloadArgs) -> anyhow::Result<(Account, Workload)> {
     let placed = place::find(&hub, &args.named).await?;
     let (id, uid) = placed.one(args.cluster.as_deref())?;
     let account = account::open(&hub, id, uid, &args.account).await?;
+    let workload = on_cluster(&account.client, &placed, id, args.workload.as_deref()).await?;
+    Ok((account, workload))
+}
+
+/// The same on a cluster that this client leads to.
+pub async fn on_cluster(
+    client: &Client,
+    placed: &Placed,
+    id: &ClusterId,
+    named: Option<&str>,
+) -> anyhow::Result<Workload> {
     let mut all = Vec::new();
     for resource in [
         ApiResource::erase::<Deployment>(&()),
@@ -44,17 +56,15 @@ pub async fn find(args: &WorkloadArgs) -> anyhow::Result<(Account, Workload)> {
         ApiResource::erase::<Job>(&()),
         ApiResource::erase::<Pod>(&()),
     ] {
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(account.client.clone(), &placed.namespace, &resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &placed.namespace, &resource);
         let params = ListParams::default().labels(&format!("{}={}", label::OWNER, placed.hash));
         let list =
             api.list(&params).await.map_err(|error| edge::failed(&error).context(format!("cluster {id}")))?;
         all.extend(list.items.iter().map(|object| workload(&resource.kind, object)));
     }
-    let workload = choose(&all, args.workload.as_deref()).map_err(|why| {
+    choose(&all, named).map_err(|why| {
         anyhow::anyhow!("{} on cluster {id}, namespace {}: {why}", placed.said, placed.namespace)
-    })?;
-    Ok((account, workload))
+    })
 }
 
 fn workload(kind: &str, object: &DynamicObject) -> Workload {

@@ -23,6 +23,7 @@ mod accepted;
 mod charts;
 mod clusters;
 mod earlier;
+pub mod needs;
 mod nodes;
 mod overlay;
 mod related;

@@ -282,7 +282,7 @@ mod tests {
         });
         let (namespace, operator_namespace) = ("default".to_owned(), "emco-system".to_owned());
         let client = Client::new(service, "default");
-        Hub { client, namespace, operator_namespace, url: "https://hub/".to_owned() }
+        Hub { client, namespace, operator_namespace, url: "https://hub/".to_owned(), lender: None }
     }
 
     #[tokio::test]

@@ -132,6 +132,9 @@ async fn deployments(
         (@Approver $store:ident $kind:ident) => {
             made.push(delete_all(hub, stringify!($kind), &there.$store, left).boxed())
         };
+        (@Member $store:ident $kind:ident) => {
+            made.push(delete_all(hub, stringify!($kind), &there.$store, left).boxed())
+        };
         (@$writer:ident $store:ident $kind:ident) => {};
     }
     emco_crds::each_kind!(all => delete_each);

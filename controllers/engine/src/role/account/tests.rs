@@ -246,3 +246,29 @@ fn kinds_are_named_as_people_name_many() {
     let named = ["NetworkPolicy", "Ingress", "Gateway", "ConfigMap", "Endpoints", "Prefix"].map(plural);
     assert_eq!(named, ["NetworkPolicies", "Ingresses", "Gateways", "ConfigMaps", "Endpoints", "Prefixes"]);
 }
+
+#[test]
+fn what_is_to_be_listed_has_all_of_it_and_lets_plans_look() {
+    let quota = object("v1", "ResourceQuota", "all");
+    let rules = json!([{"apiGroups": [""], "resources": ["limitranges"], "verbs": ["*"]}]);
+    let mut role = object(&format!("{RBAC}/v1"), "Role", "all");
+    role["rules"] = rules;
+    let listed = asked([object("v1", "ConfigMap", "a"), quota, role]).to_list(&apis());
+    assert_eq!(
+        lines(&listed),
+        [
+            "shop /configmaps,resourcequotas[] create,delete,get,patch",
+            "shop rbac.authorization.k8s.io/roles[all] create,delete,get,patch",
+            "shop /limitranges[] *",
+        ]
+    );
+}
+
+#[test]
+fn rights_of_several_clusters_are_one_list_without_repeats() {
+    let mut all = asked([object("v1", "ConfigMap", "a")]).to_list(&apis());
+    all.add(asked([object("v1", "ConfigMap", "b")]).to_list(&apis()));
+    all.add(asked([object("v1", "Secret", "key")]).to_list(&apis()));
+    let wanted = ["shop /configmaps[] create,delete,get,patch", "shop /secrets[] create,delete,get,patch"];
+    assert_eq!(lines(&all), wanted);
+}

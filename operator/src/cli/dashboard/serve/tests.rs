@@ -47,6 +47,7 @@ fn hub() -> Hub {
         namespace,
         operator_namespace,
         url: "https://hub/".to_owned(),
+        lender: None,
     }
 }
 

@@ -119,6 +119,16 @@ impl Files {
         Ok(emco_crds::each_kind!(all => read))
     }
 
+    /// None but a deployment as the hub has it.
+    pub fn of_deployment(dig: DeploymentIntentGroup) -> Self {
+        macro_rules! none {
+            ($($store:ident: $kind:ident, $($column:tt),*;)*) => {
+                Self { $($store: Vec::new(),)* data: BTreeMap::new() }
+            };
+        }
+        Self { digs: vec![dig], ..emco_crds::each_kind!(all => none) }
+    }
+
     /// Whether there is nothing that a plan depends on.
     pub fn is_empty(&self) -> bool {
         macro_rules! none {

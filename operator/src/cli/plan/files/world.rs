@@ -65,6 +65,10 @@ macro_rules! list {
     ($places:ident, SyncShard $called:literal $writer:ident) => {
         within!($places.hub, $places.sharing, SyncShard, $called)
     };
+    // No plan depends on questions, and nobody may list them.
+    ($places:ident, $kind:ident $called:literal Member) => {
+        Vec::new()
+    };
     ($places:ident, $kind:ident $called:literal Hub) => {{
         let api = Api::<emco_crds::$kind>::all($places.hub.client.clone());
         $places.hub.list(api, &ListParams::default(), $called, None).await?

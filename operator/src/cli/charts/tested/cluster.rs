@@ -20,9 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) async fn run(run: &Run<'_>, on: &OnCluster) -> anyhow::Result<(Vec<Tested>, Vec<Problem>)> {
     let opened = account::open(run.hub, &on.id, on.uid.as_deref(), &run.args.account);
     let edge = match tokio::time::timeout(PATIENCE, Box::pin(opened)).await {
-        Ok(Ok(account)) => {
-            Edge { client: account.client, hash: on.hash.clone(), kubeconfig: None, by_git: false }
-        }
+        Ok(Ok(account)) => Edge::of(account.client, on.hash.clone()),
         Ok(Err(error)) => return Ok(not_run(run, on, &format!("{error:#}"))),
         Err(_) => {
             let why = format!("the cluster does not answer within {} s", PATIENCE.as_secs());

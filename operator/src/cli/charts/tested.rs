@@ -8,12 +8,12 @@ use anyhow::bail;
 use futures::stream::{self, StreamExt as _};
 use parking_lot::Mutex;
 
-use super::args::Format;
-use super::args::test::{NameFilter, TestArgs};
-use super::hub::{self, Hub};
-use super::orphans::some;
-use super::output::{machine, printable};
-use super::{Misused, Outcome, print, stored};
+use crate::cli::args::Format;
+use crate::cli::args::test::{NameFilter, TestArgs};
+use crate::cli::hub::{self, Hub};
+use crate::cli::orphans::some;
+use crate::cli::output::{machine, printable};
+use crate::cli::{Misused, Outcome, print, stored};
 
 mod cluster;
 mod find;
