@@ -3,6 +3,7 @@
 use anyhow::{anyhow, bail};
 use emco_crds::AppContext;
 use emco_engine::explain::{self, Considered, Explanation, Verdict};
+use emco_engine::text::counted;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
 use serde::Serialize;
@@ -84,7 +85,8 @@ pub async fn run(args: ExplainArgs) -> anyhow::Result<Outcome> {
         );
     }
     if left_out > 0 {
-        eprintln!("warning: {left_out} rows did not fit into the stored explanation");
+        let rows = counted(left_out, "row");
+        eprintln!("warning: {rows} did not fit into the stored explanation");
     }
     Ok(Outcome::AsWanted)
 }

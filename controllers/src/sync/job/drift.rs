@@ -191,7 +191,7 @@ impl Job {
             let seen = match found.into() {
                 Look::There(seen) => seen,
                 Look::Absent if report && self.is_missed(item) => {
-                    self.differs(item, known.is_some(), Differs::of("deleted".to_owned()));
+                    self.differs(item, known.is_some(), Differs::of(drift::DELETED.to_owned()));
                     continue;
                 }
                 Look::Absent | Look::Unknown => continue,
