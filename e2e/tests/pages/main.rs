@@ -9,6 +9,7 @@ mod first;
 mod install;
 mod kind;
 mod more;
+mod notes;
 mod page;
 mod traffic;
 mod values;
