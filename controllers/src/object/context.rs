@@ -10,8 +10,9 @@ use crate::api::account::Account;
 use crate::api::unreachable::UnreachableSince;
 use crate::api::world::World;
 use crate::api::{ApiError, ApiServer};
-use crate::object::events::EventDedup;
+use crate::object::events::{EventBudget, EventDedup};
 use crate::object::failing::Failing;
+use crate::object::newborn::Newborn;
 use crate::publish::Publishers;
 use crate::remote::{Admission, Connections, Credentials, Pool, Target};
 use crate::stores::Stores;
@@ -75,8 +76,12 @@ pub struct HubContext {
     pub epoch: i64,
     /// Events of this second.
     pub events: EventDedup,
+    /// Events of this hour.
+    pub event_budget: EventBudget,
     /// Reconciles that failed when they ran last.
     pub failing: Failing,
+    /// What new objects warn of, and is not told yet.
+    pub newborn: Newborn,
     /// How long clusters do not answer.
     pub unreachable: UnreachableSince,
 }
@@ -100,7 +105,9 @@ impl HubContext {
             namespace: namespace.to_owned(),
             epoch: 0,
             events: EventDedup::default(),
+            event_budget: EventBudget::default(),
             failing: Failing::default(),
+            newborn: Newborn::default(),
             unreachable: UnreachableSince::default(),
         }
     }

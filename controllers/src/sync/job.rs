@@ -17,13 +17,14 @@ use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
 use super::fair::Claimant;
 use super::fleet::Fleet;
+use super::line_bound::LineBound;
 use super::metrics::RowTime;
 use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::suspension::Suspension;
 use super::work::{Named, Work};
 use crate::api::world::{Clock, Random};
-use crate::object::{LogFields, Owner};
+use crate::object::Owner;
 
 mod anew;
 mod apply;
@@ -63,8 +64,8 @@ pub(super) struct JobContext {
     pub owner: Owner,
     /// Whose key proves for whom namespaces were made.
     pub installation: Arc<Installation>,
-    /// What names the owner in log lines.
-    pub log: LogFields,
+    /// The owner's lines in the log.
+    pub log: Arc<LineBound>,
     /// The owner at the gate of the cluster.
     pub claimant: Claimant,
     /// Field manager.
