@@ -52,7 +52,7 @@ async fn a_field_that_others_change_is_put_right_once_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_objects_that_others_change_ten_have_a_line_and_the_rest_is_counted() {
+async fn of_many_changes_by_others_ten_have_a_line_and_the_rest_is_counted() {
     let log = Log::begin();
     let names: Vec<String> = (0..25).map(|number| format!("c{number}")).collect();
     let rig = installed(names.iter().map(|name| config(name, "1")).collect()).await;
