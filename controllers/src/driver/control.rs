@@ -139,7 +139,7 @@ where
     shared.metrics.queue().begun(shared.kind, &key);
     let begun = std::time::Instant::now();
     let outcome = (shared.reconcile)(Arc::clone(&shared.ctx), key.0.clone(), key.1.clone()).await;
-    let outcome = outcome.or_else(|failure| until_rights_come(&shared, &key, failure));
+    let outcome = outcome.or_else(|failure| until_rights_come(&shared.ctx, object.as_ref(), failure));
     let result = match &outcome {
         Ok(Outcome::Settled) => ReconcileResult::Settled,
         Ok(Outcome::After(_)) => ReconcileResult::Again,
@@ -173,10 +173,14 @@ where
 }
 
 /// A right that we gave ourselves a moment ago is no failure while the hub does not heed it yet.
-fn until_rights_come<F>(shared: &Shared<F>, (namespace, name): &Key, failure: Failure) -> Reconciled {
+fn until_rights_come<K>(ctx: &Context, object: &K, failure: Failure) -> Reconciled
+where
+    K: Resource<DynamicType = ()>,
+{
     match &failure {
-        Failure::Hub(error) if namespace_access::comes(&shared.ctx, namespace, error) => {
-            tracing::debug!(kind = shared.kind, namespace, name, %error, "a right is on its way");
+        Failure::Hub(error) if namespace_access::comes_for(ctx, object, error) => {
+            let (kind, namespace, name) = (K::kind(&()), namespace(object), name(object));
+            tracing::debug!(%kind, namespace, name, %error, "a right is on its way");
             Ok(Outcome::After(RIGHTS_COME))
         }
         _ => Err(failure),

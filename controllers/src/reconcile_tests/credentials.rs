@@ -134,6 +134,12 @@ async fn a_refusal_is_no_failure_while_the_hub_does_not_heed_a_new_binding_yet()
     };
     assert!(!namespace_access::comes(&rig.ctx, "acme", &missing));
     assert!(!namespace_access::comes(&rig.ctx, "elsewhere", &forbidden()));
+    // A new object may be there before the owner of its namespace is.
+    let mut object = emco_crds::Project::new("early", emco_crds::project::ProjectSpec::default());
+    assert!(!namespace_access::comes_for(&rig.ctx, &object, &forbidden()));
+    object.metadata.creation_timestamp = Some(emco_crds::fields::Time(rig.ctx.now()));
+    assert!(namespace_access::comes_for(&rig.ctx, &object, &forbidden()));
+    assert!(!namespace_access::comes_for(&rig.ctx, &object, &missing));
     tokio::time::advance(Duration::from_secs(10)).await;
     assert!(!comes(&rig), "it was heeded long ago");
     // The next process finds the binding: it gave itself nothing.

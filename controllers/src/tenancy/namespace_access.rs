@@ -14,12 +14,14 @@ use std::time::Duration;
 use emco_crds::names::{finalizer, object};
 use emco_engine::path::ApiPath;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::api::account::{Account, Bound};
 use crate::api::{ApiError, ApiResult, ApiServerExt};
 use crate::object::context::HubContext;
+use crate::object::meta;
 use crate::tenancy::owned_namespace;
 
 /// Name of the binding in each owned namespace.
@@ -45,28 +47,34 @@ pub async fn ensure(ctx: &HubContext, namespace: &str, uid: &str) -> ApiResult<(
     Ok(())
 }
 
-/// Whether a request in a namespace is refused for a right that is on its way: that of a binding that was just made, or of one that is made
-/// any moment, since the owner of the namespace is new.
+/// True of a refusal in a namespace for a right that is on its way: that of a binding that was just made, or of one that is made any moment,
+/// since the owner of the namespace is new.
 pub fn comes(ctx: &HubContext, namespace: &str, error: &ApiError) -> bool {
     let Some(account) = ctx.account.as_ref().filter(|_| error.code() == 403) else { return false };
     match account.bound.lock().get(namespace) {
         Some(bound) => bound.made.is_some_and(|made| made.elapsed() < HEEDED),
-        None => is_new(ctx, namespace),
+        None => has_new_owner(ctx, namespace),
     }
 }
 
-/// Whether the owner of a namespace is new.
-fn is_new(ctx: &HubContext, namespace: &str) -> bool {
-    let new = |meta: &ObjectMeta| {
-        let created = meta.creation_timestamp.as_ref();
-        let age = created.map(|created| Duration::try_from(ctx.now().duration_since(created.0)));
-        age.is_some_and(|age| age.unwrap_or_default() < HEEDED)
-    };
+/// The same of a request for an object: where that is new, the owner of its namespace may come after it.
+pub fn comes_for<K: Resource>(ctx: &HubContext, object: &K, error: &ApiError) -> bool {
+    let forbidden = ctx.account.is_some() && error.code() == 403;
+    comes(ctx, meta::namespace(object), error) || forbidden && is_new(ctx, object.meta())
+}
+
+fn has_new_owner(ctx: &HubContext, namespace: &str) -> bool {
     let (projects, providers) = (ctx.stores.projects.sorted(), ctx.stores.providers.sorted());
-    projects.iter().any(|project| project.owned_namespace() == namespace && new(&project.metadata))
+    projects.iter().any(|project| project.owned_namespace() == namespace && is_new(ctx, &project.metadata))
         || providers.iter().any(|provider| {
-            owned_namespace::of_provider(provider) == namespace && new(&provider.metadata)
+            owned_namespace::of_provider(provider) == namespace && is_new(ctx, &provider.metadata)
         })
+}
+
+fn is_new(ctx: &HubContext, meta: &ObjectMeta) -> bool {
+    let created = meta.creation_timestamp.as_ref();
+    let age = created.map(|created| Duration::try_from(ctx.now().duration_since(created.0)));
+    age.is_some_and(|age| age.unwrap_or_default() < HEEDED)
 }
 
 /// A read in a namespace failed. If it was refused although we gave ourselves the right, somebody took that away: it is made again,
