@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::control;
-use crate::api::{ApiServer, ApiServerExt, Method, Request, WatchEvent};
+use crate::api::account::Account;
+use crate::api::{ApiError, ApiServer, ApiServerExt, Method, Request, WatchEvent};
 use crate::driver::metrics::Metrics;
 use crate::memory::MemoryServer;
 use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
-use crate::reconcile_tests::Rig;
+use crate::reconcile_tests::{Log, Rig};
 
 const PROJECTS: &str = "/apis/emco.io/v1alpha1/projects";
 const PATH: &str = "/apis/emco.io/v1alpha1/projects/team-a";
@@ -38,7 +39,11 @@ struct Bench {
 const OLD: Duration = Duration::from_secs(1_795_000_000 - 1_767_225_600);
 
 /// A reconcile that writes that all is well, or not, and fails afterwards while it has to.
-async fn reconciled(ctx: Arc<Context>, fails: Arc<AtomicUsize>, warns: Arc<AtomicBool>) -> Reconciled {
+async fn reconciled(
+    ctx: Arc<Context>,
+    (fails, failure): (Arc<AtomicUsize>, fn() -> Failure),
+    warns: Arc<AtomicBool>,
+) -> Reconciled {
     let project: Project = ctx.hub().get_as(PATH).await?.unwrap();
     let mut status = project.status.clone().unwrap_or_default();
     let warns = warns.load(Ordering::Relaxed);
@@ -48,17 +53,32 @@ async fn reconciled(ctx: Arc<Context>, fails: Arc<AtomicUsize>, warns: Arc<Atomi
     status::write(&ctx, &project, project.status.as_ref(), &status).await?;
     let left = fails.load(Ordering::Relaxed);
     fails.store(left.saturating_sub(1), Ordering::Relaxed);
-    if left > 0 { Err(Failure::Stored("the disk is full".to_owned())) } else { Ok(Outcome::Settled) }
+    if left > 0 { Err(failure()) } else { Ok(Outcome::Settled) }
+}
+
+fn full() -> Failure {
+    Failure::Stored("the disk is full".to_owned())
+}
+
+fn forbidden() -> Failure {
+    Failure::Hub(ApiError::Status {
+        code: 403,
+        reason: "Forbidden".to_owned(),
+        message: "secrets is forbidden".to_owned(),
+        retry_after: None,
+        causes: Vec::new(),
+    })
 }
 
 impl Bench {
     async fn begin(fails: usize) -> Self {
-        Self::made(fails, (OLD, false)).await
+        Self::made((fails, full), (OLD, false)).await
     }
 
     /// With a project of this age, whose status is a warning or not.
-    async fn made(fails: usize, (age, warns): (Duration, bool)) -> Self {
+    async fn made((fails, failure): (usize, fn() -> Failure), (age, warns): (Duration, bool)) -> Self {
         let mut rig = Rig::new();
+        rig.ctx.account = Account::parse("system:serviceaccount:emco-system:emco-operator");
         rig.clock.back(OLD.saturating_sub(age));
         rig.see();
         for kind in crate::stores::KINDS {
@@ -88,7 +108,7 @@ impl Bench {
         let warned = Arc::clone(&warns);
         let reconcile = move |ctx: Arc<Context>, _: String, _: String| {
             looked.fetch_add(1, Ordering::Relaxed);
-            reconciled(ctx, Arc::clone(&to_come), Arc::clone(&warned)).boxed()
+            reconciled(ctx, (Arc::clone(&to_come), failure), Arc::clone(&warned)).boxed()
         };
         let parts = (Arc::new(rig.ctx), Metrics::new("1.0.0", "abc"));
         let asked = futures::stream::pending();
@@ -145,7 +165,7 @@ async fn what_a_new_object_warns_of_is_told_only_where_it_stays() {
     for (age, passes, at_once, in_the_end) in
         [(OLD, false, 1, 1), (Duration::ZERO, false, 0, 1), (Duration::ZERO, true, 0, 0)]
     {
-        let bench = Bench::made(0, (age, true)).await;
+        let bench = Bench::made((0, full), (age, true)).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(bench.ready()[1], "NamespaceTaken", "the status says it at once");
         assert_eq!(bench.warned("NamespaceTaken"), at_once);
@@ -153,5 +173,18 @@ async fn what_a_new_object_warns_of_is_told_only_where_it_stays() {
         tokio::time::sleep(Duration::from_mins(2)).await;
         assert_eq!(bench.warned("NamespaceTaken"), in_the_end, "{age:?} {passes}");
         assert_eq!(bench.ready()[0] == "True", passes);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_a_new_object_waits_for_some_seconds_is_no_failure() {
+    for (age, fails) in [(Duration::ZERO, false), (OLD, true)] {
+        let log = Log::begin();
+        let bench = Bench::made((4, forbidden), (age, false)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(bench.ready()[0], "True");
+        let (said, looks) = (log.take(), bench.looks.load(Ordering::Relaxed));
+        assert_eq!(said.contains("WARN a reconcile failed kind=Project"), fails, "{said}");
+        assert!(looks > 4, "it was tried again: {looks}");
     }
 }
