@@ -19,7 +19,7 @@ pub async fn deploy(bed: &Bed, tenant: &str, placement: &str) -> Result<()> {
     deploy_chart(bed, tenant, ("1.0.0", NOTE), placement, "").await
 }
 
-async fn deploy_chart(
+pub async fn deploy_chart(
     bed: &Bed,
     tenant: &str,
     (version, note): (&str, &str),
@@ -45,7 +45,7 @@ pub async fn says(bed: &Bed, tenant: &str, type_: &str, reason: &str) -> Result<
 }
 
 /// What the note on an edge says.
-async fn note(bed: &Bed, edge: &str, tenant: &str) -> Result<String> {
+pub async fn note(bed: &Bed, edge: &str, tenant: &str) -> Result<String> {
     let note = bed.edge(edge).api::<ConfigMap>(tenant).await?.get("note").await?;
     Ok(note.data.and_then(|mut data| data.remove("say")).unwrap_or_default())
 }

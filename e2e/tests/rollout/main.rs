@@ -2,6 +2,7 @@
 //! approval. What of that is told to the one on call is bounded. `soak` has eight.
 
 mod approvals;
+mod back;
 mod dies;
 mod oncall;
 mod soak;

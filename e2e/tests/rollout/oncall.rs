@@ -53,15 +53,15 @@ async fn events(bed: &Bed, tenant: &str) -> Result<Vec<[String; 3]>> {
     Ok(items.iter().map(|event| ["type", "reason", "message"].map(|key| text(event, key))).collect())
 }
 
-/// Runs a command of the plug-in on the hub, as a message names it.
-async fn run(bed: &Bed, command: &str) -> Result<()> {
+/// Runs a command of the plug-in on the hub, as a message names it; answers what it printed.
+pub async fn emco(bed: &Bed, command: &str) -> Result<String> {
     let words = command.strip_prefix("kubectl emco ").with_context(|| command.to_owned())?;
     let mut emco = Command::new(program()?.with_file_name("kubectl-emco"));
     emco.args(words.split(' ')).env("KUBECONFIG", bed.hub().kubectl().kubeconfig());
     let output = bed.hear(emco.stdin(Stdio::null()).kill_on_drop(true)).await?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command}: {said}");
-    Ok(())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn a_plan_that_begins_to_wait_is_a_line_an_event_and_a_metric() {
         let told = events(bed, "oncall").await?.into_iter().filter(|event| event[2].contains("waits"));
         let told: Vec<_> = told.collect();
         ensure!(told == [["Normal".to_owned(), "AwaitingApproval".to_owned(), said]], "{told:?}");
-        run(bed, command).await?;
+        emco(bed, command).await?;
         deployed(bed, "oncall", "shop", 1).await?;
         until_metric(bed, number, |now| now < before + 1.0).await?;
         ensure!(lines(operator, "oncall", "a person is waited for")?.len() == 1);
