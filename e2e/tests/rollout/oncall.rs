@@ -177,7 +177,13 @@ async fn of_many_objects_that_others_change_ten_have_a_line_in_the_log() {
 
 /// The number of the others is logged when the minute is over.
 mod soak {
-    use super::*;
+    use std::time::Instant;
+
+    use anyhow::ensure;
+    use emco_e2e::bed::serial;
+    use emco_e2e::operator::SOON;
+
+    use super::{LOOK_EVERY, MAPS, STAGE, lines, others_change, ten_have_a_line};
 
     #[tokio::test]
     async fn the_other_objects_are_counted_in_one_line() {
