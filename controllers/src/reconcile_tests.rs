@@ -73,6 +73,7 @@ mod traffic;
 mod unseen;
 mod upgrades;
 mod usual;
+mod waited;
 mod warned;
 mod waves;
 

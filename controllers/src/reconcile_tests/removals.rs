@@ -5,10 +5,11 @@ use std::time::Duration;
 use emco_engine::marks;
 use serde_json::{Value, json};
 
-use super::approvals::{decide, edges, page, project, told};
+use super::approvals::{decide, edges, page, project};
 use super::life::*;
 use super::rig::secret;
 use super::shop::{TENANT, deployment, labelled, objects, values};
+use super::waited::told;
 use crate::api::ApiServerExt as _;
 use crate::memory::MemoryServer;
 
