@@ -6,6 +6,7 @@ pub mod failing;
 pub mod finalizers;
 mod log_fields;
 pub mod meta;
+pub mod newborn;
 mod owner;
 pub mod refusals;
 pub mod status;

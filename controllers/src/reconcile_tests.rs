@@ -74,6 +74,7 @@ mod unseen;
 mod upgrades;
 mod usual;
 mod views;
+mod waited;
 mod warned;
 mod waves;
 

@@ -34,6 +34,7 @@ pub mod gate;
 pub mod health_rules;
 mod inbox;
 mod job;
+pub mod line_bound;
 mod mark;
 pub mod metrics;
 pub mod observe;

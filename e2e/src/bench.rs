@@ -26,7 +26,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     operator: Option<PathBuf>,
     /// Only this part: of spine sample, fleet, latency, restart or throughput; of hostile an attack such as spin; of user
-    /// burst, edits, clusters or failover; of lifecycle dependency, approval, changes or waves; of tenancy real or simulated. Nothing is written to the file then.
+    /// burst, edits, oncall, clusters or failover; of lifecycle dependency, approval, changes or waves; of tenancy real or simulated. Nothing is written to the file then.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
 }

@@ -256,6 +256,44 @@ fn examples_of_other_peoples_objects_are_whole() {
     assert_eq!(seen, ["Application", "Kustomization"].map(str::to_owned).into());
 }
 
+/// Tests that run the commands of a page, which are not among those that follow pages.
+const RUN_BY: [(&str, &str); 1] = [("dashboard.md", "dashboard/input.rs")];
+
+/// A command of a page that is shown as if it were none: a line after a prompt in a block of another language, or a script.
+fn is_hidden(text: &str) -> Option<String> {
+    let scripts = ["sh", "bash", "shell"].into_iter().flat_map(|language| blocks(text, language));
+    let shown = blocks(text, "text").into_iter().filter(|block| block.lines().any(|line| line.starts_with("$ ")));
+    scripts.chain(shown).next()
+}
+
+/// Those that follow a page fail where it has a command that they do not run.
+#[test]
+fn every_page_with_commands_is_followed_by_a_test() {
+    let tests = root().join("e2e/tests");
+    let mut followers = String::new();
+    for entry in std::fs::read_dir(tests.join("pages")).unwrap() {
+        followers.push_str(&std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    }
+    let mut followed = 0;
+    for (path, text) in pages() {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // Its commands are targets of make.
+        if name == "README.md" {
+            continue;
+        }
+        assert_eq!(is_hidden(&text), None, "{name}: show commands in blocks of the language console");
+        if !text.lines().any(|line| line.trim_start() == "```console") {
+            continue;
+        }
+        let elsewhere = RUN_BY.iter().find(|(page, _)| *page == name);
+        let source = elsewhere.map(|(_, test)| std::fs::read_to_string(tests.join(test)).unwrap());
+        let named = source.as_ref().unwrap_or(&followers).contains(name);
+        assert!(named, "no test runs the commands of {name}: follow it in e2e/tests/pages");
+        followed += 1;
+    }
+    assert!(followed > 15, "only {followed} pages have commands");
+}
+
 #[test]
 fn every_make_target_that_is_named_exists() {
     let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();

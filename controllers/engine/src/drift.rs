@@ -19,6 +19,9 @@ pub mod unions;
 
 pub use autoscaled::{ScaledBy, scaled_by};
 
+/// Stands in a row for who changed an object that is not there any more.
+pub const DELETED: &str = "deleted";
+
 /// What stands behind the hash while the number of replicas is ours.
 const REPLICAS: &str = "r";
 

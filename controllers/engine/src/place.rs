@@ -55,13 +55,25 @@ pub struct Request<'a> {
 /// Chooses clusters for every app, in the order of the apps.
 pub fn place(request: &Request<'_>) -> Result<Vec<(String, AppPlacement)>, Box<Refusal>> {
     let mut placed = Vec::with_capacity(request.apps.len());
+    let mut refusals: Vec<(String, Box<Refusal>)> = Vec::new();
     each(request, |app, field, asking| {
-        let placement = field.choose(app, asking)?;
+        let placement = match field.choose(app, asking) {
+            Ok(placement) => placement,
+            // Where nodes are divided, the next apps find what this one leaves.
+            Err(refusal) if !request.hardware.is_empty() => return Err(refusal),
+            Err(refusal) => {
+                // Apps with one rule are refused alike.
+                if refusals.iter().all(|(path, _)| *path != field.rule.path) {
+                    refusals.push((field.rule.path.clone(), refusal));
+                }
+                return Ok(BTreeSet::new());
+            }
+        };
         let chosen = request.noted(&placement.chosen);
         placed.push((app.to_owned(), placement));
         Ok::<_, Box<Refusal>>(chosen)
     })?;
-    Ok(placed)
+    Refusal::all(refusals.into_iter().map(|(_, refusal)| refusal)).map_or(Ok(placed), Err)
 }
 
 /// What was decided of every cluster for every app, and why. `placed` is the outcome of [`place`] for the same request.

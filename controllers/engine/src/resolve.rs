@@ -121,18 +121,24 @@ pub fn resolve(snapshot: &Snapshot) -> Result<Resolved<'_>, Box<Refusal>> {
     let name = &spec.logical_cloud_ref.name;
     let cloud = snapshot.cloud.as_ref().ok_or_else(|| cloud::missing(name, namespace, &snapshot.project))?;
     let names: BTreeSet<&str> = composite_app.spec.apps.iter().map(|app| app.name.as_str()).collect();
-    check_app_names(dig, profile, app_name, &names)?;
+    let mut refusals = unknown_apps(dig, profile, app_name, &names);
     let intents::AllEffects { mut entries, generated, hardware, traffic } =
-        intents::effects(snapshot, app_name, &names)?;
-    let apps = composite_app
-        .spec
-        .apps
-        .iter()
-        .map(|app| {
-            let entries = entries.remove(app.name.as_str()).unwrap_or_default();
-            Ok(ResolvedApp { entries, ..resolve_app(snapshot, app, app_name, profile)? })
-        })
-        .collect::<Result<_, Box<Refusal>>>()?;
+        intents::effects(snapshot, app_name, &names, &mut refusals);
+    let mut apps = Vec::with_capacity(composite_app.spec.apps.len());
+    for app in &composite_app.spec.apps {
+        match resolve_app(snapshot, app, app_name, profile) {
+            Ok(resolved) => {
+                let entries = entries.remove(app.name.as_str()).unwrap_or_default();
+                apps.push(ResolvedApp { entries, ..resolved });
+            }
+            // The CompositeApp says once what its charts lack.
+            Err(refusal) if refusals.iter().any(|known| lacks_chart(known) && lacks_chart(&refusal)) => {}
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if let Some(refusal) = Refusal::all(refusals) {
+        return Err(refusal);
+    }
     let supervisor: &dyn Supervisor = &Unsupervised;
     Ok(Resolved { snapshot, dig, composite_app, cloud, apps, generated, hardware, traffic, supervisor })
 }
@@ -141,13 +147,17 @@ fn refuse_unsupported(sentence: Option<String>) -> Result<(), Box<Refusal>> {
     sentence.map_or(Ok(()), |sentence| Err(Refusal::new(RESOLVED, Reason::NotSupportedYet, sentence)))
 }
 
+fn lacks_chart(refusal: &Refusal) -> bool {
+    [Reason::ChartNotReady.as_str(), Reason::Fetching.as_str()].contains(&refusal.reason)
+}
+
 /// An entry for an app that does not exist is a typing error, and must not be without effect in silence.
-fn check_app_names(
+fn unknown_apps(
     dig: &DeploymentIntentGroup,
     profile: Option<&CompositeProfile>,
     composite_app: &str,
     names: &BTreeSet<&str>,
-) -> Result<(), Box<Refusal>> {
+) -> Vec<Box<Refusal>> {
     let overrides = dig.spec.override_values.iter().enumerate();
     let overrides = overrides.map(|(i, entry)| (format!("spec.overrideValues[{i}].app"), &entry.app));
     let rules = dig.spec.placement.apps.iter().map(|rule| ("spec.placement.apps".to_owned(), &rule.app));
@@ -155,19 +165,15 @@ fn check_app_names(
         let name = profile.metadata.name.as_deref().unwrap_or_default();
         profile.spec.apps.iter().map(move |entry| (format!("CompositeProfile {name}: spec.apps"), &entry.app))
     });
-    for (field, app) in overrides.chain(rules).chain(profiled) {
-        if !names.contains(app.as_str()) {
-            let known = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
-            return Err(Refusal::new(
-                RESOLVED,
-                Reason::AppNotFound,
-                format!(
-                    "{field} names app {app}, which CompositeApp {composite_app} does not have: it has {known}"
-                ),
-            ));
-        }
-    }
-    Ok(())
+    let unknown = overrides.chain(rules).chain(profiled).filter(|(_, app)| !names.contains(app.as_str()));
+    let known = names.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+    let refusal = |(field, app): (String, &String)| {
+        let text = format!(
+            "{field} names app {app}, which CompositeApp {composite_app} does not have: it has {known}"
+        );
+        Refusal::new(RESOLVED, Reason::AppNotFound, text)
+    };
+    unknown.map(refusal).collect()
 }
 
 /// Why a chart is not there, in the words of the CompositeApp where it has some: who reads this looks at the deployment. What only an

@@ -2,6 +2,7 @@
 //! number of clusters; no times inside messages.
 
 mod apps;
+mod beside;
 pub(crate) mod facts;
 mod notes;
 mod people;
@@ -22,6 +23,7 @@ use crate::conditions::shorten;
 use crate::identity::{ClusterId, Combination};
 use crate::placement::AppPlacement;
 use crate::text::counted;
+pub use beside::still_runs;
 pub use facts::said as said_of_object;
 use facts::{ClusterFact, Kind, Tally};
 pub use notes::Notes;
@@ -143,7 +145,7 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
             unreachable: count(tally.unreachable),
             abandoned: count(inputs.abandoned.len()),
         },
-        applied: format!("{} of {}", tally.applied, clusters(tally.total)),
+        applied: runs_on(&tally),
         deployed_counts: DeployedCounts {
             applied: tally.objects.applied,
             failed: tally.objects.failed,
@@ -196,18 +198,15 @@ fn deployed(tally: &Tally, failing: &[Failing], example: Option<&str>, revision:
     let Some(revision) = revision else {
         return no(Reason::Progressing, "there is no revision yet".to_owned());
     };
+    let (all, have) = (clusters(tally.total), if tally.total == 1 { "has" } else { "have" });
     if tally.applied == tally.total && tally.left == 0 {
         return Verdict {
             status: "True",
             reason: Reason::Deployed.as_str(),
-            message: format!(
-                "{} {} revision {revision}",
-                clusters(tally.total),
-                if tally.total == 1 { "has" } else { "have" }
-            ),
+            message: format!("{all} {have} revision {revision}"),
         };
     }
-    let mut said = vec![format!("{} of {} have revision {revision}", tally.applied, clusters(tally.total))];
+    let mut said = vec![format!("{} of {all} {have} revision {revision}", tally.applied)];
     if tally.left > 0 {
         said.push(format!("{} still to be cleaned", clusters(tally.left)));
     }
@@ -275,13 +274,6 @@ fn sentence(mut said: Vec<String>, example: Option<&str>, tally: &Tally) -> Stri
     }
     said.extend(example.map(str::to_owned));
     said.join("; ")
-}
-
-/// What Ready says of a refused change while an earlier revision runs. A client that applies a change and waits for Ready must not
-/// take the health of the earlier revision for the success of the change. A change that waits for what comes by itself is not refused.
-pub fn still_runs(revision: i64, applied: &str, reason: &str, refusal: &str) -> String {
-    let what = if is_progress(reason) { "waits" } else { "is refused" };
-    format!("revision {revision} runs on {applied}; the last change {what}: {refusal}")
 }
 
 /// Clusters that are not as wanted: what failed before what is only not ready yet, then oldest first.
@@ -368,7 +360,7 @@ pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
             unreachable: count(tally.unreachable),
             not_granted: 0,
         },
-        applied: format!("{} of {}", tally.applied, clusters(tally.total)),
+        applied: runs_on(&tally),
         failing,
         ready,
         ready_on: facts.iter().filter(|f| f.kind == Kind::Ready).map(|f| f.cluster.clone()).collect(),
@@ -383,6 +375,15 @@ const fn no(reason: Reason, message: String) -> Verdict {
 
 fn clusters(number: usize) -> String {
     counted(number, "cluster")
+}
+
+/// Clusters that have all of the running revision, of those that are to have it.
+fn runs_on(tally: &Tally) -> String {
+    let away = match tally.applied_unseen {
+        0 => String::new(),
+        away => format!(", of which {away} cannot be reached"),
+    };
+    format!("{} of {}{away}", tally.applied, clusters(tally.total))
 }
 
 fn count(number: usize) -> i64 {

@@ -14,6 +14,7 @@ use emco_crds::{Cluster, Conditioned, SyncShard};
 use emco_engine::identity::{ClusterId, Identity};
 use emco_engine::pack::write_identities;
 use emco_engine::shard::{self, GivenUp, Row};
+use emco_engine::text::counted;
 use kube::Resource;
 
 use super::ledger;
@@ -295,11 +296,11 @@ fn sentence(left: &[Left]) -> String {
         } else {
             "they are removed when it can be reached again"
         };
-        format!("{}{uid}: {} objects{first}; {then}", left.cluster, left.objects)
+        format!("{}{uid}: {}{first}; {then}", left.cluster, counted(left.objects, "object"))
     };
     let mut text: Vec<String> = left.iter().take(NAMED).map(one).collect();
     if let Some(more @ 1..) = left.len().checked_sub(NAMED) {
-        text.push(format!("and {more} clusters more"));
+        text.push(format!("and {} more", counted(more, "cluster")));
     }
     format!("given up on what cannot be reached: {}", text.join(". "))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::api::{ApiResult, ApiServer, ApiServerExt};
 
@@ -15,8 +16,17 @@ pub struct Account {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Namespaces whose binding was seen by this process, with their UIDs.
-    pub(crate) bound: Arc<Mutex<BTreeMap<String, String>>>,
+    /// Namespaces whose binding was seen by this process.
+    pub(crate) bound: Arc<Mutex<BTreeMap<String, Bound>>>,
+}
+
+/// A binding of ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    /// UID of its namespace.
+    pub uid: String,
+    /// When this process made it; `None` where it was there.
+    pub made: Option<Instant>,
 }
 
 impl Account {

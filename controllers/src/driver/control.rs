@@ -22,9 +22,10 @@ use crate::api::key_queue::Key;
 use crate::api::places::{self, Places};
 use crate::driver::metrics::{Metrics, ReconcileResult};
 use crate::object::context::{Failure, Outcome, Reconciled};
-use crate::object::meta::{name, namespace};
-use crate::object::status;
+use crate::object::meta::{name, namespace, uid};
+use crate::object::{status, transitions};
 use crate::reconcile::context::Context;
+use crate::tenancy::namespace_access;
 
 /// Pause after the first failure; doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -32,6 +33,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// Pause after losing a race with another write: the watch has brought it by then, or brings it any moment.
 const A_MOMENT: Duration = Duration::from_millis(10);
+/// Pause where a right is on its way that we gave ourselves.
+const RIGHTS_COME: Duration = Duration::from_millis(500);
 /// Races lost in a row before the next one counts, and is logged, as a failure.
 const QUICK_TRIES: u32 = 3;
 
@@ -136,6 +139,7 @@ where
     shared.metrics.queue().begun(shared.kind, &key);
     let begun = std::time::Instant::now();
     let outcome = (shared.reconcile)(Arc::clone(&shared.ctx), key.0.clone(), key.1.clone()).await;
+    let outcome = outcome.or_else(|failure| until_rights_come(&shared.ctx, object.as_ref(), failure));
     let result = match &outcome {
         Ok(Outcome::Settled) => ReconcileResult::Settled,
         Ok(Outcome::After(_)) => ReconcileResult::Again,
@@ -158,10 +162,29 @@ where
         // The status that was written meanwhile speaks of failures: the next look says how things are.
         return Ok(Action::requeue(A_MOMENT));
     }
-    Ok(match outcome {
+    let held = shared.ctx.newborn.left(uid(object.as_ref()));
+    if held.is_some_and(|left| left.is_zero()) {
+        transitions::tell_held(&shared.ctx, object.as_ref()).await;
+    }
+    Ok(match outcome.at_latest(held.filter(|left| !left.is_zero())) {
         Outcome::Settled => Action::await_change(),
         Outcome::After(pause) => Action::requeue(pause),
     })
+}
+
+/// A right that we gave ourselves a moment ago is no failure while the hub does not heed it yet.
+fn until_rights_come<K>(ctx: &Context, object: &K, failure: Failure) -> Reconciled
+where
+    K: Resource<DynamicType = ()>,
+{
+    match &failure {
+        Failure::Hub(error) if namespace_access::comes_for(ctx, object, error) => {
+            let (kind, namespace, name) = (K::kind(&()), namespace(object), name(object));
+            tracing::debug!(%kind, namespace, name, %error, "a right is on its way");
+            Ok(Outcome::After(RIGHTS_COME))
+        }
+        _ => Err(failure),
+    }
 }
 
 /// Writes into the status of an object that its reconcile fails, where it does not say so yet. Where another write was faster, the next

@@ -29,6 +29,7 @@ mod queue;
 mod shards;
 mod stored;
 mod sync;
+mod waiting;
 
 pub use queue::Queue;
 
@@ -174,6 +175,7 @@ impl Metrics {
         let mut registry = self.registry.write();
         registry.register_collector(Box::new(shards::Shards::new(stores.shards.clone())));
         registry.register_collector(Box::new(deployments::Deployments(stores.digs.clone())));
+        registry.register_collector(Box::new(waiting::Waiting::new(stores.digs.clone())));
         registry
             .register_collector(Box::new(stored::Stored { bytes: Arc::clone(&stores.stored_bytes), most }));
     }

@@ -10,8 +10,9 @@ use crate::api::account::Account;
 use crate::api::unreachable::UnreachableSince;
 use crate::api::world::World;
 use crate::api::{ApiError, ApiServer};
-use crate::object::events::EventDedup;
+use crate::object::events::{EventBudget, EventDedup};
 use crate::object::failing::Failing;
+use crate::object::newborn::Newborn;
 use crate::object::refusals::Refusals;
 use crate::publish::Publishers;
 use crate::remote::{Admission, Connections, Credentials, Pool, Target};
@@ -76,8 +77,12 @@ pub struct HubContext {
     pub epoch: i64,
     /// Events of this second.
     pub events: EventDedup,
+    /// Events of this hour.
+    pub event_budget: EventBudget,
     /// Reconciles that failed when they ran last.
     pub failing: Failing,
+    /// What new objects warn of, and is not told yet.
+    pub newborn: Newborn,
     /// Whole words of what clusters refuse.
     pub refusals: Arc<Refusals>,
     /// How long clusters do not answer.
@@ -103,7 +108,9 @@ impl HubContext {
             namespace: namespace.to_owned(),
             epoch: 0,
             events: EventDedup::default(),
+            event_budget: EventBudget::default(),
             failing: Failing::default(),
+            newborn: Newborn::default(),
             refusals: Arc::default(),
             unreachable: UnreachableSince::default(),
         }

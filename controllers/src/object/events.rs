@@ -11,14 +11,21 @@ use crate::api::{ApiServerExt, HUB_MANAGER};
 use crate::object::context::HubContext;
 use crate::object::meta::{self, name, uid};
 
+mod budget;
 mod dedup;
 
+pub use budget::EventBudget;
+use budget::Place;
 pub use dedup::EventDedup;
 
 /// Longest note of an Event, in bytes (the API server takes 1,024).
 const LONGEST_NOTE: usize = 1000;
+/// Kind of the objects of which there are only so many Events in an hour.
+const BOUNDED: &str = "DeploymentIntentGroup";
+/// The end of the last of them.
+const LAST: &str = "; no more Events of it within the hour: its status and the log go on";
 
-/// Writes an Event. A lost Event is no failure: the status says the same.
+/// Writes an Event. A lost Event is no failure: the status says the same. Of a deployment there are only so many in an hour.
 pub async fn emit<K: Resource<DynamicType = ()>>(
     ctx: &HubContext,
     object: &K,
@@ -51,12 +58,21 @@ async fn write<K: Resource<DynamicType = ()>>(
 ) {
     let now = ctx.now().to_string();
     let note = if note.is_empty() { reason.to_owned() } else { completed(ctx, object, note) };
-    let note = conditions::shorten(&note, LONGEST_NOTE);
+    let mut note = conditions::shorten(&note, LONGEST_NOTE - LAST.len());
     let digest = hex::encode(Sha256::digest(format!("{}\0{reason}\0{note}\0{moment}", uid(object))));
     let namespace = object.meta().namespace.as_deref().unwrap_or("default");
     let own = format!("{}.{}", name(object), digest.get(..16).unwrap_or_default());
     if !ctx.events.is_first(&now, &own) {
         return;
+    }
+    let is_bounded = K::kind(&()) == BOUNDED;
+    match is_bounded.then(|| ctx.event_budget.take(uid(object))) {
+        Some(Place::None) => {
+            tracing::debug!(reason, note, name = name(object), namespace, "an Event too many was not written");
+            return;
+        }
+        Some(Place::Last) => note.push_str(LAST),
+        Some(Place::Free) | None => {}
     }
     let body = json!({
         "apiVersion": "v1", "kind": "Event",
@@ -72,6 +88,9 @@ async fn write<K: Resource<DynamicType = ()>>(
     });
     if let Err(error) = ctx.hub().create(ApiPath::core(namespace, "events"), &body).await {
         tracing::debug!(%error, reason, "an Event was not written");
+        if is_bounded {
+            ctx.event_budget.give_back(uid(object));
+        }
     }
 }
 

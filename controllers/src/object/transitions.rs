@@ -5,13 +5,16 @@
 
 use emco_crds::Conditioned;
 use emco_crds::conditions::types;
-use emco_crds::reasons::{RECONCILE_FAILED, is_progress};
+use emco_crds::reasons::{DeploymentIntentGroupReason as Reason, RECONCILE_FAILED, is_progress};
 use kube::Resource;
 use kube::core::object::HasStatus;
 
 use crate::object::context::HubContext;
-use crate::object::{LogFields, events, meta, one_line};
+use crate::object::{LogFields, events, meta, newborn, one_line};
 use crate::tenancy::owned_namespace;
+
+/// Reasons of Ready while a person is waited for, which is told where that is known: `reconcile::deployment::waits`.
+const WAITS: [Reason; 3] = [Reason::AwaitingApproval, Reason::StaleApproval, Reason::RemovalNeedsConfirmation];
 
 /// What makes one state of an object another one.
 #[derive(PartialEq, Eq)]
@@ -35,7 +38,9 @@ impl ReadyState {
         let ready = status.condition(types::READY)?;
         let stalled = status.condition(types::STALLED).filter(|stalled| stalled.status == "True");
         let refused = stalled.or_else(|| {
-            let mut stages = types::STAGES.iter().filter_map(|stage| status.condition(stage));
+            // A plan that is not approved is none that is refused.
+            let stages = types::STAGES.iter().filter(|stage| **stage != types::APPROVED);
+            let mut stages = stages.filter_map(|stage| status.condition(stage));
             stages.find(|stage| stage.status == "False")
         });
         Some(Self {
@@ -48,9 +53,21 @@ impl ReadyState {
         })
     }
 
+    fn is_stalled(&self) -> bool {
+        self.refused.as_ref().is_some_and(|refused| refused.stalled.is_some())
+    }
+
     fn is_warning(&self) -> bool {
-        let stalled = self.refused.as_ref().is_some_and(|refused| refused.stalled.is_some());
-        !self.ready && (stalled || !is_progress(&self.reason))
+        !self.ready && !self.waits() && (self.is_stalled() || !is_progress(&self.reason))
+    }
+
+    fn waits(&self) -> bool {
+        WAITS.iter().any(|reason| reason.as_str() == self.reason)
+    }
+
+    /// Whether time alone may cure it.
+    fn may_pass(&self) -> bool {
+        self.is_warning() && !self.is_stalled() && self.reason != RECONCILE_FAILED
     }
 }
 
@@ -66,7 +83,8 @@ fn fields_of<K: Resource<DynamicType = ()>>(ctx: &HubContext, object: &K) -> (Lo
     (LogFields::of(project, &kind, namespace, name), None)
 }
 
-/// Writes an Event and a log line if the new status differs from the old one in more than words.
+/// Writes an Event and a log line if the new status differs from the old one in more than words. What a new object warns of that never was
+/// ready, and may pass, is told by [`tell_held`] if it does not.
 pub async fn tell<K, S>(ctx: &HubContext, object: &K, old: Option<&S>, new: &S)
 where
     K: Resource<DynamicType = ()>,
@@ -75,9 +93,35 @@ where
     let before = old.and_then(ReadyState::of);
     let Some(now) = ReadyState::of(new).filter(|now| before.as_ref() != Some(now)) else { return };
     let Some(ready) = new.condition(types::READY) else { return };
+    ctx.newborn.forget(meta::uid(object));
+    if now.waits() {
+        return;
+    }
+    let never_ready = new.revision().is_none() && before.as_ref().is_none_or(|before| !before.ready);
+    if now.may_pass()
+        && never_ready
+        && let Some(left) = newborn::left_of(object, ctx.now())
+    {
+        ctx.newborn.hold(meta::uid(object), left);
+        return;
+    }
     let known = old.is_some_and(was_reachable);
     log(ctx, object, before.as_ref(), &now, known, new.revision(), &ready.message);
     events::emit(ctx, object, now.is_warning(), &ready.reason, &ready.message).await;
+}
+
+/// Tells what an object warned of when it was new, and still does.
+pub async fn tell_held<K>(ctx: &HubContext, object: &K)
+where
+    K: Resource<DynamicType = ()> + HasStatus,
+    K::Status: Conditioned,
+{
+    ctx.newborn.forget(meta::uid(object));
+    let Some(status) = object.status() else { return };
+    let Some(now) = ReadyState::of(status).filter(ReadyState::is_warning) else { return };
+    let Some(ready) = status.condition(types::READY) else { return };
+    log(ctx, object, None, &now, was_reachable(status), status.revision(), &ready.message);
+    events::emit(ctx, object, true, &ready.reason, &ready.message).await;
 }
 
 /// Whether the change from the old status to the new one is a Warning by itself.
@@ -184,6 +228,26 @@ mod tests {
         };
         assert!(refused("none of 3 clusters", 1) == refused("none of 4 clusters", 1));
         assert!(refused("none of 3 clusters", 1) != refused("none of 3 clusters", 2));
+    }
+
+    #[test]
+    fn a_plan_that_waits_for_an_approval_is_told_by_others() {
+        let ready = ("Ready", "True", "Ready", "2 of 2 clusters ready");
+        let waits = ("Approved", "False", "AwaitingApproval", "approve digest 0");
+        assert!(status(&[ready], 1) == status(&[ready, waits], 2), "what runs is as it was");
+        for reason in WAITS {
+            let first = status(&[("Ready", "False", reason.as_str(), "approve digest 0"), waits], 1);
+            assert!(first.waits() && !first.is_warning(), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_only_an_edit_cures_and_what_fails_again_and_again_is_told_at_once() {
+        let says = |reason| status(&[("Ready", "False", reason, "")], 1).may_pass();
+        assert!(says("CompositeAppNotFound"));
+        assert!(!says(RECONCILE_FAILED) && !says("Progressing"));
+        let stalled = [("Ready", "False", "TemplateError", ""), ("Stalled", "True", "TemplateError", "")];
+        assert!(!status(&stalled, 1).may_pass());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use emco_crds::fields::Summary;
 use emco_crds::names::{finalizer, label};
 use emco_crds::{Cluster, ClusterProvider, Conditioned};
 use emco_engine::holders;
+use emco_engine::text::counted;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ pub async fn reconcile(ctx: &Context, name: &str) -> Reconciled {
             status.summary =
                 Some(Summary { clusters: Some(format!("{ready}/{}", clusters.len())), ..Summary::default() });
             status.in_use = holders::in_use(&holders);
-            let message = format!("{} clusters, {ready} ready", clusters.len());
+            let message = format!("{}, {ready} ready", counted(clusters.len(), "cluster"));
             status::set_ready(ctx, &mut status, generation, &ReadyState::Ready, "NamespaceOwned", &message);
         }
         Err(refused) => {

@@ -49,6 +49,7 @@ mod report;
 mod rollout;
 mod terminate;
 mod unpinned;
+pub mod waits;
 
 use carry_out::{Carried, carry_out};
 use gather::Gathered;

@@ -10,6 +10,7 @@ use emco_crds::names::object::HEALTH_RULES;
 use emco_engine::health::rules::{Fault, Rules};
 use emco_engine::path::ApiPath;
 use emco_engine::selector::FieldSelector;
+use emco_engine::text::counted;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -156,7 +157,7 @@ async fn tell(ctx: &Context, rules: &HealthRules, mut tells: watch::Receiver<Opt
                 let more = faults.len().saturating_sub(MOST);
                 faults.truncate(MOST);
                 if more > 0 {
-                    faults.push(format!("{more} more faults: correct these first"));
+                    faults.push(format!("{}: correct these first", counted(more, "more fault")));
                 }
                 faults
             }

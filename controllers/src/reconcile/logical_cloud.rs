@@ -313,9 +313,9 @@ async fn terminate(
             revision::release(ctx, cloud).await?;
             return Ok(Outcome::Settled);
         }
-        let shards = store::shards(ctx, owner);
-        let left: Vec<ClusterId> = results::of(&shards).into_keys().collect();
-        let first = left.first().map(|id| format!(": {id}")).unwrap_or_default();
+        let left = results::of(&store::shards(ctx, owner));
+        let first = left.iter().next().map(|(id, result)| format!(": {id}{}", result.why()));
+        let first = first.unwrap_or_default();
         status.summary = Some(Summary { clusters: Some(format!("0/{}", left.len())), ..Summary::default() });
         let mistyped = abandon::annotation_error(cloud).map(|text| format!("; {text}")).unwrap_or_default();
         format!("{} still to be left{first}{mistyped}", counted(left.len(), "cluster"))

@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{RowStatus, SyncShard};
+use emco_engine::conditions::truncate;
 use emco_engine::identity::ClusterId;
 use emco_engine::shard;
+
+/// Longest words of a row in a sentence about its owner, in bytes.
+const LONGEST: usize = 256;
 
 /// What is wanted and known of one cluster.
 #[derive(Clone, Debug)]
@@ -14,6 +19,18 @@ pub struct ClusterResult {
     pub row: shard::Row,
     /// What was reported last.
     pub status: Option<RowStatus>,
+}
+
+impl ClusterResult {
+    /// The reason why it is not as wanted, after its name; empty where nothing is known to be wrong.
+    pub fn why(&self) -> String {
+        let Some(status) = &self.status else { return String::new() };
+        match &status.error {
+            _ if status.connectivity == Connectivity::Unreachable => ", which cannot be reached".to_owned(),
+            Some(error) => format!(" ({}: {})", error.reason, truncate(&error.message, LONGEST)),
+            None => String::new(),
+        }
+    }
 }
 
 /// Results of all clusters of an owner.

@@ -43,7 +43,7 @@ pub(super) fn pending(life: &Life) -> String {
     dig["status"]["pending"]["digest"].as_str().unwrap_or_else(|| panic!("{dig:#}")).to_owned()
 }
 
-fn short(digest: &str) -> &str {
+pub(super) fn short(digest: &str) -> &str {
     &digest["sha256:".len()..][..12]
 }
 

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
+use super::log::Log;
 use super::rig::*;
 use crate::api::account::Account;
 use crate::api::world::Clock as _;
@@ -93,7 +94,62 @@ async fn the_end_of_a_token_is_told_two_weeks_before_once_and_after_it() {
     assert_eq!(valid(&rig).1, "Accepted");
 }
 
-#[tokio::test]
+fn forbidden() -> ApiError {
+    ApiError::Status {
+        code: 403,
+        reason: "Forbidden".to_owned(),
+        message: "secrets is forbidden".to_owned(),
+        retry_after: None,
+        causes: Vec::new(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_no_failure_while_the_hub_does_not_heed_a_new_binding_yet() {
+    let mut rig = Rig::new();
+    rig.answers("a", "uid-a");
+    rig.ctx.account = Account::parse("system:serviceaccount:emco-system:emco-operator");
+    for object in world() {
+        rig.hub.put("test", &object);
+    }
+    // Nothing is known of the binding, and its owner was made long ago.
+    rig.see();
+    let comes = |rig: &Rig| namespace_access::comes(&rig.ctx, "acme", &forbidden());
+    assert!(!comes(&rig));
+    let old = Duration::from_secs(1_795_000_000 - 1_767_225_600);
+    rig.clock.back(old);
+    assert!(comes(&rig), "it is made any moment");
+    rig.clock.set_forward(old);
+    rig.settle().await;
+    assert!(comes(&rig), "it was just made");
+    let log = Log::begin();
+    namespace_access::refused(&rig.ctx, "acme", &forbidden()).await;
+    assert_eq!(log.take(), "");
+    let missing = ApiError::Status {
+        code: 404,
+        reason: "NotFound".to_owned(),
+        message: "secrets \"a\" not found".to_owned(),
+        retry_after: None,
+        causes: Vec::new(),
+    };
+    assert!(!namespace_access::comes(&rig.ctx, "acme", &missing));
+    assert!(!namespace_access::comes(&rig.ctx, "elsewhere", &forbidden()));
+    // A new object may be there before the owner of its namespace is.
+    let mut object = emco_crds::Project::new("early", emco_crds::project::ProjectSpec::default());
+    assert!(!namespace_access::comes_for(&rig.ctx, &object, &forbidden()));
+    object.metadata.creation_timestamp = Some(emco_crds::fields::Time(rig.ctx.now()));
+    assert!(namespace_access::comes_for(&rig.ctx, &object, &forbidden()));
+    assert!(!namespace_access::comes_for(&rig.ctx, &object, &missing));
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(!comes(&rig), "it was heeded long ago");
+    // The next process finds the binding: it gave itself nothing.
+    rig.restart();
+    rig.ctx.account = Account::parse("system:serviceaccount:emco-system:emco-operator");
+    rig.round().await;
+    assert!(!comes(&rig));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_right_to_read_secrets_is_asked_for_once_and_made_again_when_it_was_taken_away() {
     let mut rig = Rig::new();
     rig.answers("a", "uid-a");
@@ -113,13 +169,8 @@ async fn the_right_to_read_secrets_is_asked_for_once_and_made_again_when_it_was_
 
     // Somebody takes it away, finalizer and all; a read is refused.
     rig.hub.remove(binding);
-    let refused = ApiError::Status {
-        code: 403,
-        reason: "Forbidden".to_owned(),
-        message: "secrets is forbidden".to_owned(),
-        retry_after: None,
-        causes: Vec::new(),
-    };
+    tokio::time::advance(Duration::from_secs(10)).await;
+    let refused = forbidden();
     namespace_access::refused(&rig.ctx, "acme", &refused).await;
     assert!(rig.hub.object(binding).is_some(), "it is made again");
     asked(&rig);

@@ -133,6 +133,10 @@ async fn a_change_refused_while_a_cluster_is_away_stays_refused() {
     let (status, reason, message) = life.says("Ready");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "NoClusterMatches"));
     assert!(message.contains("the last change is refused: "), "{message}");
+    let away = "; besides, what runs is not ready: 1 of 2 clusters ready; 1 unreachable; acme/b: Unreachable";
+    assert!(message.ends_with(away), "{message}");
+    let runs = "revision 1 runs on 2 of 2 clusters, of which 1 cannot be reached; ";
+    assert!(message.starts_with(runs), "{message}");
     life.rig.returns("b", "uid-b");
     life.settle().await;
     let (status, reason, message) = life.says("Ready");

@@ -11,6 +11,7 @@ use super::life::*;
 use super::shop;
 use crate::api::Method;
 use crate::object::context::Outcome;
+use crate::object::events;
 use crate::reconcile::deployment;
 
 /// The deployment with another text on its page, and a short history.
@@ -181,13 +182,42 @@ async fn an_event_is_sent_once_within_a_second() {
     let dig = life.rig.ctx.stores.digs.state().pop().unwrap();
     life.rig.hub.take_seen();
     for note in ["a", "b", "a"] {
-        crate::object::events::emit(&life.rig.ctx, dig.as_ref(), false, "Ready", note).await;
+        events::emit(&life.rig.ctx, dig.as_ref(), false, "Ready", note).await;
     }
     let posts = |life: &Life| life.rig.writes().iter().filter(|seen| seen.method == Method::Post).count();
     assert_eq!(posts(&life), 2);
     life.rig.clock.forward(Duration::from_secs(1));
-    crate::object::events::emit(&life.rig.ctx, dig.as_ref(), false, "Ready", "a").await;
+    events::emit(&life.rig.ctx, dig.as_ref(), false, "Ready", "a").await;
     assert_eq!(posts(&life), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_has_25_events_in_an_hour_and_the_last_says_so() {
+    let mut life = at_rest().await;
+    life.rig.see();
+    let dig = life.rig.ctx.stores.digs.state().pop().unwrap();
+    let project = life.rig.ctx.stores.projects.state().pop().unwrap();
+    let told = |life: &Life, kind: &str| {
+        let all = life.rig.hub.of_kind("Event").into_iter();
+        let notes = all.filter(|event| event["involvedObject"]["kind"] == kind);
+        notes.map(|event| event["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Of the hour in which it was deployed nothing is left.
+    tokio::time::advance(Duration::from_hours(1)).await;
+    let before = told(&life, "DeploymentIntentGroup").len();
+    for number in 0..40 {
+        let note = format!("note {number:02}");
+        events::emit(&life.rig.ctx, dig.as_ref(), true, "Ready", &note).await;
+        events::emit(&life.rig.ctx, project.as_ref(), true, "Ready", &note).await;
+    }
+    let notes = told(&life, "DeploymentIntentGroup");
+    assert_eq!(notes.len() - before, 25, "{notes:?}");
+    let last = "note 24; no more Events of it within the hour: its status and the log go on";
+    assert!(notes.iter().any(|note| note == last), "{notes:?}");
+    assert!(told(&life, "Project").len() >= 40, "others are not bounded");
+    tokio::time::advance(Duration::from_hours(1)).await;
+    events::emit(&life.rig.ctx, dig.as_ref(), true, "Ready", "again").await;
+    assert!(told(&life, "DeploymentIntentGroup").iter().any(|note| note == "again"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use super::approvals::{decide, edges, page, project};
 use super::life::*;
 use super::rig::secret;
 use super::shop::{TENANT, deployment, labelled, objects, values};
+use super::waited::told;
 use crate::api::ApiServerExt as _;
 use crate::memory::MemoryServer;
 
@@ -59,6 +60,8 @@ async fn a_deletion_waits_for_its_confirmation_where_the_project_wants_one() {
     let text = confirmation(&life.dig(), &digest);
     let command = format!("kubectl annotate dig shop -n team-a --overwrite emco.io/confirm={text}");
     assert!(message.ends_with(&format!("and nothing is removed before: {command}")), "{message}");
+    let told = told(&life, "RemovalNeedsConfirmation");
+    assert!(told.len() == 1 && told[0].0 == "Warning" && told[0].1.ends_with(&command), "{told:?}");
     assert_eq!((&life.dig()["status"]["state"], edges(&life)), (&json!("TerminateStopped"), before));
     let confirm = |text: &str| json!({"metadata": {"annotations": {"emco.io/confirm": text}}});
     for other in ["sha256:0", &digest, &format!("{digest}@1")] {
@@ -93,6 +96,8 @@ async fn what_is_terminated_by_an_edit_waits_for_an_approval() {
         (&status["pending"]["revision"], &status["pending"]["requires"]),
         (&json!(0), &json!("Approval"))
     );
+    let told = told(&life, "AwaitingApproval");
+    assert!(told.len() == 1 && told[0].1.starts_with("its end waits: approve digest "), "{told:?}");
     decide(&mut life, "end", "Approved").await;
     assert_eq!((&life.dig()["status"]["state"], life.names_on("a").len()), (&json!("Terminated"), 1));
     assert_eq!(life.says("Approved").1, "ApprovedBy");
@@ -114,6 +119,8 @@ async fn an_end_that_waits_is_no_way_around_the_confirmation_of_a_deletion() {
     life.delete(&format!("{TENANT}/deploymentintentgroups/shop")).await;
     life.settle().await;
     assert_eq!((life.says("Ready").1, edges(&life)), ("RemovalNeedsConfirmation".into(), before));
+    assert_eq!(told(&life, "RemovalNeedsConfirmation").len(), 1);
+    assert_eq!(life.says("Approved").0, "", "its end is no question any more");
 }
 
 #[tokio::test(start_paused = true)]

@@ -122,6 +122,10 @@ async fn a_gate_after_a_wave_holds_the_rest_until_it_is_approved() {
     assert_eq!(with(&life, "blue"), ["c"]);
     let said = rollout(&life)["waitsFor"].as_str().unwrap().to_owned();
     assert!(said.ends_with("kubectl emco approve dig/shop -n team-a --wave canary"), "{said}");
+    assert_eq!(
+        events(&life, "AwaitingApproval"),
+        [format!("wave 1 of 2 (canary) of revision 2 waits for {said}")]
+    );
     let digest = life.dig()["status"]["digest"].as_str().unwrap().to_owned();
     // Of the whole plan, and of another digest: neither is this gate's.
     life.put(&approval("plan", "shop", &digest, "Approved"));

@@ -18,6 +18,7 @@ use super::context::StoreContext;
 use crate::api::{ApiResult, ApiServerExt, Method, Request};
 use crate::object::LogFields;
 use crate::object::Owner;
+use crate::tenancy::namespace_access;
 
 /// The ConfigMaps that a revision's explanation is in; `None` where there is none.
 pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {
@@ -28,15 +29,24 @@ pub fn names(context: &str, parts: &[Vec<u8>]) -> Option<Explain> {
     (!config_maps.is_empty()).then_some(Explain { config_maps })
 }
 
-/// Writes what is not there yet. What cannot be written is missing, which is said in the log.
-pub async fn explain(ctx: &StoreContext, owner: &Owner, spec: &AppContextSpec, parts: &[Vec<u8>]) {
+/// Writes what is not there yet. What cannot be written is missing, which is said in the log; an error is one that time cures.
+pub async fn explain(
+    ctx: &StoreContext,
+    owner: &Owner,
+    spec: &AppContextSpec,
+    parts: &[Vec<u8>],
+) -> ApiResult<()> {
     for (name, part) in spec.explain.iter().flat_map(|names| &names.config_maps).zip(parts) {
         if let Err(error) = store_one(ctx, owner, spec.revision, name, part).await {
+            if namespace_access::comes(ctx, &owner.namespace, &error) {
+                return Err(error);
+            }
             let (revision, LogFields { project, deployment, object }) =
                 (spec.revision, owner.log_fields(ctx));
             tracing::warn!(project, deployment, object, revision, name, %error, "a ConfigMap that explains a placement was not written");
         }
     }
+    Ok(())
 }
 
 async fn store_one(

@@ -18,6 +18,7 @@ use super::context::StoreContext;
 use crate::api::{ApiError, ApiResult, ApiServerExt};
 use crate::object::LogFields;
 use crate::object::Owner;
+use crate::tenancy::namespace_access;
 
 /// Codes by which the hub refuses what it would refuse again: no right, a quota, an end that has begun, too much.
 const REFUSED: std::ops::RangeInclusive<u16> = 403..=422;
@@ -67,6 +68,7 @@ pub async fn write(
     for (place, object) in both {
         match put(ctx, owner, place, &object).await {
             Ok(()) => {}
+            Err(error) if namespace_access::comes(ctx, &owner.namespace, &error) => return Err(error),
             Err(error) if REFUSED.contains(&error.code()) && !error.is_conflict() => {
                 let LogFields { project, deployment, object } = owner.log_fields(ctx);
                 tracing::warn!(project, deployment, object, %error, "what a plan that waits changes was not written down");

@@ -14,6 +14,7 @@ use super::edge::Edge;
 use super::fair::Claimant;
 use super::inbox::ShardKey;
 use super::job::{Job, JobContext};
+use super::line_bound::LineBound;
 use super::report::Reporter;
 use super::suspension::Suspension;
 use super::work::{Work, works};
@@ -30,6 +31,8 @@ pub(super) struct Dispatcher {
     arriving: BTreeMap<ShardKey, SyncShard>,
     edges: BTreeMap<ClusterId, (Arc<Edge>, CancellationToken)>,
     jobs: BTreeMap<(ClusterId, String), Running>,
+    /// Lines of the log of each owner, by its hash.
+    lines: BTreeMap<String, Arc<LineBound>>,
 }
 
 /// A shard we know.
@@ -71,6 +74,7 @@ impl Dispatcher {
             arriving: BTreeMap::new(),
             edges: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            lines: BTreeMap::new(),
         }
     }
 
@@ -137,7 +141,11 @@ impl Dispatcher {
             None => {
                 let Some(known) = self.shards.remove(key) else { return };
                 known.stop.cancel();
-                known.owner.hash
+                let hash = known.owner.hash;
+                if !self.shards.values().any(|known| known.owner.hash == hash) {
+                    self.lines.remove(&hash);
+                }
+                hash
             }
             Some(shard) => self.know(key, shard),
         };
@@ -187,8 +195,8 @@ impl Dispatcher {
         let (depth, abandoned) = (depth(key, &shard), shard.spec.abandoned.is_some());
         let (clock, random) = (ctx.world.clock.clone(), ctx.world.random.clone());
         let (metrics, budget) = (self.sync.metrics.clone(), self.sync.budget.clone());
-        let project = ctx.policies.project(&owner.namespace);
-        let reporter = Reporter::new(ctx.world.hub.clone(), clock, random, metrics, budget, project, shard);
+        let hub = ctx.world.hub.clone();
+        let reporter = Reporter::new(hub, clock, random, metrics, budget, self.lines(&owner), shard);
         let stop = self.stop.child_token();
         self.tasks.spawn(reporter.clone().run(stop.clone()));
         self.shards.insert(key.clone(), Known { owner, depth, abandoned, works, reporter, stop });
@@ -234,13 +242,13 @@ impl Dispatcher {
         }
         let (owner, rows, abandoned) = (known.owner.clone(), known.reporter.clone(), known.abandoned);
         let edge = self.edge(cluster);
-        let project = self.sync.ctx.policies.project(&owner.namespace);
+        let log = self.lines(&owner);
         let stop = self.stop.child_token();
         let ctx = Arc::new(JobContext {
             edge,
             manager: marks::field_manager(hash),
             claimant: Claimant::new(&owner.namespace, &owner.kind, &owner.name),
-            log: LogFields::of(project, owner.kind.as_str(), &owner.namespace, &owner.name),
+            log,
             suspension: Suspension::new(self.sync.ctx.policies.clone(), owner.clone()),
             owner,
             installation: Arc::clone(&self.sync.ctx.installation),
@@ -260,6 +268,13 @@ impl Dispatcher {
         let job = Job::new(ctx, receiver, rows, status);
         self.tasks.spawn(job.run());
         self.jobs.insert(job_key, Running { shard, id, input, stop });
+    }
+
+    /// The lines of an owner in the log.
+    fn lines(&mut self, owner: &Owner) -> Arc<LineBound> {
+        let project = self.sync.ctx.policies.project(&owner.namespace);
+        let fields = LogFields::of(project, owner.kind.as_str(), &owner.namespace, &owner.name);
+        Arc::clone(self.lines.entry(owner.hash.clone()).or_insert_with(|| LineBound::new(fields)))
     }
 
     fn edge(&mut self, cluster: &ClusterId) -> Arc<Edge> {

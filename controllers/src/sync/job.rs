@@ -17,14 +17,15 @@ use super::edge::{Edge, NoSession, Session};
 use super::errors::{Retry, Trouble};
 use super::fair::Claimant;
 use super::fleet::Fleet;
+use super::line_bound::LineBound;
 use super::metrics::RowTime;
 use super::policy::{Policies, Policy};
 use super::report::Rows;
 use super::suspension::Suspension;
 use super::work::{Named, Work};
 use crate::api::world::{Clock, Random};
+use crate::object::Owner;
 use crate::object::refusals::Refusals;
-use crate::object::{LogFields, Owner};
 
 mod anew;
 mod apply;
@@ -66,8 +67,8 @@ pub(super) struct JobContext {
     pub installation: Arc<Installation>,
     /// Whole words of what clusters refuse.
     pub refusals: Arc<Refusals>,
-    /// What names the owner in log lines.
-    pub log: LogFields,
+    /// The owner's lines in the log.
+    pub log: Arc<LineBound>,
     /// The owner at the gate of the cluster.
     pub claimant: Claimant,
     /// Field manager.

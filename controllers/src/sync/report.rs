@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 use super::budget::Budget;
 use super::fair::Claimant;
 use super::metrics::{SyncMetrics, count};
+use super::line_bound::LineBound;
 use super::row_log::RowLog;
 use crate::api::world::{Clock, Random};
 use crate::api::{ApiError, ApiServer, ApiServerExt};
-use crate::object::LogFields;
 use crate::object::meta;
 
 /// At most one status of a shard in this time, unless somebody does nothing before it is written, or it says for the first time that all
@@ -120,19 +120,19 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// A reporter that begins with what the shard's status says. `project`: of the shard's owner, for the log.
+    /// A reporter that begins with what the shard's status says. `lines`: of the shard's owner.
     pub fn new(
         hub: Arc<dyn ApiServer>,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
         metrics: Arc<SyncMetrics>,
         budget: Budget,
-        project: Option<String>,
+        lines: Arc<LineBound>,
         shard: SyncShard,
     ) -> Arc<Self> {
         let (kind, name) = (&shard.spec.owner.kind, shard.spec.owner.name.as_str());
         let who = Claimant::new(shard.owner_namespace(), kind, name);
-        let log = RowLog::new(LogFields::of(project, kind.as_str(), shard.owner_namespace(), name));
+        let log = RowLog::new(lines);
         let rows = shard.status.as_ref().map(|s| shard::decode_status(&shard.spec, s)).unwrap_or_default();
         let state = Mutex::new(State {
             shard,

@@ -1,31 +1,16 @@
 //! Logs rows that fail and recover: a line each, as long as they are few.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use emco_crds::reasons::is_progress;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{RowStatus, SyncShard};
-use parking_lot::Mutex;
-use tokio::time::Instant;
 
+use super::line_bound::{LineBound, Sort};
 use crate::object::{LogFields, one_line};
 
-/// Lines of one shard in a [`WINDOW`]. A chart that fails on a thousand clusters fails everywhere alike.
-const MOST: usize = 10;
-const WINDOW: Duration = Duration::from_mins(1);
-
-/// Lines of one shard.
-pub struct RowLog {
-    /// The shard's owner.
-    owner: LogFields,
-    window: Mutex<Window>,
-}
-
-#[derive(Default)]
-struct Window {
-    since: Option<Instant>,
-    lines: usize,
-}
+/// Lines of one shard, within those of its owner.
+pub struct RowLog(Arc<LineBound>);
 
 /// A new result of a row that is worth a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,16 +20,18 @@ enum Transition {
 }
 
 impl RowLog {
-    /// No lines yet.
-    pub fn new(owner: LogFields) -> Self {
-        Self { owner, window: Mutex::default() }
+    /// Of the shard's owner.
+    pub fn new(lines: Arc<LineBound>) -> Self {
+        Self(lines)
     }
 
     /// Logs a result that took the place of another one.
     pub fn tell(&self, shard: &SyncShard, before: Option<&RowStatus>, now: &RowStatus) {
         let Some(transition) = transition(before, now) else { return };
-        let Some(is_last) = self.line() else { return };
-        let LogFields { project, deployment, object } = &self.owner;
+        if !self.0.takes(Sort::Rows) {
+            return;
+        }
+        let LogFields { project, deployment, object } = &self.0.owner;
         let (project, deployment, object) = (project.as_deref(), deployment.as_deref(), object.as_deref());
         let row = shard.spec.clusters.iter().find(|row| row.id == now.id);
         let target = row.and_then(|row| row.target.as_ref());
@@ -68,26 +55,6 @@ impl RowLog {
         } else {
             tracing::info!(project, deployment, object, cluster, revision, "cluster recovered");
         }
-        if is_last {
-            tracing::warn!(
-                project,
-                deployment,
-                object,
-                "more clusters fail or recover, named by `kubectl emco status -A`; no more lines of them for {} s",
-                WINDOW.as_secs()
-            );
-        }
-    }
-
-    /// Takes a line if there is one left, and answers whether it is the last one.
-    fn line(&self) -> Option<bool> {
-        let mut window = self.window.lock();
-        let now = Instant::now();
-        if window.since.is_none_or(|since| now.duration_since(since) > WINDOW) {
-            *window = Window { since: Some(now), lines: 0 };
-        }
-        window.lines += 1;
-        (window.lines <= MOST).then_some(window.lines == MOST)
     }
 }
 
@@ -109,9 +76,13 @@ fn transition(before: Option<&RowStatus>, now: &RowStatus) -> Option<Transition>
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use emco_crds::SyncShardSpec;
     use emco_crds::sync_shard::status::RowError;
 
     use super::*;
+    use crate::reconcile_tests::Log;
 
     fn row(connectivity: Connectivity, reason: Option<&str>) -> RowStatus {
         let error = reason.map(|reason| RowError {
@@ -151,11 +122,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_thousand_failing_clusters_do_not_fill_the_log() {
-        let log = RowLog::new(LogFields::default());
-        let lines: Vec<_> = (0..1000).filter_map(|_| log.line()).collect();
-        assert_eq!(lines.len(), MOST);
-        assert!(lines.last().unwrap());
-        tokio::time::advance(WINDOW * 2).await;
-        assert_eq!(log.line(), Some(false));
+        let log = Log::begin();
+        let rows = RowLog::new(LineBound::new(LogFields::default()));
+        let shard = SyncShard::new("s", SyncShardSpec::default());
+        let failed = row(Connectivity::Reachable, Some("Invalid"));
+        (0..1000).for_each(|_| rows.tell(&shard, None, &failed));
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        let said = log.take();
+        assert_eq!(said.matches("cluster failed: x").count(), 10, "{said}");
+        assert!(said.contains("WARN 990 lines left out within a minute: clusters that failed"), "{said}");
+        assert_eq!(said.lines().count(), 11, "{said}");
     }
 }

@@ -1,4 +1,5 @@
-//! Measures what people wait for: a change, a refusal, a cause, a cluster that returns, another leader; and log and memory.
+//! Measures what people wait for: a change, a refusal, a cause, a cluster that returns, another leader; and what the one on call reads,
+//! log and memory.
 
 mod burst;
 mod chart;
@@ -6,6 +7,7 @@ mod clusters;
 mod edits;
 mod failover;
 mod log;
+mod oncall;
 mod stage;
 
 use std::path::Path;
@@ -17,7 +19,7 @@ use super::record::Entry;
 /// What makes this.
 const HOW: &str = "make bench-user";
 /// In the order of their runs: the burst begins with an operator that did little before.
-const PARTS: [&str; 4] = ["burst", "edits", "clusters", "failover"];
+const PARTS: [&str; 5] = ["burst", "edits", "oncall", "clusters", "failover"];
 
 /// Measures on one bed, with one operator per part; only one part if it is named.
 pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
@@ -32,6 +34,7 @@ pub async fn measure(program: &Path, only: Option<&str>) -> Result<Vec<Entry>> {
         entries.extend(match part {
             "burst" => Box::pin(burst::measure(&stage)).await?,
             "edits" => Box::pin(edits::measure(&stage)).await?,
+            "oncall" => Box::pin(oncall::measure(&stage)).await?,
             "clusters" => Box::pin(clusters::measure(&stage)).await?,
             _ => Box::pin(failover::measure(&mut stage)).await?,
         });

@@ -33,9 +33,9 @@ async fn get_lists_every_object_and_asks_where_something_is_wrong() {
             lines,
             [
                 "├─ gate",
-                "│  ├─ acme/a  Ready  1/1 objects ready  revision 1",
+                "│  ├─ acme/a  Ready  1/1 object ready  revision 1",
                 "│  │  └─ Service/lists/till-gate  Ready",
-                "│  └─ acme/b  Ready  1/1 objects ready  revision 1",
+                "│  └─ acme/b  Ready  1/1 object ready  revision 1",
                 "│     └─ Service/lists/till-gate  Ready",
                 "└─ note",
                 "   ├─ acme/a  Ready  2/2 objects ready  revision 1",
@@ -69,7 +69,7 @@ async fn get_lists_every_object_and_asks_where_something_is_wrong() {
             3,
             &[
                 "ConfigMap/lists/till-note  Missing  ",
-                "0/1 objects ready  1 of 2 shown",
+                "0/1 object ready  1 of 2 shown",
                 "shown: 1 of 6 objects",
             ],
         );

@@ -24,7 +24,13 @@ const SCHEMA: &str = r#"{"type": "object", "properties": {"count": {"type": "int
 const REFUSED: [(&str, &str, &str); 6] = [
     ("overrideValues: [{app: note, values: {count: two}}]", "SchemaViolation", "count"),
     ("overrideValues: [{app: note, values: {count: 13}}]", "TemplateError", "13 is unlucky"),
-    ("overrideValues: [{app: nothing, values: {count: 2}}]", "AppNotFound", "names app nothing"),
+    // Two faults at one time are both told.
+    (
+        "overrideValues: [{app: nothing, values: {count: 2}}, {app: nobody, values: {count: 2}}]",
+        "AppNotFound",
+        "2 faults: (1) spec.overrideValues[0].app names app nothing, which CompositeApp till does not have: it has note; \
+         (2) spec.overrideValues[1].app names app nobody",
+    ),
     ("intents: [{kind: Net, name: net}]", "IntentKindUnknown", "no intent of kind Net in group emco.io"),
     (
         "intents: [{kind: GenericActionIntent, name: absent}]",

@@ -201,7 +201,11 @@ async fn a_released_installation_leaves_what_runs_and_nothing_of_its_own() {
         let account = "system:serviceaccount:emco-system:emco-operator may do the operator's work";
         check_says(&bed, &format!("ok    account      {account}")).await?;
         let (before, running) = (on_hub(&bed).await?, note(&bed, "a").await?);
-        uninstall(&bed, &[]).await?.is(2, &["--keep", "--release", "--remove", "nothing was changed"]);
+        let look = uninstall(&bed, &[]).await?;
+        look.is(0, &["1 project, 1 deployment", "--keep", "--release", "--remove", "nothing was changed"]);
+        ensure!(!look.text.contains("error"), "{}", look.text);
+        uninstall(&bed, &["--yes"]).await?.is(2, &["--yes confirms a choice", "--keep, --release or --remove"]);
+        ensure!(on_hub(&bed).await? == before);
         until_held(&bed).await?;
         // The real Helm is refused, and takes nothing away.
         let whole = release(&bed).await?;
@@ -243,6 +247,10 @@ async fn a_released_installation_leaves_what_runs_and_nothing_of_its_own() {
     .await;
 }
 
+/// What a StatefulSet leaves in the namespace of its deployment.
+const DATA: &str = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop}, \
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}";
+
 /// The policy by which Clusters in use are not deleted is in force.
 async fn in_use_is_refused(bed: &Bed) -> Result<()> {
     upgrade(bed, "policies.refuseDeletionInUse=true").await?;
@@ -254,6 +262,7 @@ async fn in_use_is_refused(bed: &Bed) -> Result<()> {
 async fn a_removed_installation_leaves_nothing_on_clusters_and_names_what_holds_it() {
     let (bed, _operator) = stage(&["a"]).await.unwrap();
     bed.explain(Box::pin(async {
+        bed.edge("a").kubectl().apply(DATA).await?;
         bed.edge("a").refuse().await?;
         let look = ["annotate", "ecl", "a", "-n", "acme", "emco.io/requestedAt=refused"];
         bed.hub().kubectl().run(&look).await?;
@@ -274,11 +283,23 @@ async fn a_removed_installation_leaves_nothing_on_clusters_and_names_what_holds_
         // The Cluster may not be deleted before the operator has said that nothing uses it any more.
         in_use_is_refused(&bed).await?;
         bed.edge("a").restore().await?;
-        uninstall(&bed, &remove).await?.is(
+        let said = uninstall(&bed, &remove).await?;
+        said.is(
             0,
-            &["0 deployments left", "0 projects left", "acme/a is removed from the hub", "0 providers left"],
+            &[
+                "0 deployments left",
+                "0 projects left",
+                "on acme/a stays what deployments left:\n  namespace shop with 1 volume claim: data\n",
+                "acme/a is removed from the hub",
+                "0 providers left",
+            ],
         );
         is_clean(&bed, "a").await?;
+        // The data is there still, and goes with the command that was printed.
+        bed.edge("a").kubectl().run(&["get", "pvc", "data", "-n", "shop"]).await?;
+        let command = said.text.lines().find_map(|line| line.strip_prefix("  kubectl delete namespace "));
+        let space = command.context("no command removes what stays")?;
+        bed.edge("a").kubectl().run(&["delete", "namespace", space]).await?;
         let gone = bed.edge("a").kubectl().run(&["get", "ns", "-o", "name"]).await?;
         ensure!(!gone.contains("namespace/shop"), "{gone}");
         ensure!(on_hub(&bed).await?.is_empty(), "{}", on_hub(&bed).await?);

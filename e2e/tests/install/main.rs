@@ -8,6 +8,7 @@ mod members;
 mod people;
 mod render;
 mod rights;
+mod start;
 mod values;
 
 use std::collections::BTreeSet;

@@ -83,7 +83,7 @@ pub async fn follow(bed: &Bed) -> Result<()> {
     let said = page.run("kubectl emco clusters -n shop").await?;
     ensure!(said.is_empty() || said.starts_with("PROVIDER  "), "{said}");
     let said = page.run("kubectl emco status shop/till").await?;
-    ensure!(said.starts_with("shop/till  ") && said.contains("└─ web  1/1 clusters ready"), "{said}");
+    ensure!(said.starts_with("shop/till  ") && said.contains("└─ web  1/1 cluster ready"), "{said}");
     page.run("kubectl emco status -A --state Failed --state Unreachable").await?;
     page.run_until("kubectl emco status shop/till --watch", "shop/till  ").await?;
     let said = page.run("kubectl emco get shop/till").await?;

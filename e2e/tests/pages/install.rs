@@ -27,7 +27,7 @@ pub async fn follow(bed: &Bed) -> Result<Operator> {
     page.take("make dist")?;
     page.take("kubectl krew install")?;
     page.run("kubectl emco version").await?;
-    let said = page.run_to("hub", "kubectl emco uninstall", 2).await?;
+    let said = page.run("kubectl emco uninstall").await?;
     ensure!(said.contains("on the hub ") && said.contains("--release  what runs stays"), "{said}");
     let said = page.run("kubectl emco uninstall --keep").await?;
     ensure!(said.contains("helm uninstall emco --namespace emco-system --no-hooks"), "{said}");

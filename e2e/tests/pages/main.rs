@@ -1,14 +1,18 @@
-//! In: the pages on installing, on registering clusters, on a first deployment, on the command line, on backup, and others. Out: their commands, each run in a shell as it is printed, in
+//! In: the pages of the book that have commands. Out: their commands, each run in a shell as it is printed, in
 //! the order of the page, on real control planes. A command that is added to a page and not run here fails the test.
 
 mod actions;
+mod approving;
 mod backup;
 mod cli;
 mod clusters;
 mod first;
+mod held;
 mod install;
 mod kind;
+mod members;
 mod more;
+mod notes;
 mod page;
 mod traffic;
 mod values;
@@ -88,6 +92,33 @@ async fn pages_on_a_hub_with_a_cluster_can_be_followed() {
         traffic::follow(&bed).await?;
         backup::commands(&bed).await?;
         more::observability(&bed).await
+    }))
+    .await;
+}
+
+/// Pages on who decides, what waits, and what others have. Each leaves things as they were; the last one registers another cluster.
+#[tokio::test]
+async fn pages_on_decisions_and_tenants_can_be_followed() {
+    let light = |name: &str| PlaneSpec::new(name, Parts::ApiServer);
+    let spec = BedSpec::bare_hub().with(PlaneSpec::new("berlin", Parts::Controllers));
+    let bed = Bed::start(spec.with(light("oslo")).with(light("berlin-1")).with_helm()).await.unwrap();
+    bed.explain(Box::pin(async {
+        let contexts = ["hub", "berlin", "berlin-1"].map(|name| (name, name));
+        tokio::fs::write(page::folder(&bed)?.join("all.kubeconfig"), kubeconfig(&bed, &contexts)?).await?;
+        let installed = install_charts(&bed).await?;
+        let _operator = Operator::start_as(&bed, &program()?, as_account(&bed).await?, installed).await?;
+        register(&bed, "acme", &["berlin", "oslo"]).await?;
+        project(&bed, "shop").await?;
+        approving::approvals(&bed).await?;
+        approving::rollouts(&bed).await?;
+        approving::plans(&bed).await?;
+        held::suspend(&bed).await?;
+        held::dependencies(&bed).await?;
+        held::health_rules(&bed).await?;
+        members::projects(&bed).await?;
+        held::moving_in(&bed).await?;
+        members::helm_compatibility(&bed).await?;
+        members::git_clusters(&bed).await
     }))
     .await;
 }

@@ -82,6 +82,19 @@ pub async fn observability(bed: &Bed) -> Result<()> {
     let mut page = Page::read(bed, "observability.md")?;
     page.run("helm upgrade emco charts/emco").await?;
     page.run("kubectl apply --server-side -k config/observability").await?;
+    // In a copy: the folder of the reader leads to that of the repository.
+    let (rules, copy) = (folder(bed)?.join("config/observability"), folder(bed)?.join("copied"));
+    std::fs::create_dir_all(&copy)?;
+    for file in ["rules.yaml", "prometheusrule.yaml"] {
+        std::fs::copy(rules.join(file), copy.join(file))?;
+    }
+    let sed = page.take("sed -i 's#https://emco.example.com/book#")?;
+    page.execute("hub", &sed.replace("config/observability/", "copied/"), 0).await?;
+    for file in ["rules.yaml", "prometheusrule.yaml"] {
+        let text = std::fs::read_to_string(copy.join(file))?;
+        ensure!(text.contains("https://docs.example.org/emco/observability.html#"), "{text}");
+        ensure!(!text.contains("https://emco.example.com/"), "{text}");
+    }
     page.end()?;
     let made = ["get", "servicemonitor/emco-operator", "prometheusrule/emco", "cm/emco-dashboard"];
     kubectl.run(&[&made[..], &["-n", "emco-system"]].concat()).await.map(drop)

@@ -76,6 +76,11 @@ impl<'a> Page<'a> {
         Ok(Self { bed, name, left: commands(&text) })
     }
 
+    /// Commands that stand elsewhere.
+    pub fn of(bed: &'a Bed, name: &'static str, commands: Vec<String>) -> Self {
+        Self { bed, name, left: commands.into() }
+    }
+
     /// The next command, which begins so, and is run elsewhere.
     pub fn take(&mut self, begins: &str) -> Result<String> {
         let next = self

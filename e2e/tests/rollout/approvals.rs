@@ -11,15 +11,15 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::{EDGES, EVERYWHERE, STAGE};
 
-const ON_ONE: &str = "allOf: [{provider: acme, cluster: e0}]";
+pub const ON_ONE: &str = "allOf: [{provider: acme, cluster: e0}]";
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {say: one}\n";
 
 /// Applies the deployment `shop` of a project.
-async fn deploy(bed: &Bed, tenant: &str, placement: &str) -> Result<()> {
+pub async fn deploy(bed: &Bed, tenant: &str, placement: &str) -> Result<()> {
     deploy_chart(bed, tenant, ("1.0.0", NOTE), placement, "").await
 }
 
-async fn deploy_chart(
+pub async fn deploy_chart(
     bed: &Bed,
     tenant: &str,
     (version, note): (&str, &str),
@@ -33,7 +33,7 @@ async fn deploy_chart(
 }
 
 /// Waits until a condition has this reason.
-async fn says(bed: &Bed, tenant: &str, type_: &str, reason: &str) -> Result<DeploymentIntentGroup> {
+pub async fn says(bed: &Bed, tenant: &str, type_: &str, reason: &str) -> Result<DeploymentIntentGroup> {
     wait(bed, tenant, "shop", |dig: &DeploymentIntentGroup| {
         let condition = dig.status.as_ref().and_then(|status| status.condition(type_));
         match condition {
@@ -45,7 +45,7 @@ async fn says(bed: &Bed, tenant: &str, type_: &str, reason: &str) -> Result<Depl
 }
 
 /// What the note on an edge says.
-async fn note(bed: &Bed, edge: &str, tenant: &str) -> Result<String> {
+pub async fn note(bed: &Bed, edge: &str, tenant: &str) -> Result<String> {
     let note = bed.edge(edge).api::<ConfigMap>(tenant).await?.get("note").await?;
     Ok(note.data.and_then(|mut data| data.remove("say")).unwrap_or_default())
 }

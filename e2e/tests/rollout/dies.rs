@@ -53,7 +53,9 @@ async fn one_dies(bed: &Bed) -> Result<()> {
     deployed(bed, SPACE, SHOP, 4).await?;
     let notes = story.notes(&[]).await?;
     ensure!(notes == has(&EDGES, "two"), "{notes:?}");
-    story.told(&["WaveBegan wave 2 of 3 (two) of revision 3", "RolloutDone revision", "RolloutPaused"]).await
+    let begun = "WaveBegan wave 2 of 3 (two) of revision 3";
+    let waits = "AwaitingApproval wave 2 of 3 (two) of revision 3 waits for an approval before the next one begins";
+    story.told(&[begun, waits, "RolloutDone revision", "RolloutPaused"]).await
 }
 
 #[tokio::test]

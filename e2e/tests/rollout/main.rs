@@ -1,9 +1,13 @@
 //! Rolls out on four real API servers: one dies in the second wave, half of them stand still while the others go on, or they wait for an
-//! approval. `soak` has eight.
+//! approval. What of that is told to the one on call is bounded. `soak` has eight.
 
 mod approvals;
+mod back;
 mod dies;
+mod oncall;
 mod soak;
+
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use emco_crds::conditions::{Conditioned as _, types};
@@ -134,14 +138,21 @@ spec: {{deploymentIntentGroupRef: {{name: {SHOP}}}, digest: \"{inputs_digest}\",
         .await
     }
 
-    /// An Event begins with each of these words.
+    /// Kind, reason and message of each Event.
+    async fn events(&self) -> Result<String> {
+        let each = "jsonpath={range .items[*]}{.involvedObject.kind} {.reason} {.message}{\"\\n\"}{end}";
+        self.kubectl(&["get", "events", "-n", self.space, "-o", each]).await
+    }
+
+    /// Waits until an Event tells each of these. It is written after the status that it is about.
     async fn told(&self, words: &[&str]) -> Result<()> {
-        let each = "jsonpath={range .items[*]}{.reason} {.message}{\"\\n\"}{end}";
-        let events = self.kubectl(&["get", "events", "-n", self.space, "-o", each]).await?;
-        for wanted in words {
-            ensure!(events.contains(wanted), "no Event tells: {wanted}\n{events}");
+        let deadline = Instant::now() + SOON;
+        loop {
+            let events = self.events().await?;
+            let Some(wanted) = words.iter().find(|wanted| !events.contains(**wanted)) else { return Ok(()) };
+            ensure!(Instant::now() < deadline, "no Event tells: {wanted}\n{events}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        Ok(())
     }
 }
 

@@ -57,6 +57,8 @@ async fn eight_clusters(bed: &Bed) -> Result<()> {
     story.approve(&second).await?;
     let why = story.paused().await?;
     ensure!(why.contains(paused), "{why}");
+    let wave = "WaveBegan wave 2 of 5 (two) of revision 3";
+    story.told(&[wave, "AwaitingApproval wave 2 of 5 (two)", "RolloutPaused"]).await?;
     let notes = story.notes(&[DEAD[0], DEAD[1], DIES, JOINS]).await?;
     ensure!(notes == [has(&["e0", "e1"], "two"), waits].concat(), "{notes:?}");
 
@@ -98,7 +100,10 @@ async fn eight_clusters(bed: &Bed) -> Result<()> {
     deployed(bed, SHOP, SHOP, 6).await?;
     let notes = story.notes(&[]).await?;
     ensure!(notes == has(&EDGES, "three"), "{notes:?}");
-    story.told(&["WaveBegan wave 2 of 5 (two) of revision 3", "RolloutDone revision", "RolloutPaused"]).await
+    let events = story.events().await?;
+    let of_it = events.lines().filter(|event| event.starts_with("DeploymentIntentGroup ")).count();
+    ensure!(of_it <= 25, "{of_it} Events within the hour: {events}");
+    Ok(())
 }
 
 #[tokio::test]

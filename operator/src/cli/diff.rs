@@ -12,6 +12,7 @@ use emco_crds::SyncShard;
 use emco_crds::deployment_intent_group::view::{Question, ViewOf};
 use emco_engine::identity::ClusterId;
 use emco_engine::shard::{Content, Row, Target, rows};
+use emco_engine::text::counted;
 use kube::ResourceExt as _;
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +124,8 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Outcome> {
         .map(|cluster| cluster.cluster.as_str())
         .collect();
     if !failed.is_empty() {
-        bail!("{} of {} clusters could not be compared: {}", failed.len(), clusters.len(), failed.join(", "));
+        let all = counted(clusters.len(), "cluster");
+        bail!("{} of {all} could not be compared: {}", failed.len(), failed.join(", "));
     }
     let same = clusters.iter().all(|cluster| cluster.differences.is_empty());
     Ok(if same { Outcome::AsWanted } else { Outcome::NotAsWanted })
@@ -255,9 +257,8 @@ fn text(clusters: &[OnCluster]) -> String {
         let OnCluster { cluster: name, compared, differences, error, .. } = cluster;
         let result = match (error, differences.len()) {
             (Some(error), _) => error.clone(),
-            (None, 0) => format!("no difference in {compared} objects"),
-            (None, 1) => "1 difference".to_owned(),
-            (None, many) => format!("{many} differences"),
+            (None, 0) => format!("no difference in {}", counted(*compared, "object")),
+            (None, number) => counted(number, "difference"),
         };
         text.push_str(&format!("{name}, {against}: {result}\n"));
         for Difference { app, object, change, message, fields } in differences {

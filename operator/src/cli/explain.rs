@@ -7,6 +7,7 @@ use emco_crds::conditions::{Condition, Conditioned as _, types};
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::deployment_intent_group::view::{Question, ViewOf};
 use emco_engine::explain::{self, Considered, Explanation, Verdict};
+use emco_engine::text::counted;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
 use serde::Serialize;
@@ -106,7 +107,8 @@ pub async fn run(args: ExplainArgs) -> anyhow::Result<Outcome> {
         );
     }
     if left_out > 0 {
-        eprintln!("warning: {left_out} rows did not fit into the stored explanation");
+        let rows = counted(left_out, "row");
+        eprintln!("warning: {rows} did not fit into the stored explanation");
     }
     Ok(if answer.refused.is_some() { Outcome::WouldBeRefused } else { Outcome::AsWanted })
 }

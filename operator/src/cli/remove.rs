@@ -2,6 +2,7 @@
 //!
 //! The Secret goes last. Where this is interrupted after the Cluster was deleted, running it again finishes the job with that Secret.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -18,10 +19,12 @@ use super::scheduling::{HubCluster, holder, locate};
 use super::{Outcome, print, watched};
 
 mod account;
+mod kept;
 mod on_cluster;
 mod secret;
 
 pub use account::remove_account;
+pub use kept::spaces;
 pub use on_cluster::{Left, stays, unclaim};
 pub use secret::{Ours, RELEASED, made_by_us};
 
@@ -36,18 +39,20 @@ struct Gone {
 pub async fn run(args: RemoveArgs) -> anyhow::Result<Outcome> {
     let id = args.named.cluster.clone();
     let hub = hub::connect(&args.named.hub).await?;
-    match Box::pin(remove(&hub, &id, args.keep_account, args.timeout)).await? {
+    let spaces = kept::spaces_of(&hub).await;
+    match Box::pin(remove(&hub, &id, args.keep_account, (args.timeout, &spaces))).await? {
         Some(outcome) => Ok(outcome),
         None => bail!("there is no Cluster {id} on the hub {}", hub.url),
     }
 }
 
-/// The same on a hub; `None` where neither the Cluster is there nor what an interrupted run left.
+/// The same on a hub; `None` where neither the Cluster is there nor what an interrupted run left. `spaces` are namespaces that logical
+/// clouds have, or had, on clusters.
 pub async fn remove(
     hub: &Hub,
     id: &str,
     keep_account: bool,
-    limit: Duration,
+    (limit, spaces): (Duration, &BTreeSet<String>),
 ) -> anyhow::Result<Option<Outcome>> {
     let place = locate(hub, id).await?;
     let found = find(&place.api, &place.name).await;
@@ -62,7 +67,7 @@ pub async fn remove(
         },
     };
     let clean = match gone.client {
-        Some(client) => on_cluster::leave(hub, &place, id, client, keep_account).await?,
+        Some(client) => on_cluster::leave(hub, &place, id, client, (keep_account, spaces)).await?,
         None => print("on the cluster everything was removed before\n").map(|()| true)?,
     };
     let deleted = match gone.secret {

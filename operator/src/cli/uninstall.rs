@@ -38,6 +38,11 @@ fn called(kind: &str, called: &'static str) -> &'static str {
 
 /// `kubectl emco uninstall`.
 pub async fn run(args: UninstallArgs) -> anyhow::Result<Outcome> {
+    let is_chosen = args.choice.keep || args.choice.release || args.choice.remove;
+    if args.yes && !is_chosen {
+        let why = "--yes confirms a choice, and there is none: add --keep, --release or --remove";
+        return Err(Misused(why.to_owned()).into());
+    }
     let hub = hub::connect(&args.hub).await?;
     let there = Inventory::read(&hub).await?;
     print(&there.said(&hub))?;
@@ -54,9 +59,8 @@ pub async fn run(args: UninstallArgs) -> anyhow::Result<Outcome> {
         ))
         .map(|()| Outcome::AsWanted);
     }
-    if !(args.choice.release || args.choice.remove) {
-        print(CHOICES)?;
-        return Err(Misused("say what becomes of it: --keep, --release or --remove".to_owned()).into());
+    if !is_chosen {
+        return print(CHOICES).map(|()| Outcome::AsWanted);
     }
     let word = if args.choice.release { "release" } else { "remove" };
     if args.choice.release
@@ -98,7 +102,7 @@ pub enum Ended {
 }
 
 const CHOICES: &str = "\
-what becomes of it is to be chosen:
+EMCO goes by one of these; choose what becomes of what runs:
   --keep     what runs stays, and so do EMCO's objects and the accounts on clusters: EMCO may come back
   --release  what runs stays on the clusters and is nobody's; all that is EMCO's goes
   --remove   what runs is removed from the clusters, and then all that is EMCO's

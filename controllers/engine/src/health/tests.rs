@@ -29,7 +29,12 @@ fn a_deployment_is_ready_when_every_replica_is_new_and_available() {
     };
     assert_eq!(with("observedGeneration", json!(1)), "P generation 2 is not observed yet, 1 is");
     assert_eq!(with("updatedReplicas", json!(2)), "P 2 of 3 replicas are updated");
-    assert_eq!(with("replicas", json!(4)), "P 1 old replicas are still there");
+    assert_eq!(with("replicas", json!(4)), "P 3 of 4 replicas are available");
+    let mut leaving = full.clone();
+    (leaving["replicas"], leaving["availableReplicas"]) = (json!(4), json!(4));
+    assert_eq!(deployment(json!({"replicas": 3}), leaving), "P 1 old replica is still there");
+    let none = json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1});
+    assert_eq!(deployment(json!({"replicas": 1}), none), "P 0 of 1 replica is available");
     assert_eq!(with("availableReplicas", json!(0)), "P 0 of 3 replicas are available");
     assert_eq!(
         with(
@@ -78,7 +83,7 @@ fn a_stateful_set_waits_for_its_update_up_to_the_partition() {
         "P 1 of 2 replicas are updated"
     );
     assert_eq!(set(json!({"replicas": 4}), status.clone()), "P 3 of 4 replicas are made");
-    assert_eq!(set(json!({"replicas": 2}), status.clone()), "P 1 replicas are too many");
+    assert_eq!(set(json!({"replicas": 2}), status.clone()), "P 1 replica is too many");
     assert_eq!(set(json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}}), status), "R");
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Health, condition, number, text};
+use crate::text::counted;
 
 /// Kinds whose controllers always write `observedGeneration`: without one, nothing was observed.
 pub fn must_observe(group: &str, kind: &str) -> bool {
@@ -16,7 +17,13 @@ fn status(object: &Value, field: &str) -> i64 {
 /// The first of these numbers that is below what is wanted becomes the explanation.
 fn short(wanted: i64, have: &[(&str, i64)]) -> Option<Health> {
     let (what, number) = have.iter().find(|(_, number)| *number < wanted)?;
-    Some(Health::progressing(format!("{number} of {wanted} replicas are {what}")))
+    Some(Health::progressing(format!("{number} of {} {what}", replicas(wanted, "replica"))))
+}
+
+/// So many replicas with their verb: `1 replica is`, `2 replicas are`.
+fn replicas(number: i64, noun: &str) -> String {
+    let verb = if number == 1 { "is" } else { "are" };
+    format!("{} {verb}", counted(usize::try_from(number).unwrap_or_default(), noun))
 }
 
 pub fn deployment(object: &Value) -> Health {
@@ -43,11 +50,14 @@ fn rolled_out(object: &Value) -> Health {
     if let Some(short) = short(wanted, &[("made", all), ("updated", updated)]) {
         return short;
     }
+    let available = status(object, "availableReplicas");
     if all > updated {
-        return Health::progressing(format!("{} old replicas are still there", all - updated));
+        // Old ones are kept until the new ones are available: what these lack comes first.
+        return short(all, &[("available", available)]).unwrap_or_else(|| {
+            Health::progressing(format!("{} still there", replicas(all - updated, "old replica")))
+        });
     }
-    let ready =
-        [("available", status(object, "availableReplicas")), ("ready", status(object, "readyReplicas"))];
+    let ready = [("available", available), ("ready", status(object, "readyReplicas"))];
     short(wanted, &ready).unwrap_or(Health::Ready)
 }
 
@@ -62,7 +72,7 @@ pub fn stateful_set(object: &Value) -> Health {
         return short;
     }
     if status(object, "replicas") > wanted {
-        return Health::progressing(format!("{} replicas are too many", status(object, "replicas") - wanted));
+        return too_many(status(object, "replicas") - wanted);
     }
     if partition > 0 {
         let moved = [("updated", status(object, "updatedReplicas"))];
@@ -73,6 +83,10 @@ pub fn stateful_set(object: &Value) -> Health {
         return Health::progressing("its pods are being updated");
     }
     Health::Ready
+}
+
+fn too_many(number: i64) -> Health {
+    Health::progressing(format!("{} too many", replicas(number, "replica")))
 }
 
 pub fn daemon_set(object: &Value) -> Health {
@@ -99,7 +113,7 @@ pub fn replica_set(object: &Value) -> Health {
         ("ready", status(object, "readyReplicas")),
     ];
     if status(object, "replicas") > wanted {
-        return Health::progressing(format!("{} replicas are too many", status(object, "replicas") - wanted));
+        return too_many(status(object, "replicas") - wanted);
     }
     short(wanted, &have).unwrap_or(Health::Ready)
 }

@@ -265,10 +265,15 @@ impl<'a> Builder<'a> {
             let Some(draft) = draft.as_ref().filter(|draft| !draft.defines.is_empty()) else { continue };
             self.defined.entry(job.item.id()).or_default().extend(draft.defines.clone());
         }
-        let mut follow = Vec::new();
+        let (mut follow, mut refusals) = (Vec::new(), BTreeMap::new());
         for (attempt, draft) in attempts.into_iter().zip(drafts) {
-            let set = match &draft {
-                Some(draft) => self.made(&attempt.job, draft)?,
+            let set = match draft.as_ref().map(|draft| self.made(&attempt.job, draft)) {
+                Some(Err(refusal)) => {
+                    // The first of each app.
+                    refusals.entry(attempt.job.item.app).or_insert(refusal);
+                    continue;
+                }
+                Some(Ok(made)) => made,
                 None => None,
             };
             let findings = draft.and_then(|draft| draft.findings.clone());
@@ -289,7 +294,7 @@ impl<'a> Builder<'a> {
                 (None, None) => {}
             }
         }
-        Ok(follow)
+        Refusal::all(refusals.into_values()).map_or(Ok(follow), Err)
     }
 
     fn take(&mut self, attempt: &Attempt<'a>, made: Finished, found: Option<Arc<Findings>>) {

@@ -197,35 +197,50 @@ fn serves(cluster: &ClusterFacts) -> impl Fn(&str) -> bool + '_ {
 /// `None` where a try failed.
 type Rendered = Option<(Arc<Draft>, Reads)>;
 
-/// Renders some jobs on all cores; the first failure by position wins, whichever thread met it.
+/// Renders some jobs on all cores. Of each app its first failure by position is told, whichever thread met it.
 fn in_parallel(
     resolved: &Resolved<'_>,
     jobs: &[Job<'_>],
     picks: &[usize],
 ) -> Result<Vec<Rendered>, Box<Refusal>> {
     let next = AtomicUsize::new(0);
+    let failed: Vec<AtomicUsize> = resolved.apps.iter().map(|_| AtomicUsize::new(usize::MAX)).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(picks.len());
     let work = || {
         let mut done = Vec::new();
         loop {
             let turn = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = picks.get(turn).and_then(|position| jobs.get(*position)) else { return done };
-            let result = one(resolved, job);
-            // A failure is the whole plan's: what comes after it would be rendered in vain. What comes before has begun.
-            let failed = result.is_err();
-            done.push((turn, result));
-            if failed {
-                next.store(picks.len(), Ordering::Relaxed);
+            let of_app = failed.get(job.item.app);
+            // There is no plan with a failure: the rest of its app would be rendered in vain. What comes before it is not left out.
+            if of_app.is_some_and(|first| first.load(Ordering::Relaxed) < turn) {
+                continue;
             }
+            let result = one(resolved, job);
+            if let (Err(_), Some(first)) = (&result, of_app) {
+                first.fetch_min(turn, Ordering::Relaxed);
+            }
+            done.push((turn, job.item.app, result));
         }
     };
-    let mut results: Vec<(usize, Result<Rendered, Box<Refusal>>)> = std::thread::scope(|scope| {
+    let mut results: Vec<(usize, usize, Result<Rendered, Box<Refusal>>)> = std::thread::scope(|scope| {
         let spawn = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).ok();
         let workers: Vec<_> = (0..threads).filter_map(spawn).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
     });
-    results.sort_by_key(|(turn, _)| *turn);
-    let rendered: Vec<Rendered> = results.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
+    results.sort_by_key(|(turn, ..)| *turn);
+    let (mut rendered, mut refusals) = (Vec::new(), BTreeMap::new());
+    for (_, app, result) in results {
+        match result {
+            Ok(done) => rendered.push(done),
+            Err(refusal) => {
+                refusals.entry(app).or_insert(refusal);
+            }
+        }
+    }
+    if let Some(refusal) = Refusal::all(refusals.into_values()) {
+        return Err(refusal);
+    }
     if rendered.len() < picks.len() {
         let text = "a rendering ended without a result: see the operator's log".to_owned();
         return Err(Refusal::new(RENDERED, Reason::TemplateError, text));

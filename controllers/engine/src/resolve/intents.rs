@@ -111,32 +111,44 @@ impl Apps<'_> {
     }
 }
 
+/// Effects of all of them, but for those that are refused: that is added to the `refusals`.
 pub(super) fn effects<'a>(
     snapshot: &'a Snapshot,
     composite_app: &str,
     names: &BTreeSet<&str>,
-) -> Result<AllEffects<'a>, Box<Refusal>> {
+    refusals: &mut Vec<Box<Refusal>>,
+) -> AllEffects<'a> {
     let mut all = AllEffects::default();
     let apps = Apps { composite_app, names };
     for reference in ordered(&snapshot.dig.spec.intents, PRIORITIES) {
-        let name = reference.name.as_str();
-        let (made_by, Effects { edits, objects }) = if is_traffic(reference) {
-            let group = group(snapshot, reference, apps)?;
-            all.traffic.push(group);
-            ((traffic::KIND, traffic::SHORT), act::traffic::effects(&group))
-        } else if is_hardware(reference) {
-            let intent = named(snapshot, reference, &snapshot.hardware)?;
-            ((HARDWARE, HARDWARE_SHORT), consumers(name, intent, apps, &mut all.hardware)?)
-        } else {
-            let intent = named(snapshot, reference, &snapshot.intents)?;
-            ((ACTIONS, SHORT), generic_actions(snapshot, name, intent, apps)?)
-        };
-        for (app, entry) in edits {
-            all.entries.entry(app).or_default().push(entry);
-        }
-        all.generated.extend(Generated::of(made_by, name, objects));
+        refusals.extend(add(&mut all, snapshot, reference, apps).err());
     }
-    Ok(all)
+    all
+}
+
+fn add<'a>(
+    all: &mut AllEffects<'a>,
+    snapshot: &'a Snapshot,
+    reference: &'a IntentRef,
+    apps: Apps<'_>,
+) -> Result<(), Box<Refusal>> {
+    let name = reference.name.as_str();
+    let (made_by, Effects { edits, objects }) = if is_traffic(reference) {
+        let group = group(snapshot, reference, apps)?;
+        all.traffic.push(group);
+        ((traffic::KIND, traffic::SHORT), act::traffic::effects(&group))
+    } else if is_hardware(reference) {
+        let intent = named(snapshot, reference, &snapshot.hardware)?;
+        ((HARDWARE, HARDWARE_SHORT), consumers(name, intent, apps, &mut all.hardware)?)
+    } else {
+        let intent = named(snapshot, reference, &snapshot.intents)?;
+        ((ACTIONS, SHORT), generic_actions(snapshot, name, intent, apps)?)
+    };
+    for (app, entry) in edits {
+        all.entries.entry(app).or_default().push(entry);
+    }
+    all.generated.extend(Generated::of(made_by, name, objects));
+    Ok(())
 }
 
 /// A `TrafficGroupIntent`, whose apps the composite application has.

@@ -167,6 +167,8 @@ pub struct Tally {
     pub unreachable: usize,
     /// Clusters that have all that is wanted, ready or not.
     pub applied: usize,
+    /// Those of them that cannot be reached.
+    pub applied_unseen: usize,
     /// Clusters on their way to that.
     pub applying: usize,
     /// Clusters that do not have it and cannot be reached.
@@ -204,6 +206,7 @@ impl Tally {
         if fact.wanted.is_some() {
             self.total += 1;
             self.applied += usize::from(fact.applied);
+            self.applied_unseen += usize::from(fact.kind == Kind::Unreachable && fact.applied);
             self.applying += usize::from(fact.kind == Kind::Progressing && !fact.applied);
             self.on_another += usize::from(fact.on_another);
             self.unreachable_without += usize::from(fact.kind == Kind::Unreachable && !fact.applied);

@@ -7,7 +7,9 @@ use emco_crds::sync_shard::status::LeftOut;
 use super::clusters;
 use super::facts::ClusterFact;
 use crate::conditions::truncate;
+use crate::drift::DELETED;
 use crate::shard::MOST_RESTORED;
+use crate::text::counted;
 
 /// Longest example in a sentence, in bytes.
 const LONGEST: usize = 256;
@@ -60,11 +62,14 @@ pub fn of(facts: &[ClusterFact<'_>]) -> (Option<DriftCounts>, Notes) {
     sum.reported = (reported > 0).then_some(reported);
     let drift = (reported > 0).then(|| {
         let first = example.map(|(cluster, object)| {
-            let by =
-                if object.by.is_empty() { String::new() } else { format!(" (written by {})", object.by) };
+            let by = match object.by.as_str() {
+                "" => String::new(),
+                DELETED => " (it is deleted)".to_owned(),
+                by => format!(" (written by {by})"),
+            };
             truncate(&format!(": {} on {cluster}{by}", object.resource), LONGEST)
         });
-        let objects = if reported == 1 { "1 object".to_owned() } else { format!("{reported} objects") };
+        let objects = counted(usize::try_from(reported).unwrap_or_default(), "object");
         let first = first.unwrap_or_default();
         format!("others changed {objects} on {}{first}", clusters(drifted))
     });

@@ -6,6 +6,7 @@ use emco_crds::{RowStatus, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::*;
+use crate::drift::DELETED;
 use crate::identity::SetDigest;
 use crate::shard::{encode_status, retarget};
 
@@ -153,6 +154,7 @@ fn a_dead_cluster_is_never_counted_ready_and_what_it_has_is_unknown() {
     );
     // It has the revision: that is still true.
     assert_eq!(status.deployed.status, "True");
+    assert_eq!(status.applied, "42 of 42 clusters, of which 1 cannot be reached");
     assert_eq!(status.state, State::Instantiated);
     assert_eq!((status.ready_counts.ready, status.ready_counts.unknown), (820, 20));
     assert_eq!((status.clusters.ready, status.clusters.unreachable), (41, 1));
@@ -367,6 +369,13 @@ fn changes_by_others_are_counted_and_named_and_make_nothing_less_ready() {
          ConfigMap/shop/web on acme/edge-03 (written by kubectl-edit)"
     );
     assert_eq!((status.ready.status, status.clusters.ready), ("True", 3));
+    fleet.change(3, |row| {
+        if let Some(object) = row.drift.as_mut().and_then(|drift| drift.objects.first_mut()) {
+            object.by = DELETED.to_owned();
+        }
+    });
+    let said = fleet.dig().deployed.message;
+    assert!(said.ends_with("ConfigMap/shop/web on acme/edge-03 (it is deleted)"), "{said}");
 }
 
 #[test]

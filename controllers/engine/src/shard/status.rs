@@ -10,6 +10,7 @@ use emco_crds::{RowStatus, State, SyncShardSpec, SyncShardStatus};
 
 use super::{LONGEST_ERROR, is_complete, retargeted};
 use crate::conditions::truncate;
+use crate::text::counted;
 
 /// Longest name of a resource in a row's error, in bytes.
 const LONGEST_RESOURCE: usize = 600;
@@ -105,7 +106,7 @@ pub fn ready_condition(
 ) -> (&'static str, &'static str, String) {
     let counted = Counted::of(spec, rows);
     let Counted { total, ready, failed, unreachable } = counted;
-    let message = format!("{ready} of {total} clusters ready");
+    let message = format!("{ready} of {} ready", counted(total, "cluster"));
     let (status, reason) = if ready == total {
         ("True", Reason::Ready)
     } else if failed > 0 {

@@ -8,7 +8,7 @@ use emco_crds::{Conditioned, DeploymentIntentGroup, Failing};
 use emco_engine::rollup::{DigRollup, MOST_FAILING, is_failure};
 use emco_engine::text::counted;
 
-use super::rollout;
+use super::{rollout, waits};
 use crate::object::events;
 use crate::object::transitions;
 use crate::reconcile::context::Context;
@@ -23,6 +23,7 @@ pub async fn tell(
     for (warning, reason, note) in news(dig.status.as_ref(), status, rolled) {
         events::emit(ctx, dig, warning, reason, &note).await;
     }
+    waits::tell(ctx, dig, status).await;
 }
 
 fn news(
@@ -74,16 +75,6 @@ fn news(
         && said(types::RENDERED) != *remark
     {
         news.push((true, "RenderWarning", remark.clone()));
-    }
-    let held = |status: &DeploymentIntentGroupStatus| {
-        let approved = status.condition(types::APPROVED);
-        let held = approved.filter(|approved| approved.reason == Reason::RemovalNeedsConfirmation.as_str());
-        held.map(|approved| approved.message.clone())
-    };
-    if let Some(note) = held(now)
-        && before.and_then(held).is_none()
-    {
-        news.push((true, "RemovalBudget", note));
     }
     news.extend(wave(before, now).map(|(reason, note)| (false, reason, note)));
     news.extend(newly_failed(before, now).map(|(reason, note)| (true, reason, note)));

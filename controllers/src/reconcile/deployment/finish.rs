@@ -30,7 +30,7 @@ pub async fn finish(
         && store::is_unreported(ctx, owner, newest.spec.revision)
     {
         // Before the outcome is recorded: without that, it is done again.
-        store::explain(ctx, owner, &newest.spec, &plan.explanation).await;
+        store::explain(ctx, owner, &newest.spec, &plan.explanation).await?;
     }
     let counts = RevisionCounts { clusters: rolled.clusters.total, objects: rolled.deployed_counts.applied };
     // Where a plan is only planned, clusters stay in the middle of a rollout, or where it was taken back to.

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use emco_crds::conditions::types;
 use emco_crds::fields::Level;
+use emco_crds::names::object::DEFAULT_LOGICAL_CLOUD;
+use emco_crds::reasons::DeploymentIntentGroupReason as Reason;
 use emco_crds::{
-    CompositeApp, CompositeProfile, DeploymentIntentGroup, GenericActionIntent, HardwareIntent, Project,
-    TrafficGroupIntent,
+    CompositeApp, CompositeProfile, Conditioned, DeploymentIntentGroup, GenericActionIntent, HardwareIntent,
+    Project, TrafficGroupIntent,
 };
 use emco_engine::identity::ClusterId;
 use emco_engine::refusal::Refusal;
@@ -88,6 +91,10 @@ pub async fn gather(
         .and_then(|named| ctx.stores.profiles.named(namespace, &named.name));
     let clusters = facts::clusters(ctx);
     let cloud = match ctx.stores.clouds.named(namespace, &spec.logical_cloud_ref.name) {
+        None if is_being_made(dig, &project) => {
+            let message = format!("Project {} makes the LogicalCloud default", meta::name(project.as_ref()));
+            return Ok(Err(refused(Reason::Progressing.as_str(), false, message)));
+        }
         None => None,
         Some(cloud) => match logical_cloud::facts(ctx, &cloud, &project, &clusters) {
             Ok(facts) => Some((facts, cloud.spec.level)),
@@ -144,6 +151,15 @@ pub async fn gather(
     };
     gathered.unread = hardware::gather(ctx, owner, &mut gathered.snapshot);
     Ok(Ok(gathered))
+}
+
+/// Whether the logical cloud of a deployment is the one that its Project keeps, and makes any moment.
+fn is_being_made(dig: &DeploymentIntentGroup, project: &Project) -> bool {
+    let stalled = project.status.as_ref().is_some_and(|status| status.is_true(types::STALLED));
+    dig.spec.logical_cloud_ref.name == DEFAULT_LOGICAL_CLOUD
+        && project.spec.logical_cloud.is_some()
+        && !meta::deleting(project)
+        && !stalled
 }
 
 /// Why a deployment may not begin: its namespace has more of them than its Project allows, and as many are older. One that has a

@@ -15,7 +15,7 @@ use emco_engine::placement::AppPlacement;
 use emco_engine::plan::sentence;
 use emco_engine::refusal::Refusal;
 use emco_engine::resolve;
-use emco_engine::rollup::{self, Before, DigInputs, DigRollup};
+use emco_engine::rollup::{self, Before, DigInputs, DigRollup, Verdict};
 use emco_engine::set::combinations;
 use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
@@ -104,6 +104,7 @@ pub async fn write(
         rolled.deployed = way.said(rolled.deployed);
         rolled.ready = way.ready(rolled.ready);
     }
+    let runs = rolled.ready.clone();
     if let Some(held) = planned.held() {
         rolled.ready = held.hold.ready(rolled.ready, stored.is_some());
     }
@@ -136,7 +137,7 @@ pub async fn write(
     status.history = history(ctx, dig, owner);
     status.last_handled_request = super::request(dig);
     status.approval = approved::record(ctx, owner, stored, dig);
-    state(ctx, dig, &mut status, planned, &rolled);
+    state(ctx, dig, &mut status, planned, (&rolled, &runs));
     let contested = release::contested(ctx, dig, owner);
     if let Some(contested) = &contested {
         contested.add_to(ctx, &mut status, meta::generation(dig));
@@ -235,13 +236,13 @@ fn suspended_by(ctx: &Context, dig: &DeploymentIntentGroup) -> String {
     format!("; {}", hold.sentence())
 }
 
-/// All conditions.
+/// All conditions. What `runs` is as ready as this, whatever is held back beside it.
 fn state(
     ctx: &Context,
     dig: &DeploymentIntentGroup,
     status: &mut DeploymentIntentGroupStatus,
     planned: &Planned,
-    rolled: &DigRollup,
+    (rolled, runs): (&DigRollup, &Verdict),
 ) {
     let generation = meta::generation(dig);
     let now = ctx.now();
@@ -290,7 +291,8 @@ fn state(
     }
     match (refusal, revision) {
         (Some(refusal), Some(revision)) => {
-            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            let said = (refusal.reason, refusal.message.as_str());
+            let message = rollup::still_runs(revision, &rolled.applied, said, runs);
             say(types::READY, "False", refusal.reason, &(message + &suspended_by(ctx, dig)));
         }
         (Some(refusal), None) => {

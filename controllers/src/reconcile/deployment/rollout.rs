@@ -19,8 +19,8 @@ use emco_engine::rollup::{Shard, Verdict, borne, needed};
 use emco_engine::text::counted;
 use k8s_openapi::jiff::Timestamp;
 
-use super::approved;
 use super::order::order_of;
+use super::{approved, waits};
 use crate::object::Owner;
 use crate::object::context::Failure;
 use crate::object::status;
@@ -34,6 +34,8 @@ pub use way_back::Back;
 
 /// What a wave waits for that has not begun.
 pub const BEFORE_IT_BEGINS: &str = "an approval before it begins";
+/// What a wave waits for that is done.
+pub const BEFORE_THE_NEXT: &str = "an approval before the next one begins";
 
 /// How far a revision may go now.
 pub struct Way {
@@ -180,7 +182,11 @@ pub async fn remember(
     }
     let mut said = dig.status.clone().unwrap_or_default();
     said.rollout = Some(way.status.clone());
-    Ok(status::write(ctx, dig, dig.status.as_ref(), &said).await? || took_back)
+    let written = status::write(ctx, dig, dig.status.as_ref(), &said).await?;
+    if written {
+        waits::tell(ctx, dig, &said).await;
+    }
+    Ok(written || took_back)
 }
 
 /// Approvals by wave.
@@ -259,7 +265,7 @@ fn waits_for(
     match phase {
         Phase::Rolling | Phase::TakenBack | Phase::Done => String::new(),
         Phase::AwaitsBefore => format!("{BEFORE_IT_BEGINS}: {command}"),
-        Phase::AwaitsAfter => format!("an approval before the next one begins: {command}"),
+        Phase::AwaitsAfter => format!("{BEFORE_THE_NEXT}: {command}"),
         Phase::Soaking(_) => "the end of its soak".to_owned(),
         Phase::Paused(Halt::Failures) => {
             let failed = standing.values().filter(|standing| **standing == Standing::Failed).count();

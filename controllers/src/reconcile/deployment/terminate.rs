@@ -13,11 +13,10 @@ use emco_engine::approval::Wait;
 use emco_engine::conditions;
 use emco_engine::rollup::{self, DigInputs, DigRollup};
 use emco_engine::text::counted;
-use k8s_openapi::jiff::Timestamp;
 
 use super::approved::{self, Gate};
 use super::report::{before, fill};
-use super::{MOVED, details, held, not_removed};
+use super::{MOVED, details, held, not_removed, waits};
 use crate::abandon;
 use crate::object::Owner;
 use crate::object::context::{Failure, Outcome, Reconciled};
@@ -107,11 +106,7 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     if removed.is_none() {
         details::remove(ctx, dig, owner).await?;
     }
-    if let Some(wait) = &first.unapproved {
-        say_approved(&mut status, "False", wait.reason, &wait.message, (generation, now));
-    } else if let Some(by) = gate.as_ref().and_then(|gate| gate.passed(ctx)) {
-        say_approved(&mut status, "True", Reason::ApprovedBy, &by, (generation, now));
-    }
+    say_approved(ctx, &mut status, &first, gate.as_ref(), generation);
     let list = status.conditions_mut();
     conditions::remove(list, types::PINNED);
     conditions::set(list, types::READY, "False", reason, &message, generation, now);
@@ -122,7 +117,9 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     } else {
         conditions::set(list, types::RECONCILING, "True", reason, &message, generation, now);
     }
-    status::write(ctx, dig, dig.status.as_ref(), &status).await?;
+    if status::write(ctx, dig, dig.status.as_ref(), &status).await? {
+        waits::tell(ctx, dig, &status).await;
+    }
     if let Some(removed) = &removed {
         Box::pin(details::write_change(ctx, owner, removed)).await?;
     }
@@ -131,16 +128,25 @@ pub async fn reconcile(ctx: &Context, dig: &DeploymentIntentGroup, owner: &Owner
     Ok(outcome.at_latest((ending == Removal::Unseen).then_some(store::SHOWN)))
 }
 
-/// Says whether its end is approved.
+/// Says whether its end is approved. What a plan waited for does not come any more.
 fn say_approved(
+    ctx: &Context,
     status: &mut DeploymentIntentGroupStatus,
-    value: &str,
-    reason: Reason,
-    message: &str,
-    (generation, now): (i64, Timestamp),
+    first: &First,
+    gate: Option<&Gate>,
+    generation: i64,
 ) {
-    let list = status.conditions_mut();
-    conditions::set(list, types::APPROVED, value, reason.as_str(), message, generation, now);
+    let (list, now) = (status.conditions_mut(), ctx.now());
+    let mut say = |value: &str, reason: Reason, message: &str| {
+        conditions::set(list, types::APPROVED, value, reason.as_str(), message, generation, now);
+    };
+    if let Some(wait) = &first.unapproved {
+        say("False", wait.reason, &wait.message);
+    } else if let Some(by) = gate.and_then(|gate| gate.passed(ctx)) {
+        say("True", Reason::ApprovedBy, &by);
+    } else if list.iter().any(|said| said.type_ == types::APPROVED && said.status == "False") {
+        conditions::remove(list, types::APPROVED);
+    }
 }
 
 /// What people have to say before anything is removed.

@@ -44,7 +44,8 @@ pub(super) async fn refused(
             let revision = stored.spec.revision;
             runs(status, &stored);
             let rolled = roll_up(ctx, owner, &combinations(&stored.running.assignment), status);
-            let message = rollup::still_runs(revision, &rolled.applied, refusal.reason, &refusal.message);
+            let said = (refusal.reason, refusal.message.as_str());
+            let message = rollup::still_runs(revision, &rolled.applied, said, &rolled.ready);
             // Which clusters the refused change could have had is not worked out.
             let not_granted = status.clusters.as_ref().map_or(0, |clusters| clusters.not_granted);
             fill(status, rolled, not_granted);

@@ -15,6 +15,7 @@ use super::super::edge::Session;
 use super::super::errors::{
     A_CHART_NAMES_IT, A_PERMISSION_NAMES_IT, IMMUTABLE, Retry, Trouble, lacks_namespace, names_each_field,
 };
+use super::super::line_bound::Sort;
 use super::super::observe::Seen;
 use super::desired::Item;
 use super::first::BLOCKED;
@@ -81,11 +82,11 @@ impl Job {
             return Trouble::new("KindMissing", &text, Retry::Soon);
         }
         // A cluster heeds a binding a moment after it has it: that of the account, or in a logical cloud the operator's own, whose rights
-        // are also what it may give away.
+        // are also what it may give away. Until then nothing failed.
         let tries = self.memory.backoff.last(&Key::Object(item.id.clone())).map_or(0, |tries| tries.count);
         let cloud = self.ctx.owner.kind == OwnerKind::LogicalCloud && error.code() == 403;
         if (item.account().is_some() && error.lacks_right() || cloud) && tries < RIGHTS_COME {
-            trouble.retry = Retry::Soon;
+            (trouble.reason, trouble.retry) = ("Progressing", Retry::Soon);
         }
         if trouble.reason != IMMUTABLE {
             return trouble;
@@ -155,10 +156,13 @@ impl Job {
     fn asked_to_go(&mut self, refused: &Refused) {
         self.memory.backoff.worked(&Key::Object(refused.item.id.clone()));
         self.memory.drift.awaits(&refused.item.id);
+        if !self.ctx.log.takes(Sort::Anew) {
+            return;
+        }
         let (cluster, resource, reason) =
             (self.ctx.edge.id.as_str(), refused.item.id.to_string(), refused.words.as_str());
         let revision = self.revision();
-        let LogFields { project, deployment, object } = &self.ctx.log;
+        let LogFields { project, deployment, object } = &self.ctx.log.owner;
         tracing::info!(
             project,
             deployment,

@@ -26,9 +26,9 @@ use super::row::Facts;
 use super::send::Over;
 use super::{Job, Key};
 use crate::api::{ApiResult, Method, Request};
-use crate::object::LogFields;
 
 mod autoscaled;
+mod lines;
 mod said;
 
 pub(super) use autoscaled::Autoscaled;
@@ -191,7 +191,7 @@ impl Job {
             let seen = match found.into() {
                 Look::There(seen) => seen,
                 Look::Absent if report && self.is_missed(item) => {
-                    self.differs(item, known.is_some(), Differs::of("deleted".to_owned()));
+                    self.differs(item, known.is_some(), Differs::of(drift::DELETED.to_owned()));
                     continue;
                 }
                 Look::Absent | Look::Unknown => continue,
@@ -350,21 +350,8 @@ impl Job {
                 continue;
             }
             let by = if judged.by.is_empty() { seen.managers.join(", ") } else { judged.by.join(", ") };
-            let (cluster, resource) = (self.ctx.edge.id.as_str(), item.id.to_string());
-            let (revision, taken) = (self.revision(), judged.taken.join(" "));
+            self.log_changed(&item, &judged.taken, &by);
             let fields = drift::named::fields(&marked, &judged.taken);
-            let LogFields { project, deployment, object } = &self.ctx.log;
-            tracing::info!(
-                project,
-                deployment,
-                object,
-                cluster,
-                revision,
-                resource,
-                fields = taken,
-                by,
-                "changed by others"
-            );
             // Something else than what it is now, so that it stays a difference after a restart.
             let baseline = if first { "unknown".to_owned() } else { baseline };
             self.memory.drift.baseline.insert(item.id.clone(), baseline.clone());

@@ -50,7 +50,7 @@ impl Job {
         }
         self.memory.drift.count_restored(&item.id);
         self.memory.drift.last = row::now(self);
-        match differed.filter(|differs| !differs.by.is_empty()) {
+        match differed.filter(|differs| !["", drift::DELETED].contains(&differs.by.as_str())) {
             Some(Differs { by, fields, .. }) => self.again(item, "changed", &by, &fields),
             None => self.again(item, "deleted or replaced", "others", &[]),
         }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::super::absence::{self, Absent};
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
+use super::super::line_bound::Sort;
 use super::super::metrics::count;
 use super::super::observe::{Look, Seen};
 use super::anew::{BACKGROUND, FOREGROUND, delete_request};
@@ -397,10 +398,12 @@ impl End<'_> {
         match session.send(&ctx.edge, request.clone().acting_as(Some(account))).await {
             Err(error) if error.lacks_right() => {
                 ctx.edge.metrics.beyond_account.fetch_add(1, Ordering::Relaxed);
-                tracing::info!(
-                    cluster = %ctx.edge.id, object = %id, account,
-                    "the account may not remove what it made: it is removed with the credentials of the Cluster"
-                );
+                if ctx.log.takes(Sort::BeyondAccount) {
+                    tracing::info!(
+                        cluster = %ctx.edge.id, object = %id, account,
+                        "the account may not remove what it made: it is removed with the credentials of the Cluster"
+                    );
+                }
                 session.send(&ctx.edge, request).await
             }
             answer => answer,

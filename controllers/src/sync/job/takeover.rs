@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::super::edge::Session;
 use super::super::errors::{Retry, Trouble};
+use super::super::line_bound::Sort;
 use super::super::observe::Seen;
 use super::desired::Item;
 use super::foreign::{self, Foreign};
@@ -106,8 +107,11 @@ impl Job {
     /// Records an object that is ours now and was there before.
     pub(super) fn taken_over(&mut self, item: &Item, uid: &str, from: &str) {
         self.note_adopted(&item.id, uid);
+        if !self.ctx.log.takes(Sort::TakenOver) {
+            return;
+        }
         let (cluster, resource, revision) = (self.ctx.edge.id.as_str(), item.id.to_string(), self.revision());
-        let LogFields { project, deployment, object } = &self.ctx.log;
+        let LogFields { project, deployment, object } = &self.ctx.log.owner;
         tracing::info!(project, deployment, object, cluster, revision, resource, from, "taken over");
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emco_crds::sync_shard::status::LeftOut;
 use serde_json::Value;
 
+use super::super::line_bound::Sort;
 use super::Job;
 use super::desired::{App, Item};
 use crate::api::ApiError;
@@ -82,12 +83,12 @@ impl LeftOuts {
 impl Job {
     /// Logs fields that an object was applied without.
     pub(super) fn log_left_out(&self, item: &Item, fields: &[String]) {
-        if fields.is_empty() {
+        if fields.is_empty() || !self.ctx.log.takes(Sort::LeftOut) {
             return;
         }
         let (cluster, resource) = (self.ctx.edge.id.as_str(), item.id.to_string());
         let (revision, fields) = (self.revision(), fields.join(" "));
-        let LogFields { project, deployment, object } = &self.ctx.log;
+        let LogFields { project, deployment, object } = &self.ctx.log.owner;
         tracing::info!(
             project,
             deployment,

@@ -88,7 +88,8 @@ async fn a_right_that_comes_a_moment_later_costs_seconds() {
     edge.faults(Some(without_right(|request| request.method == Method::Patch)));
     rig.start().await;
     rig.target(&on("a", &[app_with("1")])).await;
-    rig.until_reason("a", "Forbidden").await;
+    let error = rig.until_reason("a", "Progressing").await.error.unwrap();
+    assert!(error.message.contains("cannot patch resource \"configmaps\""), "{}", error.message);
     let begun = Instant::now();
     edge.faults(None);
     rig.until_complete("a").await;

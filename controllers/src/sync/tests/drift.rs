@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::rig::*;
 use crate::api::{ApiServer, ApiServerExt, Content, Method, Request};
+use crate::reconcile_tests::Log;
 
 const CONFIG: &str = "/api/v1/namespaces/shop/configmaps/c";
 const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
@@ -48,6 +49,22 @@ async fn a_field_that_others_change_is_put_right_once_and_counted() {
     assert_eq!((row.error, drift.corrected), (None, 1));
     assert_eq!(drift.restored, ["ConfigMap/shop/c"]);
     assert!(rig.complete("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_changes_by_others_ten_have_a_line_and_the_rest_is_counted() {
+    let log = Log::begin();
+    let names: Vec<String> = (0..25).map(|number| format!("c{number}")).collect();
+    let rig = installed(names.iter().map(|name| config(name, "1")).collect()).await;
+    log.take();
+    for name in &names {
+        rig.edge("a").put("kubectl-edit", &config(name, "theirs"));
+    }
+    rig.until("all are counted", |rig| corrected(rig) == 25).await;
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    let said = log.take();
+    assert_eq!(said.matches("changed by others").count(), 10, "{said}");
+    assert!(said.contains("INFO 15 lines left out within a minute: objects that others changed"), "{said}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,7 +64,7 @@ impl Stage {
             Arc::new(Counter::default()),
             self.metrics.clone(),
             self.budget.clone(),
-            None,
+            Arc::default(),
             shard,
         );
         tokio::spawn(reporter.clone().run(CancellationToken::new()));

@@ -33,7 +33,8 @@ async fn reporter() -> (MemoryServer, Arc<Reporter>) {
     let shard: SyncShard = serde_json::from_value(hub.create(SHARDS, &object).await.unwrap()).unwrap();
     let (clock, random) = (Arc::new(FixedClock), Arc::new(Counter::default()));
     let (metrics, budget) = (Arc::new(SyncMetrics::default()), Budget::new());
-    let reporter = Reporter::new(Arc::new(hub.clone()), clock, random, metrics, budget, None, shard);
+    let reporter =
+        Reporter::new(Arc::new(hub.clone()), clock, random, metrics, budget, Arc::default(), shard);
     tokio::spawn(reporter.clone().run(CancellationToken::new()));
     (hub, reporter)
 }

@@ -48,7 +48,7 @@ impl Stage {
             Arc::new(Counter::default()),
             Arc::new(SyncMetrics::default()),
             Budget::new(),
-            None,
+            Arc::default(),
             shard,
         );
         tokio::spawn(reporter.clone().run(CancellationToken::new()));

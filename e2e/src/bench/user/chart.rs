@@ -157,6 +157,8 @@ spec:
     spec: {containers: [{name: main, image: registry.example.com/{{ . }}:1.0.0}]}
 {{- end }}
 "#;
+/// Objects of the large chart.
+pub const LARGE_NUMBER: i64 = 94;
 /// Lines of one dashboard: 50 KB.
 const DASHBOARD: usize = 500;
 

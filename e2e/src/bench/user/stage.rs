@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use emco_crds::conditions::types;
 use emco_crds::{Cluster, CompositeApp, DeploymentIntentGroup, LogicalCloud};
-use emco_e2e::bed::{Bed, BedSpec, NodeSpec, Parts, PlaneSpec};
+use emco_e2e::bed::{Audit, Bed, BedSpec, NodeSpec, Parts, PlaneSpec};
 use emco_e2e::operator::{self, Operator, is, settled};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
@@ -33,15 +33,14 @@ pub struct Stage {
 impl Stage {
     /// A bed whose deployment runs.
     pub async fn start(program: &Path) -> Result<Self> {
-        let hub = PlaneSpec::new("hub", Parts::Controllers);
+        let hub = PlaneSpec::new("hub", Parts::Controllers).audit(Audit::Writes);
         let edge = |name: &str| {
             let nodes = (1..=2).map(|number| NodeSpec::new(&format!("{name}-{number}")));
-            PlaneSpec::edge(name).nodes(nodes.collect()).proxied()
+            PlaneSpec::edge(name).nodes(nodes.collect()).proxied().audit(Audit::Writes)
         };
         let spec = EDGES.iter().fold(BedSpec::default().with(hub), |spec, name| spec.with(edge(name)));
         let bed = Bed::start(spec).await?;
-        // Packs that were left are deleted within the run, not after 15 minutes as with the shipped default: docs/decisions/waiting.md.
-        let operator = Operator::start_in(&bed, program, &[("EMCO_UNREFERENCED_SECONDS", "1")]).await?;
+        let operator = Operator::start(&bed, program).await?;
         operator::unless_ended(operator.process(), Box::pin(prepare(&bed))).await?;
         let digs = bed.hub().api(NAME).await?;
         Ok(Self { bed, operator, program: program.to_owned(), digs })

@@ -15,7 +15,7 @@ async fn an_installation_is_released_after_all_was_said_and_refused() {
     bed.explain(Box::pin(async {
         let before = on_hub(&bed).await?;
         uninstall(&bed, &[]).await?.is(
-            2,
+            0,
             &[
                 "1 project, 1 deployment, 2 clusters of 1 provider; 2 objects on clusters",
                 "--keep",

@@ -1,5 +1,6 @@
 //! Writes the tree of objects for people.
 
+use emco_engine::text::counted;
 use jiff::Timestamp;
 
 use super::report::{Answer, ClusterObjects, Object, ObjectState};
@@ -40,7 +41,7 @@ fn head(cluster: &ClusterObjects) -> String {
     let ready = cluster.objects.iter().filter(|object| object.state == ObjectState::Ready).count();
     let mut text = format!("{}  {}", cluster.cluster, cluster.verdict.as_str());
     if cluster.error.is_none() {
-        text.push_str(&format!("  {ready}/{} objects ready", cluster.objects.len()));
+        text.push_str(&format!("  {ready}/{} ready", counted(cluster.objects.len(), "object")));
         if cluster.objects.len() < cluster.total {
             text.push_str(&format!("  {} of {} shown", cluster.objects.len(), cluster.total));
         }

@@ -1,5 +1,6 @@
 //! Removes EMCO's account and claim from a cluster, or names what stays, with the commands for a person with rights there.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use emco_crds::Cluster;
@@ -9,7 +10,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Client, ResourceExt as _};
 
-use super::remove_account;
+use super::{kept, remove_account};
 use crate::cli::absence::{find, is_absence};
 use crate::cli::add::ACCOUNT;
 use crate::cli::hub::{Hub, chain, is_forbidden};
@@ -114,7 +115,7 @@ pub async fn leave(
     place: &HubCluster,
     id: &str,
     client: anyhow::Result<(Client, Option<String>)>,
-    keep_account: bool,
+    (keep_account, spaces): (bool, &BTreeSet<String>),
 ) -> anyhow::Result<bool> {
     // An account that is to be kept is not named among what is to be removed.
     let all = if keep_account { &Left::ALL[1..] } else { &Left::ALL[..] };
@@ -143,6 +144,7 @@ pub async fn leave(
             return Ok(false);
         }
     }
+    print(&kept::said(&client, id, spaces).await)?;
     let (mut left, mut why) = (Vec::new(), Vec::new());
     match namespaces(&client).await {
         Ok(found) if found.is_empty() => {}

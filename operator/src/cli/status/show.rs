@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use emco_engine::text::counted;
+
 use super::tree::{App, Group, There, Tree};
 use super::warning;
 use crate::cli::args::status::Verdict;
@@ -95,7 +97,7 @@ fn branch(text: &mut String, app: &App, last: bool, wide: bool) {
     let names: Vec<String> = ready.iter().map(|there| there.cluster.clone()).collect();
     let all = app.clusters.len();
     let count = app.clusters.iter().filter(|there| there.verdict == Verdict::Ready).count();
-    let _ = write!(text, "{knot}{name}  {count}/{all} clusters ready");
+    let _ = write!(text, "{knot}{name}  {count}/{} ready", counted(all, "cluster"));
     if !names.is_empty() {
         let _ = write!(text, ": {}", some(&names, NAMED));
     }
@@ -117,7 +119,8 @@ fn leaf(there: &There) -> String {
         let _ = write!(text, " (last reported {})", last.as_str());
     }
     if let (Some(ready), Some(total)) = (there.ready, there.total) {
-        let _ = write!(text, "  {ready}/{total} objects ready");
+        let total = usize::try_from(total).unwrap_or_default();
+        let _ = write!(text, "  {ready}/{} ready", counted(total, "object"));
     }
     if there.verdict != Verdict::Ready
         && let Some(since) = &there.since

@@ -7,6 +7,7 @@ use emco_crds::conditions::{Conditioned as _, types};
 use emco_crds::deployment_intent_group::status::DeploymentIntentGroupStatus;
 use emco_crds::sync_shard::status::Connectivity;
 use emco_crds::{DeploymentIntentGroup, RowStatus, State, SyncShard};
+use emco_engine::drift::DELETED;
 use emco_engine::shard::{Row, decode_status, rows};
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -336,6 +337,7 @@ fn things(status: Option<&RowStatus>, app: &str, row: &Row) -> Vec<Thing> {
             reason: "Drift".to_owned(),
             message: match object.by.as_str() {
                 "" => "others changed it".to_owned(),
+                DELETED => "others deleted it".to_owned(),
                 by => format!("changed by {by}"),
             },
         }));

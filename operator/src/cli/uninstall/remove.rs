@@ -21,7 +21,7 @@ use super::{Ended, Inventory, count, id, named};
 use crate::cli::absence::is_absence;
 use crate::cli::args::UninstallArgs;
 use crate::cli::hub::Hub;
-use crate::cli::remove::{Left, remove, stays};
+use crate::cli::remove::{Left, remove, spaces, stays};
 use crate::cli::{Outcome, print, pulse, watched};
 
 /// What `--dry-run` says.
@@ -63,14 +63,14 @@ pub async fn run(hub: &Hub, there: Inventory, args: &UninstallArgs) -> anyhow::R
     if !until_gone::<Project>(hub, "project", left(), |_| true).await? {
         return Ok(Ended::Waits);
     }
-    let mut ended = Ended::Wholly;
+    let (mut ended, spaces) = (Ended::Wholly, spaces(&there.clouds));
     for cluster in &there.clusters {
         let namespace = cluster.namespace().unwrap_or_default();
         let api = Api::<Cluster>::namespaced(hub.client.clone(), &namespace);
         if !is_unused(&api, &cluster.name_any(), &format!("Cluster {}", id(cluster)), left()).await? {
             return Ok(Ended::Waits);
         }
-        match Box::pin(remove(hub, &id(cluster), false, left().max(SHORTEST))).await? {
+        match Box::pin(remove(hub, &id(cluster), false, (left().max(SHORTEST), &spaces))).await? {
             Some(Outcome::AsWanted) => {}
             Some(_) => ended = Ended::OnTheHub,
             None => {

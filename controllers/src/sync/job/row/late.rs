@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use emco_crds::sync_shard::status::RowError;
+use emco_engine::text::counted;
 
 use super::super::super::errors::cut;
 use super::super::{depends, first};
@@ -18,15 +19,21 @@ pub(super) fn error(facts: &Facts, deadline: Duration) -> RowError {
     }
 }
 
+/// How long nothing went forward.
+fn waited(deadline: Duration) -> String {
+    let seconds = usize::try_from(deadline.as_secs()).unwrap_or(usize::MAX);
+    format!("no progress for {}", counted(seconds, "second"))
+}
+
 /// Nothing is wrong, and nothing goes on either.
 fn no_progress(facts: &Facts, deadline: Duration) -> RowError {
-    let seconds = deadline.as_secs();
+    let waited = waited(deadline);
     let first = facts.unready.first();
     let named = facts.named.iter().flatten().next();
     let why = named.map(|named| &named.message).or_else(|| first.map(|unready| &unready.why));
     let message = match why {
-        Some(why) => format!("no progress for {seconds} seconds: {why}; work goes on"),
-        None => format!("no progress for {seconds} seconds; work goes on"),
+        Some(why) => format!("{waited}: {why}; work goes on"),
+        None => format!("{waited}; work goes on"),
     };
     RowError {
         app: first.map(|unready| unready.app.clone()),
@@ -39,7 +46,7 @@ fn no_progress(facts: &Facts, deadline: Duration) -> RowError {
 
 /// An object is on its way out, and does not get there.
 fn leaves_too_long(leaves: &RowError, deadline: Duration) -> RowError {
-    let message = format!("no progress for {} seconds: {}; work goes on", deadline.as_secs(), leaves.message);
+    let message = format!("{}: {}; work goes on", waited(deadline), leaves.message);
     RowError {
         reason: "ProgressDeadlineExceeded".to_owned(),
         message: cut(&message),
@@ -51,9 +58,8 @@ fn leaves_too_long(leaves: &RowError, deadline: Duration) -> RowError {
 /// An app waits for another one, and nothing else goes on.
 fn waits_too_long(waits: &RowError, facts: &Facts, deadline: Duration) -> RowError {
     let error = no_progress(facts, deadline);
-    let seconds = deadline.as_secs();
     let cause =
         error.resource.as_ref().map(|resource| format!("; {resource} is not ready")).unwrap_or_default();
-    let message = format!("no progress for {seconds} seconds: {}{cause}; work goes on", waits.message);
+    let message = format!("{}: {}{cause}; work goes on", waited(deadline), waits.message);
     RowError { app: waits.app.clone(), resource: None, message: cut(&message), ..error }
 }

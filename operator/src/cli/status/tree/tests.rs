@@ -96,7 +96,7 @@ fn objects_that_are_not_as_wanted_are_below_their_cluster() {
             "shop/till  Updating  ready: False (Unreachable)  revision: 2  clusters: 1/3  objects: 4/9",
             "   1 of 3 clusters ready",
             "├─ db  1/3 clusters ready: acme/a",
-            "│  ├─ acme/b  Failed  0/1 objects ready  since 2026-11-21T07:00:00Z",
+            "│  ├─ acme/b  Failed  0/1 object ready  since 2026-11-21T07:00:00Z",
             "│  │     apps/StatefulSet/shop/db  ImmutableField: field is immutable",
             "│  │     /ConfigMap/shop/db  Drift: changed by kubectl-edit",
             "│  └─ acme/c  Unreachable",
@@ -104,6 +104,15 @@ fn objects_that_are_not_as_wanted_are_below_their_cluster() {
             "   └─ acme/c  Unreachable",
         ]
     );
+}
+
+#[test]
+fn an_object_that_others_deleted_is_called_so() {
+    let mut shard = serde_json::to_value(shard()).unwrap();
+    shard["status"]["clusters"][0]["drift"]["objects"][0]["by"] = json!("deleted");
+    let tree = Tree::of(&[group()], &[serde_json::from_value(shard).unwrap()], alive(), &Filter::default());
+    let text = show::text(&tree, false);
+    assert!(text.contains("/ConfigMap/shop/db  Drift: others deleted it\n"), "{text}");
 }
 
 /// What the operator reports of a deployment with these rows.
@@ -174,7 +183,7 @@ fn an_app_that_waits_for_another_one_says_so_as_the_book_shows() {
     shard["status"] = json!({"observedGeneration": 5, "clusters": [{
         "id": 1, "cluster": "acme/berlin", "connectivity": "Reachable", "state": "Instantiating", "total": 2,
         "apps": [app("db"), web],
-        "unready": [{"app": "db", "resource": "apps/Deployment/shop/db", "message": "0 of 1 replicas are available"}],
+        "unready": [{"app": "db", "resource": "apps/Deployment/shop/db", "message": "0 of 1 replica is available"}],
     }]});
     let (group, shard) = (serde_json::from_value(group).unwrap(), serde_json::from_value(shard).unwrap());
     let text = show::text(&Tree::of(&[group], &[shard], alive(), &Filter::default()), false);
