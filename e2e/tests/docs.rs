@@ -262,7 +262,8 @@ const RUN_BY: [(&str, &str); 1] = [("dashboard.md", "dashboard/input.rs")];
 /// A command of a page that is shown as if it were none: a line after a prompt in a block of another language, or a script.
 fn is_hidden(text: &str) -> Option<String> {
     let scripts = ["sh", "bash", "shell"].into_iter().flat_map(|language| blocks(text, language));
-    let shown = blocks(text, "text").into_iter().filter(|block| block.lines().any(|line| line.starts_with("$ ")));
+    let shown =
+        blocks(text, "text").into_iter().filter(|block| block.lines().any(|line| line.starts_with("$ ")));
     scripts.chain(shown).next()
 }
 

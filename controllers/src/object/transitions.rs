@@ -14,7 +14,8 @@ use crate::object::{LogFields, events, meta, newborn, one_line};
 use crate::tenancy::owned_namespace;
 
 /// Reasons of Ready while a person is waited for, which is told where that is known: `reconcile::deployment::waits`.
-const WAITS: [Reason; 3] = [Reason::AwaitingApproval, Reason::StaleApproval, Reason::RemovalNeedsConfirmation];
+const WAITS: [Reason; 3] =
+    [Reason::AwaitingApproval, Reason::StaleApproval, Reason::RemovalNeedsConfirmation];
 
 /// What makes one state of an object another one.
 #[derive(PartialEq, Eq)]

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
 use super::fair::Claimant;
-use super::metrics::{SyncMetrics, count};
 use super::line_bound::LineBound;
+use super::metrics::{SyncMetrics, count};
 use super::row_log::RowLog;
 use crate::api::world::{Clock, Random};
 use crate::api::{ApiError, ApiServer, ApiServerExt};

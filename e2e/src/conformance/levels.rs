@@ -315,12 +315,16 @@ mod tests {
             refused,
             needs: needs.to_owned(),
         };
-        let (one, other) = (table(&[row("nothing", None)]), table(&[row("level `Standard`", Some("Forbidden"))]));
+        let (one, other) =
+            (table(&[row("nothing", None)]), table(&[row("level `Standard`", Some("Forbidden"))]));
         assert!(one.ends_with("| jenkins/jenkins | 1.0.0 | ready | nothing |\n"), "{one}");
         assert!(other.contains("| `Forbidden` | level `Standard` |"), "{other}");
         let page = with(&format!("# Title\n{BEGIN}\n{END}\nend\n"), &one).unwrap();
         let again = with(&page, &other).unwrap();
-        assert!(again.starts_with("# Title\n") && again.ends_with("end\n") && !again.contains("nothing"), "{again}");
+        assert!(
+            again.starts_with("# Title\n") && again.ends_with("end\n") && !again.contains("nothing"),
+            "{again}"
+        );
         assert_eq!(with(&again, &other).as_ref(), Some(&again));
         assert_eq!(with("# Title\n", &one), None);
     }

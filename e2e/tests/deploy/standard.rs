@@ -79,7 +79,10 @@ async fn a_tenant_of_level_standard_may_do_what_its_account_may_only() {
                 says::<DeploymentIntentGroup, _>(bed, SPACE, "shop", types::READY, "NotAllowedByLevel")
                     .await?;
             let fits = "use a logical cloud of level Privileged, and give it a permission with";
-            ensure!(words.contains("logical cloud tenant has level Standard") && words.contains(fits), "{words}");
+            ensure!(
+                words.contains("logical cloud tenant has level Standard") && words.contains(fits),
+                "{words}"
+            );
         }
         // What the cluster would refuse is in the plan, and what it refuses in the status, in its words.
         tenant.plan("two", GREEDY).await?;

@@ -204,7 +204,9 @@ async fn a_released_installation_leaves_what_runs_and_nothing_of_its_own() {
         let look = uninstall(&bed, &[]).await?;
         look.is(0, &["1 project, 1 deployment", "--keep", "--release", "--remove", "nothing was changed"]);
         ensure!(!look.text.contains("error"), "{}", look.text);
-        uninstall(&bed, &["--yes"]).await?.is(2, &["--yes confirms a choice", "--keep, --release or --remove"]);
+        uninstall(&bed, &["--yes"])
+            .await?
+            .is(2, &["--yes confirms a choice", "--keep, --release or --remove"]);
         ensure!(on_hub(&bed).await? == before);
         until_held(&bed).await?;
         // The real Helm is refused, and takes nothing away.

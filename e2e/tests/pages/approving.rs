@@ -116,7 +116,8 @@ async fn gate(bed: &Bed, revision: i64) -> Result<()> {
 pub async fn rollouts(bed: &Bed) -> Result<()> {
     say(bed, "shop", "one", "").await?;
     deployed(bed, "shop", "shop", 1).await?;
-    let waves = "rollout: {waves: [{name: canary, clusters: [{provider: acme, cluster: berlin}], approval: After}]}";
+    let waves =
+        "rollout: {waves: [{name: canary, clusters: [{provider: acme, cluster: berlin}], approval: After}]}";
     say(bed, "shop", "two", waves).await?;
     gate(bed, 2).await?;
     let mut page = Page::read(bed, "rollouts.md")?;

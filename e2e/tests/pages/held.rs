@@ -125,7 +125,8 @@ pub async fn moving_in(bed: &Bed) -> Result<()> {
     std::fs::write(folder(bed)?.join("web-1.0.0.tgz"), &note.bytes)?;
     page.execute("berlin", "helm install web web-1.0.0.tgz -n shop --create-namespace", 0).await?;
     chart_map(bed, "shop", "charts", std::slice::from_ref(&note)).await?;
-    let spec = "release: web\nplacement: {allOf: [{provider: acme, cluster: berlin}]}\nsync: {conflicts: Fail}";
+    let spec =
+        "release: web\nplacement: {allOf: [{provider: acme, cluster: berlin}]}\nsync: {conflicts: Fail}";
     bed.hub().kubectl().apply(&deployment("shop", "till", &[note], spec)).await?;
     failing(bed, "shop", "till", "acme/berlin", "NotOurs").await?;
     // 3: something is to be taken over.

@@ -246,7 +246,10 @@ mod tests {
         assert_eq!(shown(&secret, true), (secret, false));
         let copied = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"annotations":
             {"kubectl.kubernetes.io/last-applied-configuration": "{\"data\": {\"a\": \"aHVudGVyMg==\"}}"}}});
-        assert!(!shown(&copied, false).0.to_string().contains("aHVudGVyMg"), "a copy of it is one of its values");
+        assert!(
+            !shown(&copied, false).0.to_string().contains("aHVudGVyMg"),
+            "a copy of it is one of its values"
+        );
         let sealed = json!({"apiVersion": "bitnami.com/v1alpha1", "kind": "Secret", "data": {"a": "b"}});
         assert_eq!(shown(&sealed, false), (sealed, false));
     }

@@ -116,7 +116,11 @@ mod tests {
         let all = [plan("a", 1000), plan("b", 400), wave(1)];
         let of = |seconds| Duration::from_secs(seconds);
         assert_eq!(measure(all.iter(), &mut seen, second(2000)), (3, of(1600)));
-        assert_eq!(measure(all[2..].iter(), &mut seen, second(2600)), (1, of(600)), "since it was seen first");
+        assert_eq!(
+            measure(all[2..].iter(), &mut seen, second(2600)),
+            (1, of(600)),
+            "since it was seen first"
+        );
         assert_eq!(measure([wave(2)].iter(), &mut seen, second(2700)), (1, of(0)), "another wave");
         assert_eq!(measure([].iter(), &mut seen, second(2800)), (0, of(0)));
         assert!(seen.is_empty());

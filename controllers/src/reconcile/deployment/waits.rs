@@ -126,7 +126,10 @@ mod tests {
         dig
     }
 
-    fn begins(before: Option<&DeploymentIntentGroupStatus>, now: &DeploymentIntentGroupStatus) -> Vec<String> {
+    fn begins(
+        before: Option<&DeploymentIntentGroupStatus>,
+        now: &DeploymentIntentGroupStatus,
+    ) -> Vec<String> {
         let begun = begun(&after(before.cloned()), now).into_iter();
         begun.map(|wait| format!("{}: {}", wait.reason, wait.message)).collect()
     }
@@ -149,7 +152,9 @@ mod tests {
 
     #[test]
     fn numbers_that_tick_tell_no_removal_again() {
-        for (type_, event) in [(types::APPROVED, "RemovalBudget"), (types::READY, "RemovalNeedsConfirmation")] {
+        for (type_, event) in
+            [(types::APPROVED, "RemovalBudget"), (types::READY, "RemovalNeedsConfirmation")]
+        {
             let held = |clusters: &str| says(type_, "RemovalNeedsConfirmation", clusters);
             assert_eq!(begins(None, &held("3 of 4")), [format!("{event}: 3 of 4")]);
             assert_eq!(begins(Some(&held("3 of 4")), &held("2 of 4")), [""; 0]);

@@ -144,7 +144,8 @@ async fn others_change(stage: &Stage) -> Result<usize> {
     deployed(&stage.bed, CHANGED, CHANGED, 1).await?;
     let log = LogMark::now(stage.operator.process())?;
     let kinds = "services,configmaps,deployments.apps";
-    let args = ["annotate", kinds, "-n", CHANGED, "-l", "emco.io/owner", "emco.io/manifest=other", "--overwrite"];
+    let args =
+        ["annotate", kinds, "-n", CHANGED, "-l", "emco.io/owner", "emco.io/manifest=other", "--overwrite"];
     stage.bed.edge(EDGES[0]).kubectl().run(&args).await?;
     operator::wait(&stage.bed, CHANGED, CHANGED, |dig: &DeploymentIntentGroup| {
         let drift = dig.status.as_ref().and_then(|status| status.drift.as_ref());

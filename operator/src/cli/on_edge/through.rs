@@ -83,7 +83,9 @@ pub async fn logs(args: &LogsArgs, refused: anyhow::Error) -> anyhow::Result<Out
 /// Asks for a command to be run. `refused` says why the user does not run it directly.
 pub async fn exec(args: &ExecArgs, refused: anyhow::Error) -> anyhow::Result<Outcome> {
     if args.stdin || args.tty {
-        bail!("{refused}; the operator runs commands without standard input and terminal: leave out -i and -t");
+        bail!(
+            "{refused}; the operator runs commands without standard input and terminal: leave out -i and -t"
+        );
     }
     let question = Question { what: ViewOf::Exec, command: args.command.clone(), ..of(&args.of) };
     let Some(ran) = asked::<Ran>(&args.of, question).await? else { return Err(refused) };

@@ -118,7 +118,10 @@ mod tests {
     fn a_level_that_does_not_fit_takes_a_new_logical_cloud() {
         let of = |level: &str| heading("shop/till", "acme/a", ("default", level), &listed(Level::Privileged));
         let said = of("Standard");
-        assert!(said.contains("Logical cloud default has level Standard, and no level can be changed"), "{said}");
+        assert!(
+            said.contains("Logical cloud default has level Standard, and no level can be changed"),
+            "{said}"
+        );
         assert!(said.lines().all(|line| line.starts_with("# ")), "{said}");
         assert!(of("Privileged").contains("For spec of logical cloud default"));
     }
