@@ -26,6 +26,9 @@ mod judge;
 use hope::{Hope, Missing, look, removal_failed};
 use judge::{Met, leaves};
 
+/// What is refused stays so for this time before a wait ends on it: what cures it, such as another composite app, may have been applied right
+/// before, and the operator looks at it now.
+const A_MOMENT: Duration = Duration::from_secs(2);
 /// Nobody waits longer: ten years.
 const LONGEST: Duration = Duration::from_hours(87_600);
 
@@ -98,7 +101,9 @@ impl Wait<'_> {
         let mut seen = look(&self.awaited, &group, Timestamp::now());
         loop {
             let (why, hope) = match seen {
-                Err(Missing { why, hope: Hope::None }) => return Err(self.never(&why)),
+                Err(Missing { why, hope: Hope::None }) if self.left().is_zero() => {
+                    return Err(self.never(&why));
+                }
                 Err(Missing { why, hope }) => (why, hope),
                 Ok(met) => match self.kept_true().await? {
                     Kept::Yes => return Ok(Ok(met)),
@@ -107,12 +112,13 @@ impl Wait<'_> {
                 },
             };
             let limit = match hope {
+                Hope::Good => self.left(),
                 Hope::Brief(limit) => limit.min(self.left()),
-                Hope::Good | Hope::None => self.left(),
+                Hope::None => A_MOMENT.min(self.left()),
             };
             seen = match self.other_than(hope, &why, limit).await? {
                 Ok(seen) => seen,
-                Err(why) if hope != Hope::Good && !self.left().is_zero() => return Err(self.never(&why)),
+                Err(why) if hope.is_over(self.left()) => return Err(self.never(&why)),
                 Err(why) => return Ok(Err(why)),
             };
         }

@@ -39,6 +39,17 @@ pub enum Hope {
     None,
 }
 
+impl Hope {
+    /// True where nothing comes any more, after it was waited for, with this time left.
+    pub fn is_over(self, left: Duration) -> bool {
+        match self {
+            Self::Good => false,
+            Self::Brief(_) => !left.is_zero(),
+            Self::None => true,
+        }
+    }
+}
+
 /// Refusals that the operator or another object of the same installation cures by itself, which may take longer than a moment.
 const IN_THE_MAKING: [Reason; 4] =
     [Reason::NoProject, Reason::LogicalCloudNotFound, Reason::LogicalCloudNotReady, Reason::ContentLost];
@@ -230,6 +241,14 @@ mod tests {
         assert!(!tried(before, before, "Forbidden"), "times are whole seconds");
         assert!(!tried(before, "2026-01-01T00:00:55Z", "Forbidden"), "it may be tried again");
         assert!(!tried(before, after, "Unreachable"));
+    }
+
+    #[test]
+    fn the_end_of_the_time_says_nothing_of_what_had_no_time_to_come() {
+        let (none, some) = (Duration::ZERO, Duration::from_secs(1));
+        assert!(Hope::None.is_over(none) && Hope::None.is_over(some));
+        assert!(!Hope::Brief(TRIED).is_over(none) && Hope::Brief(TRIED).is_over(some));
+        assert!(!Hope::Good.is_over(none) && !Hope::Good.is_over(some));
     }
 
     #[test]
