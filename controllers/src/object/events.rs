@@ -22,8 +22,10 @@ pub use dedup::EventDedup;
 const LONGEST_NOTE: usize = 1000;
 /// Kind of the objects of which there are only so many Events in an hour.
 const BOUNDED: &str = "DeploymentIntentGroup";
-/// The end of the last of them.
+/// The end of the last of them, and of the last one with a reason.
 const LAST: &str = "; no more Events of it within the hour: its status and the log go on";
+const LAST_OF_REASON: &str =
+    "; no more Events of it with this reason within the hour: its status and the log go on";
 
 /// Writes an Event. A lost Event is no failure: the status says the same. Of a deployment there are only so many in an hour.
 pub async fn emit<K: Resource<DynamicType = ()>>(
@@ -58,7 +60,7 @@ async fn write<K: Resource<DynamicType = ()>>(
 ) {
     let now = ctx.now().to_string();
     let note = if note.is_empty() { reason.to_owned() } else { completed(ctx, object, note) };
-    let mut note = conditions::shorten(&note, LONGEST_NOTE - LAST.len());
+    let mut note = conditions::shorten(&note, LONGEST_NOTE);
     let digest = hex::encode(Sha256::digest(format!("{}\0{reason}\0{note}\0{moment}", uid(object))));
     let namespace = object.meta().namespace.as_deref().unwrap_or("default");
     let own = format!("{}.{}", name(object), digest.get(..16).unwrap_or_default());
@@ -66,12 +68,14 @@ async fn write<K: Resource<DynamicType = ()>>(
         return;
     }
     let is_bounded = K::kind(&()) == BOUNDED;
-    match is_bounded.then(|| ctx.event_budget.take(uid(object))) {
+    match is_bounded.then(|| ctx.event_budget.take(uid(object), reason)) {
         Some(Place::None) => {
-            tracing::debug!(reason, note, name = name(object), namespace, "an Event too many was not written");
+            let name = name(object);
+            tracing::debug!(reason, note, name, namespace, "an Event too many was not written");
             return;
         }
-        Some(Place::Last) => note.push_str(LAST),
+        Some(Place::Last) => note = ended(&note, LAST),
+        Some(Place::LastOfReason) => note = ended(&note, LAST_OF_REASON),
         Some(Place::Free) | None => {}
     }
     let body = json!({
@@ -89,9 +93,14 @@ async fn write<K: Resource<DynamicType = ()>>(
     if let Err(error) = ctx.hub().create(ApiPath::core(namespace, "events"), &body).await {
         tracing::debug!(%error, reason, "an Event was not written");
         if is_bounded {
-            ctx.event_budget.give_back(uid(object));
+            ctx.event_budget.give_back(uid(object), reason);
         }
     }
+}
+
+/// A note that ends with words of our own.
+fn ended(note: &str, end: &str) -> String {
+    conditions::shorten(note, LONGEST_NOTE.saturating_sub(end.len())) + end
 }
 
 /// A note with the whole words of a cluster that a status has no room for.
