@@ -140,6 +140,9 @@ async fn a_refusal_is_no_failure_while_the_hub_does_not_heed_a_new_binding_yet()
     object.metadata.creation_timestamp = Some(emco_crds::fields::Time(rig.ctx.now()));
     assert!(namespace_access::comes_for(&rig.ctx, &object, &forbidden()));
     assert!(!namespace_access::comes_for(&rig.ctx, &object, &missing));
+    let hour = k8s_openapi::jiff::SignedDuration::from_hours(1);
+    object.metadata.creation_timestamp = Some(emco_crds::fields::Time(rig.ctx.now() + hour));
+    assert!(!namespace_access::comes_for(&rig.ctx, &object, &forbidden()), "the hub's clock is ahead");
     tokio::time::advance(Duration::from_secs(10)).await;
     assert!(!comes(&rig), "it was heeded long ago");
     // The next process finds the binding: it gave itself nothing.
