@@ -113,8 +113,8 @@ impl Driver {
     ) -> BoxFuture<'static, ()> {
         let (reach, mut listener) = (self.reach.clone(), K::listener(&self.reach));
         let listed = Arc::clone(&self.reach.ctx.stores.listed);
-        let stream =
-            watch(Api::all(self.client.clone()), feed, listed, move |change| listener(&reach, &change));
+        let api = Api::all(self.client.clone());
+        let stream = watch(api, feed, listed, K::trim, move |change| listener(&reach, &change));
         let reconcile = |ctx: Arc<Context>, namespace: String, name: String| {
             async move { K::reconcile(&ctx, &namespace, &name).await }.boxed()
         };
@@ -135,7 +135,7 @@ impl Driver {
     {
         let (reach, listed) = (self.reach.clone(), Arc::clone(&self.reach.ctx.stores.listed));
         let api = Api::all(self.client.clone());
-        drained(what, watch(api, feed, listed, move |change| listener(&reach, &change)))
+        drained(what, watch(api, feed, listed, |_| {}, move |change| listener(&reach, &change)))
     }
 
     fn shards(&self, feed: Feed<SyncShard>) -> Task {

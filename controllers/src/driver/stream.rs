@@ -17,18 +17,21 @@ use serde::de::DeserializeOwned;
 use crate::stores::{Feed, Listed};
 use crate::triggers::Change;
 
-/// Objects of a kind that their own controller has to look at. `tell` hears of every change, after the store has it.
+/// Objects of a kind that their own controller has to look at, `trimmed` of what nobody here reads. `tell` hears of every change, after the
+/// store has it.
 pub fn watch<K>(
     api: Api<K>,
     feed: Feed<K>,
     listed_kinds: Arc<Listed>,
+    trimmed: fn(&mut K),
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    watch_those(api, watcher::Config::default(), feed, move || listed_kinds.done(&K::kind(&())), tell)
+    let all_listed = move || listed_kinds.done(&K::kind(&()));
+    watch_those(api, watcher::Config::default(), feed, all_listed, trimmed, tell)
 }
 
 /// The same of those of one name, in all namespaces: whoever may not see the others may watch these. Nobody waits until they are listed.
@@ -43,7 +46,7 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    watch_those(api, named, feed, || {}, tell)
+    watch_those(api, named, feed, || {}, |_| {}, tell)
 }
 
 fn watch_those<K>(
@@ -51,6 +54,7 @@ fn watch_those<K>(
     which: watcher::Config,
     feed: Feed<K>,
     all_listed: impl Fn() + Send + 'static,
+    trimmed: fn(&mut K),
     tell: impl FnMut(Change<'_, K>) + Send + 'static,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
 where
@@ -62,7 +66,10 @@ where
     let mut before: Vec<Arc<K>> = Vec::new();
     let mut listed: BTreeSet<Key> = BTreeSet::new();
     watch_events(api, which)
-        .modify(|object| object.meta_mut().managed_fields = None)
+        .modify(move |object| {
+            object.meta_mut().managed_fields = None;
+            trimmed(object);
+        })
         .default_backoff()
         .inspect_ok(move |event| feed.apply_watcher_event(event))
         .inspect_err(|error| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::api::plan_turns::PlanTurns;
 use crate::api::planning::Planning;
 use crate::api::renders::Renders;
-use crate::api::views::{Answers, NoAnswers};
+use crate::api::views::{AnswerBudget, Answers, NoAnswers};
 use crate::chart::ChartStore;
 use crate::object::context::HubContext;
 use crate::people::People;
@@ -40,6 +40,8 @@ pub struct Context {
     pub renders: Arc<Renders>,
     /// Answers to questions of members.
     pub answers: Arc<dyn Answers>,
+    /// Answers of the last minute.
+    pub answered: AnswerBudget,
 }
 
 impl Context {
@@ -62,6 +64,7 @@ impl Context {
             turns: PlanTurns::default(),
             renders: Arc::default(),
             answers: Arc::new(NoAnswers),
+            answered: AnswerBudget::default(),
         }
     }
 }

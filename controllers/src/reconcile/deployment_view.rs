@@ -10,11 +10,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use emco_crds::deployment_intent_group::view::{ViewOf, ViewState};
+use emco_crds::fields::Level;
 use emco_crds::project::ExecBy;
 use emco_crds::reasons::DeploymentViewReason as Reason;
-use emco_crds::{DeploymentView, DeploymentViewStatus, Project, Time};
-use emco_engine::conditions;
+use emco_crds::{DeploymentView, DeploymentViewStatus, OwnerKind, Project, Time};
+use emco_engine::identity::ClusterId;
 use emco_engine::text::counted;
+use emco_engine::{cloud, conditions};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::BoxFuture;
@@ -23,12 +25,14 @@ use tokio::time::timeout;
 
 use crate::api::ApiServerExt as _;
 use crate::api::views::Asked;
+use crate::object::Owner;
 use crate::object::context::{Failure, Outcome, Reconciled};
 use crate::object::meta;
 use crate::object::status::{self, ReadyState};
 use crate::reconcile::context::Context;
 use crate::reconcile::kind::Controlled;
-use crate::tenancy::owned_namespace;
+use crate::store;
+use crate::tenancy::{facts, owned_namespace};
 
 /// Time that an answer is kept, and that a command waits to be released.
 const KEPT: Duration = Duration::from_secs(30);
@@ -47,19 +51,32 @@ impl Controlled for DeploymentView {
     fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled> {
         Box::pin(reconcile(ctx, namespace, name))
     }
+
+    /// Answers are for who asked.
+    fn trim(&mut self) {
+        if let Some(status) = &mut self.status {
+            status.answer = None;
+        }
+    }
 }
 
 /// Brings one question to its answer, and an answered one to its end.
 pub async fn reconcile(ctx: &Context, namespace: &str, name: &str) -> Reconciled {
     let Some(view) = ctx.stores.views.named(namespace, name) else { return Ok(Outcome::Settled) };
-    if meta::deleting(view.as_ref()) {
-        return Ok(Outcome::Settled);
-    }
-    match step(ctx, &view).await {
+    let done = if meta::deleting(view.as_ref()) { emptied(ctx, &view).await } else { step(ctx, &view).await };
+    match done {
         // Who asked took it away meanwhile.
         Err(Failure::Hub(error)) if error.is_not_found() => Ok(Outcome::Settled),
         other => other,
     }
+}
+
+/// Takes the answer out of a question that is deleted, and stays because somebody else holds it.
+async fn emptied(ctx: &Context, view: &DeploymentView) -> Reconciled {
+    if view.status.as_ref().and_then(|status| status.state) == Some(ViewState::Answered) {
+        told(ctx, view, Err("the question is deleted, and its answer is taken away".to_owned())).await?;
+    }
+    Ok(Outcome::Settled)
 }
 
 async fn step(ctx: &Context, view: &DeploymentView) -> Reconciled {
@@ -73,7 +90,8 @@ async fn step(ctx: &Context, view: &DeploymentView) -> Reconciled {
         Some(state) if state.is_final() => return Ok(Outcome::After(left(ctx, view))),
         // The process that ran it is gone: once more could do harm.
         Some(ViewState::Running) => {
-            let why = "the operator was restarted while the command ran: whether it ran to its end is not known";
+            let why =
+                "the operator was restarted while the command ran: whether it ran to its end is not known";
             return refused(why.to_owned()).await;
         }
         _ => {}
@@ -82,22 +100,31 @@ async fn step(ctx: &Context, view: &DeploymentView) -> Reconciled {
         Ok(project) => project,
         Err(why) => return refused(why).await,
     };
-    if view.spec.question.what != ViewOf::Exec {
-        let answer = answer(ctx, view).await;
-        return told(ctx, view, answer).await;
+    if view.spec.question.what == ViewOf::Exec {
+        return Box::pin(command(ctx, view, &project)).await;
     }
+    let answer = answer(ctx, view).await;
+    told(ctx, view, answer).await
+}
+
+/// Runs a command, where the Project lets it and somebody released it who may.
+async fn command(ctx: &Context, view: &DeploymentView, project: &Project) -> Reconciled {
+    let is_new = view.status.as_ref().is_none_or(|status| status.state.is_none());
     if project.spec.exec != Some(ExecBy::Editors) {
         let why = format!(
             "Project {} lets no member run commands through the hub: an administrator of the hub sets its spec.exec to Editors",
-            meta::name(project.as_ref())
+            meta::name(project)
         );
-        return refused(why).await;
+        return told(ctx, view, Err(why)).await;
     }
     if view.spec.released != Some(true) || meta::generation(view) < 2 {
-        if state.is_none() {
+        if is_new {
             write(ctx, view, ViewState::Waiting, None).await?;
         }
-        return Ok(Outcome::After(if state.is_none() { KEPT } else { left(ctx, view) }));
+        return Ok(Outcome::After(if is_new { KEPT } else { left(ctx, view) }));
+    }
+    if let Some(why) = barred(ctx, view, project) {
+        return told(ctx, view, Err(why)).await;
     }
     let stored = write(ctx, view, ViewState::Running, None).await?;
     let running = serde_json::from_value(stored)
@@ -126,7 +153,41 @@ fn fault(ctx: &Context, view: &DeploymentView) -> Result<Arc<Project>, String> {
         let open = counted(MOST, "question");
         return Err(format!("namespace {namespace} has more than {open} already: ask again in a minute"));
     }
+    if !ctx.answered.has_room(namespace) {
+        return Err(format!("namespace {namespace} was given many answers just now: ask again in a minute"));
+    }
     Ok(project)
+}
+
+/// Why a command does not run, though the Project lets it: what runs on a cluster is kept where its grant is withdrawn, and nothing new begins.
+fn barred(ctx: &Context, view: &DeploymentView, project: &Project) -> Option<String> {
+    let [named] = view.spec.question.clusters.as_slice() else {
+        return Some("a command runs on one cluster: name it with --cluster".to_owned());
+    };
+    let providers = ctx.stores.providers.sorted();
+    let providers: Vec<_> = providers.iter().map(AsRef::as_ref).collect();
+    let cluster = ClusterId::parse(named).and_then(|id| facts::registered(ctx, &id));
+    let clusters = facts::of(ctx, cluster.as_slice());
+    let granted = cloud::granted(meta::name(project), &facts::labels(project), &providers, &clusters);
+    let needed = applied_at(ctx, view);
+    if granted.values().any(|level| *level >= needed) {
+        return None;
+    }
+    Some(format!(
+        "project {} is not granted level {} on cluster {named} any more: what runs there is kept, and no command begins",
+        meta::name(project),
+        needed.as_str()
+    ))
+}
+
+/// The level that the newest revision of the deployment is applied at.
+fn applied_at(ctx: &Context, view: &DeploymentView) -> Level {
+    let group = &view.spec.deployment_intent_group_ref.name;
+    let level = ctx.stores.digs.named(meta::namespace(view), group).and_then(|dig| {
+        let owner = Owner::of(ctx, OwnerKind::DeploymentIntentGroup, dig.as_ref());
+        store::contexts(ctx, &owner).first()?.spec.level
+    });
+    level.unwrap_or(Level::Admin)
 }
 
 /// The answer as it is stored.
@@ -137,7 +198,11 @@ async fn answer(ctx: &Context, view: &DeploymentView) -> Result<String, String> 
         question: view.spec.question.clone(),
     };
     match timeout(PATIENCE, ctx.answers.answer(asked)).await {
-        Ok(answer) => packed(&answer?),
+        Ok(answer) => {
+            let text = packed(&answer?)?;
+            ctx.answered.add(meta::namespace(view), text.len());
+            Ok(text)
+        }
         Err(_) => Err(format!("there is no answer within {} s", PATIENCE.as_secs())),
     }
 }
@@ -179,7 +244,7 @@ async fn write(
     };
     match answer {
         Some(Ok(text)) => status.answer = Some(text),
-        Some(Err(why)) => status.message = Some(conditions::truncate(&why, LONGEST_MESSAGE)),
+        Some(Err(why)) => status.message = Some(conditions::shorten(&why, LONGEST_MESSAGE)),
         None => {}
     }
     let (ready, reason) = match state {
@@ -203,7 +268,20 @@ fn left(ctx: &Context, view: &DeploymentView) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use emco_crds::DeploymentViewSpec;
+
     use super::*;
+
+    #[test]
+    fn the_store_keeps_no_answers() {
+        let mut view = DeploymentView::new("v", DeploymentViewSpec::default());
+        view.trim();
+        let (state, answer) = (Some(ViewState::Answered), Some("H4sI".to_owned()));
+        view.status = Some(DeploymentViewStatus { state, answer, ..DeploymentViewStatus::default() });
+        view.trim();
+        let left = DeploymentViewStatus { state, ..DeploymentViewStatus::default() };
+        assert_eq!(view.status, Some(left));
+    }
 
     #[test]
     fn an_answer_that_no_status_holds_says_how_to_ask_for_less() {

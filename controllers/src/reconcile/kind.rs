@@ -33,6 +33,9 @@ pub trait Controlled:
     /// Brings one object to what it asks for. `namespace` is "" where the kind has none.
     fn reconcile<'a>(ctx: &'a Context, namespace: &'a str, name: &'a str) -> BoxFuture<'a, Reconciled>;
 
+    /// Leaves out of what the watch shows what nobody here reads: the store keeps the rest for as long as the object is there.
+    fn trim(&mut self) {}
+
     /// Made once, before the watch begins: queues the objects that read this kind and have to look again.
     fn listener(_reach: &Reach) -> Listener<Self> {
         Box::new(|_, _| {})

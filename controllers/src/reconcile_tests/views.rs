@@ -60,6 +60,11 @@ fn view(question: &Value, released: bool) -> Value {
     emco("DeploymentView", Some("team-a"), "v", &spec)
 }
 
+/// The question for a command on one cluster.
+fn command(word: &str) -> Value {
+    json!({"what": "Exec", "clusters": ["acme/a"], "command": [word]})
+}
+
 fn path() -> String {
     format!("{TENANT}/deploymentviews/v")
 }
@@ -118,7 +123,7 @@ async fn questions_beyond_the_project_and_the_deployment_are_refused() {
 async fn a_command_runs_once_after_a_change_of_the_question() {
     let (mut rig, parrot) = asked_of(Some("Editors")).await;
     // Who may only create says so at once, and nothing runs.
-    rig.hub.put("viewer", &view(&json!({"what": "Exec", "command": ["date"]}), true));
+    rig.hub.put("viewer", &view(&command("date"), true));
     rig.settle().await;
     assert_eq!((status(&rig)["state"].clone(), parrot.heard()), (json!("Waiting"), 0));
     rig.hub.merge(&path(), &json!({"spec": {"released": false}})).await.unwrap();
@@ -134,7 +139,7 @@ async fn a_command_runs_once_after_a_change_of_the_question() {
 #[tokio::test]
 async fn a_command_that_nobody_releases_goes() {
     let (mut rig, parrot) = asked_of(Some("Editors")).await;
-    rig.hub.put("viewer", &view(&json!({"what": "Exec", "command": ["date"]}), true));
+    rig.hub.put("viewer", &view(&command("date"), true));
     rig.settle().await;
     rig.clock.forward(Duration::from_secs(30));
     rig.settle().await;
@@ -146,7 +151,7 @@ async fn a_command_that_nobody_releases_goes() {
 async fn a_command_is_refused_where_the_project_lets_nobody_run_any() {
     for exec in [None, Some("Nobody")] {
         let (mut rig, parrot) = asked_of(exec).await;
-        rig.hub.put("editor", &view(&json!({"what": "Exec", "command": ["date"]}), false));
+        rig.hub.put("editor", &view(&command("date"), false));
         rig.hub.merge(&path(), &json!({"spec": {"released": true}})).await.unwrap();
         rig.settle().await;
         let said = status(&rig)["message"].to_string();
@@ -156,9 +161,60 @@ async fn a_command_is_refused_where_the_project_lets_nobody_run_any() {
 }
 
 #[tokio::test]
+async fn no_command_begins_where_the_grant_is_withdrawn() {
+    let grants = |level: &str| json!({"grants": [{"name": "all", "projects": ["team-a"], "maxLevel": level}]});
+    let (mut rig, parrot) = asked_of(Some("Editors")).await;
+    rig.hub.put("test", &emco("ClusterProvider", None, "acme", &grants("Standard")));
+    rig.settle().await;
+    rig.hub.put("editor", &view(&command("date"), false));
+    rig.hub.merge(&path(), &json!({"spec": {"released": true}})).await.unwrap();
+    rig.settle().await;
+    let said = status(&rig)["message"].to_string();
+    assert!(said.contains("project team-a is not granted level Admin on cluster acme/a any more"), "{said}");
+    rig.clock.forward(Duration::from_secs(30));
+    rig.settle().await;
+    rig.hub.put("test", &emco("ClusterProvider", None, "acme", &grants("Admin")));
+    rig.hub.put("editor", &view(&json!({"what": "Exec", "command": ["date"]}), false));
+    rig.hub.merge(&path(), &json!({"spec": {"released": true}})).await.unwrap();
+    rig.settle().await;
+    let said = status(&rig)["message"].to_string();
+    assert!(said.contains("a command runs on one cluster: name it with --cluster"), "{said}");
+    assert_eq!(parrot.heard(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_goes_with_its_question_also_where_somebody_holds_that() {
+    let (mut rig, parrot) = asked_of(None).await;
+    let mut held = view(&json!({"what": "Manifests"}), false);
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    rig.hub.put("mallory", &held);
+    rig.settle().await;
+    assert_eq!(status(&rig)["state"], "Answered");
+    rig.clock.forward(Duration::from_secs(30));
+    rig.settle().await;
+    let view = rig.hub.object(&path()).unwrap();
+    assert!(view["metadata"]["deletionTimestamp"].is_string(), "{view}");
+    assert_eq!((&view["status"]["state"], view["status"].get("answer")), (&json!("Refused"), None));
+    assert_eq!(parrot.heard(), 1);
+}
+
+#[tokio::test]
+async fn a_project_is_given_so_much_in_a_minute() {
+    let (mut rig, parrot) = asked_of(None).await;
+    while rig.ctx.answered.has_room("team-a") {
+        rig.ctx.answered.add("team-a", 1 << 20);
+    }
+    rig.hub.put("ann", &view(&json!({"what": "Objects"}), false));
+    rig.settle().await;
+    let said = status(&rig)["message"].to_string();
+    assert!(said.contains("namespace team-a was given many answers just now"), "{said}");
+    assert_eq!(parrot.heard(), 0);
+}
+
+#[tokio::test]
 async fn a_command_that_was_cut_off_is_not_run_again() {
     let (mut rig, parrot) = asked_of(Some("Editors")).await;
-    rig.hub.put("editor", &view(&json!({"what": "Exec", "command": ["date"]}), false));
+    rig.hub.put("editor", &view(&command("date"), false));
     rig.hub.merge(&path(), &json!({"spec": {"released": true}})).await.unwrap();
     rig.hub.set_status(&path(), &json!({"state": "Running", "at": "2026-11-21T07:00:00Z"})).unwrap();
     rig.settle().await;
@@ -170,7 +226,7 @@ async fn a_command_that_was_cut_off_is_not_run_again() {
 #[tokio::test]
 async fn what_fails_is_said_and_asked_no_more() {
     let (mut rig, parrot) = asked_of(Some("Editors")).await;
-    rig.hub.put("editor", &view(&json!({"what": "Exec", "command": ["fail"]}), false));
+    rig.hub.put("editor", &view(&command("fail"), false));
     rig.hub.merge(&path(), &json!({"spec": {"released": true}})).await.unwrap();
     rig.settle().await;
     assert_eq!(status(&rig)["message"], "the cluster refuses");

@@ -26,6 +26,8 @@ const WITHHELD: &str = "(withheld)";
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 /// Clusters that a comment names.
 const NAMED: usize = 5;
+/// Bytes of manifests that the operator hands on: several questions are answered at a time.
+const MOST_HANDED: usize = 16 << 20;
 
 /// Clusters by app, revision and set: equal sets are printed once.
 type Sets = BTreeMap<(String, i64, SetDigest), Vec<String>>;
@@ -94,10 +96,17 @@ pub async fn printed(
     let content = stored::content(hub);
     let (hash, targets) = targets(hub, &content, on_hub, revision).await?;
     let sets = sets(on_hub, part, revision, &targets)?;
-    let mut printed = Vec::new();
+    let (mut printed, mut size) = (Vec::new(), 0);
     for ((app, revision, set), clusters) in &sets {
         let source = Source { namespace: on_hub.0.clone(), owner: hash.clone(), revision: *revision };
         let set = stored::set(&content, &source, set).await?;
+        if hub.lender.is_some() {
+            size += set.manifests.iter().map(|manifest| manifest.json.to_string().len()).sum::<usize>();
+            if size > MOST_HANDED {
+                let most = MOST_HANDED >> 20;
+                bail!("the manifests have more than {most} MiB: ask about less, with --cluster and --app");
+            }
+        }
         for manifest in &set.manifests {
             let (json, withheld) = shown(&manifest.json, secrets);
             let comments = comments(app, *revision, clusters, manifest, withheld);

@@ -198,8 +198,7 @@ async fn on_cluster(asking: &Asking<'_>, namespace: &str, (hash, row, mine): Job
     }
     // The cluster is only asked for what is shown.
     asked.retain(|one| objects.takes_identity(&one.manifest.identity()));
-    let nobody_asked = asked.is_empty() && objects.names_objects();
-    let seen = if reported || nobody_asked {
+    let seen = if reported || (asked.is_empty() && objects.names_objects()) {
         Ok(None)
     } else {
         let refused = refusals.then(|| refused(&mine));

@@ -39,10 +39,15 @@ pub fn fields(is: &Value, shall: &Value) -> Vec<Field> {
     let secret = is["kind"] == "Secret" && is["apiVersion"] == "v1";
     let mut fields = Vec::new();
     walk(&bare(is), &bare(shall), String::new(), &mut fields);
+    // Tools keep copies of whole objects in annotations.
+    let quotes = |path: &str| {
+        let begins = |name: &str| {
+            path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        ["data", "stringData", "metadata.annotations"].into_iter().any(begins)
+    };
     for field in &mut fields {
-        if secret
-            && (field.path == "data" || field.path.starts_with("data.") || field.path.starts_with("data["))
-        {
+        if secret && quotes(&field.path) {
             let hidden = |value: &mut Option<Value>| {
                 if let Some(value) = value {
                     *value = Value::from("(hidden)");
@@ -147,6 +152,22 @@ mod tests {
         assert_eq!(
             shown,
             ["data[\"a.b\"]: \"(hidden)\" -> \"(hidden)\"", "data.key: \"(hidden)\" -> \"(hidden)\""]
+        );
+    }
+
+    #[test]
+    fn annotations_of_a_secret_may_have_a_copy_of_it_and_are_not_shown() {
+        let secret = |copy: &str| {
+            let metadata = json!({"annotations": {"example.com/original": copy}});
+            json!({"apiVersion": "v1", "kind": "Secret", "type": copy, "metadata": metadata})
+        };
+        let shown = shown(&secret("aHVudGVyMg=="), &secret("eA=="));
+        assert_eq!(
+            shown,
+            [
+                "metadata.annotations[\"example.com/original\"]: \"(hidden)\" -> \"(hidden)\"",
+                "type: \"aHVudGVyMg==\" -> \"eA==\"",
+            ]
         );
     }
 

@@ -36,9 +36,6 @@ pub struct Edge {
 
 /// Connects as the operator does: with the kubeconfig of the Secret, by the same rules.
 pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String) -> anyhow::Result<Edge> {
-    if let Some(lender) = &hub.lender {
-        return Ok(Edge { lent: true, ..Edge::of(lender.client(id, uid)?, hash) });
-    }
     let clusters = Api::<Cluster>::all(hub.client.clone());
     let params = ListParams::default().fields(&format!("metadata.name={}", id.cluster()));
     let found = hub.list(clusters, &params, "clusters", None).await?;
@@ -48,9 +45,12 @@ pub async fn connect(hub: &Hub, id: &ClusterId, uid: Option<&str>, hash: String)
     };
     let cluster =
         found.into_iter().find(mine).with_context(|| format!("there is no Cluster {id} on the hub"))?;
+    let by_git = cluster.spec.access.git_ops.is_some();
+    if let Some(lender) = &hub.lender {
+        return Ok(Edge { by_git, lent: true, ..Edge::of(lender.client(id, uid)?, hash) });
+    }
     let text = kubeconfig_of(hub, &cluster).await?;
     let (client, _) = open_stored(&text, uid).await?;
-    let by_git = cluster.spec.access.git_ops.is_some();
     Ok(Edge { kubeconfig: Some(text), by_git, ..Edge::of(client, hash) })
 }
 
@@ -245,6 +245,11 @@ impl Edge {
         let said = theirs::beside(&manifest.json, &live, &manager);
         let wanted = marks::mark(said, &self.hash, &manifest.digest, placed_by);
         let mut wanted = if marks::is_adopted(&live) { marks::adopt(wanted) } else { wanted };
+        // The credential of the hub only reads there: what the agent would leave is not asked.
+        if self.by_git {
+            let fields = compare::fields(&live, &known_to(&live, &wanted));
+            return Ok((!fields.is_empty()).then_some((Change::Update, String::new(), fields)));
+        }
         let acting = acting.filter(|_| manifest.account.is_some());
         let mut fields = match theirs::tried((api, acting), &name, &manager, &mut wanted).await {
             Ok(applied) => {

@@ -149,7 +149,7 @@ async fn few(
 ) -> anyhow::Result<Option<(Placed, Vec<ClusterId>)>> {
     let placed = place::if_any(hub, on_hub.0.clone(), on_hub.1.clone()).await?;
     let Some(placed) = placed else { return Ok(None) };
-    let meant: Vec<ClusterId> = if question.revision.is_some() {
+    let meant: Vec<ClusterId> = if question.revision.is_some() && !question.clusters.is_empty() {
         // An earlier revision had others, too.
         question.clusters.iter().filter_map(|named| ClusterId::parse(named)).collect()
     } else {

@@ -112,7 +112,8 @@ async fn answered(
             Some(ViewState::Answered) => return status.answer.context("the answer is empty"),
             Some(ViewState::Refused) => return Err(refusal(status)),
             None if begun.elapsed() > UNSEEN => bail!(
-                "the operator has not looked at the question within {} s: `kubectl emco check` says whether it works",
+                "the operator has not looked at the question within {} s: it answers a few at a time, and `kubectl emco check` says whether \
+                 it works",
                 UNSEEN.as_secs()
             ),
             _ if begun.elapsed() > PATIENCE => {
