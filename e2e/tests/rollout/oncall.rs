@@ -117,7 +117,7 @@ async fn a_plan_that_begins_to_wait_is_a_line_an_event_and_a_metric() {
 const TURNS: usize = 25;
 
 #[tokio::test]
-async fn a_deployment_that_changes_to_and_fro_has_few_events_and_tells_what_is_new() {
+async fn what_changes_to_and_fro_has_few_events_and_hides_nothing_new() {
     let _turn = serial().await;
     let (bed, operator) = STAGE.get().await.unwrap();
     bed.explain(Box::pin(async {
