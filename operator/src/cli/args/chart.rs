@@ -13,7 +13,7 @@ const PUSH_EXIT_CODES: &str = "Exit codes: 0 the hub has the chart, and all that
 /// What to do with a chart.
 #[derive(Subcommand, Debug)]
 pub enum ChartCommand {
-    /// Pack a chart's folder into a ConfigMap of the hub, and set its digest in the CompositeApps that name it.
+    /// Pack a chart's folder into a ConfigMap of the hub, and set its digest in each CompositeApp that names it.
     #[command(after_help = PUSH_EXIT_CODES)]
     Push(PushArgs),
 }

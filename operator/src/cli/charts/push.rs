@@ -1,4 +1,4 @@
-//! Packs a chart's folder into a ConfigMap of the hub, and has the CompositeApps that name it take it.
+//! Packs a chart's folder into a ConfigMap of the hub, and has each CompositeApp that names it take it.
 
 use anyhow::{anyhow, bail};
 use emco_crds::CompositeApp;
@@ -23,7 +23,7 @@ const KEY: &str = "chart.tgz";
 
 /// Where a chart is put.
 pub struct Place {
-    /// Of the ConfigMap, and of the CompositeApps that may name it.
+    /// Of the ConfigMap, and of each CompositeApp that may name it.
     namespace: String,
     name: String,
     key: String,

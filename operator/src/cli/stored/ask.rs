@@ -1,6 +1,6 @@
-//! Asks the operator for what the user may not read themselves: by a DeploymentView, which is taken away again.
+//! Asks the operator for what the user may not read themselves: by a `DeploymentView`, which is taken away again.
 //!
-//! It is read by name until the answer is there: members may not list or watch DeploymentViews, so that nobody reads another one's.
+//! It is read by name until the answer is there: members may not list or watch `DeploymentViews`, so that nobody reads another one's.
 
 use std::io::Read as _;
 use std::time::Duration;
