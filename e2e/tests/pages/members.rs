@@ -4,8 +4,9 @@ use anyhow::{Context as _, Result, ensure};
 use emco_crds::LogicalCloud;
 use emco_crds::conditions::types;
 use emco_e2e::bed::Bed;
-use emco_e2e::operator::{is, program, root, wait};
+use emco_e2e::operator::{chart_map, deployed, is, program, root, wait};
 
+use super::approving::{gone, note, say};
 use super::page::{Page, folder, yaml};
 
 /// Waits until a logical cloud is ready.
@@ -34,6 +35,25 @@ async fn given_over(bed: &Bed, page: &mut Page<'_>) -> Result<()> {
     ready(bed, "tenant").await
 }
 
+/// A member sees a deployment of the project, and an administrator what another one needs.
+async fn seen(bed: &Bed, page: &mut Page<'_>) -> Result<()> {
+    chart_map(bed, "shop", "charts", &[note()?]).await?;
+    say(bed, "till", "one", "").await?;
+    deployed(bed, "shop", "till", 1).await?;
+    let said = page.run("kubectl emco get shop/till --as vera@example.com").await?;
+    ensure!(said.contains("ConfigMap/shop/note") && said.contains("acme/berlin"), "{said}");
+    let said = page.run("kubectl emco diff shop/till --as vera@example.com").await?;
+    ensure!(said.contains("acme/berlin, revision 1: no difference in 1 object"), "{said}");
+    // Pods run nowhere here: `tenants/sees.rs` reads their logs as a member.
+    page.take("kubectl emco logs shop/till web --cluster acme/berlin --as vera@example.com")?;
+    gone(bed, "till").await?;
+    say(bed, "agent", "one", "").await?;
+    deployed(bed, "shop", "agent", 1).await?;
+    let said = page.run("kubectl emco role shop/agent --permissions").await?;
+    ensure!(said.contains("# What shop/agent needs") && said.contains("- configmaps"), "{said}");
+    gone(bed, "agent").await
+}
+
 pub async fn projects(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
     let members = "{\"spec\":{\"members\":[{\"role\":\"Approver\",\"subjects\":[{\"kind\":\"User\",\"name\":\"vera@example.com\"}]}]}}";
@@ -48,6 +68,7 @@ pub async fn projects(bed: &Bed) -> Result<()> {
     ensure!(said.trim() == "yes", "{said}");
     let said = page.run("kubectl emco clusters -n shop").await?;
     ensure!(said.starts_with("PROVIDER   NAME     LEVEL") && said.contains("acme       berlin"), "{said}");
+    seen(bed, &mut page).await?;
     let text = std::fs::read_to_string(root().join("docs/projects.md"))?;
     let team = yaml(&text).into_iter().find(|block| block.contains("\n  name: team\n"));
     kubectl.apply(team.context("the page has no logical cloud team")?).await?;
