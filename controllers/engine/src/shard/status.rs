@@ -104,8 +104,7 @@ pub fn ready_condition(
     spec: &SyncShardSpec,
     rows: &BTreeMap<i64, RowStatus>,
 ) -> (&'static str, &'static str, String) {
-    let counted = Counted::of(spec, rows);
-    let Counted { total, ready, failed, unreachable } = counted;
+    let Counted { total, ready, failed, unreachable } = Counted::of(spec, rows);
     let message = format!("{ready} of {} ready", counted(total, "cluster"));
     let (status, reason) = if ready == total {
         ("True", Reason::Ready)
