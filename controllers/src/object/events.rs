@@ -22,10 +22,10 @@ pub use dedup::EventDedup;
 const LONGEST_NOTE: usize = 1000;
 /// Kind of the objects of which there are only so many Events in an hour.
 const BOUNDED: &str = "DeploymentIntentGroup";
-/// The end of the last of them, and of the last one with a reason.
+/// The end of the last of them, and of the last one before what is new.
 const LAST: &str = "; no more Events of it within the hour: its status and the log go on";
-const LAST_OF_REASON: &str =
-    "; no more Events of it with this reason within the hour: its status and the log go on";
+const LAST_OF_KNOWN: &str =
+    "; no more Events of it within the hour, unless with other reasons: its status and the log go on";
 
 /// Writes an Event. A lost Event is no failure: the status says the same. Of a deployment there are only so many in an hour.
 pub async fn emit<K: Resource<DynamicType = ()>>(
@@ -75,7 +75,7 @@ async fn write<K: Resource<DynamicType = ()>>(
             return;
         }
         Some(Place::Last) => note = ended(&note, LAST),
-        Some(Place::LastOfReason) => note = ended(&note, LAST_OF_REASON),
+        Some(Place::LastOfKnown) => note = ended(&note, LAST_OF_KNOWN),
         Some(Place::Free) | None => {}
     }
     let body = json!({

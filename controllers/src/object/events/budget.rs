@@ -1,5 +1,5 @@
-//! Bounds the Events of one object within an hour: who changes to and fro all the time fills neither the hub nor what people read. What does
-//! so with one reason leaves room for what is new.
+//! Bounds the Events of one object within an hour: who changes to and fro all the time fills neither the hub nor what people read. The last
+//! places are for what is new.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// Events of one object within an [`HOUR`].
 const MOST: usize = 25;
-/// Those of them with one reason. A deployment that three things happen to in turn, again and again, has room for a fourth.
-const MOST_OF_REASON: usize = 7;
+/// The last of them are for reasons that none of the others has.
+const FOR_NEW: usize = 5;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// The Events of the last hour that this process wrote.
@@ -28,10 +28,10 @@ struct Written {
 /// An Event's place among those of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// There are others after it.
+    /// There are others after it, or it is the first with its reason.
     Free,
-    /// The last one with its reason for the time being.
-    LastOfReason,
+    /// After it there are only places for other reasons, for the time being.
+    LastOfKnown,
     /// The last one of all for the time being.
     Last,
     /// There is none.
@@ -52,17 +52,15 @@ impl EventBudget {
         while all.front().is_some_and(|(first, _)| is_over(first)) {
             all.pop_front();
         }
-        let alike = all.iter().filter(|(_, of)| of == reason).count();
-        if all.len() >= MOST || alike >= MOST_OF_REASON {
+        let is_new = all.iter().all(|(_, of)| of != reason);
+        if all.len() >= if is_new { MOST } else { MOST - FOR_NEW } {
             return Place::None;
         }
         all.push_back((now, reason.to_owned()));
-        if all.len() == MOST {
-            Place::Last
-        } else if alike + 1 == MOST_OF_REASON {
-            Place::LastOfReason
-        } else {
-            Place::Free
+        match all.len() {
+            MOST => Place::Last,
+            number if number == MOST - FOR_NEW => Place::LastOfKnown,
+            _ => Place::Free,
         }
     }
 
@@ -88,17 +86,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_object_has_so_many_places_in_any_hour() {
         let budget = EventBudget::default();
-        let four = ["Ready", "NotReady", "Revision", "Drift"];
-        assert_eq!(taken(&budget, &four, 10), [Place::Free; 10]);
+        assert_eq!(taken(&budget, &["Ready", "NotReady"], 10), [Place::Free; 10]);
         tokio::time::advance(HOUR / 2).await;
-        let rest = taken(&budget, &four, 20);
-        assert_eq!((rest[13], rest[14], rest[15]), (Place::LastOfReason, Place::Last, Place::None));
+        let rest = taken(&budget, &["Ready", "NotReady"], 12);
+        assert_eq!((rest[8], rest[9], rest[10]), (Place::Free, Place::LastOfKnown, Place::None));
         assert_eq!(budget.take("b", "Ready"), Place::Free, "another object");
-        budget.give_back("a", "Drift");
-        assert_eq!((budget.take("a", "Other"), budget.take("a", "Other")), (Place::Last, Place::None));
+        budget.give_back("a", "NotReady");
+        assert_eq!(taken(&budget, &["Ready"], 2), [Place::LastOfKnown, Place::None]);
         tokio::time::advance(HOUR / 2).await;
-        let again = taken(&budget, &["New", "Newer"], 11);
-        assert_eq!((again[9], again[10]), (Place::Last, Place::None), "the first ten are an hour old");
+        let again = taken(&budget, &["Ready"], 11);
+        assert_eq!((again[9], again[10]), (Place::LastOfKnown, Place::None), "the first ten are an hour old");
         tokio::time::advance(HOUR * 2).await;
         budget.take("c", "Ready");
         assert_eq!(budget.0.lock().of.len(), 1, "objects without Events are forgotten");
@@ -109,7 +106,9 @@ mod tests {
         let budget = EventBudget::default();
         let places = taken(&budget, &["Ready", "NotReady", "Revision"], 300);
         let count = |place: Place| places.iter().filter(|one| **one == place).count();
-        assert_eq!((count(Place::Free), count(Place::LastOfReason), count(Place::Last)), (18, 3, 0));
-        assert_eq!(budget.take("a", "TemplateError"), Place::Free);
+        assert_eq!((count(Place::Free), count(Place::LastOfKnown), count(Place::Last)), (19, 1, 0));
+        assert_eq!(taken(&budget, &["TemplateError"], 2), [Place::Free, Place::None]);
+        let new = taken(&budget, &["Drift", "NotRemoved", "Abandoned", "RemovalBudget", "OneMore"], 5);
+        assert_eq!(new, [Place::Free, Place::Free, Place::Free, Place::Last, Place::None]);
     }
 }
