@@ -53,7 +53,8 @@ impl EventBudget {
             all.pop_front();
         }
         let is_new = all.iter().all(|(_, of)| of != reason);
-        if all.len() >= if is_new { MOST } else { MOST - FOR_NEW } {
+        let most = if is_new { MOST } else { MOST - FOR_NEW };
+        if all.len() >= most {
             return Place::None;
         }
         all.push_back((now, reason.to_owned()));
