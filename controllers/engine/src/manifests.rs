@@ -18,8 +18,8 @@ use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, Identity, kind_of};
 use crate::normalise;
 use crate::order;
-use crate::set::provenance::Done;
 use crate::refusal::Refusal;
+use crate::set::provenance::Done;
 use crate::set::{ChartTests, Findings, HookSpec, ManifestSet, Phase, SetManifest, TEST};
 
 mod check;

@@ -17,8 +17,8 @@ use emco_crds::app_context::PackKind;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClusterId, Identity, SetDigest};
-use crate::set::provenance::Provenance;
 use crate::rollout::Waves;
+use crate::set::provenance::Provenance;
 use crate::set::{Assigned, Assignment, Findings};
 
 pub use read::{assemble, salvage};

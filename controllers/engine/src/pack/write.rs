@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::{Cells, Frame, Index, LARGEST, LARGEST_FRAME, PackError, PackObject, Part, Piece, Slice, codec};
 use crate::identity::{self, ClusterId, Identity, SetDigest};
-use crate::set::provenance::Provenance;
 use crate::rollout::Waves;
+use crate::set::provenance::Provenance;
 use crate::set::{Assigned, Assignment, Findings, ManifestSet, SetManifest};
 
 /// Writes sets; each once. Manifests of kind Secret go to packs that are stored as Secrets, the others to `ConfigMaps`.

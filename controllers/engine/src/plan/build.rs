@@ -14,10 +14,10 @@ use crate::cloud::CloudFacts;
 use crate::identity::{ClusterId, Id, SetDigest};
 use crate::manifests::{self, Draft, Kind};
 use crate::placement::AppPlacement;
-use crate::set::provenance::Provenance;
 use crate::refusal::Refusal;
 use crate::resolve::Resolved;
 use crate::role::Reach;
+use crate::set::provenance::Provenance;
 use crate::set::{Assigned, Assignment, ChartTests, Findings, ManifestSet, SetManifest};
 
 mod edited;

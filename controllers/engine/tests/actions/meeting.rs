@@ -186,7 +186,8 @@ fn a_test_of_what_another_intent_changed_before_fails_by_its_name() {
 fn what_is_left_out_by_one_intent_is_nothing_for_another_to_change_or_add() {
     let ignoring = with(replicas("few", 1), "onMissing", json!("Ignore"));
     let name = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "banner"});
-    let no_banner = json!({"name": "none", "app": "web", "type": "Delete", "target": name, "onMissing": "Ignore"});
+    let no_banner =
+        json!({"name": "none", "app": "web", "type": "Delete", "target": name, "onMissing": "Ignore"});
     let (out, changed) = (json!([delete("out")]), json!([replicas("few", 1), delete("out")]));
     for (one, two) in [(&out, json!([ignoring])), (&json!([no_banner]), json!([banner()])), (&out, changed)] {
         for outcome in [case(one, &two).plan(), case(&two, one).plan()] {

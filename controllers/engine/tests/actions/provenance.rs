@@ -6,8 +6,8 @@ use emco_engine::act::touched;
 use emco_engine::identity::SetDigest;
 use emco_engine::pack::{self, Pack};
 use emco_engine::plan::{self, Plan};
-use emco_engine::set::provenance::{Became, EditedObject, Provenance};
 use emco_engine::set::Assigned;
+use emco_engine::set::provenance::{Became, EditedObject, Provenance};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

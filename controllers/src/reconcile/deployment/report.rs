@@ -109,13 +109,7 @@ pub async fn write(
         rolled.ready = held.hold.ready(rolled.ready, stored.is_some());
     }
     fill(&mut status, &rolled, keeps_placement(planned));
-    if let Some(plan) = planned.plan().filter(|_| planned.is_carried_out()) {
-        for remarks in &plan.remarks {
-            if let Some(app) = status.apps.iter_mut().find(|app| app.name == remarks.app) {
-                app.unread_values.clone_from(&remarks.unread);
-            }
-        }
-    }
+    fill_remarks(&mut status, planned);
     status.intents = intents::of(dig, planned);
     if let Some(plan) = planned.plan() {
         status.reachability.clone_from(&plan.reachability);
@@ -208,6 +202,16 @@ pub fn fill(status: &mut DeploymentIntentGroupStatus, rolled: &DigRollup, keep_p
         .collect();
     if status.apps.is_empty() && keep_placement {
         status.apps = old.into_values().collect();
+    }
+}
+
+/// Values that charts do not read, of a plan that is carried out.
+fn fill_remarks(status: &mut DeploymentIntentGroupStatus, planned: &Planned) {
+    let plan = planned.plan().filter(|_| planned.is_carried_out());
+    for remarks in plan.into_iter().flat_map(|plan| &plan.remarks) {
+        if let Some(app) = status.apps.iter_mut().find(|app| app.name == remarks.app) {
+            app.unread_values.clone_from(&remarks.unread);
+        }
     }
 }
 

@@ -27,22 +27,22 @@ struct Group {
     app: String,
     revision: i64,
     clusters: Vec<String>,
-    objects: Vec<Object>,
+    objects: Vec<Edited>,
     /// Fields that are only counted.
     more: usize,
 }
 
 /// One object.
 #[derive(Debug, Serialize)]
-struct Object {
+struct Edited {
     object: String,
     became: Became,
-    fields: Vec<Field>,
+    fields: Vec<Line>,
 }
 
 /// One field; the empty pointer is the whole object.
 #[derive(Debug, Serialize)]
-struct Field {
+struct Line {
     field: String,
     by: String,
 }
@@ -113,12 +113,12 @@ fn groups(
     (same.into_iter().map(group).collect(), unknown.into_iter().collect())
 }
 
-fn objects(provenance: &Provenance) -> Vec<Object> {
-    let field = |(field, at): &(String, usize)| Field {
+fn objects(provenance: &Provenance) -> Vec<Edited> {
+    let field = |(field, at): &(String, usize)| Line {
         field: field.clone(),
         by: provenance.actions.get(*at).cloned().unwrap_or_default(),
     };
-    let all = provenance.objects.iter().map(|edited| Object {
+    let all = provenance.objects.iter().map(|edited| Edited {
         object: edited.object.clone(),
         became: edited.became,
         fields: edited.fields.iter().map(field).collect(),
@@ -132,7 +132,7 @@ fn table(groups: &[Group]) -> String {
     for Group { app, revision, clusters, objects, more: left } in groups {
         let (on, revision) = (some(clusters, NAMED), revision.to_string());
         for object in objects {
-            for Field { field, by } in &object.fields {
+            for Line { field, by } in &object.fields {
                 let field = match (field.as_str(), object.became) {
                     ("", Became::Added) => "(added)",
                     ("", _) => "(left out)",

@@ -43,11 +43,10 @@ impl Share {
 
     /// The last of its actions that concerns a field.
     pub(super) fn action(&self, field: &str) -> &str {
-        let concerns = |step: &&Step| {
-            act::meets(field, &step.changed) || act::meets(field, &step.stated.fields)
-        };
+        let concerns =
+            |step: &&Step| act::meets(field, &step.changed) || act::meets(field, &step.stated.fields);
         let concerning = self.steps.iter().rev().find(concerns);
-        concerning.or(self.steps.last()).map(|step| step.action.as_str()).unwrap_or_default()
+        concerning.or_else(|| self.steps.last()).map(|step| step.action.as_str()).unwrap_or_default()
     }
 
     /// A list of which it took an item by its place, where that is another one in what another intent makes of the object.

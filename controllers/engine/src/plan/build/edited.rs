@@ -7,8 +7,8 @@ use super::{Builder, Finished};
 use crate::manifests::{self, Draft};
 use crate::plan::render::Job;
 use crate::plan::work::Item;
-use crate::set::provenance::Provenance;
 use crate::refusal::Refusal;
+use crate::set::provenance::Provenance;
 use crate::set::{Assigned, ManifestSet, StoredEdits};
 
 /// Bytes of the fields that intents changed, of all different sets of one plan: what is beyond is only counted.
