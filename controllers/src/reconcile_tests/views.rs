@@ -162,7 +162,8 @@ async fn a_command_is_refused_where_the_project_lets_nobody_run_any() {
 
 #[tokio::test]
 async fn no_command_begins_where_the_grant_is_withdrawn() {
-    let grants = |level: &str| json!({"grants": [{"name": "all", "projects": ["team-a"], "maxLevel": level}]});
+    let grants =
+        |level: &str| json!({"grants": [{"name": "all", "projects": ["team-a"], "maxLevel": level}]});
     let (mut rig, parrot) = asked_of(Some("Editors")).await;
     rig.hub.put("test", &emco("ClusterProvider", None, "acme", &grants("Standard")));
     rig.settle().await;

@@ -151,7 +151,8 @@ async fn cloud(bed: &Bed, name: &str, more: &Value) -> Result<()> {
     let fields = spec.as_object_mut().zip(more.as_object()).context("a spec is an object")?;
     fields.0.extend(fields.1.clone());
     let metadata = json!({"name": name, "namespace": SPACE});
-    let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": "LogicalCloud", "metadata": metadata, "spec": spec});
+    let object =
+        json!({"apiVersion": "emco.io/v1alpha1", "kind": "LogicalCloud", "metadata": metadata, "spec": spec});
     bed.hub().kubectl().apply(&object.to_string()).await?;
     let ready = operator::wait(bed, SPACE, name, |cloud: &LogicalCloud| {
         operator::is(cloud.status.as_ref(), types::READY, "True")
@@ -297,7 +298,8 @@ mod tests {
         let everywhere = json!({"name": "cluster", "scope": "Cluster", "rules": [
             rule(&["nodes"], &["list", "watch"]), rule(&["ingressclasses", "clusterroles"], &kept),
         ]});
-        let there = json!({"name": "there", "namespaces": ["kube-system"], "rules": [rule(&["roles"], &kept)]});
+        let there =
+            json!({"name": "there", "namespaces": ["kube-system"], "rules": [rule(&["roles"], &kept)]});
         let privileged = json!({"level": "Privileged", "permissions": [own, everywhere, there]});
         assert_eq!(
             needs(&privileged),

@@ -55,7 +55,8 @@ async fn cloud(bed: &Bed, name: &str, more: &Value) -> Result<()> {
     let fields = spec.as_object_mut().context("a spec has fields")?;
     fields.extend(more.as_object().context("so has this")?.clone());
     let metadata = json!({"name": name, "namespace": SPACE});
-    let object = json!({"apiVersion": "emco.io/v1alpha1", "kind": "LogicalCloud", "metadata": metadata, "spec": spec});
+    let object =
+        json!({"apiVersion": "emco.io/v1alpha1", "kind": "LogicalCloud", "metadata": metadata, "spec": spec});
     bed.hub().kubectl().apply(&object.to_string()).await.map(drop)
 }
 

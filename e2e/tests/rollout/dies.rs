@@ -54,7 +54,8 @@ async fn one_dies(bed: &Bed) -> Result<()> {
     let notes = story.notes(&[]).await?;
     ensure!(notes == has(&EDGES, "two"), "{notes:?}");
     let begun = "WaveBegan wave 2 of 3 (two) of revision 3";
-    let waits = "AwaitingApproval wave 2 of 3 (two) of revision 3 waits for an approval before the next one begins";
+    let waits =
+        "AwaitingApproval wave 2 of 3 (two) of revision 3 waits for an approval before the next one begins";
     story.told(&[begun, waits, "RolloutDone revision", "RolloutPaused"]).await
 }
 

@@ -320,7 +320,8 @@ mod tests {
     fn what_waits_fails_or_was_taken_back_is_pointed_to() {
         let said = |more: &Value| remarks("shop/till", &status(more)).join("\n");
         assert_eq!(said(&json!({})), "");
-        let pending = json!({"digest": "sha256:0", "shortDigest": "0", "revision": 3, "requires": "Approval"});
+        let pending =
+            json!({"digest": "sha256:0", "shortDigest": "0", "revision": 3, "requires": "Approval"});
         let waits = said(&json!({"pending": pending}));
         assert!(waits.starts_with("revision 3 waits: `kubectl emco plan shop/till`"), "{waits}");
         let late = condition("Ready", "False", "ProgressDeadlineExceeded");

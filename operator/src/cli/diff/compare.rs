@@ -173,7 +173,8 @@ mod tests {
 
     #[test]
     fn the_copy_that_kubectl_keeps_of_an_object_is_no_difference() {
-        let copy = json!({"kubectl.kubernetes.io/last-applied-configuration": "{\"data\": \"aHVudGVyMg==\"}"});
+        let copy =
+            json!({"kubectl.kubernetes.io/last-applied-configuration": "{\"data\": \"aHVudGVyMg==\"}"});
         let is = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"annotations": copy}});
         assert_eq!(fields(&is, &json!({"kind": "Secret", "apiVersion": "v1", "metadata": {}})), []);
     }

@@ -84,7 +84,8 @@ fn sentence(id: &str, kept: &[Kept]) -> String {
     let released = kept.iter().filter(|one| one.released).map(|one| one.namespace.as_str());
     let released: Vec<&str> = released.collect();
     if !released.is_empty() {
-        let how = "with rights on the cluster, these commands delete it, with all that is in it, volumes too:\n";
+        let how =
+            "with rights on the cluster, these commands delete it, with all that is in it, volumes too:\n";
         text.push_str(how);
     }
     for namespace in released {

@@ -218,7 +218,8 @@ mod tests {
     fn a_lacking_right_is_said_with_the_permission_that_gives_it() {
         let account = "system:serviceaccount:shop:emco-a";
         let words = format!("the cluster refuses: pods is forbidden: User \"{account}\" cannot list");
-        let mut answer = json!([{"cluster": "acme/a", "error": words, "manifest": {"error": words}}, {"error": "no"}]);
+        let mut answer =
+            json!([{"cluster": "acme/a", "error": words, "manifest": {"error": words}}, {"error": "no"}]);
         cure_each(&mut answer, account);
         let said = answer[0]["error"].as_str().unwrap();
         assert!(said.starts_with(&words) && said.contains("{name: look, clusterRole: view}"), "{said}");
