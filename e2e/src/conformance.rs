@@ -74,6 +74,7 @@ const MOST_TOLD: usize = 5;
 
 /// The command line.
 #[derive(clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // flags of a command line
 pub struct ConformanceArgs {
     /// The folder with corpus.tar.xz.
     #[arg(long, value_name = "DIR")]
