@@ -105,14 +105,13 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
             }
         }
     }
-    let found = match handed {
-        Some(handed) => handed::found(handed, &there),
-        None => {
-            let (part, objects) = (&args.part, &args.objects);
-            let (hub, content, health_rules) = (&hub, &content, &health_rules);
-            let asking = Asking { hub, content, health_rules, part, objects, live, refusals: args.live };
-            asking.all(&namespace, jobs).await
-        }
+    let found = if let Some(handed) = handed {
+        handed::found(handed, &there)
+    } else {
+        let (part, objects) = (&args.part, &args.objects);
+        let (hub, content, health_rules) = (&hub, &content, &health_rules);
+        let asking = Asking { hub, content, health_rules, part, objects, live, refusals: args.live };
+        asking.all(&namespace, jobs).await
     };
     let mut apps: BTreeMap<String, Vec<ClusterObjects>> = BTreeMap::new();
     let (mut met, mut total) = (Met::default(), 0);

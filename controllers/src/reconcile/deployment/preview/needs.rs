@@ -53,7 +53,7 @@ pub async fn needs(ctx: &Context, namespace: &str, name: &str) -> Result<Needs, 
     };
     let cloud = gathered.snapshot.cloud.clone();
     if let Some(cloud) = &mut gathered.snapshot.cloud {
-        cloud.level = Level::Privileged.as_str().to_owned();
+        Level::Privileged.as_str().clone_into(&mut cloud.level);
         cloud.reach.cluster = true;
     }
     // What was made for another account is not used again.
