@@ -274,12 +274,18 @@ impl Screen {
             .with_context(|| format!("{text:?} is not typed"))
     }
 
-    /// Writes into the field with this name.
+    /// Writes into the field with this name, as soon as it takes anything.
     pub async fn write(&self, field: &str, text: &str) -> Result<()> {
         let path = format!("//*[@name='{field}']");
-        let found = self.client.find(Locator::XPath(&path)).await;
-        found.with_context(|| format!("there is no field {field}"))?.send_keys(text).await?;
-        Ok(())
+        let deadline = Instant::now() + SOON;
+        loop {
+            let written = async { self.client.find(Locator::XPath(&path)).await?.send_keys(text).await };
+            match Box::pin(written).await {
+                Ok(()) => return Ok(()),
+                Err(error) if Instant::now() < deadline && may_come(&error) => sleep(LOOK).await,
+                Err(error) => bail!("{field} cannot be written: {error}\n{}", self.text().await?),
+            }
+        }
     }
 
     /// Marks the document, so that it is noticed when it is loaded anew.
