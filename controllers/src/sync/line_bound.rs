@@ -116,9 +116,10 @@ mod tests {
         assert_eq!((written(Sort::Changed, 11), written(Sort::Rows, 11)), (MOST, MOST), "another minute");
         tokio::time::sleep(WINDOW * 2).await;
         let said = log.take();
-        for line in
-            ["INFO 1 line left out within a minute: objects", "WARN 1 line left out within a minute: clusters"]
-        {
+        for line in [
+            "INFO 1 line left out within a minute: objects",
+            "WARN 1 line left out within a minute: clusters",
+        ] {
             assert!(said.contains(line), "{said}");
         }
     }

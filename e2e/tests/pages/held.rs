@@ -91,8 +91,7 @@ fn rules(list: &str) -> String {
 
 pub async fn health_rules(bed: &Bed) -> Result<()> {
     let kubectl = bed.hub().kubectl();
-    let wrong =
-        "- {apiVersion: elasticsearch.k8s.elastic.co/v1, kind: Elasticsearch, current: \"'yes'\"}";
+    let wrong = "- {apiVersion: elasticsearch.k8s.elastic.co/v1, kind: Elasticsearch, current: \"'yes'\"}";
     kubectl.apply(&rules(wrong)).await?;
     let sentence = "key elastic.yaml, rule of Elasticsearch (elasticsearch.k8s.elastic.co/v1), field current: the expression answers text, \
                     not true or false. What it judges is Unknown, not ready, until it is corrected";

@@ -244,7 +244,9 @@ async fn a_viewer_at_level_admin_sees_the_deployments_objects_alone() {
         let viewer = user(bed, "victims-viewer").await?;
         let may = ["auth", "can-i", "create", "deploymentviews.emco.io", "-n", "victim"];
         viewer.until(&may, "", true).await?;
-        emco(bed, &viewer, &["get", "victim/till", "--live"]).await?.is(0, &["Secret/victim/till", "Ready"])?;
+        emco(bed, &viewer, &["get", "victim/till", "--live"])
+            .await?
+            .is(0, &["Secret/victim/till", "Ready"])?;
         emco(bed, &viewer, &["manifests", "victim/till"]).await?.is(0, &["(withheld)"])?;
         emco(bed, &viewer, &["diff", "victim/till"]).await?.is(0, &["revision 1: no difference in 1"])?;
         emco(bed, &viewer, &["events", "victim/till"]).await?.is(0, &["no Events of victim/till"])?;

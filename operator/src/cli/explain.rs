@@ -211,7 +211,8 @@ pub async fn of_revision(
     let contexts = past::contexts(hub, namespace, name).await?;
     let context = contexts.iter().find(|context| Some(context.spec.revision) == revision);
     let number = revision.unwrap_or_default();
-    let context = context.with_context(|| format!("revision {number} of {namespace}/{name} is not stored"))?;
+    let context =
+        context.with_context(|| format!("revision {number} of {namespace}/{name} is not stored"))?;
     read(hub, namespace, context).await
 }
 

@@ -85,11 +85,8 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Outcome> {
     let content = stored::content(&hub);
     let live = args.live || args.output == Some(Format::Wide);
     let question = handed::question(&args.part, live);
-    let handed = if there.is_empty() {
-        None
-    } else {
-        stored::by_operator(&hub, "get", &on_hub, question).await?
-    };
+    let handed =
+        if there.is_empty() { None } else { stored::by_operator(&hub, "get", &on_hub, question).await? };
     let live = live || !trusted;
     let mut jobs = Vec::new();
     for shard in &shards {

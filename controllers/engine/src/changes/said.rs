@@ -53,9 +53,8 @@ impl Changes {
     pub fn counts(&self, running: Option<&Running>, assignment: &Assignment) -> RevisionChanges {
         let variants = self.apps.iter().flat_map(|app| &app.variants);
         let changed: BTreeSet<&ClusterId> = variants.flat_map(|variant| &variant.clusters).collect();
-        let has = |assignment: &Assignment, id: &ClusterId| {
-            assignment.get(id).is_some_and(|apps| !apps.is_empty())
-        };
+        let has =
+            |assignment: &Assignment, id: &ClusterId| assignment.get(id).is_some_and(|apps| !apps.is_empty());
         let mut clusters = ChangeCounts::default();
         for id in changed {
             let had = running.is_some_and(|running| has(&running.assignment, id));

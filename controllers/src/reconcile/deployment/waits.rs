@@ -152,8 +152,7 @@ mod tests {
 
     #[test]
     fn numbers_that_tick_tell_no_removal_again() {
-        for (type_, event) in
-            [(types::APPROVED, "RemovalBudget"), (types::READY, "RemovalNeedsConfirmation")]
+        for (type_, event) in [(types::APPROVED, "RemovalBudget"), (types::READY, "RemovalNeedsConfirmation")]
         {
             let held = |clusters: &str| says(type_, "RemovalNeedsConfirmation", clusters);
             assert_eq!(begins(None, &held("3 of 4")), [format!("{event}: 3 of 4")]);

@@ -59,7 +59,9 @@ async fn a_watch_that_says_nothing_for_long_is_taken_for_dead() {
 fn a_long_refusal_keeps_who_is_refused_and_the_last_right() {
     let message = |rules: usize| {
         let rules = "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}\n".repeat(rules);
-        format!("roles \"own\" is forbidden: user \"x\" is attempting to grant RBAC permissions not currently held:\n{rules}the last")
+        format!(
+            "roles \"own\" is forbidden: user \"x\" is attempting to grant RBAC permissions not currently held:\n{rules}the last"
+        )
     };
     let said = |rules: usize| {
         let status = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message(rules)});

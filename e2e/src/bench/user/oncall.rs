@@ -41,7 +41,8 @@ pub async fn measure(stage: &Stage) -> Result<Vec<Entry>> {
     let (written, logged) = rests(stage).await?;
     end(stage).await?;
     let one = |name: &str, unit: &str, value: usize| Entry::one(name, unit, count(value), HOW);
-    let told = Entry::quantile("approval_told_s_p99", "s", told, 0.99, HOW).context("nothing was measured")?;
+    let told =
+        Entry::quantile("approval_told_s_p99", "s", told, 0.99, HOW).context("nothing was measured")?;
     Ok(vec![
         told.at_most(1.0),
         one("tenant_start_warnings", "lines", warnings).at_most(0.0),

@@ -144,9 +144,8 @@ pub async fn handed(hub: &Hub, placed: &Placed, asked: Vec<ClusterId>) -> Vec<Ha
 
 /// Has the operator ask the clusters whose credentials the user may not read, where the user may ask for that.
 async fn through_operator(hub: &Hub, placed: &Placed, answers: &mut [Answer]) -> anyhow::Result<()> {
-    let is_refused = |answer: &anyhow::Result<Found>| {
-        answer.as_ref().err().is_some_and(anyhow::Error::is::<NoCredential>)
-    };
+    let is_refused =
+        |answer: &anyhow::Result<Found>| answer.as_ref().err().is_some_and(anyhow::Error::is::<NoCredential>);
     let refused = answers.iter().filter(|(_, answer)| is_refused(answer));
     let clusters: Vec<String> = refused.map(|(id, _)| id.to_string()).collect();
     if clusters.is_empty() {

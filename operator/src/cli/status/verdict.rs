@@ -81,9 +81,7 @@ mod tests {
         let judged = |state: &str, ready: [&str; 2], stage: [&str; 2]| {
             let mut group = group();
             let time = "2026-11-21T07:00:00Z";
-            let condition = |type_: &str, [status, reason]: [&str; 2]| {
-                json!({"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": time})
-            };
+            let condition = |type_: &str, [status, reason]: [&str; 2]| json!({"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": time});
             let status = json!({"observedGeneration": 2, "state": state,
                 "conditions": [condition("Placed", stage), condition("Ready", ready)]});
             group.status = Some(serde_json::from_value(status).unwrap());

@@ -224,9 +224,7 @@ mod tests {
     fn what_clusters_tried_since_the_last_edit_ends_a_wait_at_once() {
         let tried = |edited: &str, since: &str, reason: &str| {
             let mut group = group(&[("Deployed", "False", "x")]);
-            let entry = |manager: &str, part: &str, time: &str| {
-                json!({"manager": manager, "subresource": part, "time": time})
-            };
+            let entry = |manager: &str, part: &str, time: &str| json!({"manager": manager, "subresource": part, "time": time});
             let ours = |part: &str| entry("emco-operator", part, "2026-01-02T00:00:00Z");
             let edits = json!([entry("kubectl", "", edited), ours(""), ours("status")]);
             group.metadata.managed_fields = Some(serde_json::from_value(edits).unwrap());
