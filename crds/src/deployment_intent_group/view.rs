@@ -137,7 +137,7 @@ pub struct DeploymentViewStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
     /// The answer: JSON, compressed with gzip, in base64.
-    #[schemars(length(max = 700000))]
+    #[schemars(length(max = 700_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The reason why there is no answer.
