@@ -4,7 +4,7 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 // Refusals travel boxed everywhere: a result is mostly no refusal, and should not be as large as one.
-#![allow(clippy::unnecessary_box_returns)]
+#![allow(clippy::unnecessary_box_returns, clippy::vec_box)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod act;
