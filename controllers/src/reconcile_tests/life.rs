@@ -241,7 +241,7 @@ impl Life {
             for edge in self.edges.values() {
                 edge.take_seen();
             }
-            failures = self.rig.round().await;
+            failures = Box::pin(self.rig.round()).await;
             if let Some(engine) = &mut self.engine {
                 engine.tell(&self.rig.hub, &mut self.rig.resuspended);
             }

@@ -158,11 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Messages<S> {
                         return;
                     }
                 }
-                PING => {
-                    if self.answer(&frame.payload).await.is_err() {
-                        return;
-                    }
-                }
+                PING if self.answer(&frame.payload).await.is_err() => return,
                 CLOSE => return,
                 _ => {}
             }
