@@ -243,7 +243,7 @@ fn beyond(permission: &Value) -> Option<String> {
     let rules = permission["rules"].as_array().into_iter().flatten();
     let kept = rules.filter(|rule| KEPT.iter().all(|&verb| has(rule, verb)));
     let resources: BTreeSet<&str> =
-        kept.flat_map(|rule| rule["resources"].as_array()).flatten().filter_map(Value::as_str).collect();
+        kept.filter_map(|rule| rule["resources"].as_array()).flatten().filter_map(Value::as_str).collect();
     if permission["derived"] == true {
         return Some(format!("{place}, `derived: true`"));
     }

@@ -82,7 +82,9 @@ async fn tenants_begin(stage: &Stage) -> Result<usize> {
         deployed(&stage.bed, &name, &name, 1).await?;
     }
     let warnings: Vec<String> = log.since()?.into_iter().filter(|line| line.contains("WARN")).collect();
-    warnings.iter().for_each(|line| println!("a tenant's start logged: {line}"));
+    for line in &warnings {
+        println!("a tenant's start logged: {line}");
+    }
     Ok(warnings.len())
 }
 
@@ -176,7 +178,9 @@ async fn rests(stage: &Stage) -> Result<(usize, usize)> {
         by_resource(&written),
         by_resource(&left)
     );
-    logged.iter().for_each(|line| println!("logged at rest: {line}"));
+    for line in &logged {
+        println!("logged at rest: {line}");
+    }
     Ok((written.len(), logged.len()))
 }
 

@@ -13,7 +13,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, LogParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::account;
 use super::family::{Family, One};
@@ -198,11 +197,11 @@ pub async fn ran(
     }
     let uid = placed.clusters.get(id).and_then(Option::as_deref);
     let executed = lender.edge(id, uid)?.exec(request, OUTPUT).await;
-    ended(executed.map_err(|error| anyhow!("the cluster refuses: {error}"))?)
+    ended(&executed.map_err(|error| anyhow!("the cluster refuses: {error}"))?)
 }
 
 /// Reads how a command ended.
-fn ended(executed: Executed) -> anyhow::Result<Ran> {
+fn ended(executed: &Executed) -> anyhow::Result<Ran> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let code = match &executed.status {
         None => None,
@@ -280,7 +279,7 @@ fn container(pod: &Pod, named: Option<&str>) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -317,13 +316,13 @@ mod tests {
             let (stdout, status) = (b"out".to_vec(), Some(status));
             Executed { stdout, status, ..Executed::default() }
         };
-        assert_eq!(ended(of(json!({"status": "Success"}))).unwrap().code, Some(0));
+        assert_eq!(ended(&of(json!({"status": "Success"}))).unwrap().code, Some(0));
         let causes = json!({"causes": [{"reason": "ExitCode", "message": "42"}]});
         let failed = json!({"status": "Failure", "reason": "NonZeroExitCode", "details": causes});
-        let ran = ended(of(failed)).unwrap();
+        let ran = ended(&of(failed)).unwrap();
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(42), "out"));
-        let said = ended(of(json!({"status": "Failure", "message": "no shell"}))).unwrap_err().to_string();
+        let said = ended(&of(json!({"status": "Failure", "message": "no shell"}))).unwrap_err().to_string();
         assert_eq!(said, "the command did not run: no shell");
-        assert_eq!(ended(Executed { cut: true, ..Executed::default() }).unwrap().code, None);
+        assert_eq!(ended(&Executed { cut: true, ..Executed::default() }).unwrap().code, None);
     }
 }
