@@ -24,7 +24,7 @@ use crate::schema;
     status = "DeploymentViewStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "A question of a member of the project about one deployment: kubectl emco asks it, the operator answers in its status, and it is deleted within a minute.",
+    doc = "A question of a member of the project about one deployment: the command line asks it, the operator answers in its status, and it is deleted within a minute.",
     printcolumn(name = "Group", type_ = "string", json_path = ".spec.deploymentIntentGroupRef.name"),
     printcolumn(name = "What", type_ = "string", json_path = ".spec.question.what"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),

@@ -1,4 +1,4 @@
-//! A chart that level Standard refuses is deployed with the permissions that `kubectl emco role --permissions` prints, and no others.
+//! A chart that level Standard refuses is deployed with the permissions that `kubectl emco role my-deployment --permissions` prints, and no others.
 
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::DeploymentIntentGroup;
@@ -78,7 +78,10 @@ async fn what_a_refused_chart_needs_is_printed_and_is_enough_for_it() {
         bed.hub().kubectl().apply(&within("narrow")).await?;
         let said =
             says::<DeploymentIntentGroup, _>(bed, SPACE, "till", types::READY, "NotAllowedByLevel").await?;
-        ensure!(said.contains("`kubectl emco role --permissions` prints all that are needed"), "{said}");
+        ensure!(
+            said.contains("`kubectl emco role my-deployment --permissions` prints all that are needed"),
+            "{said}"
+        );
 
         let printed = run(bed, &["role", "listing/till", "--permissions"]).await?;
         printed.is(

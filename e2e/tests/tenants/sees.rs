@@ -134,7 +134,7 @@ async fn reads(bed: &Bed, viewer: &Kubectl) -> Result<()> {
             "data.password: \"(hidden)\" -> \"(hidden)\"",
         ],
     )?;
-    emco(bed, viewer, &["explain", "seers/till"]).await?.is(0, &["till   acme/a    Chosen    allOf"])?;
+    emco(bed, viewer, &["explain", "seers/till"]).await?.is(0, &["till ", "acme/a ", "Chosen ", "allOf "])?;
     emco(bed, viewer, &["events", "seers/till"]).await?.is(0, &["ScalingReplicaSet", "Deployment/web"])?;
     let said = emco(bed, viewer, &["logs", "seers/till", "web", "--tail", "2"]).await?;
     said.is(0, &["[pod/web-", "/web] second\n", "/web] third\n"])?;

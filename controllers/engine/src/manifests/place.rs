@@ -32,7 +32,7 @@ pub(super) fn place_in_namespace(
         let instead = if level == Level::Privileged.as_str() { "give it" } else { INSTEAD };
         let text = format!(
             "app {app}: {source} makes {identity}, {what}, and logical cloud {name} has level {level}: change the values, or \
-             {instead} a permission with {permission} (spec.permissions); `kubectl emco role --permissions` prints all that are needed"
+             {instead} a permission with {permission} (spec.permissions); `kubectl emco role my-deployment --permissions` prints all that are needed"
         );
         Err(Refusal::new(RENDERED, Reason::NotAllowedByLevel, text))
     };

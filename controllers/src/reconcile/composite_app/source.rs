@@ -110,7 +110,7 @@ pub fn refusal(object: &CompositeApp, app: &App, error: &ChartError) -> Refused 
             (Some(_), ..) => format!(", or {chart}.repository.version to another version"),
             (_, Some(_), _) => format!(", or {chart}.oci.version to another version"),
             (.., Some(_)) => format!(", or {chart}.git.ref.commit to the commit that is meant"),
-            (None, None, None) => "; `kubectl emco chart push` does so".to_owned(),
+            (None, None, None) => "; `kubectl emco chart push FOLDER` does so".to_owned(),
         };
         let name = meta::name(object);
         message.push_str(&format!(
@@ -173,7 +173,7 @@ mod tests {
     fn other_bytes_name_the_fields_and_the_object_that_accept_them() {
         let accepts = "then set spec.apps[web].chart.digest of CompositeApp shop to the new digest";
         for (chart, other) in [
-            (json!({"configMapRef": {"name": "charts"}}), "; `kubectl emco chart push` does so"),
+            (json!({"configMapRef": {"name": "charts"}}), "; `kubectl emco chart push FOLDER` does so"),
             (
                 json!({"repository": {"url": "https://example.com", "name": "web", "version": "1.0.0"}}),
                 ", or spec.apps[web].chart.repository.version to another version",
