@@ -1,17 +1,18 @@
 //! Packages the folder of a chart, with the same bytes for the same files on every machine.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
+use emco_helm::Limits;
+use emco_helm::chart::files_of;
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use serde::Deserialize;
 
-/// More than that is not a chart, but a folder named by mistake.
-const MOST_FILES: usize = 2000;
+/// More than that is not a chart, but a file named by mistake.
 const MOST_BYTES: u64 = 10 * 1024 * 1024;
 
 /// A chart as one file.
@@ -79,37 +80,14 @@ fn chart_file(text: &[u8]) -> Result<ChartFile> {
     serde_yaml::from_slice(text).context("it does not name the chart and its version")
 }
 
-/// All files below `folder`, by path with slashes.
-fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
-    let mut files = BTreeMap::new();
-    let mut bytes = 0;
-    let mut folders = vec![(folder.to_owned(), String::new())];
-    while let Some((folder, prefix)) = folders.pop() {
-        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
-            let entry = entry?;
-            let path = entry.path();
-            let name = entry.file_name().into_string().ok();
-            let name = name.with_context(|| format!("{} is no UTF-8 name", path.display()))?;
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                folders.push((path, format!("{prefix}{name}/")));
-                continue;
-            }
-            ensure!(kind.is_file(), "{} is neither file nor folder: copy what it means", path.display());
-            let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            bytes += content.len() as u64;
-            files.insert(format!("{prefix}{name}"), content);
-            ensure!(
-                files.len() <= MOST_FILES && bytes <= MOST_BYTES,
-                "{} is more than {MOST_FILES} files or {MOST_BYTES} bytes: is it the folder of a chart?",
-                folder.display()
-            );
-        }
-    }
-    Ok(files)
+/// The files of `folder` that `.helmignore` leaves, as Helm packages them, by path with slashes.
+fn files(folder: &Path) -> Result<BTreeMap<String, Arc<[u8]>>> {
+    let files = files_of(folder, &Limits::default());
+    let files = files.with_context(|| format!("{}: is it the folder of a chart?", folder.display()))?;
+    Ok(files.into_iter().map(|file| (file.name, file.data)).collect())
 }
 
-fn archive(chart: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
+fn archive(chart: &str, files: &BTreeMap<String, Arc<[u8]>>) -> Result<Vec<u8>> {
     let gzip = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
     let mut tar = tar::Builder::new(gzip);
     // Helm wants to see Chart.yaml first; so does whoever looks into the archive.
@@ -119,7 +97,7 @@ fn archive(chart: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
         header.set_mode(0o644);
         header.set_mtime(0);
         header.set_size(content.len() as u64);
-        tar.append_data(&mut header, format!("{chart}/{path}"), content.as_slice())?;
+        tar.append_data(&mut header, format!("{chart}/{path}"), content.as_ref())?;
     }
     let mut gzip = tar.into_inner()?;
     gzip.flush()?;
@@ -128,6 +106,8 @@ fn archive(chart: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn chart(folder: &Path) {
@@ -146,6 +126,18 @@ mod tests {
         let file = fs::File::options().write(true).open(other.join("values.yaml")).unwrap();
         file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(Package::of_folder(&one).unwrap(), Package::of_folder(&other).unwrap());
+    }
+
+    #[test]
+    fn what_helmignore_names_is_not_packaged() {
+        let dir = tempfile::tempdir().unwrap();
+        chart(dir.path());
+        let without = Package::of_folder(dir.path()).unwrap();
+        fs::create_dir(dir.path().join("tests")).unwrap();
+        fs::write(dir.path().join("tests/values.yaml"), "a: 2\n").unwrap();
+        assert_ne!(Package::of_folder(dir.path()).unwrap(), without);
+        fs::write(dir.path().join(".helmignore"), "tests/\n.helmignore\n").unwrap();
+        assert_eq!(Package::of_folder(dir.path()).unwrap(), without);
     }
 
     #[test]

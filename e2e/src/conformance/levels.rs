@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use emco_crds::conditions::types;
@@ -20,6 +22,8 @@ use super::{EDGES, MOST_BYTES, PROVIDER};
 
 /// The project.
 const SPACE: &str = "levels";
+/// Longest time until a cluster is seen with all definitions that charts bring to it meanwhile.
+const LOOKED: Duration = Duration::from_mins(2);
 /// Charts at a time.
 const AT_ONCE: usize = 4;
 /// The page, and what is written of it.
@@ -194,17 +198,30 @@ async fn at_standard(bed: &Bed, name: &str) -> Result<AtStandard> {
     .context("at level Standard it is neither ready nor refused")
 }
 
-/// What `kubectl emco role` prints for a deployment, as the spec of a logical cloud has it.
+/// What `kubectl emco role` prints for a deployment, as the spec of a logical cloud has it. Charts beside it bring definitions at any moment:
+/// where the command says that the operator has to look at the cluster first, that is done.
 async fn permissions(bed: &Bed, program: &Path, name: &str) -> Result<Value> {
+    let edge = format!("{PROVIDER}/{}", EDGES[0]);
+    let of = format!("{SPACE}/{name}");
+    let until = Instant::now() + LOOKED;
+    loop {
+        let output = emco(bed, program, &["role", &of, "--permissions", "-o", "json"]).await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            return serde_json::from_slice(&output.stdout).context("kubectl emco role prints no JSON");
+        }
+        let outdated = said.contains(&format!("(kubectl emco reconcile cluster {edge})"));
+        ensure!(outdated && Instant::now() < until, "kubectl emco role ends with {}: {said}", output.status);
+        let output = emco(bed, program, &["reconcile", "cluster", &edge]).await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kubectl emco reconcile ends with {}: {said}", output.status);
+    }
+}
+
+async fn emco(bed: &Bed, program: &Path, args: &[&str]) -> Result<Output> {
     let mut command = Command::new(program);
-    command
-        .args(["role", &format!("{SPACE}/{name}"), "--permissions", "-o", "json"])
-        .env("KUBECONFIG", bed.hub().kubectl().kubeconfig())
-        .kill_on_drop(true);
-    let output = bed.hear(&mut command).await.with_context(|| program.display().to_string())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl emco role ends with {}: {said}", output.status);
-    serde_json::from_slice(&output.stdout).context("kubectl emco role prints no JSON")
+    command.args(args).env("KUBECONFIG", bed.hub().kubectl().kubeconfig()).kill_on_drop(true);
+    bed.hear(&mut command).await.with_context(|| program.display().to_string())
 }
 
 async fn remove(bed: &Bed, name: &str) -> Result<()> {
