@@ -67,13 +67,13 @@ pub fn truncate(text: &str, longest: usize) -> String {
 const LEFT_OUT: &str = " ... ";
 
 /// A text of at most `longest` bytes: of a longer one its beginning and its end, at characters. A server says first what it refuses, and
-/// last why.
+/// last why; what may be done about it, EMCO says before the server's words.
 pub fn shorten(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
     }
     let Some(room) = longest.checked_sub(LEFT_OUT.len()) else { return truncate(text, longest) };
-    let of_end = room / 2;
+    let of_end = room * 2 / 5;
     let beginning = text.get(..text.floor_char_boundary(room - of_end)).unwrap_or_default();
     let end = text.get(text.ceil_char_boundary(text.len() - of_end)..).unwrap_or_default();
     format!("{}{LEFT_OUT}{}", beginning.trim_end(), end.trim_start())

@@ -25,6 +25,8 @@ struct Refusal {
     /// As the row says it.
     short: String,
     whole: String,
+    /// The row has it now, and not only had it before.
+    stands: bool,
 }
 
 impl Refusal {
@@ -34,37 +36,45 @@ impl Refusal {
 }
 
 impl Refusals {
-    /// Notes the error that a row has now, and its whole words where they are longer. Without them, what is known of the same error stays.
+    /// Notes the error that a row has now, and its whole words where they are longer. Without them, what is known of the same error stays,
+    /// also where the row has none for a moment: who tries again only later does not hear the words again.
     pub fn note(&self, owner: &str, cluster: &str, error: Option<&RowError>, whole: Option<&str>) {
         let mut all = self.0.lock();
         if whole.is_none() && all.is_empty() {
             return;
         }
         let key = (owner.to_owned(), cluster.to_owned());
-        if let Some(error) = error {
-            if whole.is_none() && all.get(&key).is_some_and(|known| known.is_of(error)) {
-                return;
+        let Some(error) = error else {
+            if let Some(known) = all.get_mut(&key) {
+                known.stands = false;
             }
-            let whole = whole.filter(|whole| shorten(whole, LONGEST_ERROR) == error.message);
-            if let Some(whole) = whole.filter(|_| all.len() < MOST || all.contains_key(&key)) {
-                let (resource, short) = (error.resource.clone(), error.message.clone());
-                all.insert(key, Refusal { resource, short, whole: whole.to_owned() });
-                return;
-            }
+            return;
+        };
+        if let Some(known) = all.get_mut(&key).filter(|known| whole.is_none() && known.is_of(error)) {
+            known.stands = true;
+            return;
         }
         all.remove(&key);
+        let Some(whole) = whole.filter(|whole| shorten(whole, LONGEST_ERROR) == error.message) else { return };
+        if all.len() >= MOST {
+            all.retain(|_, known| known.stands);
+        }
+        if all.len() < MOST {
+            let (resource, short) = (error.resource.clone(), error.message.clone());
+            all.insert(key, Refusal { resource, short, whole: whole.to_owned(), stands: true });
+        }
     }
 
     /// Forgets a row that is not worked on any more.
     pub fn forget(&self, owner: &str, cluster: &str) {
-        self.note(owner, cluster, None, None);
+        self.0.lock().remove(&(owner.to_owned(), cluster.to_owned()));
     }
 
     /// A text about an owner, with the whole words in the place of those that one of its rows has.
     pub fn complete(&self, owner: &str, text: &str) -> String {
         let all = self.0.lock();
         let of = all.range((owner.to_owned(), String::new())..).take_while(|((of, _), _)| of == owner);
-        for ((_, cluster), Refusal { resource, short, whole }) in of {
+        for ((_, cluster), Refusal { resource, short, whole, .. }) in of {
             let short = rollup::failing_message(resource.as_deref(), short);
             if text.contains(cluster.as_str()) && text.contains(&short) {
                 return text.replacen(&short, &rollup::said_of_object(resource.as_deref(), whole), 1);
@@ -119,6 +129,9 @@ mod tests {
         refusals.note("till", "acme/a", Some(&error(&first)), Some(&first));
         refusals.note("till", "acme/a", Some(&error(&first)), None);
         assert!(!refusals.is_empty(), "a try that waits says the same");
+        refusals.note("till", "acme/a", None, None);
+        refusals.note("till", "acme/a", Some(&error(&first)), None);
+        assert!(refusals.complete("till", &said("acme/a", &first)).ends_with(&first), "it was away for a pass");
         refusals.note("till", "acme/a", Some(&error("another")), None);
         assert!(refusals.is_empty());
         refusals.note("till", "acme/a", Some(&error("another")), Some(&first));
@@ -136,5 +149,9 @@ mod tests {
             refusals.note("till", &format!("acme/{cluster}"), Some(&error(&words)), Some(&words));
         }
         assert_eq!(refusals.0.lock().len(), MOST);
+        (0..MOST).for_each(|cluster| refusals.note("till", &format!("acme/{cluster}"), None, None));
+        refusals.note("till", "acme/new", Some(&error(&words)), Some(&words));
+        assert!(refusals.0.lock().len() < MOST, "those that are over make room");
+        assert!(refusals.complete("till", &said("acme/new", &words)).ends_with(&words));
     }
 }

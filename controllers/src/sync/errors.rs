@@ -140,8 +140,8 @@ impl Trouble {
         let said = match (text.split_once(GIVES_MORE), text.split_once("\" cannot ")) {
             (Some((_, rest)), _) => {
                 let rules = rest.split_whitespace().collect::<Vec<_>>().join(" ");
-                let most = if ours { " (at most the ClusterRole emco-ceiling)" } else { "" };
-                Some(format!("{GIVES_MORE}{most} {rules}"))
+                let most = if ours { "at most the ClusterRole emco-ceiling is given; " } else { "" };
+                Some(format!("{most}{GIVES_MORE} {rules}"))
             }
             (None, Some((_, lacks))) if ours => Some(format!(
                 "the Cluster's credentials lack a right; register the cluster for the level of the logical cloud (--level, \

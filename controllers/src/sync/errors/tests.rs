@@ -82,7 +82,7 @@ fn rights_beyond_what_somebody_has_are_named_however_long_the_name() {
     };
     let hub = Trouble::of_apply(&status(403, &words("system:serviceaccount:emco-system:emco-hub")));
     assert!(
-        hub.message.contains("not currently held: (at most the ClusterRole emco-ceiling) {APIGroups"),
+        hub.message.contains("at most the ClusterRole emco-ceiling is given; attempting to grant"),
         "{}",
         hub.message
     );

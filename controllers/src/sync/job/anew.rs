@@ -26,7 +26,7 @@ use crate::api::{ApiError, Content, IntoPath, Method, Request};
 use crate::object::LogFields;
 
 /// What helps where the owner does not want objects to be deleted.
-const OFFER: &str = "a field cannot be changed: take the change back, or delete the object and it is made anew (spec.sync.immutableFields: Recreate does so)";
+const OFFER: &str = "a field cannot be changed: take the change back, delete the object on the cluster, or set spec.sync.immutableFields: Recreate";
 /// The same of an owner that has no such field.
 const PLAIN: &str =
     "a field cannot be changed: take the change back, or delete the object and it is made anew";

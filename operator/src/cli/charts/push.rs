@@ -21,6 +21,9 @@ use packed::Packed;
 /// The key of a chart in a ConfigMap where none is named.
 const KEY: &str = "chart.tgz";
 
+/// So often a CompositeApp is read again that was changed meanwhile.
+const TRIES: usize = 5;
+
 /// Where a chart is put.
 pub struct Place {
     /// Of the ConfigMap, and of each CompositeApp that may name it.
@@ -80,17 +83,14 @@ async fn accepted(hub: &Hub, place: &Place, digest: &str) -> anyhow::Result<Outc
     let (mut lines, mut failed) = (String::new(), false);
     for object in &objects {
         let said = format!("CompositeApp {namespace}/{}", object.name_any());
-        let named::Named { apps, set, spec } = named::find(object, place, digest);
+        let apps = named::find(object, place, digest).apps;
         if apps.is_empty() {
             continue;
         }
         let apps = apps.join(", ");
-        if set == 0 {
-            lines.push_str(&format!("{said} has this digest: app {apps}\n"));
-            continue;
-        }
-        match write(hub, &api, object, &said, spec).await {
-            Ok(()) => {
+        match set(hub, &api, object, place, digest).await {
+            Ok(false) => lines.push_str(&format!("{said} has this digest: app {apps}\n")),
+            Ok(true) => {
                 lines.push_str(&format!("{said} takes it: spec.apps[].chart.digest is set of app {apps}\n"));
                 if let Some(source) = git::source(&object.metadata) {
                     warn(&format!(
@@ -111,22 +111,35 @@ async fn accepted(hub: &Hub, place: &Place, digest: &str) -> anyhow::Result<Outc
     Ok(if failed { Outcome::NotAsWanted } else { Outcome::AsWanted })
 }
 
-async fn write(
+/// Sets the digest where it is another one. Answers whether it was. The operator writes the object, too: what was changed meanwhile is read
+/// again.
+async fn set(
     hub: &Hub,
     api: &Api<DynamicObject>,
     object: &DynamicObject,
-    said: &str,
-    spec: serde_json::Value,
-) -> anyhow::Result<()> {
+    place: &Place,
+    digest: &str,
+) -> anyhow::Result<bool> {
+    let name = object.name_any();
+    let said = format!("CompositeApp {}/{name}", place.namespace);
     let params = PatchParams { field_manager: Some(manager::CLI.to_owned()), ..PatchParams::default() };
-    let patch = json!({"metadata": {"resourceVersion": object.resource_version()}, "spec": spec});
-    match api.patch(&object.name_any(), &params, &Patch::Merge(patch)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            Err(anyhow!("{said} was changed meanwhile: push once more"))
+    let mut object = object.clone();
+    for _ in 0..TRIES {
+        let named::Named { set, spec, .. } = named::find(&object, place, digest);
+        if set == 0 {
+            return Ok(false);
         }
-        Err(error) => Err(hub.sentence(&error, "change", said)),
+        let patch = json!({"metadata": {"resourceVersion": object.resource_version()}, "spec": spec});
+        match api.patch(&name, &params, &Patch::Merge(patch)).await {
+            Ok(_) => return Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let read = api.get(&name).await;
+                object = read.map_err(|error| hub.sentence(&error, "read", &said))?;
+            }
+            Err(error) => return Err(hub.sentence(&error, "change", &said)),
+        }
     }
+    Err(anyhow!("{said} was changed meanwhile, {TRIES} times: push once more"))
 }
 
 fn warn(text: &str) {
