@@ -55,7 +55,9 @@ impl Refusals {
             return;
         }
         all.remove(&key);
-        let Some(whole) = whole.filter(|whole| shorten(whole, LONGEST_ERROR) == error.message) else { return };
+        let Some(whole) = whole.filter(|whole| shorten(whole, LONGEST_ERROR) == error.message) else {
+            return;
+        };
         if all.len() >= MOST {
             all.retain(|_, known| known.stands);
         }
@@ -131,7 +133,10 @@ mod tests {
         assert!(!refusals.is_empty(), "a try that waits says the same");
         refusals.note("till", "acme/a", None, None);
         refusals.note("till", "acme/a", Some(&error(&first)), None);
-        assert!(refusals.complete("till", &said("acme/a", &first)).ends_with(&first), "it was away for a pass");
+        assert!(
+            refusals.complete("till", &said("acme/a", &first)).ends_with(&first),
+            "it was away for a pass"
+        );
         refusals.note("till", "acme/a", Some(&error("another")), None);
         assert!(refusals.is_empty());
         refusals.note("till", "acme/a", Some(&error("another")), Some(&first));

@@ -224,12 +224,16 @@ async fn emco(bed: &Bed, program: &Path, args: &[&str]) -> Result<Output> {
     bed.hear(&mut command).await.with_context(|| program.display().to_string())
 }
 
+/// Removes a chart, and the claims that its `StatefulSets` leave: there are few volumes, and more charts.
 async fn remove(bed: &Bed, name: &str) -> Result<()> {
     for kind in ["deploymentintentgroups", "compositeapps"] {
         let object = format!("{kind}.emco.io/{name}");
         let args = ["delete", &object, "-n", SPACE, "--timeout=120s"];
         bed.hub().kubectl().run(&args).await.with_context(|| format!("{kind} {name} is not removed"))?;
     }
+    let of = format!("app.kubernetes.io/instance={name}");
+    let claims = ["delete", "persistentvolumeclaims", "-A", "-l", &of, "--ignore-not-found", "--timeout=60s"];
+    bed.edge(EDGES[0]).kubectl().run(&claims).await.with_context(|| format!("claims of {name} stay"))?;
     Ok(())
 }
 

@@ -46,7 +46,10 @@ async fn other_bytes_under_the_same_version_are_refused_and_what_runs_stays() {
         kubectl.run(&["annotate", "capp", "shop", "-n", "swapped", "emco.io/requestedAt=now"]).await?;
         let message = app_says(bed, "swapped", "ChartDigestChanged").await?;
         has(&message, &["app web", "the same version now has other bytes", "sha256:"]);
-        has(&message, &["set spec.apps[web].chart.digest of CompositeApp shop", "`kubectl emco chart push FOLDER`"]);
+        has(
+            &message,
+            &["set spec.apps[web].chart.digest of CompositeApp shop", "`kubectl emco chart push FOLDER`"],
+        );
         let map = bed.edge("a").api::<ConfigMap>("swapped").await?.get("note").await?;
         assert_eq!(map.data.context("no data")?.keys().collect::<Vec<_>>(), ["say"]);
         Ok(())
