@@ -93,6 +93,16 @@ impl Order {
         self.revision > 0 && !self.silent.contains(combination)
     }
 
+    /// Whether a row with this target has the same to do by both: which apps wait for which, which are counted, and whether it says how far
+    /// it is. How many clusters are waited for is known of all shards together.
+    pub fn is_same_for(&self, other: &Self, target: Option<&str>) -> bool {
+        let Self { revision, waits, clusters, silent: _, generated } = self;
+        let hears = |order: &Self| target.is_some_and(|target| order.hears(target));
+        (revision, waits, generated) == (&other.revision, &other.waits, &other.generated)
+            && clusters.keys().eq(other.clusters.keys())
+            && hears(self) == hears(other)
+    }
+
     /// Whether no app waits.
     pub fn is_empty(&self) -> bool {
         self.waits.is_empty() && self.generated.is_empty()
@@ -238,6 +248,37 @@ pub fn ordered(
     fresh.apps.sort_by(|a, b| a.app.cmp(&b.app));
     let fresh = (!fresh.apps.is_empty() || !fresh.generated.is_empty()).then_some(fresh);
     (fresh != spec.order).then(|| SyncShardSpec { order: fresh, ..spec.clone() })
+}
+
+/// The same of a shard that nothing else is written to. It keeps its order while none of its clusters had its turn in the rollout, and where
+/// only more clusters of others had theirs: who counts clusters takes the largest number that a shard of the owner says. A number that falls
+/// is written, else too many were waited for.
+pub fn ordered_alone(
+    spec: &SyncShardSpec,
+    order: Option<&ShardOrder>,
+    given: Option<&BTreeSet<Combination>>,
+) -> Option<SyncShardSpec> {
+    let fresh = ordered(spec, order, given)?;
+    let (Some(old), Some(new)) = (&spec.order, &fresh.order) else { return Some(fresh) };
+    let targets: BTreeSet<&str> = spec.clusters.iter().filter_map(|row| row.target.as_deref()).collect();
+    let is_silent = |target: &&str| new.silent.iter().any(|silent| silent == target);
+    let awaits_its_turn = given.is_some()
+        && old.revision != new.revision
+        && !targets.is_empty()
+        && targets.iter().all(is_silent);
+    (!awaits_its_turn && !only_counts_more(old, new)).then_some(fresh)
+}
+
+/// Whether nothing differs but that more clusters are waited for.
+fn only_counts_more(old: &ShardOrder, new: &ShardOrder) -> bool {
+    let is_more = |(old, new): (&OrderedApp, &OrderedApp)| {
+        let same = (&old.app, &old.depends_on, old.clusters.is_some())
+            == (&new.app, &new.depends_on, new.clusters.is_some());
+        same && old.clusters <= new.clusters
+    };
+    (old.revision, &old.generated, &old.silent) == (new.revision, &new.generated, &new.silent)
+        && old.apps.len() == new.apps.len()
+        && old.apps.iter().zip(&new.apps).all(is_more)
 }
 
 /// What is wrong with the dependencies of apps, in words: they wait for each other.

@@ -52,6 +52,8 @@ pub struct Plan {
     pub sets: BTreeMap<SetDigest, Arc<ManifestSet>>,
     /// Placement of each app, in the order of the composite app; then of generated apps, in the order of their intents.
     pub placement: Vec<(String, AppPlacement)>,
+    /// Clusters that any app is placed on.
+    pub clusters: usize,
     /// Sentences for an Event: dropped namespace objects, duplicate list entries ...
     pub warnings: Vec<String>,
     /// What renderings showed that is no error, by app, as stored with the assignment; apps without are left out.
@@ -94,6 +96,8 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
         digest::plan_digest(&inputs_digest, rollout, &assignment, resolved.cloud.derived.as_ref());
     let remarks = findings::remarks(&resolved, &assignment, &sets);
     let intents = provenance::intents(&resolved.dig.spec.intents, &assignment);
+    let chosen: BTreeSet<&ClusterId> = placement.iter().flat_map(|(_, placed)| &placed.chosen).collect();
+    let clusters = chosen.len();
     let mut plan = Plan {
         inputs_digest,
         plan_digest,
@@ -101,6 +105,7 @@ pub fn supervised(snapshot: &Snapshot, supervisor: &dyn Supervisor) -> Result<Pl
         waiting,
         sets,
         placement,
+        clusters,
         warnings,
         remarks,
         reachability,

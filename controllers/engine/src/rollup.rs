@@ -9,6 +9,7 @@ mod people;
 mod share;
 mod state;
 mod stripped;
+mod sums;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +24,17 @@ use crate::conditions::shorten;
 use crate::identity::{ClusterId, Combination};
 use crate::placement::AppPlacement;
 use crate::text::counted;
+pub use apps::MOST_CHOSEN;
 pub use beside::still_runs;
 pub use facts::said as said_of_object;
-use facts::{ClusterFact, Kind, Tally};
+use facts::{Kind, Tally};
 pub use notes::Notes;
 pub use people::{People, with_people};
 pub use share::{borne, needed};
 use state::Observation;
 pub use stripped::{not_removed, said as said_of_not_removed};
+pub use sums::Sums;
+use sums::{FailingCluster, example};
 
 /// Most clusters that are named as failing.
 pub const MOST_FAILING: usize = 10;
@@ -119,14 +123,18 @@ pub struct DigRollup {
 
 /// The status of a deployment.
 pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
-    let facts = facts::of(inputs.shards, inputs.wanted);
-    let tally = Tally::of(&facts);
-    let seen = observation(&tally, inputs);
-    let failing = failing(&facts);
-    let example = example(&facts, &failing);
-    let mut deployed = deployed(&tally, &failing, example.as_deref(), inputs.revision);
-    let ready = ready(&tally, &failing, example.as_deref(), &deployed, inputs.ready_clusters);
-    let (drift, notes) = notes::of(&facts);
+    Sums::of(&facts::of(inputs.shards, inputs.wanted)).dig(inputs)
+}
+
+/// The status of a deployment whose clusters come to this.
+fn status(sums: &Sums, inputs: &DigInputs<'_>) -> DigRollup {
+    let Sums { tally, failing: first, notes, apps } = sums;
+    let seen = observation(tally, inputs);
+    let failing = failing(first);
+    let example = example(first);
+    let mut deployed = deployed(tally, &failing, example.as_deref(), inputs.revision);
+    let ready = ready(tally, &failing, example.as_deref(), &deployed, inputs.ready_clusters);
+    let (drift, notes) = notes.said();
     for note in notes.sentences().map(str::to_owned).chain(given_up(inputs.abandoned)) {
         deployed.message = format!("{}; {note}", deployed.message);
     }
@@ -145,7 +153,7 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
             unreachable: count(tally.unreachable),
             abandoned: count(inputs.abandoned.len()),
         },
-        applied: runs_on(&tally),
+        applied: runs_on(tally),
         deployed_counts: DeployedCounts {
             applied: tally.objects.applied,
             failed: tally.objects.failed,
@@ -158,7 +166,7 @@ pub fn dig(inputs: &DigInputs<'_>) -> DigRollup {
             not_present: tally.objects.not_present,
             unknown: tally.objects.unknown,
         },
-        apps: apps::statuses(&facts, inputs, &seen),
+        apps: apps::statuses(apps, inputs, &seen),
         failing,
         deployed,
         ready,
@@ -252,18 +260,6 @@ fn ready(
     no(reason, message)
 }
 
-/// Says of the first failing cluster what is wrong there. Why a cluster does not answer is its own condition's to say: it differs
-/// from try to try, and each new sentence is a write.
-fn example(facts: &[ClusterFact<'_>], failing: &[Failing]) -> Option<String> {
-    let first = failing.first()?;
-    let away = |fact: &ClusterFact<'_>| matches!(fact.kind, Kind::Unreachable | Kind::LeavingUnreachable);
-    let silent = facts.iter().any(|fact| away(fact) && fact.cluster.as_str() == first.cluster);
-    let app = first.app.as_deref().map(|app| format!(" ({app})")).unwrap_or_default();
-    let words =
-        if silent || first.message.is_empty() { String::new() } else { format!(": {}", first.message) };
-    Some(format!("{}{app}: {}{words}", first.cluster, first.reason))
-}
-
 /// Goes on with how many are not well, and with the first of them as example.
 fn sentence(mut said: Vec<String>, example: Option<&str>, tally: &Tally) -> String {
     if tally.unreachable > 0 {
@@ -276,21 +272,9 @@ fn sentence(mut said: Vec<String>, example: Option<&str>, tally: &Tally) -> Stri
     said.join("; ")
 }
 
-/// Clusters that are not as wanted: what failed before what is only not ready yet, then oldest first.
-fn failing(facts: &[ClusterFact<'_>]) -> Vec<Failing> {
-    let mut all: Vec<Failing> = facts.iter().filter_map(ClusterFact::failing).collect();
-    all.sort_by(|a, b| {
-        let since = |f: &Failing| f.since.as_ref().map(|t| t.0);
-        // One without a time is new.
-        let waits = |f: &Failing| f.reason == Reason::NotReady.as_str();
-        let key = |f: &Failing| (waits(f), since(f).is_none(), since(f));
-        key(a).cmp(&key(b)).then_with(|| a.cluster.cmp(&b.cluster))
-    });
-    all.truncate(MOST_FAILING);
-    for one in &mut all {
-        one.message = shorten(&one.message, LONGEST_MESSAGE);
-    }
-    all
+/// For `status.failing`.
+fn failing(first: &[FailingCluster]) -> Vec<Failing> {
+    first.iter().map(|one| one.said.clone()).collect()
 }
 
 /// The message of an entry of `status.failing`: that of a row's error.
@@ -330,10 +314,10 @@ pub struct CloudRollup {
 /// where it is ready, and one dead cluster holds up nothing.
 pub fn cloud(inputs: &DigInputs<'_>) -> CloudRollup {
     let facts = facts::of(inputs.shards, inputs.wanted);
-    let tally = Tally::of(&facts);
-    let failing = failing(&facts);
+    let Sums { tally, failing: failed, .. } = Sums::of(&facts);
+    let failing = failing(&failed);
     let first = format!("{} of {} ready", tally.ready, clusters(tally.total));
-    let message = sentence(vec![first], example(&facts, &failing).as_deref(), &tally);
+    let message = sentence(vec![first], example(&failed).as_deref(), &tally);
     let said = failing
         .iter()
         .find_map(|f| LogicalCloudReason::parse(&f.reason).filter(|r| *r != LogicalCloudReason::Unreachable));

@@ -126,17 +126,11 @@ fn resolve(
     status: Option<&RowStatus>,
     combinations: &BTreeMap<&str, &ShardCombination>,
 ) -> Row {
-    let mut lost = Vec::new();
-    let mut find = |name: &str| {
-        let found = combinations.get(name).map(|c| target(c));
-        if found.is_none() && !lost.iter().any(|l| l == name) {
-            lost.push(name.to_owned());
-        }
-        found
-    };
+    let find = |name: &str| combinations.get(name).map(|c| target(c));
     let applied = status.and_then(|s| s.applied.clone());
-    let wanted = row.target.as_deref().and_then(&mut find);
-    let before = applied.as_ref().and_then(|a| a.combination.as_deref()).and_then(&mut find);
+    let lost = lost(row, applied.as_ref(), |name| combinations.contains_key(name));
+    let wanted = row.target.as_deref().and_then(find);
+    let before = applied.as_ref().and_then(|a| a.combination.as_deref()).and_then(find);
     let applied_apps = before.as_ref().map(|t| t.apps.clone());
     let mut may_have: Vec<Content> = before.into_iter().map(Content::Sets).collect();
     let mut held_since = 0;
@@ -145,7 +139,7 @@ fn resolve(
         if !searched && (held_since == 0 || held.since < held_since) {
             held_since = held.since;
         }
-        may_have.extend(held.combination.as_deref().and_then(&mut find).map(Content::Sets));
+        may_have.extend(held.combination.as_deref().and_then(find).map(Content::Sets));
         may_have.extend(held.identities.clone().map(Content::Identities));
     }
     let mut distinct: Vec<Content> = Vec::new();
@@ -169,6 +163,20 @@ fn resolve(
         hooks: status.map(|s| s.hooks.clone()).unwrap_or_default(),
         lost,
     }
+}
+
+/// Combinations that a row names, as far as that still says something, and its shard does not have.
+pub fn lost(row: &ShardRow, applied: Option<&Applied>, has: impl Fn(&str) -> bool) -> Vec<String> {
+    let before = applied.and_then(|applied| applied.combination.as_deref());
+    let held = row.held.iter().filter(|held| is_live(held, applied));
+    let held = held.filter_map(|held| held.combination.as_deref());
+    let mut lost: Vec<String> = Vec::new();
+    for name in row.target.as_deref().into_iter().chain(before).chain(held).filter(|name| !has(name)) {
+        if !lost.iter().any(|known| known == name) {
+            lost.push(name.to_owned());
+        }
+    }
+    lost
 }
 
 /// The last write of the shard that gave a row another target, as far as that is not worked off; 0 = none.
@@ -215,8 +223,8 @@ fn apps(combination: &ShardCombination) -> Combination {
     combination.apps.iter().map(|a| (a.app.clone(), SetDigest(a.set.clone()))).collect()
 }
 
-/// Rows are written from cluster ids; a text that is none names no cluster that anybody serves.
-fn cluster_id(text: &str) -> ClusterId {
+/// The cluster of a row. Rows are written from cluster ids; a text that is none names no cluster that anybody serves.
+pub fn cluster_id(text: &str) -> ClusterId {
     ClusterId::parse(text).unwrap_or_else(|| ClusterId::new("", text))
 }
 

@@ -326,7 +326,7 @@ pub struct AppStatus {
     #[schemars(length(max = 3), inner(length(max = 127)), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<String>,
-    /// Clusters that were not chosen, by reason, at most four.
+    /// Clusters that were not chosen when it was last planned, by reason, at most four.
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "atomic"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<RejectedStatus>,

@@ -3,6 +3,7 @@ use emco_crds::sync_shard::{AppSet, ShardRow};
 use proptest::prelude::*;
 
 use super::*;
+use crate::shard;
 
 fn dependency(app: &str) -> Dependency {
     Dependency { app: app.to_owned(), ..Dependency::default() }
@@ -88,6 +89,73 @@ fn what_leaves_keeps_its_order_until_the_shard_names_it_no_more() {
     assert_eq!(ordered(&wanted, None, None).unwrap().order, None, "web is wanted and waits no more");
     let later = SyncShardSpec { combinations: vec![combination("t2", &["db"])], ..first };
     assert_eq!(ordered(&later, None, None).unwrap().order, None);
+}
+
+/// The shard of one cluster, which has these sets of `db` and `web`.
+fn shard_with(cluster: &str, set: &str) -> SyncShardSpec {
+    let wanted = [(ClusterId::new("acme", cluster), sets(set))].into();
+    shard::retarget(&SyncShardSpec::default(), None, 1, 1, &wanted).unwrap()
+}
+
+fn sets(set: &str) -> Combination {
+    ["db", "web"].map(|app| (app.to_owned(), SetDigest(set.to_owned()))).into()
+}
+
+#[test]
+fn a_wave_writes_the_shards_of_its_own_clusters_alone() {
+    let mut all = apps(&[("db", &[]), ("web", &["db"])]);
+    all[1].depends_on[0].scope = Some(DependencyScope::All);
+    let given = |clusters: &[&str]| -> BTreeMap<ClusterId, Combination> {
+        clusters.iter().map(|name| (ClusterId::new("acme", name), sets("new"))).collect()
+    };
+    let (having, old) = (BTreeSet::from([sets("new")]), ["a", "b", "c"].map(|name| shard_with(name, "old")));
+    let before = old.map(|spec| ordered(&spec, of(&all, &given(&[])).as_ref(), None).unwrap());
+    let counted = |spec: &SyncShardSpec| Order::of(spec.order.as_ref()).clusters("db");
+    let mut orders = [1, 2, 3].map(|n| of(&all, &given(&["a", "b", "c"][..n])).unwrap());
+    for order in &mut orders {
+        order.revision = 4;
+    }
+    let [first, second, _] = &orders;
+    // The first wave.
+    for waits in &before[1..] {
+        assert_eq!(ordered_alone(waits, Some(first), Some(&having)), None, "its turn has not come");
+    }
+    let targeted = |spec: &SyncShardSpec| {
+        let cluster = ClusterId::parse(&spec.clusters[0].cluster).unwrap();
+        shard::retarget(spec, None, 2, 4, &[(cluster, sets("new"))].into()).unwrap()
+    };
+    let a = ordered(&targeted(&before[0]), Some(first), Some(&having)).unwrap();
+    assert_eq!(counted(&a), Some(1));
+    // The second.
+    let b = ordered(&targeted(&before[1]), Some(second), Some(&having)).unwrap();
+    assert_eq!(counted(&b), Some(2), "whoever is written knows of all");
+    assert_eq!(ordered_alone(&a, Some(second), Some(&having)), None, "more clusters are no news for it");
+    assert_eq!(counted(&ordered_alone(&b, Some(first), Some(&having)).unwrap()), Some(1), "fewer are");
+    // What is waited for, the revision, and who had its turn are written.
+    let mut other = second.clone();
+    other.apps[1].depends_on.clear();
+    assert!(ordered_alone(&a, Some(&other), Some(&having)).is_some());
+    let later = ShardOrder { revision: 5, ..second.clone() };
+    assert!(ordered_alone(&a, Some(&later), Some(&having)).is_some());
+    assert!(ordered_alone(&a, Some(second), Some(&BTreeSet::new())).is_some(), "it lost its turn");
+    assert!(ordered_alone(&before[2], Some(first), None).is_some(), "without waves all have it at once");
+}
+
+#[test]
+fn an_order_that_counts_more_clusters_is_the_same_for_a_row() {
+    let mut all = apps(&[("db", &[]), ("web", &["db"])]);
+    all[1].depends_on[0].scope = Some(DependencyScope::All);
+    let order = |clusters: &[(&str, &[&str])]| of(&all, &on(clusters)).unwrap();
+    let both: &[&str] = &["db", "web"];
+    let (one, two) = (order(&[("a", both)]), order(&[("a", both), ("b", both)]));
+    let is_same = |one: &ShardOrder, two: &ShardOrder| {
+        let [one, two] = [one, two].map(|order| Order::of(Some(order)));
+        one.is_same_for(&two, Some("t1"))
+    };
+    assert!(is_same(&one, &two));
+    assert!(!is_same(&one, &ShardOrder { revision: 9, ..one.clone() }));
+    let silent = |name: &str| ShardOrder { silent: vec![name.to_owned()], ..one.clone() };
+    assert!(is_same(&one, &silent("t2")) && !is_same(&one, &silent("t1")), "its turn has come");
 }
 
 fn wait(on: &str, delay: u64) -> Wait {

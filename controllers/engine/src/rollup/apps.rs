@@ -12,7 +12,7 @@ use crate::conditions::truncate;
 use crate::shard::is_failure;
 
 /// Most clusters that are named as chosen.
-const MOST_CHOSEN: usize = 3;
+pub const MOST_CHOSEN: usize = 3;
 /// Most reasons why clusters were not chosen.
 const MOST_REJECTED: usize = 4;
 /// Bytes of chosen and rejected clusters of all apps: the first ones of many apps are named.
@@ -20,14 +20,32 @@ const MOST_BYTES: usize = 10 * 1024;
 /// Bytes of the field names around one that was rejected.
 const AROUND: usize = 64;
 
-/// One status per app, in the order of the placement.
-pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Observation) -> Vec<AppStatus> {
+/// Sums of apps over clusters, by name.
+pub type Apps = BTreeMap<String, App>;
+
+/// Those of these clusters.
+pub fn of(facts: &[ClusterFact<'_>]) -> Apps {
     let mut seen: BTreeMap<&str, App> = BTreeMap::new();
     for fact in facts {
         for app in fact.wanted.into_iter().flat_map(|apps| apps.keys()) {
             seen.entry(app).or_default().add(app, fact);
         }
     }
+    seen.into_iter().map(|(name, app)| (name.to_owned(), app)).collect()
+}
+
+/// With those of other clusters.
+pub fn and(all: &mut Apps, others: &Apps) {
+    for (name, app) in others {
+        match all.get_mut(name) {
+            Some(known) => known.and(app),
+            None => drop(all.insert(name.clone(), app.clone())),
+        }
+    }
+}
+
+/// One status per app, in the order of the placement.
+pub fn statuses(seen: &Apps, inputs: &DigInputs<'_>, owner: &Observation) -> Vec<AppStatus> {
     let mut room = MOST_BYTES;
     let mut fits = |bytes: usize| {
         let left = room.checked_sub(bytes);
@@ -35,7 +53,7 @@ pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Obser
         left.is_some()
     };
     let status = |(name, placement): &(String, crate::placement::AppPlacement)| {
-        let app = seen.get(name.as_str()).cloned().unwrap_or_default();
+        let app = seen.get(name).cloned().unwrap_or_default();
         let before = inputs.before.apps.get(name).copied().unwrap_or_default();
         let observation = Observation {
             applied: app.applied,
@@ -68,8 +86,9 @@ pub fn statuses(facts: &[ClusterFact<'_>], inputs: &DigInputs<'_>, owner: &Obser
     inputs.placement.iter().map(status).collect()
 }
 
-#[derive(Clone, Default)]
-struct App {
+/// An app on some clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct App {
     clusters: usize,
     ready: usize,
     applied: usize,
@@ -79,6 +98,16 @@ struct App {
 }
 
 impl App {
+    fn and(&mut self, other: &Self) {
+        let Self { clusters, ready, applied, progressing, failed, unreachable } = other;
+        self.clusters += clusters;
+        self.ready += ready;
+        self.applied += applied;
+        self.progressing += progressing;
+        self.failed += failed;
+        self.unreachable += unreachable;
+    }
+
     fn add(&mut self, name: &str, fact: &ClusterFact<'_>) {
         self.clusters += 1;
         // A row names the apps that are not as wanted; the others are.

@@ -98,9 +98,29 @@ impl ClusterFact<'_> {
     }
 }
 
+/// The row of each cluster, with its result and the leading bits of its shard.
+type Rows = BTreeMap<ClusterId, (i32, Row, Option<RowStatus>)>;
+
 /// All clusters that are wanted or have a row. While a shard is being split, the row with more leading bits speaks.
 pub fn of<'a>(shards: &[Shard<'_>], wanted: &'a BTreeMap<ClusterId, Combination>) -> Vec<ClusterFact<'a>> {
-    let mut rows: BTreeMap<ClusterId, (i32, Row, Option<RowStatus>)> = BTreeMap::new();
+    let rows = rows(shards);
+    let mut facts = with_row(&rows, wanted);
+    for (cluster, apps) in wanted.iter().filter(|(c, apps)| !rows.contains_key(*c) && !apps.is_empty()) {
+        let (kind, wanted) = (Kind::Progressing, Some(apps));
+        let cluster = cluster.clone();
+        let (applied, current, on_another) = (false, false, false);
+        facts.push(ClusterFact { cluster, wanted, status: None, kind, applied, current, on_another });
+    }
+    facts
+}
+
+/// Clusters that have a row in this shard, whatever is wanted elsewhere.
+pub fn of_shard<'a>(shard: Shard<'_>, wanted: &'a BTreeMap<ClusterId, Combination>) -> Vec<ClusterFact<'a>> {
+    with_row(&rows(&[shard]), wanted)
+}
+
+fn rows(shards: &[Shard<'_>]) -> Rows {
+    let mut rows = Rows::new();
     for (spec, status) in shards {
         let mut known = status.map(|status| decode_status(spec, status)).unwrap_or_default();
         for row in shard::rows(spec, *status) {
@@ -113,18 +133,15 @@ pub fn of<'a>(shards: &[Shard<'_>], wanted: &'a BTreeMap<ClusterId, Combination>
             }
         }
     }
-    let mut facts: Vec<ClusterFact<'a>> = Vec::new();
-    for (cluster, (_, row, status)) in &rows {
+    rows
+}
+
+fn with_row<'a>(rows: &Rows, wanted: &'a BTreeMap<ClusterId, Combination>) -> Vec<ClusterFact<'a>> {
+    let known = |(cluster, (_, row, status)): (&ClusterId, &(i32, Row, Option<RowStatus>))| {
         let want = wanted.get(cluster).filter(|apps| !apps.is_empty());
-        facts.extend(fact(cluster, want, row, status.clone()));
-    }
-    for (cluster, apps) in wanted.iter().filter(|(c, apps)| !rows.contains_key(*c) && !apps.is_empty()) {
-        let (kind, wanted) = (Kind::Progressing, Some(apps));
-        let cluster = cluster.clone();
-        let (applied, current, on_another) = (false, false, false);
-        facts.push(ClusterFact { cluster, wanted, status: None, kind, applied, current, on_another });
-    }
-    facts
+        fact(cluster, want, row, status.clone())
+    };
+    rows.iter().filter_map(known).collect()
 }
 
 fn fact<'a>(
@@ -157,7 +174,7 @@ fn fact<'a>(
 }
 
 /// The sum of all clusters.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Clusters that are wanted.
     pub total: usize,
@@ -191,6 +208,50 @@ impl Tally {
             sum.add(fact);
         }
         sum
+    }
+
+    /// With the sum of other clusters.
+    pub fn and(&mut self, other: &Self) {
+        let Self {
+            total,
+            ready,
+            progressing,
+            failed,
+            unreachable,
+            applied,
+            applied_unseen,
+            applying,
+            unreachable_without,
+            on_another,
+            left,
+            failed_removals,
+            unreachable_removals,
+            resources,
+            objects,
+        } = other;
+        self.total += total;
+        self.ready += ready;
+        self.progressing += progressing;
+        self.failed += failed;
+        self.unreachable += unreachable;
+        self.applied += applied;
+        self.applied_unseen += applied_unseen;
+        self.applying += applying;
+        self.unreachable_without += unreachable_without;
+        self.on_another += on_another;
+        self.left += left;
+        self.failed_removals += failed_removals;
+        self.unreachable_removals += unreachable_removals;
+        self.resources += resources;
+        let RowCounts { applied, failed, pending, deleted, ready, not_ready, not_present, unknown } = objects;
+        self.objects.applied += applied;
+        self.objects.failed += failed;
+        self.objects.pending += pending;
+        self.objects.deleted += deleted;
+        self.objects.ready += ready;
+        self.objects.not_ready += not_ready;
+        self.objects.not_present += not_present;
+        self.objects.unknown += unknown;
     }
 
     fn add(&mut self, fact: &ClusterFact<'_>) {

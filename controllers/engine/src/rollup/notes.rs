@@ -1,13 +1,15 @@
 //! Finds what is worth reporting although nothing failed: changes by others, and fields that clusters do not know.
 //! Neither makes a cluster less ready.
 
+use emco_crds::Time;
 use emco_crds::deployment_intent_group::status::DriftCounts;
-use emco_crds::sync_shard::status::LeftOut;
+use emco_crds::sync_shard::status::{LeftOut, RowDrifted};
 
 use super::clusters;
 use super::facts::ClusterFact;
 use crate::conditions::truncate;
 use crate::drift::DELETED;
+use crate::identity::ClusterId;
 use crate::shard::MOST_RESTORED;
 use crate::text::counted;
 
@@ -41,73 +43,142 @@ impl Notes {
     }
 }
 
-/// Sums and sentences over all clusters that are to have something.
-pub fn of(facts: &[ClusterFact<'_>]) -> (Option<DriftCounts>, Notes) {
-    let wanted = || facts.iter().filter(|fact| fact.wanted.is_some());
-    let mut sum = DriftCounts::default();
-    let mut reported = 0;
-    let mut drifted = 0_usize;
-    let mut example = None;
-    let mut restored = Vec::new();
-    for (fact, drift) in wanted().filter_map(|fact| Some((fact, fact.status.as_ref()?.drift.as_ref()?))) {
-        sum.corrected += drift.corrected;
-        reported += drift.reported;
-        drifted += usize::from(drift.reported > 0);
-        sum.last = sum.last.max(drift.last.clone());
-        let room = MOST_RESTORED - restored.len();
-        restored
-            .extend(drift.restored.iter().take(room).map(|object| format!("{object} on {}", fact.cluster)));
-        example = example.or_else(|| drift.objects.first().map(|object| (&fact.cluster, object)));
+/// What is told of some clusters that are to have something.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    corrected: i64,
+    reported: i64,
+    /// When others last changed something.
+    last: Option<Time>,
+    /// Clusters where something differs.
+    drifted: usize,
+    /// The first of them that names an object.
+    example: Option<(ClusterId, RowDrifted)>,
+    /// The first objects that were put right, in the order of their clusters.
+    restored: Vec<(ClusterId, String)>,
+    left_out: Fields,
+    rewritten: Fields,
+}
+
+/// Fields that clusters name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Fields {
+    /// The most on one cluster.
+    most: i64,
+    /// Clusters that name some.
+    on: usize,
+    /// The smallest of them: the order of clusters does not matter.
+    first: Option<String>,
+}
+
+impl Fields {
+    fn and(&mut self, other: &Self) {
+        let Self { most, on, first } = other;
+        self.most = self.most.max(*most);
+        self.on += on;
+        self.first = self.first.iter().chain(first).min().cloned();
     }
-    sum.reported = (reported > 0).then_some(reported);
-    let drift = (reported > 0).then(|| {
-        let first = example.map(|(cluster, object)| {
-            let by = match object.by.as_str() {
-                "" => String::new(),
-                DELETED => " (it is deleted)".to_owned(),
-                by => format!(" (written by {by})"),
-            };
-            truncate(&format!(": {} on {cluster}{by}", object.resource), LONGEST)
+
+    fn of(left_out: &LeftOut) -> Self {
+        Self { most: left_out.fields, on: 1, first: left_out.first.iter().min().cloned() }
+    }
+
+    /// A sentence, and the field that it names.
+    fn said(&self, what: &str) -> (Option<String>, Option<String>) {
+        let example = self.first.as_ref().map(|field| truncate(field, LONGEST));
+        let first = example.as_ref().map(|field| format!(", first {field}")).unwrap_or_default();
+        let said = (self.on > 0).then(|| format!("{what}: {} on {}{first}", self.most, clusters(self.on)));
+        (said, example)
+    }
+}
+
+impl Told {
+    /// Of these clusters.
+    pub fn of(facts: &[ClusterFact<'_>]) -> Self {
+        let mut all = Self::default();
+        for fact in facts.iter().filter(|fact| fact.wanted.is_some()) {
+            all.and(&Self::of_cluster(fact));
+        }
+        all
+    }
+
+    fn of_cluster(fact: &ClusterFact<'_>) -> Self {
+        let mut told = Self::default();
+        let Some(status) = &fact.status else { return told };
+        if let Some(drift) = &status.drift {
+            told.corrected = drift.corrected;
+            told.reported = drift.reported;
+            told.last.clone_from(&drift.last);
+            told.drifted = usize::from(drift.reported > 0);
+            told.example = drift.objects.first().map(|object| (fact.cluster.clone(), object.clone()));
+            let restored = drift.restored.iter().take(MOST_RESTORED);
+            told.restored = restored.map(|object| (fact.cluster.clone(), object.clone())).collect();
+        }
+        told.left_out = status.left_out.as_ref().map(Fields::of).unwrap_or_default();
+        told.rewritten = status.rewritten.as_ref().map(Fields::of).unwrap_or_default();
+        told
+    }
+
+    /// With what is told of other clusters.
+    pub fn and(&mut self, other: &Self) {
+        let Self { corrected, reported, last, drifted, example, restored, left_out, rewritten } = other;
+        self.corrected += corrected;
+        self.reported += reported;
+        self.last = self.last.take().max(last.clone());
+        self.drifted += drifted;
+        if let Some(example) = example
+            && self.example.as_ref().is_none_or(|(first, _)| example.0 < *first)
+        {
+            self.example = Some(example.clone());
+        }
+        self.restored.extend(restored.iter().cloned());
+        // Stable: objects of one cluster stay in their order.
+        self.restored.sort_by(|a, b| a.0.cmp(&b.0));
+        self.restored.truncate(MOST_RESTORED);
+        self.left_out.and(left_out);
+        self.rewritten.and(rewritten);
+    }
+
+    /// Sums and sentences.
+    pub fn said(&self) -> (Option<DriftCounts>, Notes) {
+        let Self { corrected, reported, last, drifted, example, restored, left_out, rewritten } = self;
+        let any = *corrected > 0 || *reported > 0;
+        let counts = DriftCounts {
+            corrected: *corrected,
+            reported: (*reported > 0).then_some(*reported),
+            last: last.clone(),
+        };
+        let drift = (*reported > 0).then(|| {
+            let first = example.as_ref().map(|(cluster, object)| {
+                let by = match object.by.as_str() {
+                    "" => String::new(),
+                    DELETED => " (it is deleted)".to_owned(),
+                    by => format!(" (written by {by})"),
+                };
+                truncate(&format!(": {} on {cluster}{by}", object.resource), LONGEST)
+            });
+            let objects = counted(usize::try_from(*reported).unwrap_or_default(), "object");
+            let first = first.unwrap_or_default();
+            format!("others changed {objects} on {}{first}", clusters(*drifted))
         });
-        let objects = counted(usize::try_from(reported).unwrap_or_default(), "object");
-        let first = first.unwrap_or_default();
-        format!("others changed {objects} on {}{first}", clusters(drifted))
-    });
-    let (left_out, left_out_example) = fields(
-        "fields unknown to clusters are left out, as by Helm",
-        wanted().filter_map(|fact| fact.status.as_ref()?.left_out.as_ref()),
-    );
-    let (rewritten, rewritten_example) = fields(
-        "fields are rewritten by the clusters' own admission, which counts as wanted",
-        wanted().filter_map(|fact| fact.status.as_ref()?.rewritten.as_ref()),
-    );
-    let any = sum.corrected > 0 || reported > 0;
-    let corrected = corrected(&restored, sum.corrected);
-    let notes = Notes { drift, corrected, left_out, left_out_example, rewritten, rewritten_example };
-    (any.then_some(sum), notes)
+        let (left_out, left_out_example) =
+            left_out.said("fields unknown to clusters are left out, as by Helm");
+        let (rewritten, rewritten_example) =
+            rewritten.said("fields are rewritten by the clusters' own admission, which counts as wanted");
+        let named: Vec<String> =
+            restored.iter().map(|(cluster, object)| format!("{object} on {cluster}")).collect();
+        let corrected = put_right(&named, *corrected);
+        let notes = Notes { drift, corrected, left_out, left_out_example, rewritten, rewritten_example };
+        (any.then_some(counts), notes)
+    }
 }
 
 /// `ConfigMap/shop/web on acme/berlin, and 2 more`; `None` where no row names one, as those that an earlier version wrote.
-fn corrected(named: &[String], corrected: i64) -> Option<String> {
+fn put_right(named: &[String], corrected: i64) -> Option<String> {
     if named.is_empty() {
         return None;
     }
     let more = corrected - i64::try_from(named.len()).unwrap_or_default();
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     Some(format!("{}{more}", truncate(&named.join(", "), LONGEST)))
-}
-
-/// A sentence about fields that clusters name, and the field it names itself: the smallest, so that the order of clusters
-/// does not matter.
-fn fields<'a>(what: &str, named: impl Iterator<Item = &'a LeftOut>) -> (Option<String>, Option<String>) {
-    let (mut fields, mut on) = (0, 0);
-    let mut field: Option<&String> = None;
-    for one in named {
-        on += 1;
-        fields = one.fields.max(fields);
-        field = one.first.iter().chain(field).min();
-    }
-    let example = field.map(|field| truncate(field, LONGEST));
-    let first = example.as_ref().map(|field| format!(", first {field}")).unwrap_or_default();
-    ((on > 0).then(|| format!("{what}: {fields} on {}{first}", clusters(on))), example)
 }

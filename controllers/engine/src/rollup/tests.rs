@@ -12,6 +12,7 @@ use crate::shard::{encode_status, retarget};
 
 mod replaced;
 mod size;
+mod sums;
 mod waiting;
 
 fn apps(set: &str) -> Combination {
@@ -32,7 +33,10 @@ struct Fleet {
 
 impl Fleet {
     fn new(clusters: usize) -> Self {
-        let wanted = wanted(clusters, "s1");
+        Self::of(wanted(clusters, "s1"))
+    }
+
+    fn of(wanted: BTreeMap<ClusterId, Combination>) -> Self {
         let empty = SyncShardSpec { format: 1, next_id: 1, ..SyncShardSpec::default() };
         let spec = retarget(&empty, None, 1, 1, &wanted).unwrap_or(empty);
         let rows = spec.clusters.iter().map(|row| {

@@ -21,7 +21,7 @@ pub enum Scheduling {
 }
 
 /// What is known of one cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ClusterFacts {
     /// `provider/cluster`.
     pub id: ClusterId,
